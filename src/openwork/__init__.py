@@ -1,0 +1,1 @@
+"""A universal sparse tensor."""

@@ -1,0 +1,230 @@
+"""The loop IR: what a kernel is before it is machine code.
+
+Grammar (the printed form is a subset of Python and parses back, see `ir.text`)::
+
+    kernel := def NAME ( param , ... ) : stmt ...
+    param  := NAME : scalar                          a scalar argument
+            | NAME : scalar [ const ]                a buffer that is only read
+            | NAME : scalar [ mut ]                  a buffer that is written
+    stmt   := NAME = expr                            Let: bound once
+            | NAME : type = expr                     Mut: a variable that Assign may change
+            | NAME = expr    (NAME a Mut)            Assign
+            | NAME [ expr ] = expr                   Store; a vector value fills consecutive elements
+            | NAME : scalar [ expr ] = zeros|empty   Alloc: a workspace, at the kernel's top level only
+            | for NAME in range(expr, expr, step):   For; hints in a trailing comment
+            | while expr:                            While
+            | if expr: ... else: ...                 If
+            | prefetch(NAME, expr)                   Prefetch: a hint, never a fault
+            | return expr                            Return: leave with a status, 0 is success
+    expr   := Const | Var | NAME [ expr ] (Load) | vload(NAME, expr, lanes) | op(expr, ...) | type(expr) (Cast)
+
+Guarantees: offsets and loop variables are i64; a name is bound once per scope; nothing aliases. All mutable
+buffers are distinct from all others, which is what lets the emitter say `noalias`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .types import I64, Type
+
+__all__ = [
+    "Alloc",
+    "Assign",
+    "Buffer",
+    "Cast",
+    "Const",
+    "Expr",
+    "For",
+    "If",
+    "Kernel",
+    "Let",
+    "Load",
+    "Mut",
+    "Op",
+    "Param",
+    "Prefetch",
+    "Return",
+    "Scalar",
+    "Stmt",
+    "Store",
+    "Var",
+    "While",
+    "map_expr",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal; `value` is a Python bool, int, float or complex that `type` can hold."""
+
+    value: bool | int | float | complex
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A scalar parameter, a Let, a Mut or a loop variable."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`buffer[index]`; with a type of several lanes and a scalar index, that many consecutive elements;
+    with an index of several lanes, a gather."""
+
+    buffer: str
+    index: Expr
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operation of the table in `ir.ops`, on operands of equal lanes."""
+
+    op: str
+    args: tuple[Expr, ...]
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """`arg` converted as C converts; from a scalar to several lanes it broadcasts."""
+
+    arg: Expr
+    type: Type
+
+
+Expr = Const | Var | Load | Op | Cast
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Mut:
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    buffer: str
+    index: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for name in range(lo, hi, step)`, step a positive constant.
+
+    Hints: "novector", "vector", "unroll:N", "nounroll"; they change speed, never results beyond
+    the order of floating-point sums.
+    """
+
+    name: str
+    lo: Expr
+    hi: Expr
+    body: tuple[Stmt, ...]
+    step: int = 1
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    cond: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    cond: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    buffer: str
+    scalar: str
+    size: Expr
+    zeroed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    buffer: str
+    index: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    status: Expr
+
+
+Stmt = Let | Mut | Assign | Store | For | While | If | Alloc | Prefetch | Return
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A pointer parameter to elements of one scalar type."""
+
+    name: str
+    scalar: str
+    mutable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar parameter, passed in one 64-bit word (c128 is passed as a buffer of one)."""
+
+    name: str
+    scalar: str = "i64"
+
+
+Param = Buffer | Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function over buffers. When `ranged`, the variables `lo` and `hi` (i64) bound its outermost loop
+    and the caller may run disjoint ranges in parallel. `reassociate` allows floating-point sums and products
+    in any order."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+    ranged: bool = False
+    reassociate: bool = False
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+
+def map_expr(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild `expr` with `visit` applied to each child; the node itself is not visited."""
+    match expr:
+        case Load(buffer, index, type):
+            new = visit(index)
+            return expr if new is index else Load(buffer, new, type)
+        case Op(op, args, type):
+            fresh = tuple(visit(a) for a in args)
+            return expr if all(a is b for a, b in zip(args, fresh, strict=True)) else Op(op, fresh, type)
+        case Cast(arg, type):
+            new = visit(arg)
+            return expr if new is arg else Cast(new, type)
+    return expr
+
+
+LO = Var("lo", I64)
+HI = Var("hi", I64)

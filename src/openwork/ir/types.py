@@ -1,0 +1,59 @@
+"""Scalar and vector types of the loop IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BOOL", "COMPLEX", "FLOATS", "I64", "INTEGERS", "SCALARS", "SIGNED", "UNSIGNED", "Type", "itemsize", "real_of"]
+
+SIGNED = ("i8", "i16", "i32", "i64")
+UNSIGNED = ("u8", "u16", "u32", "u64")
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = ("f16", "bf16", "f32", "f64")
+COMPLEX = ("c64", "c128")
+SCALARS = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
+
+_SIZES = {"bool": 1, "f16": 2, "bf16": 2, "c64": 8, "c128": 16}
+
+
+def itemsize(scalar: str) -> int:
+    """Bytes of one element in memory."""
+    return _SIZES.get(scalar) or int(scalar[1:]) // 8
+
+
+def real_of(scalar: str) -> str:
+    """The real scalar type of a complex one's parts; any other type is its own."""
+    return {"c64": "f32", "c128": "f64"}.get(scalar, scalar)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A scalar type, or `lanes` of it side by side; printed `f64` and `f64x8`."""
+
+    scalar: str
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return self.scalar if self.lanes == 1 else f"{self.scalar}x{self.lanes}"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.scalar in INTEGERS
+
+    @property
+    def is_float(self) -> bool:
+        return self.scalar in FLOATS
+
+    @property
+    def is_complex(self) -> bool:
+        return self.scalar in COMPLEX
+
+    def with_lanes(self, lanes: int) -> Type:
+        return self if lanes == self.lanes else Type(self.scalar, lanes)
+
+    def with_scalar(self, scalar: str) -> Type:
+        return self if scalar == self.scalar else Type(scalar, self.lanes)
+
+
+BOOL = Type("bool")
+I64 = Type("i64")
