@@ -1,0 +1,246 @@
+"""Buffers of any library: NumPy arrays and torch tensors behind one set of functions.
+
+torch is never imported from here unless somebody asks for a torch buffer; a tensor is recognised through
+`sys.modules`. A scalar type is named as in the loop IR: "bool", "i32", "f64", "bf16", "c128", ...
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..errors import DTypeError, UnsupportedError
+
+__all__ = [
+    "Array",
+    "SCALARS",
+    "address",
+    "as_array",
+    "cast",
+    "device_of",
+    "dtype_of",
+    "empty",
+    "flat",
+    "is_array",
+    "is_contiguous",
+    "is_torch",
+    "itemsize",
+    "length",
+    "library_of",
+    "numpy_dtype",
+    "scalar_name",
+    "scalar_of",
+    "to_numpy",
+    "torch_dtype",
+    "zeros",
+]
+
+Array: TypeAlias = Any
+"""A NumPy array or a torch tensor."""
+
+_NAMES = {
+    "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "c64": "complex64", "c128": "complex128",
+}  # fmt: skip
+SCALARS = tuple(_NAMES)
+_BY_NAME = {name: scalar for scalar, name in _NAMES.items()}
+_SIZES = {"bool": 1, "f16": 2, "bf16": 2, "c64": 8, "c128": 16}
+
+_numpy: dict[str, np.dtype[Any]] = {s: np.dtype(name) for s, name in _NAMES.items() if s != "bf16"}
+_scalars: dict[Any, str] = {dtype: scalar for scalar, dtype in _numpy.items()}
+
+
+def itemsize(scalar: str) -> int:
+    """Bytes of one element."""
+    return _SIZES.get(scalar) or int(scalar[1:]) // 8
+
+
+def _torch() -> ModuleType:
+    try:
+        import torch
+    except ImportError as error:
+        raise UnsupportedError("torch buffers need torch\n  help: pip install torch, or use NumPy arrays") from error
+    return torch  # type: ignore[no-any-return,unused-ignore]
+
+
+def is_torch(x: object) -> bool:
+    """Whether `x` is a torch tensor; never imports torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "Tensor") and isinstance(x, torch.Tensor)
+
+
+def is_array(x: object) -> bool:
+    """Whether `x` is a NumPy array or a torch tensor."""
+    return isinstance(x, np.ndarray) or is_torch(x)
+
+
+def library_of(x: Array) -> str:
+    """ "numpy" or "torch"."""
+    return "numpy" if isinstance(x, np.ndarray) else "torch"
+
+
+def device_of(x: Array) -> str:
+    """ "cpu", or torch's name of the device."""
+    return "cpu" if isinstance(x, np.ndarray) else str(x.device)
+
+
+@cache
+def numpy_dtype(scalar: str) -> np.dtype[Any]:
+    """NumPy's dtype of a scalar type; bfloat16 comes from ml_dtypes."""
+    if scalar != "bf16":
+        return _numpy[scalar]
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise DTypeError("NumPy has no bfloat16\n  help: pip install ml_dtypes, or use torch buffers") from error
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+@cache
+def torch_dtype(scalar: str) -> Any:
+    """torch's dtype of a scalar type."""
+    return getattr(_torch(), _NAMES[scalar])
+
+
+def dtype_of(scalar: str, like: Array) -> Any:
+    """The dtype of `scalar` in the library of `like`."""
+    return numpy_dtype(scalar) if isinstance(like, np.ndarray) else torch_dtype(scalar)
+
+
+def scalar_name(dtype: object) -> str:
+    """The scalar type of anything that names a dtype: NumPy's, torch's, a Python type or a string.
+
+    Raises DTypeError where there is none.
+    """
+    known = _scalars.get(dtype) if isinstance(dtype, np.dtype) else None
+    if known is not None:
+        return known
+    if isinstance(dtype, str) and dtype in _NAMES:
+        return dtype
+    name = str(dtype)
+    if name.startswith("torch."):
+        scalar = _BY_NAME.get(name[6:])
+    elif name in _BY_NAME:
+        scalar = _BY_NAME[name]
+    else:
+        try:
+            scalar = _BY_NAME.get(np.dtype(dtype).name)  # type: ignore[call-overload]
+        except TypeError:
+            scalar = None
+    if scalar is None:
+        raise DTypeError(f"dtype {name} is not supported\n  supported: {', '.join(_NAMES.values())}")
+    if isinstance(dtype, np.dtype):
+        _scalars[dtype] = scalar
+    return scalar
+
+
+def scalar_of(x: Array) -> str:
+    """The scalar type of a buffer's elements."""
+    known = _scalars.get(x.dtype)
+    if known is not None:
+        return known
+    scalar = scalar_name(x.dtype)
+    _scalars[x.dtype] = scalar
+    return scalar
+
+
+def address(x: Array) -> int:
+    """The address of the first element."""
+    if isinstance(x, np.ndarray):
+        return int(x.__array_interface__["data"][0])
+    return int(x.data_ptr())
+
+
+def length(x: Array) -> int:
+    """Elements along the first axis."""
+    return int(x.shape[0])
+
+
+def is_contiguous(x: Array) -> bool:
+    """Whether elements lie in row-major order without gaps."""
+    return bool(x.flags.c_contiguous) if isinstance(x, np.ndarray) else bool(x.is_contiguous())
+
+
+def empty(n: int, scalar: str, like: Array) -> Array:
+    """A fresh 1-D buffer of the library and device of `like`, uninitialised."""
+    if isinstance(like, np.ndarray):
+        return np.empty(n, numpy_dtype(scalar))
+    return _torch().empty(n, dtype=torch_dtype(scalar), device=like.device)
+
+
+def zeros(n: int, scalar: str, like: Array) -> Array:
+    """A fresh 1-D buffer of the library and device of `like`, zero."""
+    if isinstance(like, np.ndarray):
+        return np.zeros(n, numpy_dtype(scalar))
+    return _torch().zeros(n, dtype=torch_dtype(scalar), device=like.device)
+
+
+def cast(x: Array, scalar: str) -> Array:
+    """`x` with elements of type `scalar`; itself when they are so already."""
+    if scalar_of(x) == scalar:
+        return x
+    if isinstance(x, np.ndarray):
+        return x.astype(numpy_dtype(scalar))
+    return x.to(torch_dtype(scalar))
+
+
+def flat(x: Array) -> Array:
+    """`x` in one dimension: a view where it is contiguous, a contiguous copy where it is not."""
+    if x.ndim == 1 and is_contiguous(x):
+        return x
+    if isinstance(x, np.ndarray):
+        return np.ascontiguousarray(x).reshape(-1)
+    return x.contiguous().view(-1)
+
+
+def as_array(obj: object, scalar: str | None = None, like: Array | None = None) -> Array:
+    """`obj` as an array of the library and device of `like` (its own library without), elements of type `scalar`.
+
+    Arrays of the right kind are returned as they are; CPU memory is shared between the two libraries.
+    Raises DTypeError for elements that are no numbers.
+    """
+    x: Array
+    if is_torch(obj):
+        x = obj
+        if x.is_conj() or x.is_neg():
+            x = x.resolve_conj().resolve_neg()
+    else:
+        x = np.asarray(obj)
+        if not x.dtype.isnative:
+            x = x.astype(x.dtype.newbyteorder("="))
+        scalar_name(x.dtype)
+    if like is not None and library_of(like) != library_of(x):
+        x = to_numpy(x) if isinstance(like, np.ndarray) else _from_numpy(x, like)
+    return x if scalar is None else cast(x, scalar)
+
+
+def to_numpy(x: Array) -> np.ndarray[Any, Any]:
+    """`x` as a NumPy array, sharing its memory."""
+    if isinstance(x, np.ndarray):
+        return x
+    if x.device.type != "cpu":
+        raise UnsupportedError(
+            f"a buffer on {x.device} is no NumPy array\n  help: move the tensor with .to('cpu') first"
+        )
+    x = x.detach()
+    if str(x.dtype) == "torch.bfloat16":
+        out: np.ndarray[Any, Any] = x.view(_torch().int16).numpy().view(numpy_dtype("bf16"))
+        return out
+    return x.numpy()  # type: ignore[no-any-return]
+
+
+def _from_numpy(x: np.ndarray[Any, Any], like: Array) -> Array:
+    torch = _torch()
+    if scalar_name(x.dtype) == "bf16":
+        return torch.from_numpy(_writable(x).view(np.int16)).view(torch.bfloat16).to(like.device)
+    return torch.from_numpy(_writable(x)).to(like.device)
+
+
+def _writable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    ok = x.flags.writeable and all(s >= 0 for s in x.strides)
+    return x if ok else x.copy()

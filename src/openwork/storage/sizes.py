@@ -1,0 +1,69 @@
+"""Lengths of a level's buffers, from the level functions' text.
+
+Everything is counted for one batch slice; the buffers hold `batches` slices one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from .buffers import Array, length
+
+if TYPE_CHECKING:
+    from ..format.format import Format
+    from ..format.level import LevelFormat
+
+__all__ = ["argument_names", "batches", "evaluate", "positions"]
+
+_ARGUMENTS = {"structured": ("n", "m"), "ell": ("k",)}
+
+
+def argument_names(level: LevelFormat) -> tuple[str, ...]:
+    """What the level functions call the level format's arguments."""
+    names = getattr(level, "argument_names", None)
+    if names is not None:
+        return tuple(names)
+    return _ARGUMENTS.get(level.name, ())
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    return compile(text, f"<level function {text}>", "eval")
+
+
+def evaluate(text: str, level: LevelFormat, values: Mapping[str, int]) -> int:
+    """The value of a level function's text over integers, such as "parents * n"."""
+    names = dict(zip(argument_names(level), level.arguments, strict=False))
+    return int(eval(_compiled(text), {"__builtins__": {}}, {**names, **values}))
+
+
+def batches(format: Format, shape: Sequence[int]) -> int:
+    """The number of batch slices."""
+    levels = format.level_intervals(tuple(shape))[: format.batch_ndim]
+    return math.prod(hi - lo for lo, hi in levels)
+
+
+def positions(format: Format, shape: Sequence[int], crd: Sequence[Array | None]) -> tuple[int, ...]:
+    """Positions of each level over all slices, root to leaf; a level that stores coordinates has one per stored one."""
+    slices = batches(format, shape)
+    intervals = format.level_intervals(tuple(shape))
+    counts: list[int] = []
+    parents = 1
+    for at, (level, (lo, hi)) in enumerate(zip(format.levels, intervals, strict=True)):
+        if at < format.batch_ndim:
+            parents *= hi - lo
+            counts.append(parents)
+            if at == format.batch_ndim - 1:
+                parents = 1
+            continue
+        stored = crd[at]
+        if stored is not None:
+            parents = length(stored) // slices if slices else 0
+        else:
+            parents = evaluate(level.format.functions.positions, level.format, {"parents": parents, "N": hi - lo})
+        counts.append(parents * slices)
+    return tuple(counts)

@@ -1,0 +1,205 @@
+"""The specified elements of a storage by plain NumPy: their coordinates, their number.
+
+This reads the level functions' text over whole arrays, level by level. It is the reference that tests compare
+compiled kernels with, and the count of specified elements where padding has to be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
+from types import CodeType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from .buffers import Array, length, to_numpy
+from .sizes import argument_names
+
+if TYPE_CHECKING:
+    from .storage import Storage
+
+__all__ = ["coordinates", "count", "level_coordinates"]
+
+Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Bools: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def coordinates(storage: Storage) -> tuple[Ints, Ints]:
+    """Coordinates, shape (ndim, nse), and positions in `values`, shape (nse,), of all specified elements.
+
+    In storage order; duplicates appear as often as they are stored.
+    """
+    levels, leaf = level_coordinates(storage, len(storage.format.levels))
+    dims = [_dimension(form, levels, len(leaf)) for form in storage.format.inverse]
+    valid = reduce(np.logical_and, (_inside(x, n) for x, n in zip(dims, storage.shape, strict=True)), np.True_)
+    if not np.all(valid):
+        keep = np.flatnonzero(valid)
+        dims, leaf = [x[keep] for x in dims], leaf[keep]
+    return np.array(dims, np.int64).reshape(len(dims), len(leaf)), leaf
+
+
+def level_coordinates(storage: Storage, depth: int) -> tuple[list[Ints], Ints]:
+    """Level coordinates of the first `depth` levels, and positions at the last of them, over all batch slices."""
+    format, slices = storage.format, storage.batches
+    intervals = format.level_intervals(storage.shape)
+    state = _State([], np.zeros(1, np.int64), np.zeros(1, np.int64))
+    for at in range(depth):
+        lo, hi = intervals[at]
+        if at < format.batch_ndim:
+            n, rows = hi - lo, len(state.slice)
+            state = _State(
+                [*(np.repeat(c, n) for c in state.coordinates), np.tile(np.arange(lo, hi), rows)],
+                np.repeat(state.slice, n) * n + np.tile(np.arange(n), rows),
+                np.zeros(rows * n, np.int64),
+            )
+        else:
+            state = _children(state, storage, at, lo, hi, slices)
+    per_slice = 0 if not depth or not slices else (storage.positions[depth - 1] // slices)
+    if depth <= format.batch_ndim:
+        return state.coordinates, state.slice
+    return state.coordinates, state.slice * per_slice + state.position
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    coordinates: list[Ints]
+    slice: Ints
+    position: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Sliced:
+    """A buffer indexed inside batch slices."""
+
+    data: np.ndarray[Any, Any]
+    base: Ints
+
+    def __getitem__(self, index: Ints) -> np.ndarray[Any, Any]:
+        got = self.data[self.base + index]
+        return got if got.dtype == np.bool_ else got.astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    return compile(text, f"<level function {text}>", "eval")
+
+
+def _children(state: _State, storage: Storage, at: int, lo: int, hi: int, slices: int) -> _State:
+    level = storage.format.levels[at].format
+    functions = level.functions
+
+    def scope(p: Ints, slice: Ints) -> dict[str, Any]:
+        names: dict[str, Any] = {"lo": lo, "hi": hi, "N": hi - lo, "valid_lo": lo, "valid_hi": hi, "len": len, "p": p}
+        names.update(zip(argument_names(level), level.arguments, strict=False))
+        for name, buffer in (("pos", storage.pos[at]), ("crd", storage.crd[at])):
+            if buffer is not None:
+                names[name] = _Sliced(to_numpy(buffer), slice * (length(buffer) // max(slices, 1)))
+        return names
+
+    def value(text: str, names: dict[str, Any]) -> Any:
+        return eval(_compiled(text), {"__builtins__": {}}, names)
+
+    names = scope(state.position, state.slice)
+    rows = len(state.position)
+    begin, end = (np.broadcast_to(np.asarray(value(b, names), np.int64), (rows,)) for b in functions.bounds)
+    counts = np.maximum(end - begin, 0)
+    row = np.repeat(np.arange(rows), counts)
+    walk = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[row]
+    slice = state.slice[row]
+    names = scope(state.position[row], slice)
+    if functions.iterate.name == "COORDINATE":
+        names["c"] = walk
+        q = names["q"] = np.asarray(value(functions.position, names))
+    else:
+        q = names["q"] = walk
+    keep: Any = builtins_slice(None)
+    if functions.present is not None:
+        keep = np.flatnonzero(value(functions.present, names))
+    c = np.asarray(value(functions.coordinate, names), np.int64)
+    return _State([*(x[row][keep] for x in state.coordinates), c[keep]], slice[keep], q[keep])
+
+
+builtins_slice = slice
+
+
+def _dimension(form: Sequence[tuple[int, int]], levels: Sequence[Ints], n: int) -> Ints:
+    total = np.zeros(n, np.int64)
+    for level, coefficient in form:
+        total += coefficient * levels[level]
+    return total
+
+
+def _inside(x: Ints, extent: int) -> Bools:
+    inside: Bools = (x >= 0) & (x < extent)
+    return inside
+
+
+def count(storage: Storage) -> int:
+    """The number of specified elements: stored ones without padding.
+
+    Cost: O(1) where nothing is padded; else O(positions above the trailing dense levels).
+    """
+    format = storage.format
+    padded = any(
+        level.format.functions.present is not None
+        or (level.format.functions.crd_length is None and "crd" in level.format.buffers)
+        for level in format.levels
+    )
+    if not padded and not format.ragged(storage.shape):
+        return storage.positions[-1] if format.levels else 1
+    stored = [at for at, level in enumerate(format.levels) if level.format.buffers]
+    depth = max(stored[-1] + 1 if stored else 0, format.batch_ndim)
+    levels, leaf = level_coordinates(storage, depth)
+    base = [_dimension([f for f in form if f[0] < depth], levels, len(leaf)) for form in format.inverse]
+    total = np.ones(len(leaf), np.int64)
+    for below, dims in _groups(format.inverse, depth, len(format.levels)):
+        total *= _choices(storage, below, dims, [base[d] for d in dims])
+    return int(total.sum())
+
+
+def _groups(inverse: Any, depth: int, nlevels: int) -> list[tuple[list[int], list[int]]]:
+    """Trailing levels and dimensions, split where no dimension needs levels of two groups."""
+    groups: list[tuple[set[int], set[int]]] = [({level}, set()) for level in range(depth, nlevels)]
+    for dim, form in enumerate(inverse):
+        mine = {level for level, _ in form if level >= depth}
+        joined = [g for g in groups if g[0] & mine]
+        groups = [g for g in groups if not g[0] & mine]
+        groups.append((set().union(mine, *(g[0] for g in joined)), {dim}.union(*(g[1] for g in joined))))
+    return [(sorted(levels), sorted(dims)) for levels, dims in groups]
+
+
+def _choices(storage: Storage, below: list[int], dims: list[int], base: list[Ints]) -> Ints:
+    """For each parent the number of coordinates of the levels `below` that keep the dimensions `dims` inside the shape."""
+    intervals = storage.format.level_intervals(storage.shape)
+    forms = [dict(storage.format.inverse[d]) for d in dims]
+    extents = [storage.shape[d] for d in dims]
+    if not below:
+        return reduce(np.multiply, (_inside(b, n).astype(np.int64) for b, n in zip(base, extents, strict=True)))
+    if len(below) == 1:
+        (level,) = below
+        lo = np.full(len(base[0]) if base else 1, intervals[level][0], np.int64)
+        hi = np.full_like(lo, intervals[level][1])
+        for b, form, n in zip(base, forms, extents, strict=True):
+            a = form[level]
+            first, last = (-b, n - 1 - b) if a > 0 else (b - (n - 1), b)
+            lo = np.maximum(lo, -((-first) // abs(a)))
+            hi = np.minimum(hi, last // abs(a) + 1)
+        return np.maximum(hi - lo, 0)
+    grid = np.indices([intervals[x][1] - intervals[x][0] for x in below]).reshape(len(below), -1)
+    walk = {x: grid[k] + intervals[x][0] for k, x in enumerate(below)}
+    offsets = [
+        sum((a * walk[x] for x, a in form.items() if x in walk), np.zeros(grid.shape[1], np.int64)) for form in forms
+    ]
+    if len(dims) == 1:
+        steps = np.sort(offsets[0])
+        return np.searchsorted(steps, extents[0] - base[0]) - np.searchsorted(steps, -base[0])  # type: ignore[return-value]
+    out = np.zeros(len(base[0]), np.int64)
+    for column in range(grid.shape[1]):
+        ok = [_inside(b + o[column], n) for b, o, n in zip(base, offsets, extents, strict=True)]
+        out += reduce(np.logical_and, ok)
+    return out

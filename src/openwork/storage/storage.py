@@ -1,0 +1,134 @@
+"""What a tensor consists of: shape, format, fill value and the buffers; everything else is derived from these."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import sizes
+from .buffers import Array, address, device_of, itemsize, length, library_of, scalar_of
+
+if TYPE_CHECKING:
+    from ..format.format import Format
+
+__all__ = ["Storage"]
+
+_SET = object.__setattr__
+_signatures: dict[object, int] = {}
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Storage:
+    """A sparse tensor's data.
+
+    Parameters
+    ----------
+    shape : extents of the dimensions
+    format : Format of as many dimensions
+    scalar : scalar type of the values, "f64"
+    fill_value : value of every unspecified element, a Python scalar
+    pos, crd : a 1-D contiguous buffer or None for each level
+    values : 1-D contiguous buffer, one element per position of the last level
+
+    With batch levels every deeper buffer holds one equal slice per batch, one after the other; positions count
+    from the slice's begin. Nothing is checked here: see `storage.invariants`.
+    """
+
+    shape: tuple[int, ...]
+    format: Format
+    scalar: str
+    fill_value: Any
+    pos: tuple[Array | None, ...]
+    crd: tuple[Array | None, ...]
+    values: Array
+    _addresses: tuple[int, ...] | None = field(default=None, init=False, repr=False)
+    _positions: tuple[int, ...] | None = field(default=None, init=False, repr=False)
+    _nse: int | None = field(default=None, init=False, repr=False)
+    _signature: int | None = field(default=None, init=False, repr=False)
+
+    @property
+    def like(self) -> Array:
+        """A buffer that tells the library and the device."""
+        return self.values
+
+    @property
+    def library(self) -> str:
+        """ "numpy" or "torch"."""
+        return library_of(self.values)
+
+    @property
+    def device(self) -> str:
+        """ "cpu" or torch's name of the device."""
+        return device_of(self.values)
+
+    @property
+    def batches(self) -> int:
+        """Batch slices; 1 without batch levels."""
+        return sizes.batches(self.format, self.shape) if self.format.batch_ndim else 1
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Addresses of the buffers that exist: pos and crd of each level in turn, then values."""
+        if self._addresses is None:
+            _SET(self, "_addresses", tuple(address(b) for b in self.buffers))
+        return self._addresses  # type: ignore[return-value]
+
+    @property
+    def buffers(self) -> tuple[Array, ...]:
+        """The buffers that exist, in the order of `addresses`."""
+        pairs = itertools.chain.from_iterable(zip(self.pos, self.crd, strict=True))
+        return (*(b for b in pairs if b is not None), self.values)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Positions of each level over all batch slices."""
+        if self._positions is None:
+            _SET(self, "_positions", sizes.positions(self.format, self.shape, self.crd))
+        return self._positions  # type: ignore[return-value]
+
+    @property
+    def nse(self) -> int:
+        """Specified elements: stored ones without padding (outside the shape, empty slots, gaps)."""
+        if self._nse is None:
+            from .specified import count
+
+            _SET(self, "_nse", count(self))
+        return self._nse  # type: ignore[return-value]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(length(b) * itemsize(scalar_of(b)) for b in self.buffers)
+
+    @property
+    def signature(self) -> int:
+        """A small number that two storages share exactly when one compiled kernel serves both.
+
+        It stands for format, scalar type, index widths, library, device and whether the shape is ragged.
+        """
+        if self._signature is None:
+            widths = tuple(None if b is None else scalar_of(b) for b in (*self.pos, *self.crd))
+            ragged = self.format.ragged(self.shape)
+            key = (self.format, self.scalar, widths, self.library, self.device, ragged)
+            _SET(self, "_signature", _signatures.setdefault(key, next(_numbers)))
+        return self._signature  # type: ignore[return-value]
+
+    def permute(self, axes: Sequence[int]) -> Storage:
+        """The transpose whose dimension k is dimension `axes[k]` of this one, over the same buffers."""
+        axes = tuple(axes)
+        shape = tuple(self.shape[a] for a in axes)
+        out = Storage(shape, self.format.permute(axes), self.scalar, self.fill_value, self.pos, self.crd, self.values)
+        for name in ("_addresses", "_positions", "_nse"):
+            _SET(out, name, getattr(self, name))
+        return out
+
+    def with_values(self, values: Array, fill_value: Any = None) -> Storage:
+        """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given."""
+        fill = self.fill_value if fill_value is None else fill_value
+        out = Storage(self.shape, self.format, scalar_of(values), fill, self.pos, self.crd, values)
+        _SET(out, "_positions", self._positions)
+        _SET(out, "_nse", self._nse)
+        return out
