@@ -55,12 +55,20 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Const:
-    """A literal; `value` is a Python bool, int, float or complex that `type` can hold."""
+    """A literal; `value` is a Python bool, int, float or complex that `type` can hold.
+
+    Equal when the bits are: NaN equals NaN, 0.0 does not equal -0.0, nor 1 (i32) 1 (i64)."""
 
     value: bool | int | float | complex
     type: Type
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self.type == other.type and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.type, repr(self.value)))
 
 
 @dataclass(frozen=True, slots=True)

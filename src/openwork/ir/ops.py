@@ -1,11 +1,39 @@
-"""The operations of the loop IR: their signatures, and constructors that promote and fold nothing but types."""
+"""The operations of the loop IR: their signatures, and constructors that promote and fold nothing but types.
+
+`op` is the specification of every signature: an Op node is well typed when `op(name, *args)` gives it back.
+
+Meaning (the interpreter is the reference): integers wrap; floordiv and mod are Python's, and x // 0 == x % 0 == 0;
+a shift by the width or more gives 0, or -1 for a negative value shifted right; min and max of a NaN give NaN; round
+is to nearest even; on bool add, max, bor are "or" and mul, min, band are "and"; an integer to a negative power is
+the exact value truncated to an integer, 0 to a negative power being 0. f16 and bf16 are computed in f32, and
+rounded when stored or cast. `and`, `or` and `select` evaluate every operand, so an index that is valid only under
+a condition belongs under an `if`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..errors import CompilerBug
 from .loop import Cast, Const, Expr, Load, Op
 from .types import BOOL, FLOATS, I64, INTEGERS, Type, real_of
+from .values import fit, int_range
 
-__all__ = ["ARITHMETIC", "BITWISE", "COMPARISONS", "LOGICAL", "REDUCTIONS", "UNARY", "cast", "const", "load", "op"]
+__all__ = [
+    "ARITHMETIC",
+    "BITWISE",
+    "COMPARISONS",
+    "FLOATING",
+    "LOGICAL",
+    "REDUCTIONS",
+    "UNARY",
+    "arity",
+    "cast",
+    "const",
+    "load",
+    "op",
+    "refusal",
+]
 
 ARITHMETIC = ("add", "sub", "mul", "div", "floordiv", "mod", "pow", "min", "max", "atan2", "hypot", "copysign")
 BITWISE = ("band", "bor", "bxor", "shl", "shr")
@@ -18,31 +46,59 @@ UNARY = (
 )  # fmt: skip
 REDUCTIONS = ("hsum", "hprod", "hmin", "hmax")
 """Vector to scalar."""
+FLOATING = frozenset((
+    "div", "atan2", "hypot", "copysign", "sqrt", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "reciprocal",
+))  # fmt: skip
+"""Operations of floating-point operands only: integers are cast to f64 first."""
 
-_RANK = {s: i for i, s in enumerate(("bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", *FLOATS, "c64", "c128"))}
+_ARITY = {
+    **dict.fromkeys((*ARITHMETIC, *BITWISE, *COMPARISONS, *LOGICAL), 2),
+    **dict.fromkeys((*UNARY, *REDUCTIONS, "not"), 1),
+    **dict.fromkeys(("select", "fma"), 3),
+}
+_NOT_COMPLEX = frozenset((
+    "floordiv", "mod", "min", "max", "atan2", "hypot", "copysign", "lt", "le", "gt", "ge", "hmin", "hmax",
+    "floor", "ceil", "trunc", "round", "signbit", "erf", "exp2",
+))  # fmt: skip
+_NOT_BOOL = frozenset(("sub", "floordiv", "mod", "pow", "shl", "shr", "neg", "abs", "sign", "square", "fma"))
+
+_RANK = {
+    s: i for i, s in enumerate(("bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", *FLOATS, "c64", "c128"))
+}
 
 
 def const(value: bool | int | float | complex, type: Type | str = I64) -> Const:
-    """A constant of `type`, the value converted to Python's kind for it."""
+    """A constant of `type`: integers wrap and floats are rounded to it."""
     t = Type(type) if isinstance(type, str) else type
-    if t.scalar == "bool":
-        return Const(bool(value), t)
-    if t.is_complex:
-        return Const(complex(value), t)
-    if t.is_float:
-        return Const(float(value), t)  # type: ignore[arg-type]
-    return Const(int(value), t)  # type: ignore[arg-type]
+    return Const(fit(value, t.scalar), t)
 
 
 def cast(expr: Expr, type: Type | str) -> Expr:
-    """`expr` as `type`; itself when it is so already, a new constant when it is one."""
+    """`expr` as `type`; itself when it is so already, a new constant when it is one of as many lanes."""
     t = Type(type, expr.type.lanes) if isinstance(type, str) else type
     if expr.type == t:
         return expr
-    if isinstance(expr, Const) and t.lanes == expr.type.lanes and not (expr.type.is_complex and not t.is_complex):
-        if not (expr.type.is_float and not (t.is_float or t.is_complex)):
-            return const(expr.value, t)
+    if isinstance(expr, Const) and t.lanes == expr.type.lanes:
+        return const(expr.value, t)
+    if isinstance(expr, Const) and expr.type.scalar != t.scalar:  # convert first, then broadcast
+        expr = const(expr.value, t.with_lanes(expr.type.lanes))
     return Cast(expr, t)
+
+
+def arity(name: str) -> int | None:
+    """How many operands the operation takes; None when there is no such operation."""
+    return _ARITY.get(name)
+
+
+def refusal(name: str, scalar: str) -> str | None:
+    """Why the operation is not defined on operands of this type, None when it is."""
+    kind = _kind(scalar)
+    if name in BITWISE or name == "bnot":
+        wrong = kind > 1
+    else:
+        wrong = (kind == 3 and name in _NOT_COMPLEX) or (kind == 0 and name in _NOT_BOOL)
+    return f"{name} is not defined on {scalar}" if wrong else None
 
 
 def load(buffer: str, scalar: str, index: Expr, lanes: int = 1) -> Load:
@@ -52,49 +108,57 @@ def load(buffer: str, scalar: str, index: Expr, lanes: int = 1) -> Load:
 
 def op(name: str, *args: Expr) -> Expr:
     """The operation `name`, operands promoted to their common type (a constant takes the other's type),
-    scalars broadcast to the lanes of the widest."""
+    scalars broadcast to the lanes of the widest. Raises CompilerBug where the operation is not defined."""
+    if len(args) != _ARITY.get(name):
+        raise CompilerBug(
+            f"operation {name!r} does not take {len(args)} operands ({_ARITY.get(name, 'there is none')})"
+        )
     if name == "select":
-        cond, *rest = args
-        a, b = _promote(rest)
-        lanes = max(cond.type.lanes, a.type.lanes)
-        cond, a, b = (_spread(x, lanes) for x in (cond, a, b))
+        a, b = _promote(args[1:])
+        lanes = max(args[0].type.lanes, a.type.lanes)
+        cond, a, b = (_spread(x, lanes) for x in (cast(args[0], "bool"), a, b))
         return Op(name, (cond, a, b), a.type)
-    if name == "fma":
-        a, b, c = _promote(list(args))
-        return Op(name, (a, b, c), a.type)
-    if name in REDUCTIONS:
-        return Op(name, args, args[0].type.with_lanes(1))
     if name in LOGICAL:
-        bools = _promote([cast(a, "bool") for a in args])
-        return Op(name, tuple(bools), bools[0].type)
-    if name in UNARY:
-        return _unary(name, args[0])
-    operands = tuple(_promote(list(args)))
-    if name in COMPARISONS:
-        return Op(name, operands, BOOL.with_lanes(operands[0].type.lanes))
-    return Op(name, operands, operands[0].type)
+        args = tuple(cast(a, "bool") for a in args)
+    elif name in FLOATING:
+        args = tuple(cast(a, "f64") if _kind(a.type.scalar) < 2 and not isinstance(a, Const) else a for a in args)
+    operands = tuple(_promote(args))
+    if name in FLOATING and _kind(operands[0].type.scalar) < 2:
+        operands = tuple(cast(a, "f64") for a in operands)
+    if problem := refusal(name, operands[0].type.scalar):
+        raise CompilerBug(problem)
+    return Op(name, operands, _result(name, operands[0].type))
 
 
-def _unary(name: str, arg: Expr) -> Expr:
-    if name in ("isnan", "isinf", "isfinite", "signbit"):
-        return Op(name, (arg,), BOOL.with_lanes(arg.type.lanes))
-    if name in ("real", "imag") or (name == "abs" and arg.type.is_complex):
-        return Op(name, (arg,), arg.type.with_scalar(real_of(arg.type.scalar)))
-    return Op(name, (arg,), arg.type)
+def _result(name: str, operand: Type) -> Type:
+    if name in REDUCTIONS:
+        return operand.with_lanes(1)
+    if name in COMPARISONS or name in ("isnan", "isinf", "isfinite", "signbit"):
+        return BOOL.with_lanes(operand.lanes)
+    if name in ("real", "imag") or (name == "abs" and operand.is_complex):
+        return operand.with_scalar(real_of(operand.scalar))
+    return operand
 
 
 def _spread(expr: Expr, lanes: int) -> Expr:
     return expr if expr.type.lanes == lanes else cast(expr, expr.type.with_lanes(lanes))
 
 
-def _promote(args: list[Expr]) -> list[Expr]:
+def _promote(args: Sequence[Expr]) -> list[Expr]:
     lanes = max(a.type.lanes for a in args)
     free = [a for a in args if not isinstance(a, Const)] or args
     scalar = max((a.type.scalar for a in free), key=_RANK.__getitem__)
-    for a in args:  # a constant of a wider kind (2.5 with an integer variable) still decides
-        if isinstance(a, Const) and _kind(a.type.scalar) > _kind(scalar):
-            scalar = a.type.scalar
+    for a in args:  # a constant of a wider kind (2.5 with an integer variable), or one that does not fit, decides
+        if isinstance(a, Const) and (_kind(a.type.scalar) > _kind(scalar) or not _fits(a.value, scalar)):
+            scalar = max(a.type.scalar, scalar, key=_RANK.__getitem__)
     return [_spread(cast(a, a.type.with_scalar(scalar)), lanes) for a in args]
+
+
+def _fits(value: bool | int | float | complex, scalar: str) -> bool:
+    if not isinstance(value, int) or scalar not in INTEGERS:
+        return True
+    lo, hi = int_range(scalar)
+    return lo <= value <= hi
 
 
 def _kind(scalar: str) -> int:

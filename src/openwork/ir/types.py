@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BOOL", "COMPLEX", "FLOATS", "I64", "INTEGERS", "SCALARS", "SIGNED", "UNSIGNED", "Type", "itemsize", "real_of"]
+__all__ = [
+    "BOOL",
+    "COMPLEX",
+    "FLOATS",
+    "I64",
+    "INTEGERS",
+    "SCALARS",
+    "SIGNED",
+    "UNSIGNED",
+    "Type",
+    "itemsize",
+    "real_of",
+]
 
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")

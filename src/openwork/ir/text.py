@@ -1,0 +1,259 @@
+"""Loop IR from text: a subset of Python, read with `ast` and never executed.
+
+    def spmv(lo: i64, hi: i64, pos: I[const], crd: I[const], A: T[const], x: T[const], y: T[mut]):
+        for i in range(lo, hi):                # vector unroll:4
+            acc: T = 0.0
+            for p in range(pos[i], pos[i + 1]):
+                acc += A[p] * x[crd[p]]
+            y[i] = acc
+
+`lo: i64, hi: i64` as the first parameters make the kernel ranged. `x = e` is a Let where x is new and an Assign
+where x is a Mut (`x: T = e`). A comment after `for` that holds nothing but hints gives the loop's hints, and
+`# reassociate` after `def` sets that flag; comment lines before `def` are the kernel's notes. Also read:
+`vload(A, i, 8)`, `vstore(y, i, v)`, `broadcast(v, 8)`, `prefetch(B, i)`, `inf`, `nan`, `complex(re, im)`,
+`w: i64[n] = zeros` (or `empty`), `a if c else b`, `a <= b < c`, `cast(e, f32)` (a Cast node even where `f32(e)` would
+fold), `const(0.0, f64x8)`. Operands are promoted as `ir.ops.op` says; `and`, `or` and `if else` evaluate every operand.
+
+Substitutions replace names of types (`T="f64"`), of operations (`OP="max"`), lane counts (`W="8"`), and, where
+nothing of that name is bound, whole expressions (`fill="0.0"`).
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import textwrap
+import tokenize
+from collections.abc import Iterable, Mapping
+
+from ..errors import CompilerBug
+from . import ops
+from .loop import (
+    Alloc,
+    Assign,
+    Buffer,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Mut,
+    Param,
+    Prefetch,
+    Return,
+    Scalar,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from .text_expr import OPERATORS, ExprParser, Scope, error
+from .types import I64, Type
+
+__all__ = ["Environment", "parse", "parse_expr", "parse_stmts"]
+
+Environment = Mapping[str, "Type | str | Buffer | Expr"]
+"""What a name stands for: a variable of a type, a buffer (of its own name, whatever the key), or an expression."""
+
+_HINTS = re.compile(r"(novector|vector|nounroll|unroll:\d+)([\s,]+(novector|vector|nounroll|unroll:\d+))*")
+
+
+def parse(text: str, *, reassociate: bool = False, **substitutions: str) -> Kernel:
+    """Read one kernel; raises CompilerBug that names the line."""
+    text = textwrap.dedent(text).strip("\n")
+    lines = text.splitlines()
+    comments = _comments(text)
+    tree = _tree(text, "exec")
+    assert isinstance(tree, ast.Module)
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+        raise error(tree.body[0] if tree.body else None, lines, "expected one kernel: def name(...): ...")
+    definition = tree.body[0]
+    parser = _StmtParser(lines, substitutions, comments)
+    params = [parser.param(a) for a in definition.args.args]
+    ranged = params[:2] == [Scalar("lo"), Scalar("hi")]
+    scope = Scope({p.name: p if isinstance(p, Buffer) else Var(p.name, Type(p.scalar)) for p in params})
+    body = parser.block(definition.body, scope)
+    notes = tuple(comments[r] for r in sorted(comments) if r < definition.lineno)
+    flag = any("reassociate" in comments.get(r, "") for r in range(definition.lineno, definition.body[0].lineno))
+    return Kernel(definition.name, tuple(params[2:] if ranged else params), body, ranged, reassociate or flag, notes)
+
+
+def parse_expr(text: str, env: Environment | None = None, **substitutions: str) -> Expr:
+    """Read one expression over the names of `env`."""
+    text = text.strip()
+    tree = _tree(text, "eval")
+    assert isinstance(tree, ast.Expression)
+    return ExprParser(text.splitlines(), substitutions).expr(tree.body, _scope(env or {}))
+
+
+def parse_stmts(
+    text: str, env: Environment | None = None, mutable: Iterable[str] = (), **substitutions: str
+) -> tuple[Stmt, ...]:
+    """Read statements over the names of `env`; those in `mutable` are variables that may be assigned."""
+    text = textwrap.dedent(text).strip("\n")
+    tree = _tree(text, "exec")
+    assert isinstance(tree, ast.Module)
+    scope = _scope(env or {})
+    for name in mutable:
+        bound = scope.names[name]
+        assert isinstance(bound, Var), name
+        scope.muts[name] = bound.type
+    return _StmtParser(text.splitlines(), substitutions, _comments(text)).block(tree.body, scope)
+
+
+def _tree(text: str, mode: str) -> ast.AST:
+    try:
+        return compile(text, "<kernel>", mode, ast.PyCF_ONLY_AST)
+    except SyntaxError as error:
+        raise CompilerBug(
+            f"loop IR text, line {error.lineno}: {error.msg}\n  {(error.text or text).rstrip()}"
+        ) from None
+
+
+def _scope(env: Environment) -> Scope:
+    names: dict[str, Expr | Buffer] = {}
+    for name, bound in env.items():
+        kind = Type(bound) if isinstance(bound, str) else bound
+        names[name] = Var(name, kind) if isinstance(kind, Type) else kind
+    return Scope(names)
+
+
+def _comments(text: str) -> dict[int, str]:
+    """The comment of each line that has one, without the mark."""
+    if "#" not in text:
+        return {}
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return {t.start[0]: t.string[1:].strip() for t in tokens if t.type == tokenize.COMMENT}
+
+
+class _StmtParser(ExprParser):
+    def __init__(self, lines: list[str], substitutions: Mapping[str, str], comments: Mapping[int, str]) -> None:
+        super().__init__(lines, substitutions)
+        self.comments = comments
+
+    def param(self, node: ast.arg) -> Param:
+        match node.annotation:
+            case ast.Name() as name:
+                return Scalar(node.arg, self._scalar(name))
+            case ast.Subscript(value=scalar, slice=ast.Name(id="const" | "mut" as access)):
+                return Buffer(node.arg, self._scalar(scalar), access == "mut")
+        raise self.error(node, f"parameter {node.arg!r} needs a type: f64, f64[const] or f64[mut]")
+
+    def _scalar(self, node: ast.expr) -> str:
+        found = self.type(node)
+        if found.lanes > 1:
+            raise self.error(node, f"expected a scalar type, got {found}")
+        return found.scalar
+
+    def block(self, nodes: list[ast.stmt], scope: Scope) -> tuple[Stmt, ...]:
+        """Statements in `scope`, which they extend."""
+        result = (self.stmt(n, scope) for n in nodes if not _is_filler(n))
+        return tuple(result)
+
+    def stmt(self, node: ast.stmt, scope: Scope) -> Stmt:
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                return self._assign(node, target, self.expr(value, scope), scope)
+            case ast.AugAssign(target=target, op=operator, value=value) if type(operator) in OPERATORS:
+                return self._augment(node, target, OPERATORS[type(operator)], self.expr(value, scope), scope)
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value) if value is not None:
+                return self._declare(node, name, annotation, value, scope)
+            case ast.For(target=ast.Name(id=name), orelse=[]):
+                return self._for(node, name, scope)
+            case ast.While(test=test, body=body, orelse=[]):
+                return While(self._condition(test, scope), self.block(body, scope.child()))
+            case ast.If(test=test, body=body, orelse=orelse):
+                cond = self._condition(test, scope)
+                return If(cond, self.block(body, scope.child()), self.block(orelse, scope.child()))
+            case ast.Return(value=value):
+                status: Expr = ops.const(0) if value is None else ops.cast(self.expr(value, scope), I64)
+                return Return(status)
+            case ast.Expr(value=ast.Call(func=ast.Name(id="prefetch"), args=[target, index])):
+                return Prefetch(self.buffer(target, scope).name, self._offset(index, scope))
+            case ast.Expr(value=ast.Call(func=ast.Name(id="vstore"), args=[target, index, value])):
+                return self._store(node, self.buffer(target, scope), self.expr(index, scope), self.expr(value, scope))
+        raise self.error(node, f"{ast.unparse(node).splitlines()[0]!r} is not in the syntax")
+
+    def _offset(self, node: ast.expr, scope: Scope) -> Expr:
+        value = self.expr(node, scope)
+        if not (value.type.is_integer or value.type.scalar == "bool"):
+            raise self.error(node, f"expected an integer, got {value.type}")
+        return ops.cast(value, I64.with_lanes(value.type.lanes))
+
+    def _condition(self, node: ast.expr, scope: Scope) -> Expr:
+        return ops.cast(self.expr(node, scope), "bool")
+
+    def _bind(self, node: ast.AST, name: str, bound: Expr | Buffer, scope: Scope) -> None:
+        if name in scope.names:
+            raise self.error(node, f"{name!r} is bound already")
+        scope.names[name] = bound
+
+    def _assign(self, node: ast.stmt, target: ast.expr, value: Expr, scope: Scope) -> Stmt:
+        match target:
+            case ast.Name(id=name) if name in scope.muts:
+                bound = scope.names[name]
+                assert isinstance(bound, Var)
+                return Assign(bound.name, ops.cast(value, scope.muts[name]))
+            case ast.Name(id=name):
+                self._bind(node, name, Var(name, value.type), scope)
+                return Let(name, value)
+            case ast.Subscript(value=buffer, slice=index):
+                return self._store(node, self.buffer(buffer, scope), self.expr(index, scope), value)
+        raise self.error(node, f"cannot assign to {ast.unparse(target)!r}")
+
+    def _augment(self, node: ast.stmt, target: ast.expr, op: str, value: Expr, scope: Scope) -> Stmt:
+        match target:
+            case ast.Name(id=name) if name not in scope.muts:
+                raise self.error(node, f"{name!r} is not a variable that can change (declare it: {name}: type = value)")
+            case ast.Subscript(value=name_node, slice=index_node):
+                buffer, index = self.buffer(name_node, scope), self.expr(index_node, scope)
+                old = self._load(node, buffer, index, value.type.lanes)
+                return self._store(node, buffer, index, self._op(node, op, old, value))
+        return self._assign(node, target, self._op(node, op, self.expr(target, scope), value), scope)
+
+    def _store(self, node: ast.stmt, buffer: Buffer, index: Expr, value: Expr) -> Store:
+        if not buffer.mutable:
+            raise self.error(node, f"buffer {buffer.name!r} is only read")
+        offset = self._load(node, buffer, index).index
+        lanes = max(value.type.lanes, index.type.lanes)
+        return Store(buffer.name, offset, ops.cast(value, Type(buffer.scalar, lanes)))
+
+    def _declare(self, node: ast.stmt, name: str, annotation: ast.expr, value: ast.expr, scope: Scope) -> Stmt:
+        if isinstance(annotation, ast.Subscript):
+            scalar, size = self._scalar(annotation.value), self._offset(annotation.slice, scope)
+            if not (isinstance(value, ast.Name) and value.id in ("zeros", "empty")):
+                raise self.error(node, "a workspace is declared `= zeros` or `= empty`")
+            self._bind(node, name, Buffer(name, scalar, mutable=True), scope)
+            return Alloc(name, scalar, size, value.id == "zeros")
+        kind = self.type(annotation)
+        initial = ops.cast(self.expr(value, scope), kind)
+        self._bind(node, name, Var(name, kind), scope)
+        scope.muts[name] = kind
+        return Mut(name, initial)
+
+    def _for(self, node: ast.For, name: str, scope: Scope) -> For:
+        match node.iter:
+            case ast.Call(func=ast.Name(id="range"), args=[hi]):
+                lo_expr: Expr = ops.const(0)
+                hi_expr, step = self._offset(hi, scope), 1
+            case ast.Call(func=ast.Name(id="range"), args=[lo, hi, *rest]) if len(rest) < 2:
+                lo_expr, hi_expr = self._offset(lo, scope), self._offset(hi, scope)
+                step = self.integer(rest[0]) if rest else 1
+            case _:
+                raise self.error(node, "expected `for name in range(...)`")
+        if step <= 0:
+            raise self.error(node, f"the step is {step}; expected a positive one")
+        inner = scope.child()
+        self._bind(node, name, Var(name, I64), inner)
+        return For(name, lo_expr, hi_expr, self.block(node.body, inner), step, self._hints(node))
+
+    def _hints(self, node: ast.For) -> tuple[str, ...]:
+        comment = self.comments.get(node.lineno, "")
+        return tuple(re.split(r"[\s,]+", comment)) if _HINTS.fullmatch(comment) else ()
+
+
+def _is_filler(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Pass) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    )
