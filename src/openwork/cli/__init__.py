@@ -1,0 +1,7 @@
+"""The command line `openwork`: tour, info, convert, bench, kernel, formats."""
+
+from __future__ import annotations
+
+from .main import main
+
+__all__ = ["main"]

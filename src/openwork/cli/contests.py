@@ -1,0 +1,242 @@
+"""The operations of `openwork bench`: for each, our call, the peers' calls, and the test that our result is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .main import CliError
+from .output import bytes_text
+from .peers import has_torch, in_scipy, in_torch, same_matrix
+
+__all__ = ["OPERATIONS", "Contest", "Problem", "Skip", "contest", "parse_operation"]
+
+DENSE_LIMIT = 1 << 30
+TOLERANCE = {"f": 2e-4, "d": 1e-10, "F": 2e-4, "D": 1e-10}
+TORCH_CONVERSIONS = {"coo": "to_sparse_coo", "csr": "to_sparse_csr", "csc": "to_sparse_csc"}
+
+
+class Skip(Exception):
+    """A combination that is not measured; the message says why."""
+
+
+@dataclass
+class Problem:
+    """One matrix: as a SciPy CSR array, ours in one format, and the peers' in the nearest they have."""
+
+    csr: Any
+    format: str
+    torch: bool = field(default_factory=has_torch)
+
+    @cached_property
+    def ours(self) -> Any:
+        import openwork as ow
+
+        return ow.asarray(self.csr).asformat(ow.format(self.format, ndim=2))
+
+    @cached_property
+    def scipy(self) -> tuple[str, Any]:
+        return in_scipy(self.csr, self.format)
+
+    @cached_property
+    def torch_side(self) -> tuple[str, Any]:
+        return in_torch(self.csr, self.format)
+
+    def dense(self, *shape: int) -> Any:
+        """Random numbers, the same in every run."""
+        values = np.random.default_rng(1).standard_normal(shape)
+        return values.astype(self.csr.dtype)
+
+    def close(self, got: object, want: Any) -> bool:
+        """Equal up to rounding; peers that were padded to whole blocks have more rows, which are dropped."""
+        array = np.asarray(got)
+        if array.shape != want.shape:
+            return False
+        tolerance = TOLERANCE[np.dtype(self.csr.dtype).char]
+        scale = float(np.abs(want).max(initial=0.0))
+        return bool(np.allclose(array, want, rtol=tolerance, atol=tolerance * scale))
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What takes part (`runs`: openwork first, then peers), and whether our result is equal to SciPy's."""
+
+    runs: dict[str, Callable[[], object]]
+    equal: Callable[[object], bool]
+    peer_format: str
+
+
+Builder = Callable[[Problem, str], Contest]
+
+
+def extent(text: str, default: int) -> int:
+    if not text:
+        return default
+    if not text.isdigit() or int(text) < 1:
+        raise CliError(f"--op: expected a positive number after the colon, got {text!r}")
+    return int(text)
+
+
+def as_torch(array: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(array)
+
+
+def wider(x: Any, rows: int) -> Any:
+    """x with zero rows below, for a peer whose matrix was padded to whole blocks."""
+    return x if len(x) == rows else np.concatenate([x, np.zeros((rows - len(x), *x.shape[1:]), x.dtype)])
+
+
+def product(problem: Problem, x: Any) -> Contest:
+    ours, (name, theirs) = problem.ours, problem.scipy
+    wide = wider(x, theirs.shape[1])
+    runs: dict[str, Callable[[], object]] = {"openwork": lambda: ours @ x, "scipy": lambda: theirs @ wide}
+    if problem.torch:
+        side = problem.torch_side[1]
+        wide_torch = as_torch(wider(x, side.shape[1]))
+        runs["torch"] = lambda: side @ wide_torch
+    want = problem.csr @ x
+    return Contest(runs, lambda got: problem.close(got, want), name)
+
+
+def spmv(problem: Problem, text: str) -> Contest:
+    return product(problem, problem.dense(problem.csr.shape[1]))
+
+
+def spmm(problem: Problem, text: str) -> Contest:
+    return product(problem, problem.dense(problem.csr.shape[1], extent(text, 32)))
+
+
+def vecmat(problem: Problem, text: str) -> Contest:
+    ours, (name, theirs) = problem.ours, problem.scipy
+    x = problem.dense(problem.csr.shape[0])
+    wide = wider(x, theirs.shape[0])
+    runs: dict[str, Callable[[], object]] = {"openwork": lambda: x @ ours, "scipy": lambda: wide @ theirs}
+    want = x @ problem.csr
+    return Contest(runs, lambda got: problem.close(got, want), name)
+
+
+def sampled(csr: Any, a: Any, b: Any) -> Any:
+    """(a @ b) at the elements of `csr`, in row order, a slice of elements at a time."""
+    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    out = np.empty(csr.nnz, csr.dtype)
+    for begin in range(0, csr.nnz, 1 << 18):
+        part = slice(begin, begin + (1 << 18))
+        out[part] = np.einsum("ek,ek->e", a[rows[part]], b.T[csr.indices[part]])
+    return out
+
+
+def sddmm(problem: Problem, text: str) -> Contest:
+    import openwork as ow
+
+    k = extent(text, 32)
+    ours, csr = problem.ours, problem.csr
+    a, b = problem.dense(csr.shape[0], k), problem.dense(k, csr.shape[1])
+    runs: dict[str, Callable[[], object]] = {"openwork": lambda: ow.sddmm(ours, a, b)}
+    if problem.torch and csr.dtype.kind == "f":
+        import torch
+
+        side, ta, tb = in_torch(csr, "csr")[1], as_torch(a), as_torch(b)
+        runs["torch"] = lambda: torch.sparse.sampled_addmm(side, ta, tb, beta=0.0)
+    want = csr.copy()
+    want.data = sampled(csr, a, b)
+
+    def equal(got: Any) -> bool:
+        back = got.asformat("csr").to_scipy("csr")
+        structure = np.array_equal(back.indptr, want.indptr) and np.array_equal(back.indices, want.indices)
+        return structure and problem.close(back.data, want.data)
+
+    return Contest(runs, equal, "csr")
+
+
+def to_dense(problem: Problem, text: str) -> Contest:
+    need = problem.csr.shape[0] * problem.csr.shape[1] * problem.csr.dtype.itemsize
+    if need > DENSE_LIMIT:
+        raise Skip(f"the dense array would take {bytes_text(need)}")
+    ours, (name, theirs) = problem.ours, problem.scipy
+    runs: dict[str, Callable[[], object]] = {"openwork": ours.to_dense, "scipy": theirs.toarray}
+    if problem.torch:
+        runs["torch"] = problem.torch_side[1].to_dense
+    want = problem.csr.toarray()
+    return Contest(runs, lambda got: bool(np.array_equal(np.asarray(got), want)), name)
+
+
+def total(problem: Problem, text: str) -> Contest:
+    import openwork as ow
+
+    if text not in ("", "0", "1"):
+        raise CliError(f"--op: sum takes a dimension, 0 or 1, got {text!r}")
+    axis = int(text) if text else None
+    ours, (name, theirs) = problem.ours, problem.scipy
+    runs: dict[str, Callable[[], object]] = {
+        "openwork": lambda: ow.sum(ours, axis=axis),
+        "scipy": lambda: theirs.sum(axis=axis),
+    }
+    if problem.torch:
+        import torch
+
+        layout, side = problem.torch_side
+        if axis is None:
+            runs["torch"] = lambda: torch.sum(side)
+        elif layout == "coo":
+            runs["torch"] = lambda: torch.sparse.sum(side, dim=axis)
+        elif layout in ("csr", "csc"):
+            runs["torch"] = lambda: torch.sum(side, dim=axis, keepdim=True)
+    want = np.asarray(problem.csr.sum(axis=axis))
+    return Contest(runs, lambda got: problem.close(got, want), name)
+
+
+def conversion(target: str) -> Builder:
+    def build(problem: Problem, text: str) -> Contest:
+        import openwork as ow
+
+        full = f"bsr({text or '4'},{text or '4'})" if target == "bsr" else target
+        if ow.format(full, ndim=2) == ow.format(problem.format, ndim=2):
+            raise Skip("it is in this format already")
+        ours, wanted, (name, theirs) = problem.ours, ow.format(full, ndim=2), problem.scipy
+        runs: dict[str, Callable[[], object]] = {"openwork": lambda: ours.asformat(wanted)}
+        if target == "bsr":
+            runs["scipy"] = lambda: in_scipy(theirs, full)
+        elif name != target:
+            runs["scipy"] = lambda: theirs.asformat(target)
+        if problem.torch and target in TORCH_CONVERSIONS and problem.torch_side[0] != target:
+            runs["torch"] = getattr(problem.torch_side[1], TORCH_CONVERSIONS[target])
+        return Contest(runs, lambda got: same_matrix(back(got), problem.csr), name)
+
+    def back(got: Any) -> Any:
+        return got.asformat("csr").to_scipy("csr")
+
+    return build
+
+
+OPERATIONS: dict[str, Builder] = {
+    "spmv": spmv,
+    "spmm": spmm,
+    "vecmat": vecmat,
+    "sddmm": sddmm,
+    "sum": total,
+    "to_dense": to_dense,
+    "to_coo": conversion("coo"),
+    "to_csr": conversion("csr"),
+    "to_csc": conversion("csc"),
+    "to_bsr": conversion("bsr"),
+}
+
+
+def parse_operation(text: str) -> tuple[str, str]:
+    """`"spmm:32" -> ("spmm", "32")`, refusing what is not known."""
+    name, _, argument = text.partition(":")
+    if name not in OPERATIONS:
+        raise CliError(f"--op: unknown operation {name!r}; known: {', '.join(OPERATIONS)}")
+    return name, argument
+
+
+def contest(problem: Problem, operation: str) -> Contest:
+    """The contest of `"spmm:32"` on a problem; Skip where it does not apply."""
+    name, argument = parse_operation(operation)
+    return OPERATIONS[name](problem, argument)

@@ -1,0 +1,112 @@
+"""Arguments, dispatch, and the promise about bad input: one line on stderr, exit status 2, no traceback."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from openwork.errors import DTypeError, FileFormatError, FormatError, InvariantError, ShapeError, UnsupportedError
+
+__all__ = ["CliError", "main"]
+
+BAD_INPUT = (FormatError, ShapeError, InvariantError, DTypeError, FileFormatError, UnsupportedError, OSError, EOFError)
+
+
+class CliError(Exception):
+    """Input that the command line refuses; the message is the whole line that the user sees."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with an error of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def one_line(error: BaseException) -> str:
+    """A message of several lines (with carets under the text) as one: its first line and its help."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [line for line in lines if line.strip("^~ ")]
+    if not kept:
+        return type(error).__name__
+    advice = [line for line in kept[1:] if line.startswith("help:")]
+    return "; ".join([kept[0], *advice])
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 3600:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds between 0 and 3600")
+    return value
+
+
+def build_parser() -> Parser:
+    parser = Parser(prog="openwork", description="Sparse tensors in any storage format.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+
+    tour = commands.add_parser("tour", help="what openwork does, on matrices made on the spot")
+    tour.add_argument("--scale", type=positive, default=100, help="points along one side of the grid (default 100)")
+
+    info = commands.add_parser("info", help="shape, structure, and bytes in each format")
+    info.add_argument("file")
+
+    convert = commands.add_parser("convert", help="read a file, change its format, write another")
+    convert.add_argument("input")
+    convert.add_argument("output")
+    convert.add_argument("--format", default=None, help="a name or a format in the language; default: as read")
+
+    bench = commands.add_parser("bench", help="times against SciPy and torch, results compared")
+    bench.add_argument("file")
+    bench.add_argument("--op", default="spmv,spmm:8,spmm:32,spmm:128,sddmm:32,to_csc,to_coo,sum,sum:0,sum:1")
+    bench.add_argument(
+        "--formats", default="csr,coo,csc,bsr(4,4)", help="comma-separated; default csr,coo,csc,bsr(4,4)"
+    )
+    bench.add_argument("--dtype", default="float64", choices=["float32", "float64", "complex64", "complex128"])
+    bench.add_argument("--threads", type=positive, default=1, help="threads of openwork and of torch (default 1)")
+    bench.add_argument("--seconds", type=seconds, default=1.0, help="time to spend on each row (default 1)")
+    bench.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+    kernel = commands.add_parser("kernel", help="the generated code of one expression")
+    kernel.add_argument("expression", help='for example "y(i) += A(i,j) * x(j)"')
+    kernel.add_argument("--formats", nargs="+", default=[], metavar="NAME=FORMAT", help="what is not named is dense")
+    kernel.add_argument("--dtypes", nargs="+", default=[], metavar="NAME=DTYPE", help="default float64")
+    kernel.add_argument("--show", default="loops", choices=["loops", "llvm", "asm"])
+
+    commands.add_parser("formats", help="the named formats, written in the language")
+    return parser
+
+
+def end_quietly() -> int:
+    """The reader of our output is gone (`| head`): say nothing, also not at interpreter exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status: 0, 1 where a comparison failed, 2 for bad input."""
+    arguments = build_parser().parse_args(argv)
+    try:
+        run: Callable[[argparse.Namespace], int] = import_module(f"{__package__}.{arguments.command}").run
+        return run(arguments)
+    except BrokenPipeError:
+        return end_quietly()
+    except (CliError, MemoryError, *BAD_INPUT) as error:
+        print(f"openwork {arguments.command}: {one_line(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"openwork {arguments.command}: interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,135 @@
+"""What the terminal shows: tables, bars, sizes, times, progress. rich where it is installed and helps, else plain."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["bars", "bytes_text", "count_text", "heading", "progress", "ratio_text", "table", "table_text", "time_text"]
+
+SHOW_AFTER = 2.0
+
+
+def bytes_text(count: float) -> str:
+    """`bytes_text(2_500_000) == "2.5 MB"`: powers of 1000, two or three digits."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+
+
+def time_text(seconds: float | None) -> str:
+    """`time_text(3.2e-5) == "32.0 us"`."""
+    if seconds is None:
+        return "-"
+    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{seconds * factor:.1f} {unit}"
+    return f"{seconds:.2f} s"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """How many times as long the other one takes; below 1, ours is slower."""
+    return "-" if ratio is None else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+
+
+def count_text(count: int) -> str:
+    return f"{count:,}".replace(",", " ")
+
+
+def rich_console(stderr: bool = False) -> Any:
+    """A rich Console where rich is installed and the stream is a terminal, else None."""
+    stream = sys.stderr if stderr else sys.stdout
+    if not stream.isatty():
+        return None
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    return Console(stderr=stderr)
+
+
+def heading(text: str) -> None:
+    console = rich_console()
+    if console is None:
+        print(f"\n{text}\n{'-' * len(text)}")
+    else:
+        console.print(f"\n{text}", style="bold", markup=False, highlight=False)
+
+
+def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table as text; the first `left` columns are flush left, the others right."""
+    widths = [max(len(row[c]) for row in (columns, *rows)) for c in range(len(columns))]
+    lines = [columns, ["-" * w for w in widths], *rows]
+    aligned = (
+        [t.ljust(w) if c < left else t.rjust(w) for c, (t, w) in enumerate(zip(r, widths, strict=True))] for r in lines
+    )
+    return "\n".join("  ".join(cells).rstrip() for cells in aligned)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    console = rich_console()
+    if console is None:
+        print(table_text(columns, rows, left))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    view = Table(box=None, pad_edge=False, header_style="bold")
+    for c, name in enumerate(columns):
+        view.add_column(name, justify="left" if c < left else "right", no_wrap=c > 0)
+    for row in rows:
+        view.add_row(*(Text(cell) for cell in row))
+    console.print(view)
+
+
+def bars(labels: Sequence[str], counts: Sequence[int], width: int = 40) -> str:
+    """A histogram as text; any count above zero gets a mark."""
+    if not counts:
+        return ""
+    top, wide = max(max(counts), 1), max(map(len, labels))
+    lines = []
+    for label, count in zip(labels, counts, strict=True):
+        length = max(1, round(width * count / top)) if count else 0
+        lines.append(f"{label:>{wide}} | {'#' * length:<{width}} {count_text(count)}")
+    return "\n".join(lines)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Show how far a job of `total` steps is: call the result with the name of each step as it begins.
+
+    Nothing is shown where stderr is no terminal; without rich, nothing before two seconds have gone by.
+    """
+    console = rich_console(stderr=True)
+    if console is None:
+        yield plain_progress(label, total)
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as view:
+        task = view.add_task(label, total=total, completed=-1)
+
+        def step(name: str) -> None:
+            view.update(task, description=f"{label}: {name}", advance=1)
+
+        yield step
+
+
+def plain_progress(label: str, total: int) -> Callable[[str], None]:
+    begun, done = time.monotonic(), 0
+
+    def step(name: str) -> None:
+        nonlocal done
+        if sys.stderr.isatty() and time.monotonic() - begun > SHOW_AFTER:
+            print(f"\r\x1b[K{label}: {name} {done}/{total}", end="", file=sys.stderr, flush=True)
+        done += 1
+
+    return step
