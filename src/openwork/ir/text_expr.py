@@ -98,8 +98,8 @@ class ExprParser:
         self.lines = lines
         self.substitutions = substitutions
 
-    def fail(self, node: ast.AST | None, message: str) -> NoReturn:
-        raise error(node, self.lines, message)
+    def error(self, node: ast.AST | None, message: str) -> CompilerBug:
+        return error(node, self.lines, message)
 
     def type(self, node: ast.expr) -> Type:
         """A type annotation: a bare name."""
