@@ -1,0 +1,57 @@
+"""The Python blocks of the README and of the pages run, and the README keeps its two commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str) -> list[tuple[int, str]]:
+    """(line, code) of each block marked as Python."""
+    return [(text.count("\n", 0, m.start(1)) + 1, m[1]) for m in BLOCK.finditer(text)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of one page share their names, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": page.stem}
+    for line, code in blocks(page.read_text()):
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+    assert page.exists()
+
+
+def test_readme_has_examples() -> None:
+    assert len(blocks((ROOT / "README.md").read_text())) >= 3
+
+
+def test_a_broken_block_is_found() -> None:
+    ((line, code),) = blocks("text\n```python\nassert 1 == 2\n```\n")
+    assert line == 3
+    with pytest.raises(AssertionError):
+        exec(code, {})
+
+
+@pytest.mark.parametrize(
+    "command", ["pip install . && openwork tour", "pip install -c constraints.txt -e '.[test]' && pytest"]
+)
+def test_readme_has_its_commands(command: str) -> None:
+    assert command in (ROOT / "README.md").read_text().splitlines()
+
+
+def test_ci_takes_its_command_from_the_readme() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "README.md" in script
+    assert "set -euo pipefail" in script
+
+
+def test_constraints_pin_torch_exactly() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert "torch==2.13.0" in lines
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines if line and not line.startswith("#"))
