@@ -1,0 +1,203 @@
+"""Each command of `openwork`, run in this process; bad input is one line on stderr and status 2."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+import openwork as ow
+from openwork.cli import contests, generate, main
+from openwork.cli.sizes import bytes_of
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> Path:
+    path = tmp_path / "stencil.mtx"
+    scipy.io.mmwrite(path, generate.stencil(5))
+    return path
+
+
+@pytest.fixture
+def tensor(tmp_path: Path) -> Path:
+    path = tmp_path / "small.tns"
+    path.write_text("1 1 1 1.0\n2 3 4 2.0\n2 3 1 3.0\n")
+    return path
+
+
+def test_info(matrix: Path, capsys: Capture) -> None:
+    assert main(["info", str(matrix)]) == 0
+    out = capsys.readouterr().out
+    for text in (
+        "50 x 50",
+        "symmetric structure, not values",
+        "bsr(2, 2)",
+        "16 x 16",
+        "rows by their number",
+        "float64",
+    ):
+        assert text in out
+
+
+def test_info_of_a_tensor(tensor: Path, capsys: Capture) -> None:
+    assert main(["info", str(tensor)]) == 0
+    out = capsys.readouterr().out
+    assert "2 x 3 x 4" in out
+    assert "csf" in out
+
+
+def test_info_predicts_the_bytes() -> None:
+    """The sizes that info shows are those of the converted tensors."""
+    csr = generate.uniform(40, 60, 300).tocsr()
+    t = ow.asarray(csr)
+    for name, count in bytes_of(csr).items():
+        assert t.asformat(name).nbytes == count, name
+
+
+def test_convert(matrix: Path, tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "out.npz"
+    assert main(["convert", str(matrix), str(target), "--format", "bsr(2, 2)"]) == 0
+    assert "out.npz" in capsys.readouterr().out
+    back = ow.read(target)
+    assert back.format == ow.format("bsr(2, 2)")
+    assert np.array_equal(back.to_numpy(), scipy.io.mmread(matrix).toarray())
+
+
+def test_bench_json(matrix: Path, capsys: Capture) -> None:
+    operations = "spmv,spmm:3,vecmat,sddmm:2,sum,sum:0,sum:1,to_dense,to_csr,to_csc,to_coo,to_bsr:2"
+    arguments = ["bench", str(matrix), "--op", operations, "--formats", "csr,coo,csc,bsr(4,4),dia,dcsr"]
+    assert main([*arguments, "--seconds", "0.001", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["shape"] == [50, 50]
+    rows = facts["rows"]
+    assert len(rows) == 6 * 12
+    assert all(row["equal"] for row in rows if row["seconds"])
+    assert {row["note"] for row in rows if not row["seconds"]} == {"it is in this format already"}
+    assert all("scipy" in row["ratios"] for row in rows if row["op"] == "spmv")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_bench_table(matrix: Path, capsys: Capture, dtype: str) -> None:
+    arguments = ["bench", str(matrix), "--op", "spmv,sum", "--formats", "csr", "--dtype", dtype, "--threads", "2"]
+    try:
+        assert main([*arguments, "--seconds", "0.001"]) == 0
+    finally:
+        ow.set_num_threads(1)
+    out = capsys.readouterr().out
+    assert "scipy/ours" in out
+    assert "yes" in out
+    assert "NO" not in out
+
+
+def test_bench_finds_a_wrong_result(matrix: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(problem: contests.Problem, text: str) -> contests.Contest:
+        right = contests.spmv(problem, text)
+        ours = right.runs["openwork"]
+        return contests.Contest({**right.runs, "openwork": lambda: 2 * np.asarray(ours())}, right.equal, "csr")
+
+    monkeypatch.setitem(contests.OPERATIONS, "spmv", broken)
+    assert main(["bench", str(matrix), "--op", "spmv", "--formats", "csr", "--seconds", "0.001"]) == 1
+    captured = capsys.readouterr()
+    assert "NO" in captured.out
+    assert "1 results differ" in captured.err
+
+
+@pytest.mark.parametrize("show", ["loops", "llvm", "asm"])
+def test_kernel(capsys: Capture, show: str) -> None:
+    assert main(["kernel", "y(i) += A(i,j) * x(j)", "--formats", "A=csr", "--show", show]) == 0
+    out = capsys.readouterr().out
+    assert {"loops": "for ", "llvm": "define", "asm": "ret"}[show] in out
+
+
+def test_formats(capsys: Capture) -> None:
+    assert main(["formats"]) == 0
+    out = capsys.readouterr().out
+    assert "i : dense, j : compressed" in out
+    assert "csf" in out
+
+
+def test_tour(capsys: Capture) -> None:
+    assert main(["tour", "--scale", "8"]) == 0
+    out = capsys.readouterr().out
+    for text in ("dcsr", "bsr(2,2)", "dia", "for ", "spmm:32", "every result was compared"):
+        assert text in out
+    assert "NO" not in out
+
+
+BAD = {
+    "no command": [],
+    "unknown command": ["fly"],
+    "missing file": ["info", "{tmp}/none.mtx"],
+    "a folder": ["info", "{tmp}"],
+    "unknown kind of file": ["info", "{tmp}/strange.xyz"],
+    "malformed file": ["info", "{tmp}/bad.mtx"],
+    "empty file": ["info", "{tmp}/empty.mtx"],
+    "unknown format": ["convert", "{tmp}/good.mtx", "{tmp}/out.npz", "--format", "crs"],
+    "format with a caret": [
+        "convert",
+        "{tmp}/good.mtx",
+        "{tmp}/out.npz",
+        "--format",
+        "(i, j) -> (i : dense, k : dense)",
+    ],
+    "unknown target": ["convert", "{tmp}/good.mtx", "{tmp}/out.xyz"],
+    "no such folder": ["convert", "{tmp}/good.mtx", "{tmp}/none/out.npz"],
+    "unknown operation": ["bench", "{tmp}/good.mtx", "--op", "fly"],
+    "bad argument of an operation": ["bench", "{tmp}/good.mtx", "--op", "spmm:x", "--formats", "csr"],
+    "unknown format to measure": ["bench", "{tmp}/good.mtx", "--formats", "crs"],
+    "nothing to measure": ["bench", "{tmp}/good.mtx", "--op", ","],
+    "a tensor to measure": ["bench", "{tmp}/small.tns"],
+    "no threads": ["bench", "{tmp}/good.mtx", "--threads", "0"],
+    "broken expression": ["kernel", "y(i) += A(i,", "--formats", "A=csr"],
+    "empty expression": ["kernel", ""],
+    "format of nothing": ["kernel", "y(i) += A(i,j) * x(j)", "--formats", "B=csr"],
+    "no name": ["kernel", "y(i) += A(i,j) * x(j)", "--formats", "csr"],
+    "unknown dtype": ["kernel", "y(i) += A(i,j) * x(j)", "--formats", "A=csr", "--dtypes", "A=float7"],
+    "wrong rank": ["kernel", "y(i) += A(i) * x(i)", "--formats", "A=csr"],
+}
+
+
+def exit_status(arguments: list[str]) -> object:
+    """What the process would exit with."""
+    try:
+        return main(arguments)
+    except SystemExit as stop:
+        return stop.code
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_status_2(case: str, tmp_path: Path, capsys: Capture) -> None:
+    scipy.io.mmwrite(tmp_path / "good.mtx", sp.eye_array(4))
+    (tmp_path / "strange.xyz").write_text("hello")
+    (tmp_path / "small.tns").write_text("1 1 1 1.0\n")
+    (tmp_path / "empty.mtx").write_text("")
+    (tmp_path / "bad.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 x 3\n")
+    status = exit_status([part.replace("{tmp}", str(tmp_path)) for part in BAD[case]])
+    captured = capsys.readouterr()
+    assert status == 2
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    assert captured.err.startswith("openwork")
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    command = f"{sys.executable} -m openwork.cli formats | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith("name")
+
+
+def test_real_files(data_dir: Path, capsys: Capture) -> None:
+    for name in ("hb_suitesparse/ash85.mtx", "pruned/wavernn_coarseproj_95_4x4.npz", "tensors/splatt_small.tns"):
+        assert main(["info", str(data_dir / name)]) == 0
+    assert "bytes in each format" in capsys.readouterr().out
+    arguments = ["--op", "spmv,spmm:8,to_csc", "--formats", "csr,coo,bsr(4,4)", "--seconds", "0.001"]
+    assert main(["bench", str(data_dir / "hb_suitesparse" / "ash85.mtx"), *arguments]) == 0

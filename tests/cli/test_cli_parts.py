@@ -1,0 +1,160 @@
+"""The parts of the command line that need no tensor: generators, tables, sizes, timing, splitting."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from openwork.cli import generate, output
+from openwork.cli.info import bandwidth, degree_histogram, symmetry
+from openwork.cli.load import bindings, split_outside
+from openwork.cli.main import CliError, one_line, positive
+from openwork.cli.measure import medians
+from openwork.cli.peers import blocks_of, in_scipy, padded, same_matrix
+from openwork.cli.sizes import block_count, bytes_of, diagonal_count
+
+MATRICES = {
+    "uniform": lambda seed: generate.uniform(50, 70, 300, seed),
+    "rmat": lambda seed: generate.rmat(6, 400, seed),
+    "stencil": lambda seed: generate.stencil(7, 2, seed),
+    "blocked": lambda seed: generate.blocked(9, 20, 4, seed),
+}
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_generated_matrices_are_sorted_unique_and_repeatable(kind: str) -> None:
+    a, b, other = MATRICES[kind](0), MATRICES[kind](0), MATRICES[kind](1)
+    key = a.row.astype(np.int64) * a.shape[1] + a.col
+    assert np.all(np.diff(key) > 0)
+    assert np.all(a.row < a.shape[0])
+    assert np.all(a.col < a.shape[1])
+    assert np.array_equal(a.toarray(), b.toarray())
+    assert not np.array_equal(a.toarray(), other.toarray())
+
+
+def test_stencil_is_blocked_and_structurally_symmetric() -> None:
+    a = generate.stencil(6, 2).tocsr()
+    assert symmetry(a) == "symmetric structure, not values"
+    assert block_count(a, 2, 2) * 4 == a.nnz
+    assert diagonal_count(a) == 3 * 7  # -3 to 3 around each of three rows of points
+
+
+def test_blocked_has_full_blocks() -> None:
+    a = generate.blocked(9, 20, 4).tocsr()
+    assert block_count(a, 4, 4) * 16 == a.nnz
+
+
+@pytest.mark.parametrize("nse", [1000, 40_000])
+@pytest.mark.parametrize("kind", generate.KINDS)
+def test_by_nse_is_near_what_was_asked(kind: str, nse: int) -> None:
+    assert 0.3 * nse < generate.by_nse(nse)[kind]().nnz < 2 * nse
+
+
+@pytest.mark.parametrize(
+    ("dense", "want"),
+    [
+        ([[0, 1, 0]], "not square"),
+        ([[1, 2], [2, 1]], "symmetric"),
+        ([[0, 2], [-2, 0]], "skew-symmetric"),
+        ([[1, 2j], [-2j, 1]], "Hermitian"),
+        ([[1, 3], [2, 1]], "symmetric structure, not values"),
+        ([[1, 3], [0, 1]], "no"),
+    ],
+)
+def test_symmetry(dense: list[list[complex]], want: str) -> None:
+    assert symmetry(sp.csr_array(np.array(dense))) == want
+
+
+def test_bandwidth_and_degrees() -> None:
+    a = sp.csr_array(np.array([[0, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 1, 1]]))
+    assert bandwidth(a) == (2, 3)
+    assert degree_histogram(np.diff(a.indptr)) == (["0", "1", "2-3"], [1, 1, 2])
+    assert degree_histogram(np.array([], dtype=int)) == (["0"], [0])
+    assert degree_histogram(np.array([8, 7, 0])) == (["0", "1", "2-3", "4-7", "8-15"], [1, 0, 0, 1, 1])
+
+
+def test_texts() -> None:
+    assert output.bytes_text(0) == "0 B"
+    assert output.bytes_text(999) == "999 B"
+    assert output.bytes_text(2_500_000) == "2.5 MB"
+    assert output.bytes_text(123_456_789) == "123 MB"
+    assert output.time_text(None) == "-"
+    assert output.time_text(3.2e-5) == "32.0 us"
+    assert output.time_text(0.25) == "250.0 ms"
+    assert output.time_text(2) == "2.00 s"
+    assert output.ratio_text(1.234) == "1.23"
+    assert output.ratio_text(None) == "-"
+    assert output.count_text(1234567) == "1 234 567"
+
+
+def test_table_and_bars() -> None:
+    assert output.table_text(["a", "bb"], [["x", "1"], ["long", "22"]]) == "a     bb\n----  --\nx      1\nlong  22"
+    assert output.bars(["0", "10"], [0, 4], width=4) == " 0 |      0\n10 | #### 4"
+    assert output.bars([], []) == ""
+
+
+def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.progress("job", 2) as step:
+        step("one")
+        step("two")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_split_outside_and_bindings() -> None:
+    assert split_outside("csr, bsr(4,4),") == ["csr", "bsr(4,4)"]
+    assert bindings(["A=bsr(2, 2),B=csc", "x=dense"], "formats") == {"A": "bsr(2, 2)", "B": "csc", "x": "dense"}
+    for bad in (["A"], ["=csr"], ["A="], ["A=csr", "A=csc"]):
+        with pytest.raises(CliError, match="formats"):
+            bindings(bad, "formats")
+
+
+def test_one_line_keeps_the_first_line_and_the_help() -> None:
+    text = 'unknown level format in "x"\n            ^\n  help: say dense'
+    assert one_line(ValueError(text)) == 'unknown level format in "x"; help: say dense'
+    assert one_line(ValueError()) == "ValueError"
+    assert one_line(FileNotFoundError(2, "No such file", "x.mtx")) == "x.mtx: No such file"
+
+
+def test_positive() -> None:
+    assert positive("3") == 3
+    with pytest.raises(argparse.ArgumentTypeError):
+        positive("0")
+
+
+def test_medians_call_everything() -> None:
+    calls = {"a": 0, "b": 0}
+
+    def count(name: str) -> None:
+        calls[name] += 1
+
+    found = medians({"a": lambda: count("a"), "b": lambda: count("b")}, 1e-3)
+    assert set(found) == {"a", "b"}
+    assert all(value > 0 for value in found.values())
+    assert min(calls.values()) > 3
+
+
+def test_sizes_match_scipy() -> None:
+    a = generate.uniform(40, 60, 300).tocsr()
+    sizes = bytes_of(a)
+    for name, other in (("csr", a), ("csc", a.tocsc()), ("bsr(2, 2)", a.tobsr((2, 2))), ("bsr(4, 4)", a.tobsr((4, 4)))):
+        assert sizes[name] == other.data.nbytes + other.indices.nbytes + other.indptr.nbytes
+    assert sizes["dense"] == 40 * 60 * 8
+    assert bytes_of(sp.csr_array((3, 4)))["csr"] == 16
+
+
+def test_peers() -> None:
+    a = generate.uniform(5, 7, 20).tocsr()
+    assert blocks_of("BSR(2, 3)") == (2, 3)
+    assert blocks_of("csr") is None
+    assert padded(a, (2, 3)).shape == (6, 9)
+    assert a.shape == (5, 7)
+    name, blocked = in_scipy(a, "bsr(2,3)")
+    assert name == "bsr(2,3)"
+    assert np.array_equal(blocked.toarray()[:5, :7], a.toarray())
+    assert in_scipy(a, "ell(4)")[0] == "csr"
+    assert same_matrix(a.tocoo(), a)
+    assert not same_matrix(a * 2, a)
+    assert not same_matrix(a.T, a)
