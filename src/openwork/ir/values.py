@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from .types import COMPLEX, FLOATS, INTEGERS, itemsize, real_of
+
+FloatArray = np.ndarray[Any, np.dtype[np.float32]]
 
 __all__ = ["fit", "int_range", "round_bf16", "round_float"]
 
@@ -50,32 +53,22 @@ def _float(value: bool | int | float) -> float:
 
 
 def round_float(value: float, scalar: str) -> float:
-    """The nearest value of a floating-point type, as a Python float; NaN is always the one object `math.nan`."""
+    """The nearest value of a floating-point type, as a Python float; f16 and bf16 by way of f32, as machines
+    and PyTorch convert. NaN is always the one object `math.nan`."""
     if value != value:
         return math.nan
     if scalar == "f64":
         return value
-    if scalar == "bf16":
-        return float(round_bf16(np.float64(value)))
     with np.errstate(over="ignore"):
-        return float(np.float16(value) if scalar == "f16" else np.float32(value))
+        narrow = np.float32(value)
+        if scalar == "bf16":
+            return float(round_bf16(np.asarray(narrow))[()])
+        return float(np.float16(narrow) if scalar == "f16" else narrow)
 
 
-def round_bf16(value: np.ndarray | np.float64 | np.float32) -> np.ndarray | np.float32:
-    """Round float64 or float32 to bfloat16, nearest even, the result held in float32.
-
-    A float64 is rounded once, to odd in float32 first, so that the second rounding is exact.
-    """
-    wide = np.asarray(value)
-    with np.errstate(over="ignore", invalid="ignore"):
-        narrow = wide.astype(np.float32)
-        if wide.dtype == np.float64:
-            away = np.abs(narrow.astype(np.float64)) > np.abs(wide)
-            narrow = np.where(away, np.nextafter(narrow, np.float32(0)), narrow)
-            inexact = (narrow.astype(np.float64) != wide) & np.isfinite(wide)
-        else:
-            inexact = np.zeros(wide.shape, bool)
-    bits = np.ascontiguousarray(narrow).view(np.uint32).astype(np.uint64) | inexact.astype(np.uint64)
-    rounded = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) & np.uint64(0xFFFF0000)
-    result = np.where(np.isnan(narrow), np.float32(np.nan), rounded.astype(np.uint32).view(np.float32))
-    return result.astype(np.float32).reshape(wide.shape) if wide.ndim else np.float32(result.reshape(())[()])
+def round_bf16(value: FloatArray) -> FloatArray:
+    """Round float32 to bfloat16, nearest even, the result held in float32."""
+    bits = np.ascontiguousarray(value, np.float32).view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = ((bits.astype(np.uint64) + 0x7FFF + odd) & np.uint64(0xFFFF0000)).astype(np.uint32).view(np.float32)
+    return np.where(np.isnan(value), np.float32(np.nan), rounded.reshape(np.shape(value))).astype(np.float32)

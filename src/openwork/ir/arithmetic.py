@@ -1,0 +1,194 @@
+"""What each operation of the loop IR computes, on NumPy scalars and on arrays of lanes: the reference.
+
+f16 and bf16 travel as float32, as in the machine code; every other type as itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import CompilerBug
+from .types import Type
+from .values import int_range, round_bf16
+
+__all__ = ["DTYPES", "Value", "apply", "convert"]
+
+Value = Any
+"""A NumPy scalar, or an array of shape (lanes,)."""
+
+DTYPES: dict[str, type[np.generic]] = {
+    "bool": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float32,
+    "bf16": np.float32,
+    "f32": np.float32,
+    "f64": np.float64,
+    "c64": np.complex64,
+    "c128": np.complex128,
+}
+"""The dtype in which values of each scalar type travel."""
+
+
+def apply(op: str, args: list[Value], type: Type) -> Value:
+    """The operation on evaluated operands; `type` is the operation's result type."""
+    function = _TABLE.get(op)
+    if function is None:
+        raise CompilerBug(f"interpreter: unknown operation {op!r}")
+    result = function(*args)
+    return result if result.dtype == DTYPES[type.scalar] else result.astype(DTYPES[type.scalar])
+
+
+def convert(value: Value, source: Type, target: Type) -> Value:
+    """Cast: integers wrap, floats round, a float becomes an integer by truncation and saturation, NaN 0."""
+    if source.is_complex and not target.is_complex and target.scalar != "bool":
+        value, source = value.real, source.with_scalar("f64")
+    if source.is_float and target.is_integer:
+        value = _saturate(value, target.scalar)
+    if target.scalar == "f16":
+        value = np.asarray(value).astype(np.float32).astype(np.float16)
+    elif target.scalar == "bf16":
+        value = round_bf16(np.asarray(value).astype(np.float32))
+    value = np.asarray(value).astype(DTYPES[target.scalar])
+    if target.lanes > 1:
+        return np.broadcast_to(value, (target.lanes,))
+    return value[()]
+
+
+def _saturate(value: Value, scalar: str) -> Value:
+    lo, hi = int_range(scalar)
+    wide = np.asarray(value, np.float64)
+    inside = (wide > float(lo)) & (wide < float(hi))  # float(hi) may be hi + 1: then also out of range
+    whole = np.where(inside, wide, 0).astype(DTYPES[scalar])
+    ends = np.where(wide >= float(hi), np.array(hi, DTYPES[scalar]), np.array(lo, DTYPES[scalar]))
+    return np.where(inside, whole, np.where(np.isnan(wide), DTYPES[scalar](0), ends))
+
+
+def _integer_power(base: Value, exponent: Value) -> Value:
+    """Repeated squaring with wraparound; a negative exponent gives the exact value truncated (0 for base 0)."""
+    result, square, rest = base * 0 + 1, base, exponent
+    while np.any(rest > 0):
+        result = np.where(rest & 1, result * square, result)
+        square, rest = square * square, rest >> 1
+    unit = (base == 1) | (base == -1) if exponent.dtype.kind == "i" else base == 1
+    inverse = np.where(unit, np.where(exponent & 1, base, 1), 0)
+    return np.where(exponent < 0, inverse, result).astype(base.dtype)
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    return _integer_power(base, exponent) if base.dtype.kind in "iu" else np.power(base, exponent)
+
+
+def _divide(a: Value, b: Value) -> Value:
+    if a.dtype.kind == "c" and np.any(b == 0):  # NumPy's scalar and array quotients differ there
+        quotient: Value = np.divide(np.atleast_1d(a), np.atleast_1d(b))
+        return quotient if np.ndim(a) else quotient[0]
+    return np.divide(a, b)
+
+
+def _sign(x: Value) -> Value:
+    if x.dtype.kind != "c":
+        return np.sign(x)
+    size = np.abs(x)
+    return np.where(size == 0, x * 0, x / np.where(size == 0, size + 1, size))
+
+
+def _for_floats(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    return lambda x: function(x) if x.dtype.kind == "f" else x
+
+
+def _erf(x: Value) -> Value:
+    return np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, np.float64))[()]
+
+
+def _select(cond: Value, a: Value, b: Value) -> Value:
+    return np.where(cond, a, b)[()]
+
+
+def _log(function: Callable[[Value], Value], base: float) -> Callable[[Value], Value]:
+    return lambda x: function(x) if x.dtype.kind == "f" else np.log(x) / base
+
+
+_TABLE: dict[str, Callable[..., Value]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": _divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": _power,
+    "min": np.minimum,
+    "max": np.maximum,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "copysign": np.copysign,
+    "band": np.bitwise_and,
+    "bor": np.bitwise_or,
+    "bxor": np.bitwise_xor,
+    "bnot": np.invert,
+    "shl": np.left_shift,
+    "shr": np.right_shift,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+    "not": np.logical_not,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": _sign,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": _log(np.log2, math.log(2)),
+    "log10": _log(np.log10, math.log(10)),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": _erf,
+    "floor": _for_floats(np.floor),
+    "ceil": _for_floats(np.ceil),
+    "trunc": _for_floats(np.trunc),
+    "round": _for_floats(np.rint),
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "real": np.real,
+    "imag": np.imag,
+    "conj": np.conjugate,
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: _divide(x.dtype.type(1) + x * 0 if x.ndim else x.dtype.type(1), x),
+    "signbit": lambda x: np.signbit(x) if x.dtype.kind == "f" else np.less(x, x.dtype.type(0)),
+    "select": _select,
+    "fma": lambda a, b, c: a * b + c,
+    "hsum": np.add.reduce,
+    "hprod": np.multiply.reduce,
+    "hmin": np.minimum.reduce,
+    "hmax": np.maximum.reduce,
+}

@@ -1,0 +1,200 @@
+"""The executable specification of the loop IR: `verify` raises CompilerBug, with the position, where it is broken.
+
+1. Names are identifiers, and each is bound once: no name is bound where it is visible already.
+2. A Var is bound where it is used, with that type; Assign goes to a Mut, of its type.
+3. A buffer is a parameter or an Alloc before it; Store goes to a mutable one, Load and Store have its scalar type.
+4. An Op is what `ops.op` makes of its operands; a Const is what its type can hold.
+5. Offsets, loop bounds and sizes are i64; loop steps positive; conditions a single bool.
+6. Alloc stands at the kernel's top level only.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable
+
+from ..errors import CompilerBug
+from . import ops
+from .loop import (
+    Alloc,
+    Assign,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Mut,
+    Op,
+    Prefetch,
+    Return,
+    Scalar,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from .printer import show
+from .types import BOOL, I64, SCALARS, Type
+from .values import fit
+
+__all__ = ["verify"]
+
+_RESERVED = {"inf", "nan"}
+_HINTS = ("vector", "novector", "nounroll")
+
+
+def verify(kernel: Kernel) -> Kernel:
+    """`kernel` itself, if it is well formed. Raises CompilerBug that names the statement otherwise."""
+    checker = _Checker(kernel)
+    checker.params()
+    checker.block(kernel.body, _Scope(checker.names, checker.muts), top=True)
+    return kernel
+
+
+class _Scope:
+    def __init__(self, names: dict[str, Type], muts: frozenset[str]) -> None:
+        self.names, self.muts = names, muts
+
+    def child(self) -> _Scope:
+        return _Scope(dict(self.names), self.muts)
+
+
+class _Checker:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.names: dict[str, Type] = {}
+        self.muts: frozenset[str] = frozenset()
+        self.buffers: dict[str, Buffer] = {}
+        self.path: list[str] = []
+
+    def require(self, truth: bool, message: str | Callable[[], str]) -> None:
+        if not truth:
+            text = message if isinstance(message, str) else message()
+            where = "".join(f"\n  {'  ' * n}{line}" for n, line in enumerate(self.path))
+            raise CompilerBug(f"verify: kernel {self.kernel.name!r}: {text}{where}")
+
+    def params(self) -> None:
+        if self.kernel.ranged:
+            self.names.update(lo=I64, hi=I64)
+        else:
+            self.require(self.kernel.params[:2] != (Scalar("lo"), Scalar("hi")), "lo, hi lead a kernel not ranged")
+        for param in self.kernel.params:
+            self.require(param.scalar in SCALARS, f"parameter {param.name!r} has unknown type {param.scalar!r}")
+            self.fresh(param.name, self.names)
+            if isinstance(param, Buffer):
+                self.buffers[param.name] = param
+            else:
+                self.names[param.name] = Type(param.scalar)
+
+    def fresh(self, name: str, names: dict[str, Type]) -> None:
+        well = name.isidentifier() and not keyword.iskeyword(name) and name not in _RESERVED
+        self.require(well, lambda: f"{name!r} is not a name")
+        self.require(name not in names and name not in self.buffers, lambda: f"{name!r} is bound already")
+
+    def block(self, body: tuple[Stmt, ...], scope: _Scope, top: bool = False) -> None:
+        for stmt in body:
+            self.path.append(show(stmt).split("\n", 1)[0])
+            self.stmt(stmt, scope, top)
+            self.path.pop()
+
+    def stmt(self, stmt: Stmt, scope: _Scope, top: bool) -> None:
+        match stmt:
+            case Let(name, value) | Mut(name, value):
+                self.expr(value, scope)
+                self.fresh(name, scope.names)
+                scope.names[name] = value.type
+                if isinstance(stmt, Mut):
+                    scope.muts |= {name}
+            case Assign(name, value):
+                self.expr(value, scope)
+                self.require(name in scope.muts, lambda: f"{name!r} is not a Mut")
+                kind = scope.names[name]
+                self.require(value.type == kind, lambda: f"{name!r} is {kind}, got {value.type}")
+            case Store(buffer, index, value):
+                self._store(buffer, index, value, scope)
+            case For(name, lo, hi, body, step, hints):
+                self.offset(lo, scope)
+                self.offset(hi, scope)
+                self.require(step > 0, lambda: f"step {step}, expected a positive one")
+                known = all(h in _HINTS or (h.startswith("unroll:") and h[7:].isdecimal()) for h in hints)
+                self.require(known, lambda: f"unknown hint in {hints}")
+                inner = scope.child()
+                self.fresh(name, inner.names)
+                inner.names[name] = I64
+                self.block(body, inner)
+            case While(cond, body):
+                self.condition(cond, scope)
+                self.block(body, scope.child())
+            case If(cond, then, orelse):
+                self.condition(cond, scope)
+                self.block(then, scope.child())
+                self.block(orelse, scope.child())
+            case Alloc(buffer, scalar, size, _):
+                self.require(top, "a workspace is allocated at the kernel's top level only")
+                self.require(scalar in SCALARS, lambda: f"unknown type {scalar!r}")
+                self.offset(size, scope)
+                self.fresh(buffer, scope.names)
+                self.buffers[buffer] = Buffer(buffer, scalar, mutable=True)
+            case Prefetch(buffer, index):
+                self.declared(buffer)
+                self.offset(index, scope)
+            case Return(status):
+                self.offset(status, scope)
+
+    def _store(self, buffer: str, index: Expr, value: Expr, scope: _Scope) -> None:
+        target = self.declared(buffer)
+        self.require(target.mutable, lambda: f"store to {buffer!r}, which is only read")
+        self.expr(value, scope)
+        self.require(value.type.scalar == target.scalar, lambda: f"{buffer!r} holds {target.scalar}, got {value.type}")
+        self.index(index, value.type, scope)
+
+    def declared(self, name: str) -> Buffer:
+        self.require(name in self.buffers, lambda: f"unknown buffer {name!r}")
+        return self.buffers[name]
+
+    def offset(self, expr: Expr, scope: _Scope) -> None:
+        self.expr(expr, scope)
+        self.require(expr.type == I64, lambda: f"expected i64, got {expr.type}: {show(expr)}")
+
+    def condition(self, expr: Expr, scope: _Scope) -> None:
+        self.expr(expr, scope)
+        self.require(expr.type == BOOL, lambda: f"expected bool, got {expr.type}: {show(expr)}")
+
+    def index(self, index: Expr, accessed: Type, scope: _Scope) -> None:
+        self.expr(index, scope)
+        well = index.type.scalar == "i64" and index.type.lanes in (1, accessed.lanes)
+        self.require(well, lambda: f"index of type {index.type} for {accessed}: {show(index)}")
+
+    def expr(self, expr: Expr, scope: _Scope) -> None:
+        self.require(expr.type.scalar in SCALARS and expr.type.lanes > 0, lambda: f"unknown type {expr.type}")
+        match expr:
+            case Const(value, type):
+                same = repr(fit(value, type.scalar)) == repr(value)
+                self.require(same, lambda: f"{type} cannot hold {value!r}")
+            case Var(name, type):
+                bound = scope.names.get(name)
+                self.require(bound == type, lambda: f"{name!r} is {bound or 'not bound here'}, used as {type}")
+            case Load(buffer, index, type):
+                held = self.declared(buffer).scalar
+                self.require(held == type.scalar, lambda: f"{buffer!r} holds {held}, loaded as {type}")
+                self.index(index, type, scope)
+            case Op():
+                self._op(expr, scope)
+            case Cast(arg, type):
+                self.expr(arg, scope)
+                well = arg.type.lanes in (1, type.lanes)
+                self.require(well, lambda: f"cast of {arg.type} to {type}: {show(expr)}")
+
+    def _op(self, expr: Op, scope: _Scope) -> None:
+        for arg in expr.args:
+            self.expr(arg, scope)
+        try:
+            made = ops.op(expr.op, *expr.args)
+        except CompilerBug as problem:
+            self.require(False, f"{problem}: {show(expr)}")
+        operands = ", ".join(str(a.type) for a in expr.args)
+        self.require(made == expr, lambda: f"{expr.op}({operands}) as {expr.type}: {show(expr)}")
