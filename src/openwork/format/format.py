@@ -1,0 +1,227 @@
+"""Level and Format: a storage format as an immutable value, equal by structure."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from openwork.errors import ShapeError
+from openwork.format.expression import Dim, Div, Expression, dimensions, interval, rename, render
+from openwork.format.level import LevelFormat
+from openwork.format.levels import Batch, Dense, Range
+from openwork.format.message import Problem, refusal
+from openwork.format.printer import show, show_with_spans
+from openwork.format.rules import check
+
+__all__ = ["Format", "Level"]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One storage level: which coordinate it holds, and how."""
+
+    expression: Expression
+    format: LevelFormat
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Format:
+    """A storage format: the names of the dimensions, and the levels from the outermost to the leaf.
+
+    Parameters
+    ----------
+    dims : names of the dimensions; they play no part in equality
+    levels : the storage levels; a dimension in them is its position in `dims`
+
+    Guarantees: `format(str(f)) == f`; equal formats have equal hashes; pickling keeps equality in any process.
+    Raises FormatError, with a caret under the place, if the levels do not determine every dimension or a level
+    stands where it cannot.
+    """
+
+    dims: tuple[str, ...]
+    levels: tuple[Level, ...]
+    inverse: tuple[tuple[tuple[int, int], ...], ...] = field(init=False)
+    """for every dimension its linear form ((level, coefficient), ...) in level coordinates"""
+    _hash: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        dims, levels = tuple(self.dims), tuple(self.levels)
+        found = check(dims, levels)
+        if isinstance(found, Problem):
+            text, spans = show_with_spans(dims, levels)
+            raise refusal(found.what, text, spans[found.place], found.detail, found.help)
+        names = tuple(level.format.name for level in levels)
+        object.__setattr__(self, "dims", dims)
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "inverse", tuple(tuple(sorted(found.forms[d].items())) for d in range(len(dims))))
+        object.__setattr__(self, "_hash", hash((len(dims), names, levels)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Format):
+            return NotImplemented
+        return self._hash == other._hash and len(self.dims) == len(other.dims) and self.levels == other.levels
+
+    def __reduce__(self) -> tuple[type[Format], tuple[tuple[str, ...], tuple[Level, ...]]]:
+        return Format, (self.dims, self.levels)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"format({self.text!r})"
+
+    @cached_property
+    def text(self) -> str:
+        """The format in the language that it is parsed from."""
+        return show(self.dims, self.levels)
+
+    @cached_property
+    def canonical(self) -> str:
+        """The same text for all equal formats: the dimensions are called d0, d1, ..."""
+        return show(tuple(f"d{d}" for d in range(self.ndim)), self.levels)
+
+    @cached_property
+    def name(self) -> str | None:
+        """The named format that this one is, arguments included ("csr", "bsr(2, 3)"), or None.
+
+        Guarantees: `format(f.name, f.ndim, batch=f.batch_ndim, dense=0 if f.is_dense else f.dense_ndim) == f`.
+        """
+        from openwork.format.named import recognise
+
+        return recognise(self)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.dims)
+
+    @property
+    def nlevels(self) -> int:
+        return len(self.levels)
+
+    @cached_property
+    def batch_ndim(self) -> int:
+        """How many batch levels lead."""
+        return sum(isinstance(level.format, Batch) for level in self.levels)
+
+    @cached_property
+    def dense_ndim(self) -> int:
+        """How many dense levels on dimensions of their own stand last; all but the batch where every level is dense."""
+        if self.is_dense:
+            return self.ndim - self.batch_ndim
+        uses = [d for level in self.levels for d in dimensions(level.expression)]
+        count = 0
+        for level in reversed(self.levels):
+            if type(level.format) is not Dense or not isinstance(level.expression, Dim):
+                break
+            if uses.count(level.expression.index) > 1:
+                break
+            count += 1
+        return count
+
+    @property
+    def sparse_ndim(self) -> int:
+        """How many dimensions are neither batch nor dense."""
+        return self.ndim - self.batch_ndim - self.dense_ndim
+
+    @cached_property
+    def is_dense(self) -> bool:
+        """Whether every level is dense or batch."""
+        return all(isinstance(level.format, Dense | Batch) for level in self.levels)
+
+    @cached_property
+    def is_unique(self) -> bool:
+        """Whether no element can be stored twice: the last level that is not dense is unique."""
+        sparse = [level.format for level in self.levels if not isinstance(level.format, Dense | Batch)]
+        return not sparse or sparse[-1].unique
+
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether elements are stored in lexicographic order of their level coordinates."""
+        return all(level.format.ordered for level in self.levels)
+
+    @cached_property
+    def blocksize(self) -> tuple[int, ...] | None:
+        """The block's extent in each sparse dimension, 1 where it is not split; None for a format without blocks."""
+        plain = {level.expression.index: level for level in self.levels if isinstance(level.expression, Dim)}
+        apart = [d for d, level in plain.items() if isinstance(level.format, Batch)]
+        if not self.is_dense:
+            apart += [next(dimensions(level.expression)) for level in self.levels[self.nlevels - self.dense_ndim :]]
+        sizes: dict[int, int] = {}
+        for level in self.levels:
+            size, base = 1, level.expression
+            while isinstance(base, Div):
+                size, base = size * base.divisor, base.base
+            if isinstance(base, Dim) and isinstance(level.expression, Div):
+                sizes[base.index] = max(size, sizes.get(base.index, 1))
+        return tuple(sizes.get(d, 1) for d in range(self.ndim) if d not in apart) if sizes else None
+
+    def level_intervals(self, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """The half-open coordinate range of every level for a tensor of this shape."""
+        if len(shape) != len(self.dims):
+            raise ShapeError(
+                f"format {self}: a shape of {len(self.dims)} extents is needed; got: {tuple(shape)}\n"
+                f"  help: give one extent for each of {', '.join(self.dims) or 'no dimensions'}"
+            )
+        return tuple([interval(level.expression, shape) for level in self.levels])
+
+    def ragged(self, shape: Sequence[int]) -> bool:
+        """Whether level coordinates inside their ranges can lie outside the shape, so that walking them needs a guard.
+
+        True where a block does not divide its extent, and for a diagonal whose dimension is not a range.
+        """
+        if not self.guarded:
+            return False
+        intervals = self.level_intervals(shape)
+        if any(lo == hi for lo, hi in intervals):
+            return False
+        for d in self.guarded:
+            low = high = 0
+            for level, coefficient in self.inverse[d]:
+                ends = intervals[level][0] * coefficient, (intervals[level][1] - 1) * coefficient
+                low, high = low + min(ends), high + max(ends)
+            if low < 0 or high >= shape[d]:
+                return True
+        return False
+
+    @cached_property
+    def guarded(self) -> tuple[int, ...]:
+        """The dimensions that can leave the shape: neither a level of their own nor completed by a range level."""
+        return tuple(
+            d
+            for d, form in enumerate(self.inverse)
+            if len(form) > 1 and not isinstance(self.levels[form[-1][0]].format, Range)
+        )
+
+    def permute(self, axes: Sequence[int]) -> Format:
+        """The format of the transposed tensor over the same buffers: its dimension k is dimension axes[k] of this one.
+
+        Guarantees: `f.permute(a).permute(inverse of a) == f`; levels, and so buffers, stay as they are.
+        """
+        order = tuple(operator.index(axis) + (self.ndim if axis < 0 else 0) for axis in axes)
+        if sorted(order) != list(range(self.ndim)):
+            raise ShapeError(
+                f"permute {self}: expected: a permutation of 0 to {self.ndim - 1}; got: {tuple(axes)}\n"
+                f"  help: name each of the {self.ndim} dimensions once"
+            )
+        position = sorted(range(self.ndim), key=order.__getitem__)
+        levels = tuple(Level(rename(level.expression, position), level.format) for level in self.levels)
+        return Format(tuple(self.dims[axis] for axis in order), levels)
+
+    def describe(self) -> str:
+        """A table of the levels: what each holds, stores, and how many positions it has."""
+        head = ("level", "coordinate", "level format", "buffers", "children of p", "positions")
+        rows = [head]
+        for index, level in enumerate(self.levels):
+            f = level.format
+            expression = render(level.expression, self.dims)
+            rows.append((str(index), expression, str(f), ", ".join(f.buffers) or "-", f.summary, f.functions.positions))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])

@@ -1,0 +1,149 @@
+"""What a level format is: the buffers it stores, and its level functions, stated as text that the compiler reads.
+
+The functions are loop-IR expressions over these names:
+
+    p, q       position in the parent level, position in this level
+    c          coordinate
+    lo, hi, N  the level's coordinates are lo <= c < hi; N = hi - lo
+    pos, crd   the level's buffers
+    parents    how many positions the parent level has;  positions: how many this one has
+    n, m, k    the level format's arguments
+    count      in `append` and `assemble`: how many children parent p has
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+from openwork.format.message import Problem, refusal
+
+__all__ = ["Insert", "Iterate", "LevelFormat", "LevelFunctions", "MAX_INTEGER"]
+
+MAX_INTEGER = 2**31 - 1
+
+
+class Iterate(Enum):
+    """What a loop over a level counts: coordinates (c), or positions (q)."""
+
+    COORDINATE = "coordinate"
+    POSITION = "position"
+
+
+class Insert(Enum):
+    """How a result's level is written."""
+
+    APPEND = "append"
+    """children come in order, parent after parent"""
+    LOCATE = "locate"
+    """any order: the position of a coordinate is computed"""
+    SLOT = "slot"
+    """children come in order into a fixed number of slots per parent"""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelFunctions:
+    """A level format's level functions and the facts that a schedule needs to know about it."""
+
+    iterate: Iterate
+    bounds: tuple[str, str]
+    """first and last + 1 of the loop's c or q"""
+    coordinate: str
+    position: str
+    positions: str
+    """how many positions the level has"""
+    insert: Insert
+    present: str | None = None
+    """holds where (c or q) is stored; None: always"""
+    locate: str | None = None
+    """the position of coordinate c; None: it has to be searched for"""
+    pos_length: str | None = None
+    crd_length: str | None = None
+    """exact lengths; None: no such buffer, or any length that the positions in use fit in"""
+
+    append_coord: str | None = None
+    """stores coordinate c of the child at position q"""
+    append_edges: str | None = None
+    """closes parent p, whose children are the positions begin to q"""
+    init_edges: str | None = None
+    insert_edge: str | None = None
+    """two-phase form: given `count`, the number of children of p; parents in order"""
+
+    full: bool = False
+    """every coordinate is there"""
+    branchless: bool = False
+    """exactly one child per parent"""
+    compact: bool = False
+    """no position is unused"""
+    padded: bool = False
+    """some positions may hold no element"""
+    fixed_width: bool = False
+    """as many positions for every parent"""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelFormat:
+    """How one level is stored. A subclass per level format; its integer fields are the arguments of its text."""
+
+    unique: bool = field(default=True, kw_only=True)
+    ordered: bool = field(default=True, kw_only=True)
+
+    name: ClassVar[str]
+    functions: ClassVar[LevelFunctions]
+    buffers: ClassVar[tuple[str, ...]] = ()
+    """the buffers it stores: "pos", "crd" or both, in this order"""
+    may_be: ClassVar[tuple[str, ...]] = ()
+    """the properties it may have beside unique and ordered: "nonunique", "unordered" """
+    parameters: ClassVar[tuple[str, ...]] = ()
+    """the names of its arguments"""
+    invariants: ClassVar[tuple[str, ...]] = ()
+    """numbers of the index invariants that its buffers keep"""
+    summary: ClassVar[str] = ""
+    """the children of position p, in words"""
+
+    def __post_init__(self) -> None:
+        if problem := self.problem(self.arguments, self.properties):
+            raise refusal(problem.what, str(self), len(self.name) + 1, problem.detail, problem.help)
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        return tuple(getattr(self, parameter) for parameter in self.parameters)
+
+    @property
+    def properties(self) -> tuple[str, ...]:
+        """The properties that its text names: those that are not the default."""
+        return (() if self.unique else ("nonunique",)) + (() if self.ordered else ("unordered",))
+
+    @classmethod
+    def problem(cls, arguments: tuple[int, ...], properties: tuple[str, ...]) -> Problem | None:
+        """What is wrong with these arguments and properties, if anything."""
+        place = ("properties", 0)
+        if len(arguments) != len(cls.parameters):
+            what = f"{cls.name} takes {len(cls.parameters) or 'no'} argument{'s' * (len(cls.parameters) != 1)}"
+            detail = f"expected: {cls.usage()}; got: {', '.join(map(str, arguments)) or 'none'}"
+            return Problem(
+                place, what, detail, f"write {cls.usage()}" + " with positive integers" * bool(cls.parameters)
+            )
+        for given in properties:
+            if given not in cls.may_be:
+                allowed = " or ".join(cls.may_be) or f"no property, {cls.name} is always unique and ordered"
+                detail = f"expected: {allowed}; got: {given}"
+                return Problem(
+                    place, f"{cls.name} cannot be {given}", detail, f"leave it out, or use compressed({given})"
+                )
+        for parameter, value in zip(cls.parameters, arguments, strict=True):
+            if type(value) is not int or not 1 <= value <= MAX_INTEGER:
+                what = f"argument {parameter} of {cls.name} is not a positive integer"
+                detail = f"expected: 1 <= {parameter} <= {MAX_INTEGER}; got: {value!r}"
+                return Problem(place, what, detail, f"write {cls.usage()} with positive integers")
+        return None
+
+    @classmethod
+    def usage(cls) -> str:
+        """How the level format is written."""
+        return f"{cls.name}({', '.join(cls.parameters)})" if cls.parameters else cls.name
+
+    def __str__(self) -> str:
+        inside = ", ".join([*map(str, self.arguments), *self.properties])
+        return f"{self.name}({inside})" if inside else self.name

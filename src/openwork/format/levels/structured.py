@@ -1,0 +1,44 @@
+"""`structured(n, m)`: n of m coordinates, the same number for every parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.message import Problem
+
+__all__ = ["Structured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Structured(LevelFormat):
+    n: int
+    m: int
+
+    name = "structured"
+    parameters = ("n", "m")
+    buffers = ("crd",)
+    invariants = ("5.4", "5.5", "5.6")
+    summary = "crd[p * n : p * n + n], n of m"
+    functions = LevelFunctions(
+        iterate=Iterate.POSITION,
+        bounds=("p * n", "p * n + n"),
+        coordinate="crd[q]",
+        position="q",
+        positions="parents * n",
+        crd_length="positions",
+        insert=Insert.SLOT,
+        append_coord="crd[q] = c",
+        compact=True,
+        fixed_width=True,
+    )
+
+    @classmethod
+    def problem(cls, arguments: tuple[int, ...], properties: tuple[str, ...]) -> Problem | None:
+        if found := super(Structured, cls).problem(arguments, properties):
+            return found
+        n, m = arguments
+        if n <= m:
+            return None
+        what, detail = "structured cannot keep more elements than it has", f"expected: n <= m; got: n = {n}, m = {m}"
+        return Problem(("properties", 0), what, detail, f"write structured({m}, {n}) for {m} of {n}")

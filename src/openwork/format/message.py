@@ -1,0 +1,47 @@
+"""How a refusal is worded: what is wrong, the text with a caret, expected and got, a remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from openwork.errors import FormatError
+
+__all__ = ["Place", "Problem", "Spans", "refusal"]
+
+Place: TypeAlias = tuple[str, int]
+"""A part of a format's text: ("dim", d), ("expression", l), ("format", l), or ("levels", 0) for the right-hand side."""
+
+Spans: TypeAlias = dict[Place, int]
+"""Where in a text each part begins."""
+
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that cannot be accepted. `detail` holds "expected ...; got ..."."""
+
+    place: Place
+    what: str
+    detail: str
+    help: str
+
+
+def refusal(what: str, text: str, offset: int, detail: str, help: str) -> FormatError:
+    """The error for a text that cannot be accepted; long texts are shown around the caret only."""
+    shown, column = window(text, offset)
+    return FormatError(f"format: {what}\n  {shown}\n  {' ' * column}^\n  {detail}\n  help: {help}")
+
+
+def window(text: str, offset: int) -> tuple[str, int]:
+    """At most WIDTH characters of text on one line, and the caret's column in them."""
+    line = "".join(c if c.isprintable() else " " for c in text[max(0, offset - WIDTH) : offset + WIDTH])
+    column = min(offset, WIDTH)
+    if len(text) <= WIDTH:
+        return line, column
+    start = max(0, column - WIDTH // 2)
+    left = "..." if start or offset > WIDTH else ""
+    shown = line[start : start + WIDTH - 6]
+    right = "..." if max(0, offset - WIDTH) + start + len(shown) < len(text) else ""
+    return left + shown + right, column - start + len(left)

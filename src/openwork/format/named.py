@@ -1,0 +1,304 @@
+"""The named formats, and `format`, which makes a Format of a name, a text or a Format."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from openwork.format.expression import Dim, Div, Expression, Mod, Sub
+from openwork.format.format import Format, Level
+from openwork.format.level import LevelFormat
+from openwork.format.levels import Batch, Bitmap, Compressed, Dense, Ell, Range, Singleton, Structured
+from openwork.format.message import refusal
+from openwork.format.parser import MAX_TEXT, parse
+from openwork.format.rules import MAX_DIMENSIONS
+
+__all__ = ["NAMED", "coo", "format", "recognise"]
+
+Levels = tuple[Level, ...]
+
+
+def _level(d: int, level_format: LevelFormat) -> Level:
+    return Level(Dim(d), level_format)
+
+
+def _dense(first: int, ndim: int) -> Levels:
+    return tuple(_level(first + d, Dense()) for d in range(ndim))
+
+
+def _dense_f(first: int, ndim: int) -> Levels:
+    return _dense(first, ndim)[::-1]
+
+
+def _coo(first: int, ndim: int) -> Levels:
+    return _coordinates(first, ndim, unique=True, ordered=True)
+
+
+def _coordinates(first: int, ndim: int, *, unique: bool, ordered: bool) -> Levels:
+    kinds: list[type[LevelFormat]] = [Compressed, *[Singleton] * (ndim - 1)][:ndim]
+    return tuple(
+        _level(first + d, kind(unique=unique and d == ndim - 1, ordered=ordered)) for d, kind in enumerate(kinds)
+    )
+
+
+def _csf(first: int, ndim: int) -> Levels:
+    return tuple(_level(first + d, Compressed()) for d in range(ndim))
+
+
+def _bitmap(first: int, ndim: int) -> Levels:
+    return (*_dense(first, ndim - 1), _level(first + ndim - 1, Bitmap())) if ndim else ()
+
+
+def _csr(first: int, ndim: int) -> Levels:
+    return _level(first, Dense()), _level(first + 1, Compressed())
+
+
+def _csc(first: int, ndim: int) -> Levels:
+    return _level(first + 1, Dense()), _level(first, Compressed())
+
+
+def _dcsr(first: int, ndim: int) -> Levels:
+    return _level(first, Compressed()), _level(first + 1, Compressed())
+
+
+def _dcsc(first: int, ndim: int) -> Levels:
+    return _level(first + 1, Compressed()), _level(first, Compressed())
+
+
+def _blocks(first: int, b0: int, b1: int) -> tuple[Expression, Expression, Levels]:
+    i, j = Dim(first), Dim(first + 1)
+    return Div(i, b0), Div(j, b1), (Level(Mod(i, b0), Dense()), Level(Mod(j, b1), Dense()))
+
+
+def _bsr(first: int, ndim: int, b0: int, b1: int) -> Levels:
+    row, column, inner = _blocks(first, b0, b1)
+    return Level(row, Dense()), Level(column, Compressed()), *inner
+
+
+def _bsc(first: int, ndim: int, b0: int, b1: int) -> Levels:
+    row, column, inner = _blocks(first, b0, b1)
+    return Level(column, Dense()), Level(row, Compressed()), *inner
+
+
+def _dia(first: int, ndim: int) -> Levels:
+    return Level(Sub(Dim(first + 1), Dim(first)), Compressed()), _level(first, Range())
+
+
+def _ell(first: int, ndim: int, k: int) -> Levels:
+    return _level(first, Dense()), _level(first + 1, Ell(k))
+
+
+def _nm(first: int, ndim: int, n: int, m: int) -> Levels:
+    j = Dim(first + 1)
+    return _level(first, Dense()), Level(Div(j, m), Dense()), Level(Mod(j, m), Structured(n, m))
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A row of the table: the sparse levels of a name, its arguments, and whether it takes any rank."""
+
+    levels: Callable[..., Levels]
+    parameters: tuple[str, ...] = ()
+    any_rank: bool = False
+    example: str = ""
+
+
+NAMED: dict[str, Named] = {
+    "dense": Named(_dense, any_rank=True),
+    "dense_f": Named(_dense_f, any_rank=True),
+    "coo": Named(_coo, any_rank=True),
+    "csr": Named(_csr),
+    "csc": Named(_csc),
+    "dcsr": Named(_dcsr),
+    "dcsc": Named(_dcsc),
+    "bsr": Named(_bsr, ("b0", "b1"), example="bsr(4, 4)"),
+    "bsc": Named(_bsc, ("b0", "b1"), example="bsc(4, 4)"),
+    "dia": Named(_dia),
+    "ell": Named(_ell, ("k",), example="ell(8)"),
+    "csf": Named(_csf, any_rank=True),
+    "bitmap": Named(_bitmap, any_rank=True),
+    "nm": Named(_nm, ("n", "m"), example="nm(2, 4)"),
+}
+SPEC = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
+NAMES = "ijklmnopqrstuvwxyz"
+_cache: dict[object, Format] = {}
+CACHE_SIZE = 4096
+
+
+def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense: int = 0) -> Format:
+    """The format that a text, a name or a Format says.
+
+    Parameters
+    ----------
+    spec : the format language ("(i, j) -> (i : dense, j : compressed)"), a name ("csr", "bsr(2, 3)"), or a Format
+    ndim : number of dimensions, batch and dense ones included; taken by coo, csf, dense, dense_f and bitmap
+        (default 2 + batch + dense), checked for everything else
+    batch : how many batch dimensions a named format gets in front
+    dense : how many dense dimensions a named format gets behind
+
+    Returns
+    -------
+    Format
+
+    Guarantees: `format(str(f)) == f` for every format.
+    Raises FormatError, pointing at the place, for anything else.
+
+    Examples
+    --------
+    >>> format("csr")
+    format('(i, j) -> (i : dense, j : compressed)')
+    >>> print(format("bsr(2, 3)", batch=1))
+    (b, i, j) -> (b : batch, i // 2 : dense, j // 3 : compressed, i % 2 : dense, j % 3 : dense)
+    """
+    key = (spec, ndim, batch, dense)
+    try:
+        return _cache[key]
+    except (KeyError, TypeError):
+        made = _format(spec, ndim, batch, dense)
+    if len(_cache) >= CACHE_SIZE:
+        _cache.clear()
+    _cache[key] = made
+    return made
+
+
+def coo(ndim: int = 2, *, unique: bool = True, ordered: bool = True, batch: int = 0, dense: int = 0) -> Format:
+    """Coordinates: `coo(n)` is `format("coo", n)`; unique=False allows duplicates, ordered=False any order."""
+    sparse = ndim - batch - dense
+    return _assemble(_coordinates(batch, sparse, unique=unique, ordered=ordered), ndim, batch, dense)
+
+
+def recognise(f: Format) -> str | None:
+    """The name and arguments of the named format that f is, apart from its batch and dense dimensions."""
+    dense = 0 if f.is_dense else f.dense_ndim
+    rank = f.ndim - f.batch_ndim - dense
+    for name, row in NAMED.items():
+        if not row.any_rank and rank != 2:
+            continue
+        for arguments in _guesses(f, row):
+            if _assemble(row.levels(f.batch_ndim, rank, *arguments), f.ndim, f.batch_ndim, dense) == f:
+                return f"{name}({', '.join(map(str, arguments))})" if arguments else name
+    return None
+
+
+def _guesses(f: Format, row: Named) -> list[tuple[int, ...]]:
+    """The arguments that f could have been made with."""
+    if not row.parameters:
+        return [()]
+    found = [level.format.arguments for level in f.levels if level.format.arguments]
+    if f.blocksize is not None and len(f.blocksize) == 2:
+        found.append(f.blocksize)
+    return [arguments for arguments in found if len(arguments) == len(row.parameters)]
+
+
+def _assemble(sparse: Levels, ndim: int, batch: int, dense: int) -> Format:
+    front = tuple(_level(d, Batch()) for d in range(batch))
+    dims = ("b",) if batch == 1 else tuple(f"b{d}" for d in range(batch))
+    rest = ndim - batch
+    dims += tuple(NAMES[:rest]) if rest <= len(NAMES) else tuple(f"i{d}" for d in range(rest))
+    return Format(dims, front + sparse + _dense(ndim - dense, dense))
+
+
+def _format(spec: object, ndim: object, batch: object, dense: object) -> Format:
+    if not isinstance(spec, str | Format):
+        _fail(
+            "neither a name, a text nor a Format",
+            repr(spec)[:60],
+            0,
+            f"expected: str or Format; got: {type(spec).__name__}",
+            _names_help(),
+        )
+    ndim = None if ndim is None else _count("ndim", ndim)
+    batch, dense = _count("batch", batch), _count("dense", dense)
+    if isinstance(spec, Format) or "->" in spec or len(spec) > MAX_TEXT:
+        made = parse(spec) if isinstance(spec, str) else spec
+        if ndim is not None and ndim != made.ndim:
+            detail = f"expected: {ndim} dimensions; got: {made.ndim}, ({', '.join(made.dims)})"
+            _fail(
+                "another number of dimensions than ndim",
+                str(made),
+                0,
+                detail,
+                f"leave ndim out, or declare {ndim} dimensions",
+            )
+        if batch or dense:
+            given = "batch" if batch else "dense"
+            detail = f"expected: a name with {given}={batch or dense}; got: a format written out"
+            _fail(f"{given} is for named formats only", str(made), 0, detail, f"write the {given} levels out")
+        return made
+    return _named(spec, ndim, batch, dense)
+
+
+def _named(spec: str, ndim: int | None, batch: int, dense: int) -> Format:
+    match = SPEC.fullmatch(spec)
+    if not match or match[1].lower() not in NAMED:
+        close = difflib.get_close_matches(match[1].lower(), NAMED, 1) if match else []
+        help = f"did you mean {close[0]}?" if close else "write a name, or (dims) -> (levels)"
+        offset = len(spec) - len(spec.lstrip())
+        _fail(
+            "neither a named format nor a text with ->",
+            spec,
+            offset,
+            f"named formats: {', '.join(NAMED)}; got: {spec.strip()[:60]}",
+            help,
+        )
+    name = match[1].lower()
+    row = NAMED[name]
+    arguments = _arguments(spec, match, name, row)
+    ndim = 2 + batch + dense if ndim is None else ndim
+    rank = ndim - batch - dense
+    if rank < 0 or (not row.any_rank and rank != 2):
+        takes = f"ndim >= {batch + dense}" if row.any_rank else f"ndim = {2 + batch + dense}"
+        parts = f"{'' if row.any_rank else '2 + '}batch {batch} + dense {dense}"
+        help = (
+            "use csf or coo for any rank, or batch= and dense= for more dimensions"
+            if rank >= 0
+            else "give a larger ndim"
+        )
+        _fail(
+            f"{name} does not have {ndim} dimensions",
+            spec,
+            match.start(1),
+            f"expected: {takes} ({parts}); got: ndim = {ndim}",
+            help,
+        )
+    return _assemble(row.levels(batch, rank, *arguments), ndim, batch, dense)
+
+
+def _arguments(spec: str, match: re.Match[str], name: str, row: Named) -> tuple[int, ...]:
+    inside = (match[2] or "").strip()
+    texts = [part.strip() for part in inside.split(",")] if inside else []
+    usage = f"{name}({', '.join(row.parameters)})" if row.parameters else name
+    help = f"write {row.example}" if row.parameters else f"write {name}"
+    if len(texts) != len(row.parameters) or (match[2] is not None and not row.parameters):
+        offset = match.start(2) if match[2] is not None else match.end(1)
+        got = spec.strip()[:60]
+        _fail(f"{name} takes {len(row.parameters)} arguments", spec, offset, f"expected: {usage}; got: {got}", help)
+    for text in texts:
+        if not re.fullmatch("[0-9]{1,10}", text, re.ASCII) or not 1 <= int(text) < 2**31:
+            detail = f"expected: {usage} with positive integers; got: {text[:60]}"
+            _fail(f"an argument of {name} is not a positive integer", spec, match.start(2), detail, help)
+    return tuple(map(int, texts))
+
+
+def _count(what: str, value: object) -> int:
+    try:
+        count = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        count = -1
+    if not 0 <= count <= MAX_DIMENSIONS:
+        text = f"{what}={repr(value)[:60]}"
+        detail = f"expected: an integer from 0 to {MAX_DIMENSIONS}; got: {repr(value)[:60]}"
+        _fail(f"{what} is not a number of dimensions", text, len(what) + 1, detail, f"give {what} as a small integer")
+    return count
+
+
+def _names_help() -> str:
+    return f"write one of {', '.join(NAMED)}, or (dims) -> (levels)"
+
+
+def _fail(what: str, text: str, offset: int, detail: str, help: str) -> NoReturn:
+    raise refusal(what, text, offset, detail, help)

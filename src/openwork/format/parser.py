@@ -1,0 +1,283 @@
+"""The parser of the format language.
+
+    format     := [map =] ( [name, ...] ) -> ( [level, ...] )
+    level      := expression : level-format
+    expression := product [(+ | -) product]
+    product    := operand { (// | floordiv | % | mod) integer }
+    operand    := name | ( expression )
+    level-format := name [ ( [argument | property, ...] ) ]          also with [ ]
+    property   := unique | nonunique | non-unique | ordered | unordered | nonordered | non-ordered
+
+Level formats and properties are read in any case. Any text gives a Format or a FormatError that points into it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NamedTuple, NoReturn
+
+from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub
+from openwork.format.format import Format, Level
+from openwork.format.level import MAX_INTEGER, LevelFormat
+from openwork.format.levels import LEVEL_FORMATS
+from openwork.format.message import Place, Problem, refusal
+from openwork.format.rules import MAX_DEPTH, MAX_DIMENSIONS, MAX_LEVELS, RESERVED, check
+
+__all__ = ["MAX_TEXT", "parse"]
+
+MAX_TEXT = 20_000
+TOKEN = re.compile(
+    r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[0-9]+)|(?P<sign>->|//|[-()\[\],:+*/%=]))", re.ASCII
+)
+PROPERTIES = {
+    "unique": {"unique": True},
+    "nonunique": {"unique": False},
+    "non_unique": {"unique": False},
+    "ordered": {"ordered": True},
+    "unordered": {"ordered": False},
+    "nonordered": {"ordered": False},
+    "non_ordered": {"ordered": False},
+}
+DIVISIONS: dict[str, type[Div] | type[Mod]] = {"//": Div, "floordiv": Div, "%": Mod, "mod": Mod}
+
+
+class Token(NamedTuple):
+    kind: str
+    text: str
+    offset: int
+
+
+def parse(text: str) -> Format:
+    """The format that a text in the format language says."""
+    return _Parser(text).format()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        if len(text) > MAX_TEXT:
+            detail = f"expected: at most {MAX_TEXT} characters; got: {len(text)}"
+            raise refusal("the text is too long", text, MAX_TEXT, detail, "use fewer dimensions and levels")
+        self.tokens = self.scan(text)
+        self.at = 0
+        self.dims: list[str] = []
+        self.spans: dict[Place, int] = {}
+
+    def scan(self, text: str) -> list[Token]:
+        tokens, offset = [], 0
+        while match := TOKEN.match(text, offset):
+            kind = match.lastgroup or ""
+            tokens.append(Token(kind, match[kind], match.start(kind)))
+            offset = match.end()
+        end = offset + len(text[offset:]) - len(text[offset:].lstrip())
+        if end < len(text):
+            self.fail("a character that the language does not have", end, f"got: {text[end]!r}", "leave it out")
+        return [*tokens, Token("end", "the end", len(text))]
+
+    def fail(self, what: str, offset: int, detail: str, help: str) -> NoReturn:
+        raise refusal(what, self.text, offset, detail, help)
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    def next(self) -> Token:
+        token = self.token
+        self.at += token.kind != "end"
+        return token
+
+    def accept(self, *signs: str) -> bool:
+        found = self.token.text in signs and self.token.kind != "end"
+        self.at += found
+        return found
+
+    def expect(self, sign: str, help: str) -> None:
+        if not self.accept(sign):
+            self.fail("the text does not parse", self.token.offset, f"expected: {sign}; got: {self.shown()}", help)
+
+    def shown(self) -> str:
+        return self.token.text if len(self.token.text) <= 40 else self.token.text[:40] + "..."
+
+    def format(self) -> Format:
+        whole = "write (i, j) -> (i : dense, j : compressed)"
+        if self.token.text == "map":
+            self.next()
+            self.expect("=", "write map = (i, j) -> (...)")
+        self.expect("(", whole)
+        self.dims = self.names()
+        self.expect("->", whole)
+        self.spans["levels", 0] = self.token.offset
+        self.expect("(", whole)
+        levels: list[Level] = []
+        while not self.accept(")"):
+            if len(levels) >= MAX_LEVELS:
+                detail = f"expected: at most {MAX_LEVELS}; got: more"
+                self.fail("too many levels", self.token.offset, detail, "use fewer nested blocks")
+            levels.append(self.level(len(levels)))
+            if not self.accept(","):
+                self.expect(")", "separate levels by commas and close them with )")
+                break
+        if self.token.kind != "end":
+            detail = f"expected: the end; got: {self.shown()}"
+            self.fail("text after the format", self.token.offset, detail, "leave it out")
+        if isinstance(problem := check(self.dims, levels), Problem):
+            self.fail(problem.what, self.spans[problem.place], problem.detail, problem.help)
+        return Format(tuple(self.dims), tuple(levels))
+
+    def names(self) -> list[str]:
+        names: list[str] = []
+        while not self.accept(")"):
+            if len(names) >= MAX_DIMENSIONS:
+                detail = f"expected: at most {MAX_DIMENSIONS}; got: more"
+                self.fail("too many dimensions", self.token.offset, detail, "merge dimensions with reshape first")
+            self.spans["dim", len(names)] = self.token.offset
+            if self.token.kind != "name":
+                detail = f"expected: the name of a dimension; got: {self.shown()}"
+                self.fail("the text does not parse", self.token.offset, detail, "write (i, j) -> (...)")
+            names.append(self.next().text)
+            if not self.accept(","):
+                self.expect(")", "separate dimensions by commas and close them with )")
+                break
+        return names
+
+    def level(self, index: int) -> Level:
+        self.spans["expression", index] = self.token.offset
+        expression = self.expression(0)
+        self.expect(":", "write expression : level format, as in i // 4 : dense")
+        self.spans["format", index] = self.token.offset
+        return Level(expression, self.level_format(index))
+
+    def expression(self, depth: int) -> Expression:
+        start = self.token.offset
+        left = self.product(depth)
+        if self.token.text not in ("+", "-"):
+            return left
+        kind = Add if self.next().text == "+" else Sub
+        right = self.product(depth)
+        if not isinstance(left, Dim) or not isinstance(right, Dim) or self.token.text in ("+", "-"):
+            detail = f"expected: i + j or i - j; got: {self.between(start)}"
+            help = "write (i + j) // 4 for blocks of diagonals"
+            self.fail("a sum or difference of something else than two dimensions", start, detail, help)
+        return kind(left, right)
+
+    def between(self, start: int) -> str:
+        text = self.text[start : self.tokens[self.at - 1].offset + len(self.tokens[self.at - 1].text)]
+        return text if len(text) <= 40 else text[:40] + "..."
+
+    def product(self, depth: int) -> Expression:
+        e = self.operand(depth)
+        count = 0
+        while self.token.text in DIVISIONS:
+            operator = self.next()
+            count += 1
+            if count > MAX_DEPTH:
+                self.too_deep(operator.offset)
+            e = DIVISIONS[operator.text](e, self.divisor(operator.text))
+        if self.token.text in ("*", "/"):
+            detail = f"expected: one of + - // %; got: {self.shown()}"
+            self.fail("an operator that expressions do not have", self.token.offset, detail, "write i // 4 or i % 4")
+        return e
+
+    def too_deep(self, offset: int) -> NoReturn:
+        self.fail(
+            "an expression is nested too deep",
+            offset,
+            f"expected: at most {MAX_DEPTH} levels; got: more",
+            "i // 4 // 4 is i // 16",
+        )
+
+    def divisor(self, operator: str) -> int:
+        offset, sign = self.token.offset, "-" if self.accept("-") else ""
+        if self.token.kind != "number":
+            detail = f"expected: {operator} and a positive integer; got: {self.shown()}"
+            self.fail("a divisor is not a positive integer", offset, detail, "use the size of the block, as in i // 4")
+        digits = self.next().text
+        value = self.integer(digits, sign)
+        if value is None or value < 1:
+            detail = f"expected: an integer from 1 to {MAX_INTEGER}; got: {sign}{digits[:40]}"
+            self.fail("a divisor is not a positive integer", offset, detail, "use the size of the block")
+        return value
+
+    def integer(self, digits: str, sign: str) -> int | None:
+        digits = digits.lstrip("0") or "0"
+        if len(digits) > 10 or int(digits) > MAX_INTEGER:
+            return None
+        return -int(digits) if sign else int(digits)
+
+    def operand(self, depth: int) -> Expression:
+        if depth > MAX_DEPTH:
+            self.too_deep(self.token.offset)
+        if self.accept("("):
+            e = self.expression(depth + 1)
+            self.expect(")", "close the parenthesis")
+            return e
+        if self.token.kind != "name" or self.token.text in RESERVED:
+            detail = f"expected: a dimension or (; got: {self.shown()}"
+            self.fail("the text does not parse", self.token.offset, detail, "write i, i + j, i - j, e // 4 or e % 4")
+        name = self.next()
+        if name.text not in self.dims:
+            detail = f"known dimensions: {', '.join(self.dims) or 'none'}; got: {name.text}"
+            other = f", or write {self.dims[-1]}" if self.dims else ""
+            self.fail(
+                "a level uses an unknown dimension", name.offset, detail, f"declare {name.text} on the left{other}"
+            )
+        return Dim(self.dims.index(name.text))
+
+    def level_format(self, index: int) -> LevelFormat:
+        name = self.next()
+        cls = LEVEL_FORMATS.get(name.text.lower().replace("-", "_")) if name.kind == "name" else None
+        if cls is None:
+            close = difflib.get_close_matches(name.text.lower()[:40], LEVEL_FORMATS, 1)
+            detail = f"expected: one of {', '.join(LEVEL_FORMATS)}; got: {name.text[:40]}"
+            help = f"did you mean {close[0]}?" if close else "write i : dense or i : compressed"
+            self.fail("not a level format", name.offset, detail, help)
+        self.spans["properties", index] = name.offset
+        arguments: list[int] = []
+        properties: dict[str, bool] = {}
+        opened = self.token.text
+        if self.accept("(", "["):
+            self.spans["properties", index] = self.token.offset
+            close_sign = ")" if opened == "(" else "]"
+            while not self.accept(close_sign):
+                self.argument(arguments, properties)
+                if not self.accept(","):
+                    self.expect(close_sign, "separate arguments and properties by commas")
+                    break
+        return self.made(cls, index, arguments, properties)
+
+    def argument(self, arguments: list[int], properties: dict[str, bool]) -> None:
+        offset, sign = self.token.offset, "-" if self.accept("-") else ""
+        token = self.next()
+        if token.kind == "number":
+            value = self.integer(token.text, sign)
+            if value is None:
+                detail = f"expected: an integer up to {MAX_INTEGER}; got: {sign}{token.text[:40]}"
+                self.fail("an argument is out of range", offset, detail, "use a smaller number")
+            arguments.append(value)
+            return
+        word = token.text.lower()
+        if word == "non" and self.accept("-"):
+            word += "_" + self.next().text.lower()
+        given = PROPERTIES.get(word) if token.kind == "name" and not sign else None
+        if given is None:
+            close = difflib.get_close_matches(word[:40], PROPERTIES, 1)
+            detail = f"expected: an integer, unique, nonunique, ordered or unordered; got: {word[:40]}"
+            help = f"did you mean {close[0]}?" if close else "leave it out"
+            self.fail("neither an argument nor a property", offset, detail, help)
+        ((key, value),) = given.items()
+        if key in properties:
+            detail = (
+                f"expected: {key} or non{key}, once; got: both" if properties[key] != value else f"got: {word} twice"
+            )
+            self.fail("a property is given twice", offset, detail, "leave one of them out")
+        properties[key] = value
+
+    def made(
+        self, cls: type[LevelFormat], index: int, arguments: list[int], properties: dict[str, bool]
+    ) -> LevelFormat:
+        unique, ordered = properties.get("unique", True), properties.get("ordered", True)
+        named = ("nonunique",) * (not unique) + ("unordered",) * (not ordered)
+        if problem := cls.problem(tuple(arguments), named):
+            self.fail(problem.what, self.spans["properties", index], problem.detail, problem.help)
+        return cls(*arguments, unique=unique, ordered=ordered)

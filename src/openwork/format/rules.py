@@ -1,0 +1,280 @@
+"""What a format must be: each rule finds the first place that breaks it and says how to mend it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from openwork.format.expression import Add, Dim, Div, Mod, Sub, depth, dimensions, render
+from openwork.format.inverse import Digit, Solution, digit, solve
+from openwork.format.level import MAX_INTEGER, LevelFormat
+from openwork.format.levels import Batch, Dense, Ell, Range, Singleton, Structured
+from openwork.format.message import Problem
+
+if TYPE_CHECKING:
+    from openwork.format.format import Level
+
+__all__ = ["MAX_DEPTH", "MAX_DIMENSIONS", "MAX_LEVELS", "RESERVED", "check"]
+
+MAX_DIMENSIONS = 64
+MAX_LEVELS = 128
+MAX_DEPTH = 16
+MAX_PLACE = 2**62
+RESERVED = ("floordiv", "mod")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+Dims: TypeAlias = Sequence[str]
+Levels: TypeAlias = Sequence["Level"]
+
+
+def check(dims: Dims, levels: Levels) -> Problem | Solution:
+    """The first problem, or the solved inverse of a format that has none."""
+    for rule in RULES:
+        if problem := rule(dims, levels):
+            return problem
+    solution = solve([level.expression for level in levels])
+    return _redundant(dims, levels, solution) or _missing(dims, solution) or _range(dims, levels, solution) or solution
+
+
+def _dimension_names(dims: Dims, levels: Levels) -> Problem | None:
+    for d, name in enumerate(dims):
+        if d >= MAX_DIMENSIONS:
+            what, detail = "too many dimensions", f"expected: at most {MAX_DIMENSIONS}; got: {len(dims)}"
+            return Problem(("dim", d), what, detail, "merge dimensions with reshape first")
+        if not isinstance(name, str) or not NAME.fullmatch(name) or name in RESERVED:
+            what, detail = "not a dimension's name", f"expected: a letter, then letters, digits or _; got: {name}"
+            return Problem(("dim", d), what, detail, f"name it i{d}")
+        if name in dims[:d]:
+            what, detail = "a dimension is declared twice", f"expected: {len(dims)} different names; got: {name} again"
+            return Problem(("dim", d), what, detail, f"rename one of them, or leave out the second {name}")
+    return None
+
+
+def _expressions(dims: Dims, levels: Levels) -> Problem | None:
+    for at, level in enumerate(levels):
+        place, e = ("expression", at), level.expression
+        if at >= MAX_LEVELS:
+            detail = f"expected: at most {MAX_LEVELS}; got: {len(levels)}"
+            return Problem(place, "too many levels", detail, "use fewer nested blocks")
+        if depth(e) > MAX_DEPTH:
+            detail = f"expected: at most {MAX_DEPTH} divisions in one expression; got: {depth(e)}"
+            return Problem(place, "an expression is nested too deep", detail, "i // 4 // 4 is i // 16")
+        for d in dimensions(e):
+            if not 0 <= d < len(dims):
+                detail = f"known dimensions: {', '.join(dims) or 'none'}; got: dimension {d}"
+                return Problem(place, "a level uses an unknown dimension", detail, "declare it on the left")
+        base = e
+        while isinstance(base, Div | Mod):
+            c, base = base.divisor, base.base
+            if type(c) is not int or not 1 <= c <= MAX_INTEGER:
+                detail = f"expected: an integer from 1 to {MAX_INTEGER}; got: {c}"
+                return Problem(place, "a divisor is not a positive integer", detail, "use the size of the block")
+        if isinstance(base, Add | Sub) and base.left == base.right:
+            name = dims[base.left.index]
+            detail = f"expected: two different dimensions; got: {name} and {name}"
+            return Problem(
+                place, "a diagonal of one dimension with itself", detail, f"write {name}, or another dimension"
+            )
+    return None
+
+
+def _level_formats(dims: Dims, levels: Levels) -> Problem | None:
+    for at, level in enumerate(levels):
+        if not isinstance(level.format, LevelFormat):
+            detail = f"expected: a LevelFormat; got: {level.format!r}"
+            return Problem(("format", at), "not a level format", detail, "write Dense(), Compressed(), ...")
+    return None
+
+
+def _sizes(dims: Dims, levels: Levels) -> Problem | None:
+    seen: dict[Digit, int] = {}
+    for at, level in enumerate(levels):
+        e = level.expression
+        text = render(e, dims)
+        x: Digit | None = digit(e)
+        if x in seen:
+            detail = f"expected: {render(levels[seen[x]].expression, dims)} once; got: {text} again"
+            return Problem(("expression", at), "a level repeats an earlier one", detail, "leave this level out")
+        assert x is not None
+        seen[x] = at
+        if x.size < 0:
+            detail = f"expected: an expression of more than one value; got: {text}"
+            return Problem(("expression", at), "a level's coordinate is always 0", detail, "leave this level out")
+        while x is not None:
+            if x.place * max(x.size, 1) > MAX_PLACE:
+                detail = f"expected: at most 2**62 for their product; got: {x.place * max(x.size, 1)}"
+                return Problem(("expression", at), "divisors are too large together", detail, "use smaller blocks")
+            x = x.base if isinstance(x.base, Digit) else None
+    return None
+
+
+def _batch(dims: Dims, levels: Levels) -> Problem | None:
+    for at, level in enumerate(levels):
+        if not isinstance(level.format, Batch):
+            continue
+        name = render(level.expression, dims)
+        if not isinstance(level.expression, Dim):
+            detail = f"expected: a dimension; got: {name}"
+            return Problem(
+                ("expression", at), "a batch level is not a plain dimension", detail, f"write {name} : dense"
+            )
+        if at and not isinstance(levels[at - 1].format, Batch):
+            detail = f"expected: batch levels first; got: batch below {levels[at - 1].format.name}"
+            help = f"move {name} : batch to the front, or write {name} : dense"
+            return Problem(("format", at), "a batch level is not leading", detail, help)
+    return None
+
+
+def _singleton(dims: Dims, levels: Levels) -> Problem | None:
+    for at, level in enumerate(levels):
+        if not isinstance(level.format, Singleton):
+            continue
+        name = render(level.expression, dims)
+        if all(isinstance(above.format, Batch) for above in levels[:at]):
+            what = "singleton cannot come first" if at == 0 else "singleton cannot stand below batch levels only"
+            detail = f"expected: a level above that says how many elements there are; got: {name} : {level.format}"
+            help = f"write {name} : compressed(nonunique) for coordinates, or put a level above it"
+            return Problem(("format", at), what, detail, help)
+        if not level.format.unique and levels[at - 1].format.unique:
+            what = "a nonunique singleton below a unique level"
+            detail = f"expected: nonunique above it, as one child cannot repeat; got: {levels[at - 1].format}"
+            help = "leave nonunique out, or make the level above nonunique"
+            return Problem(("properties", at), what, detail, help)
+    return None
+
+
+def _nonunique(dims: Dims, levels: Levels) -> Problem | None:
+    for at, level in enumerate(levels[:-1]):
+        below = levels[at + 1]
+        if level.format.unique or isinstance(below.format, Singleton):
+            continue
+        if all(isinstance(deeper.format, Dense) for deeper in levels[at + 1 :]):
+            continue
+        detail = f"expected: singleton below it, or dense levels only; got: {below.format}"
+        help = f"leave nonunique out, or write {render(below.expression, dims)} : singleton"
+        return Problem(("properties", at), "a nonunique level whose children are not singletons", detail, help)
+    return None
+
+
+def _structured(dims: Dims, levels: Levels) -> Problem | None:
+    for at, level in enumerate(levels):
+        if not isinstance(level.format, Structured):
+            continue
+        m, e, text = level.format.m, level.expression, render(level.expression, dims)
+        if not isinstance(e, Mod) or e.divisor != m:
+            what = f"{level.format} needs the remainder by {m}"
+            detail = f"expected: e % {m}; got: {text}"
+            base = render(e.base, dims) if isinstance(e, Mod) else text
+            base = f"({base})" if isinstance(e, Add | Sub) else base
+            help = f"write {base} // {m} above and {base} % {m} : {level.format}"
+            return Problem(("expression", at), what, detail, help)
+        for below in levels[at + 1 :]:
+            if not isinstance(below.format, Dense):
+                detail = f"expected: nothing below it, or dense; got: {below.format}"
+                return Problem(
+                    ("format", at), "structured is not last", detail, f"move {text} : {level.format} to the end"
+                )
+    return None
+
+
+def _ell(dims: Dims, levels: Levels) -> Problem | None:
+    for at, level in enumerate(levels):
+        base = level.expression
+        while isinstance(base, Div):
+            base = base.base
+        if isinstance(level.format, Ell) and isinstance(base, Sub):
+            text = render(level.expression, dims)
+            detail = f"expected: a coordinate that is never negative, as -1 marks an unused slot; got: {text}"
+            help = "use compressed, or ell on a dimension"
+            return Problem(("expression", at), "ell on an expression that can be negative", detail, help)
+    return None
+
+
+def _redundant(dims: Dims, levels: Levels, solution: Solution) -> Problem | None:
+    """Something is left over although its dimensions are all there."""
+    for x, form in solution.left:
+        base = x.base
+        while isinstance(base, Digit):
+            base = base.base
+        if all(d in solution.forms for d in dimensions(base)):
+            at = max(form)
+            used = ", ".join(dims[d] for d in dimensions(base))
+            detail = (
+                f"expected: levels that are all needed; got: {render(levels[at].expression, dims)}, but {used} is known"
+            )
+            return Problem(("expression", at), "a level is redundant", detail, "leave this level out")
+    return None
+
+
+def _missing(dims: Dims, solution: Solution) -> Problem | None:
+    """A dimension that cannot be recovered."""
+    for x, form in solution.left:
+        text = _base_text(x, dims)
+        place = ("expression", max(form))
+        if x.size and not _has(solution, x, x.place * x.size):
+            e = _digit_text(text, x.place, x.size)
+            need = f"{text} // {x.place * x.size}"
+            what = f"the map is not invertible: {e} without {need}"
+            return Problem(place, what, f"expected: a level for {need}; got: {e} alone", f"add {need} : compressed")
+        if x.place > 1 and not any(y.base == x.base and y.place < x.place for y, _ in solution.left):
+            e, need = _digit_text(text, x.place, x.size), f"{text} % {x.place}"
+            what = f"the map is not invertible: {e} without {need}"
+            return Problem(place, what, f"expected: a level for {need}; got: {e} alone", f"add {need} : dense")
+    for x, form in solution.left:
+        if isinstance(x.base, Add | Sub):
+            left, right = (dims[d] for d in dimensions(x.base))
+            text = render(x.base, dims)
+            what = f"the map is not invertible: neither {left} nor {right} follows from {text}"
+            detail = f"expected: a level for {left} or {right} as well; got: {text} alone"
+            return Problem(("expression", max(form)), what, detail, f"add {left} : range, or {left} : compressed")
+    for d, name in enumerate(dims):
+        if d not in solution.forms:
+            what = f"the map is not invertible: dimension {name} does not follow from the levels"
+            detail = f"expected: levels that determine {name}; got: none"
+            return Problem(("dim", d), what, detail, f"add {name} : dense to the levels, or leave {name} out")
+    return None
+
+
+def _has(solution: Solution, x: Digit, place: int) -> bool:
+    return any(y.base == x.base and y.place == place for y, _ in solution.left)
+
+
+def _base_text(x: Digit, dims: Dims) -> str:
+    if isinstance(x.base, Digit):
+        return _digit_text(_base_text(x.base, dims), x.base.place, x.base.size)
+    text = render(x.base, dims)
+    return text if isinstance(x.base, Dim) else f"({text})"
+
+
+def _digit_text(base: str, place: int, size: int) -> str:
+    return base + (f" // {place}" if place > 1 else "") + (f" % {size}" if size else "")
+
+
+def _range(dims: Dims, levels: Levels, solution: Solution) -> Problem | None:
+    last = {d: max(form) for d, form in solution.forms.items()}
+    for at, level in enumerate(levels):
+        if not isinstance(level.format, Range):
+            continue
+        text = render(level.expression, dims)
+        if not isinstance(level.expression, Dim):
+            what, detail = "range on something else than a dimension", f"expected: a dimension; got: {text}"
+            return Problem(("expression", at), what, detail, f"write {text} : dense")
+        if not any(d != level.expression.index and last[d] == at for d in last):
+            what = "range without a diagonal above it"
+            detail = f"expected: an earlier level i + j or i - j with {text} in it; got: none"
+            return Problem(("format", at), what, detail, f"write {text} : dense, or put the diagonal's level above")
+    return None
+
+
+RULES: tuple[Callable[[Dims, Levels], Problem | None], ...] = (
+    _dimension_names,
+    _expressions,
+    _level_formats,
+    _sizes,
+    _batch,
+    _singleton,
+    _nonunique,
+    _structured,
+    _ell,
+)
