@@ -62,6 +62,7 @@ def test_by_nse_is_near_what_was_asked(kind: str, nse: int) -> None:
         ([[1, 2j], [-2j, 1]], "Hermitian"),
         ([[1, 3], [2, 1]], "symmetric structure, not values"),
         ([[1, 3], [0, 1]], "no"),
+        ([[True, True], [True, False]], "symmetric"),
     ],
 )
 def test_symmetry(dense: list[list[complex]], want: str) -> None:

@@ -24,7 +24,7 @@ def symmetry(csr: Any) -> str:
         return "no"
     if np.array_equal(csr.data, other.data):
         return "symmetric"
-    if np.array_equal(csr.data, -other.data):
+    if csr.dtype.kind not in "bu" and np.array_equal(csr.data, -other.data):
         return "skew-symmetric"
     if np.array_equal(csr.data, other.data.conj()):
         return "Hermitian"
