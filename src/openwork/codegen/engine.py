@@ -1,0 +1,98 @@
+"""LLVM: from IR text to machine code in memory, assembly and PTX."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any
+
+from ..errors import CompilerBug
+from .target import Target, host
+
+__all__ = ["assembly", "load", "optimised", "to_object"]
+
+_LOCK = threading.RLock()
+_ENGINES: list[Any] = []
+SPEED = 2
+
+
+@cache
+def _llvm() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def _machine(target: Target) -> Any:
+    llvm = _llvm()
+    if not target.is_cpu:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    kind = llvm.Target.from_triple(target.triple)
+    options = {"reloc": "pic", "codemodel": "small"} if target.is_cpu else {}
+    return kind.create_target_machine(cpu=target.cpu, features=target.features, opt=2, **options)
+
+
+@cache
+def _host_machine() -> Any:
+    return _machine(host())
+
+
+def _module(text: str) -> Any:
+    llvm = _llvm()
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise CompilerBug(f"code generation: LLVM refuses the text of a kernel: {error}\n{text}") from None
+    return module
+
+
+def _optimise(module: Any, machine: Any, speed: int = SPEED) -> None:
+    llvm = _llvm()
+    options = llvm.create_pipeline_tuning_options(speed_level=speed)
+    options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def to_object(text: str) -> bytes:
+    """Relocatable machine code for the host from LLVM IR text. Raises CompilerBug where LLVM refuses it."""
+    with _LOCK:
+        machine, module = _host_machine(), _module(text)
+        _optimise(module, machine)
+        return bytes(machine.emit_object(module))
+
+
+def load(code: bytes, name: str) -> int:
+    """Link an object file into this process; the address of its function `name`. It stays until the end."""
+    llvm = _llvm()
+    with _LOCK:
+        machine = _machine(host())
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", llvm.create_context()), machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        address = int(engine.get_function_address(name))
+        _ENGINES.append(engine)
+    if not address:
+        raise CompilerBug(f"code generation: {name} is not in its object file")
+    return address
+
+
+def optimised(text: str) -> str:
+    """LLVM IR text after optimisation for the host."""
+    with _LOCK:
+        module = _module(text)
+        _optimise(module, _host_machine())
+        return str(module)
+
+
+def assembly(text: str, target: Target | None = None) -> str:
+    """Assembly of LLVM IR text, optimised for `target` (the host by default)."""
+    with _LOCK:
+        machine = _machine(target or host())
+        module = _module(text)
+        _optimise(module, machine)
+        return str(machine.emit_assembly(module))

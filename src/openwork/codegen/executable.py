@@ -1,0 +1,123 @@
+"""A kernel as machine code: its address, and how to call it."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from ..errors import CompilerBug
+from ..ir.loop import Buffer, Kernel, Param
+from ..storage.buffers import address
+from .emit_builder import bits_of
+
+__all__ = ["Executable", "run"]
+
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
+_MASK = (1 << 64) - 1
+
+
+class Executable:
+    """A compiled kernel.
+
+    `run` takes one 64-bit word per parameter, as `pack` makes them; it releases the GIL, and several threads
+    may run one Executable at a time. Cost of a call: about a microsecond.
+    """
+
+    def __init__(self, name: str, params: tuple[Param, ...], address: int, build: Callable[[], Kernel]) -> None:
+        self.name = name
+        self.params = params
+        self.address = address
+        self._build = build
+        self._call: Callable[[bytes, int, int], int] = _PROTOTYPE(address)
+        self.words: Callable[..., bytes] = struct.Struct(f"={len(params)}q").pack
+
+    def __repr__(self) -> str:
+        return f"<Executable {self.name}({', '.join(p.name for p in self.params)})>"
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The loop IR that the code was made from."""
+        return self._build()
+
+    @cached_property
+    def loops(self) -> str:
+        """The kernel as text."""
+        from ..ir.printer import show
+
+        return show(self.kernel)
+
+    @cached_property
+    def llvm(self) -> str:
+        """LLVM IR text before optimisation."""
+        from .emit import emit
+
+        return emit(self.kernel)
+
+    @cached_property
+    def asm(self) -> str:
+        """Assembly of the host."""
+        from .engine import assembly
+
+        return assembly(self.llvm)
+
+    def run(self, words: Sequence[int], lo: int = 0, hi: int = 0, status: bool = False) -> int:
+        """Run the code on packed words; returns its status, which is 0 unless `status` allows others.
+
+        Raises MemoryError when a workspace could not be had, CompilerBug for any other status.
+        """
+        try:
+            code = self._call(self.words(*words), lo, hi)
+        except struct.error:
+            code = self._call(self.words(*checked_words(self, words)), lo, hi)
+        if code and not status:
+            self.fail(code)
+        return code
+
+    def fail(self, code: int) -> None:
+        """Raise what a status other than 0 means."""
+        if code == 1:
+            raise MemoryError(f"kernel {self.name}: no memory for a workspace")
+        raise CompilerBug(f"kernel {self.name} returned status {code}")
+
+    def pack(self, args: Sequence[Any]) -> list[int]:
+        """Words from numbers and arrays, one for each parameter in order."""
+        if len(args) != len(self.params):
+            expected = ", ".join(p.name for p in self.params)
+            raise CompilerBug(f"kernel {self.name} takes ({expected}), got {len(args)} arguments")
+        return [_word(p, a) for p, a in zip(self.params, args, strict=True)]
+
+
+def run(executable: Executable, args: Mapping[str, Any] | Sequence[Any], lo: int = 0, hi: int = 0) -> int:
+    """Run on arrays and numbers, by name or in order of the parameters; returns the status (never raises for it)."""
+    if isinstance(args, Mapping):
+        args = [args[p.name] for p in executable.params]
+    return executable.run(executable.pack(args), lo, hi, status=True)
+
+
+def checked_words(executable: Executable, words: Sequence[int]) -> list[int]:
+    """Words of any integers reduced to signed 64 bits; their number must be that of the parameters."""
+    if len(words) != len(executable.params):
+        raise CompilerBug(f"kernel {executable.name} takes {len(executable.params)} words, got {len(words)}")
+    return [_signed(int(w)) for w in words]
+
+
+def _signed(word: int) -> int:
+    word &= _MASK
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _word(param: Param, value: Any) -> int:
+    if isinstance(param, Buffer):
+        return value if isinstance(value, int) else address(value)
+    scalar = param.scalar
+    if scalar == "bool":
+        return int(bool(value))
+    if scalar == "c64":
+        z = complex(value)
+        return _signed(bits_of(z.real, "f32") | bits_of(z.imag, "f32") << 32)
+    if scalar in ("f16", "bf16", "f32", "f64"):
+        return _signed(bits_of(float(value), scalar))
+    return _signed(int(value))

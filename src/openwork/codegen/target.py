@@ -1,0 +1,36 @@
+"""What code is generated for: the host's CPU, or an NVIDIA GPU through PTX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+__all__ = ["Target", "host", "nvptx"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine: LLVM's triple, CPU name and feature list. `kind` is "cpu" or "ptx"."""
+
+    kind: str
+    triple: str
+    cpu: str
+    features: str
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.kind == "cpu"
+
+
+@cache
+def host() -> Target:
+    """The CPU this process runs on."""
+    import llvmlite.binding as llvm
+
+    return Target("cpu", llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+@cache
+def nvptx(sm: str = "sm_80") -> Target:
+    """An NVIDIA GPU of compute capability `sm`, such as "sm_80"."""
+    return Target("ptx", "nvptx64-nvidia-cuda", sm, "")
