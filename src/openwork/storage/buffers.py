@@ -21,6 +21,7 @@ __all__ = [
     "address",
     "as_array",
     "cast",
+    "copied",
     "device_of",
     "dtype_of",
     "empty",
@@ -98,7 +99,8 @@ def numpy_dtype(scalar: str) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError as error:
         raise DTypeError("NumPy has no bfloat16\n  help: pip install ml_dtypes, or use torch buffers") from error
-    return np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 @cache
@@ -214,6 +216,8 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
         if not x.dtype.isnative:
             x = x.astype(x.dtype.newbyteorder("="))
         scalar_name(x.dtype)
+        if not x.flags.aligned:
+            x = x.copy()
     if like is not None and library_of(like) != library_of(x):
         x = to_numpy(x) if isinstance(like, np.ndarray) else _from_numpy(x, like)
     return x if scalar is None else cast(x, scalar)
@@ -244,3 +248,8 @@ def _from_numpy(x: np.ndarray[Any, Any], like: Array) -> Array:
 def _writable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     ok = x.flags.writeable and all(s >= 0 for s in x.strides)
     return x if ok else x.copy()
+
+
+def copied(x: Array) -> Array:
+    """A copy with memory of its own."""
+    return x.copy() if isinstance(x, np.ndarray) else x.clone()

@@ -17,17 +17,7 @@ if TYPE_CHECKING:
     from ..format.format import Format
     from ..format.level import LevelFormat
 
-__all__ = ["argument_names", "batches", "evaluate", "positions"]
-
-_ARGUMENTS = {"structured": ("n", "m"), "ell": ("k",)}
-
-
-def argument_names(level: LevelFormat) -> tuple[str, ...]:
-    """What the level functions call the level format's arguments."""
-    names = getattr(level, "argument_names", None)
-    if names is not None:
-        return tuple(names)
-    return _ARGUMENTS.get(level.name, ())
+__all__ = ["batches", "evaluate", "positions"]
 
 
 @cache
@@ -37,7 +27,7 @@ def _compiled(text: str) -> CodeType:
 
 def evaluate(text: str, level: LevelFormat, values: Mapping[str, int]) -> int:
     """The value of a level function's text over integers, such as "parents * n"."""
-    names = dict(zip(argument_names(level), level.arguments, strict=False))
+    names = dict(zip(level.parameters, level.arguments, strict=True))
     return int(eval(_compiled(text), {"__builtins__": {}}, {**names, **values}))
 
 

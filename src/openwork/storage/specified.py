@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .buffers import Array, length, to_numpy
-from .sizes import argument_names
+from .buffers import length, to_numpy
 
 if TYPE_CHECKING:
     from .storage import Storage
 
-__all__ = ["coordinates", "count", "level_coordinates"]
+__all__ = ["Ints", "State", "children", "coordinates", "count", "level_coordinates", "root"]
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Bools: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -33,40 +32,39 @@ def coordinates(storage: Storage) -> tuple[Ints, Ints]:
     """
     levels, leaf = level_coordinates(storage, len(storage.format.levels))
     dims = [_dimension(form, levels, len(leaf)) for form in storage.format.inverse]
-    valid = reduce(np.logical_and, (_inside(x, n) for x, n in zip(dims, storage.shape, strict=True)), np.True_)
-    if not np.all(valid):
+    valid = np.ones(len(leaf), np.bool_)
+    for x, n in zip(dims, storage.shape, strict=True):
+        valid &= _inside(x, n)
+    if not valid.all():
         keep = np.flatnonzero(valid)
         dims, leaf = [x[keep] for x in dims], leaf[keep]
     return np.array(dims, np.int64).reshape(len(dims), len(leaf)), leaf
 
 
-def level_coordinates(storage: Storage, depth: int) -> tuple[list[Ints], Ints]:
-    """Level coordinates of the first `depth` levels, and positions at the last of them, over all batch slices."""
-    format, slices = storage.format, storage.batches
-    intervals = format.level_intervals(storage.shape)
-    state = _State([], np.zeros(1, np.int64), np.zeros(1, np.int64))
-    for at in range(depth):
-        lo, hi = intervals[at]
-        if at < format.batch_ndim:
-            n, rows = hi - lo, len(state.slice)
-            state = _State(
-                [*(np.repeat(c, n) for c in state.coordinates), np.tile(np.arange(lo, hi), rows)],
-                np.repeat(state.slice, n) * n + np.tile(np.arange(n), rows),
-                np.zeros(rows * n, np.int64),
-            )
-        else:
-            state = _children(state, storage, at, lo, hi, slices)
-    per_slice = 0 if not depth or not slices else (storage.positions[depth - 1] // slices)
-    if depth <= format.batch_ndim:
-        return state.coordinates, state.slice
-    return state.coordinates, state.slice * per_slice + state.position
-
-
 @dataclass(frozen=True, slots=True)
-class _State:
+class State:
+    """Present positions of a level: their coordinates on all levels so far, batch slice and position in the slice."""
+
     coordinates: list[Ints]
     slice: Ints
     position: Ints
+
+
+def level_coordinates(storage: Storage, depth: int) -> tuple[list[Ints], Ints]:
+    """Level coordinates of the first `depth` levels, and positions at the last of them, over all batch slices."""
+    state, slices = root(storage), storage.batches
+    for at in range(storage.format.batch_ndim, depth):
+        state = children(state, storage, at)[0]
+    if depth <= storage.format.batch_ndim or not slices:
+        return state.coordinates, state.slice
+    return state.coordinates, state.slice * (storage.positions[depth - 1] // slices) + state.position
+
+
+def root(storage: Storage) -> State:
+    """One row per batch slice."""
+    intervals = storage.format.level_intervals(storage.shape)[: storage.format.batch_ndim]
+    grid = np.indices([hi - lo for lo, hi in intervals], np.int64).reshape(len(intervals), storage.batches)
+    return State(list(grid), np.arange(storage.batches), np.zeros(storage.batches, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class _Sliced:
     base: Ints
 
     def __getitem__(self, index: Ints) -> np.ndarray[Any, Any]:
-        got = self.data[self.base + index]
+        got: np.ndarray[Any, Any] = self.data[self.base + index]
         return got if got.dtype == np.bool_ else got.astype(np.int64)
 
     def __len__(self) -> int:
@@ -89,16 +87,18 @@ def _compiled(text: str) -> CodeType:
     return compile(text, f"<level function {text}>", "eval")
 
 
-def _children(state: _State, storage: Storage, at: int, lo: int, hi: int, slices: int) -> _State:
+def children(state: State, storage: Storage, at: int) -> tuple[State, Ints, Ints]:
+    """The state one level down; for each child the row of its parent, and its place in the level's crd buffer."""
     level = storage.format.levels[at].format
-    functions = level.functions
+    functions, slices = level.functions, max(storage.batches, 1)
+    lo, hi = storage.format.level_intervals(storage.shape)[at]
 
     def scope(p: Ints, slice: Ints) -> dict[str, Any]:
         names: dict[str, Any] = {"lo": lo, "hi": hi, "N": hi - lo, "valid_lo": lo, "valid_hi": hi, "len": len, "p": p}
-        names.update(zip(argument_names(level), level.arguments, strict=False))
+        names.update(zip(level.parameters, level.arguments, strict=True))
         for name, buffer in (("pos", storage.pos[at]), ("crd", storage.crd[at])):
             if buffer is not None:
-                names[name] = _Sliced(to_numpy(buffer), slice * (length(buffer) // max(slices, 1)))
+                names[name] = _Sliced(to_numpy(buffer), slice * (length(buffer) // slices))
         return names
 
     def value(text: str, names: dict[str, Any]) -> Any:
@@ -110,21 +110,19 @@ def _children(state: _State, storage: Storage, at: int, lo: int, hi: int, slices
     counts = np.maximum(end - begin, 0)
     row = np.repeat(np.arange(rows), counts)
     walk = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[row]
-    slice = state.slice[row]
-    names = scope(state.position[row], slice)
+    names = scope(state.position[row], state.slice[row])
     if functions.iterate.name == "COORDINATE":
         names["c"] = walk
-        q = names["q"] = np.asarray(value(functions.position, names))
+        q = names["q"] = np.asarray(value(functions.position, names), np.int64)
     else:
         q = names["q"] = walk
-    keep: Any = builtins_slice(None)
+    c = np.asarray(value(functions.coordinate, names), np.int64)
     if functions.present is not None:
         keep = np.flatnonzero(value(functions.present, names))
-    c = np.asarray(value(functions.coordinate, names), np.int64)
-    return _State([*(x[row][keep] for x in state.coordinates), c[keep]], slice[keep], q[keep])
-
-
-builtins_slice = slice
+        row, q, c = row[keep], q[keep], c[keep]
+    slice, crd = state.slice[row], storage.crd[at]
+    raw = q if crd is None else slice * (length(crd) // slices) + q
+    return State([*(x[row] for x in state.coordinates), c], slice, q), row, raw
 
 
 def _dimension(form: Sequence[tuple[int, int]], levels: Sequence[Ints], n: int) -> Ints:
@@ -139,17 +137,20 @@ def _inside(x: Ints, extent: int) -> Bools:
     return inside
 
 
+def _all_inside(dims: Sequence[Ints], extents: Sequence[int]) -> Ints:
+    inside = np.ones(len(dims[0]), np.bool_)
+    for x, n in zip(dims, extents, strict=True):
+        inside &= _inside(x, n)
+    return inside.astype(np.int64)
+
+
 def count(storage: Storage) -> int:
     """The number of specified elements: stored ones without padding.
 
     Cost: O(1) where nothing is padded; else O(positions above the trailing dense levels).
     """
     format = storage.format
-    padded = any(
-        level.format.functions.present is not None
-        or (level.format.functions.crd_length is None and "crd" in level.format.buffers)
-        for level in format.levels
-    )
+    padded = any(level.format.functions.padded for level in format.levels)
     if not padded and not format.ragged(storage.shape):
         return storage.positions[-1] if format.levels else 1
     stored = [at for at, level in enumerate(format.levels) if level.format.buffers]
@@ -174,12 +175,12 @@ def _groups(inverse: Any, depth: int, nlevels: int) -> list[tuple[list[int], lis
 
 
 def _choices(storage: Storage, below: list[int], dims: list[int], base: list[Ints]) -> Ints:
-    """For each parent the number of coordinates of the levels `below` that keep the dimensions `dims` inside the shape."""
+    """For each parent how many coordinates of the levels `below` keep the dimensions `dims` inside the shape."""
     intervals = storage.format.level_intervals(storage.shape)
     forms = [dict(storage.format.inverse[d]) for d in dims]
     extents = [storage.shape[d] for d in dims]
     if not below:
-        return reduce(np.multiply, (_inside(b, n).astype(np.int64) for b, n in zip(base, extents, strict=True)))
+        return _all_inside(base, extents)
     if len(below) == 1:
         (level,) = below
         lo = np.full(len(base[0]) if base else 1, intervals[level][0], np.int64)
@@ -197,9 +198,9 @@ def _choices(storage: Storage, below: list[int], dims: list[int], base: list[Int
     ]
     if len(dims) == 1:
         steps = np.sort(offsets[0])
-        return np.searchsorted(steps, extents[0] - base[0]) - np.searchsorted(steps, -base[0])  # type: ignore[return-value]
+        first: Ints = np.searchsorted(steps, -base[0])
+        return np.searchsorted(steps, extents[0] - base[0]) - first
     out = np.zeros(len(base[0]), np.int64)
     for column in range(grid.shape[1]):
-        ok = [_inside(b + o[column], n) for b, o, n in zip(base, offsets, extents, strict=True)]
-        out += reduce(np.logical_and, ok)
+        out += _all_inside([b + o[column] for b, o in zip(base, offsets, strict=True)], extents)
     return out

@@ -49,6 +49,10 @@ class Storage:
     _nse: int | None = field(default=None, init=False, repr=False)
     _signature: int | None = field(default=None, init=False, repr=False)
 
+    def __reduce__(self) -> tuple[type[Storage], tuple[Any, ...]]:
+        """Copies and pickles keep the data only, never addresses."""
+        return Storage, (self.shape, self.format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
+
     @property
     def like(self) -> Array:
         """A buffer that tells the library and the device."""

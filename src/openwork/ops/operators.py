@@ -1,0 +1,214 @@
+"""Python's operators and torch's functions on a Tensor, each handed to the operation of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import ShapeError, UnsupportedError
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["Operators"]
+
+
+def _elementwise(op: str, a: Any, b: Any) -> Any:
+    from .elementwise import elementwise
+
+    return elementwise(op, a, b)
+
+
+def _unary(op: str, a: Any) -> Any:
+    from .elementwise import unary
+
+    return unary(op, a)
+
+
+def _reduce(op: str, a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+    from .reduce import reduce
+
+    return reduce(op, a, axis, keepdims, dtype)
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    from .products import matmul
+
+    return matmul(a, b)
+
+
+def _forward(op: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: _elementwise(op, self, other)
+
+
+def _reflected(op: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: _elementwise(op, other, self)
+
+
+class Operators:
+    """The mixin of `Tensor` that holds its operators."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    __array_ufunc__ = None
+
+    __add__, __radd__ = _forward("add"), _reflected("add")
+    __sub__, __rsub__ = _forward("sub"), _reflected("sub")
+    __mul__, __rmul__ = _forward("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _forward("div"), _reflected("div")
+    __floordiv__, __rfloordiv__ = _forward("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _forward("mod"), _reflected("mod")
+    __pow__, __rpow__ = _forward("pow"), _reflected("pow")
+    __and__, __rand__ = _forward("band"), _reflected("band")
+    __or__, __ror__ = _forward("bor"), _reflected("bor")
+    __xor__, __rxor__ = _forward("bxor"), _reflected("bxor")
+    __lshift__, __rlshift__ = _forward("shl"), _reflected("shl")
+    __rshift__, __rrshift__ = _forward("shr"), _reflected("shr")
+    __lt__, __le__, __gt__, __ge__ = _forward("lt"), _forward("le"), _forward("gt"), _forward("ge")
+
+    def __eq__(self, other: object) -> Any:
+        return _elementwise("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _elementwise("ne", self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Any:
+        return _unary("neg", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return _unary("abs", self)
+
+    def __invert__(self) -> Any:
+        return _unary("bnot", self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return _matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _matmul(other, self)
+
+    def dot(self, other: Any) -> Any:
+        """`self @ other`, SciPy's name for it."""
+        return _matmul(self, other)
+
+    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+        """The sum over `axis`, all dimensions without."""
+        return _reduce("sum", self, axis, keepdims, dtype)
+
+    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+        """The product over `axis`."""
+        return _reduce("prod", self, axis, keepdims, dtype)
+
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """The mean over `axis`."""
+        return _reduce("mean", self, axis, keepdims)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """The least element over `axis`."""
+        return _reduce("min", self, axis, keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """The largest element over `axis`."""
+        return _reduce("max", self, axis, keepdims)
+
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Whether any element over `axis` is true."""
+        return _reduce("any", self, axis, keepdims)
+
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Whether all elements over `axis` are true."""
+        return _reduce("all", self, axis, keepdims)
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            from .indexing import index  # type: ignore[import-not-found,unused-ignore]
+        except ImportError:
+            raise UnsupportedError(
+                "indexing a Tensor is not there yet\n  help: to_scipy()[...] or to_numpy()[...]"
+            ) from None
+        return index(self, key)
+
+    def __len__(self) -> int:
+        shape = cast("Tensor", self).shape
+        if not shape:
+            raise TypeError("len() of a tensor of rank 0")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[at] for at in range(len(self)))
+
+    def item(self) -> Any:
+        """The value of a tensor of one element as a Python scalar."""
+        me = cast("Tensor", self)
+        if me.size != 1:
+            raise ShapeError(
+                f"item: expected a tensor of one element; got shape {me.shape}\n  help: index it, or to_numpy()"
+            )
+        return me.to_numpy().reshape(-1)[0].item()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        value = self.item()
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"only an integer tensor is an index; got dtype {cast('Tensor', self).dtype}")
+        return value
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """torch's functions and operators with a Tensor among their operands."""
+        name = getattr(func, "__name__", str(func)).strip("_")
+        handler = _TORCH.get(name)
+        if handler is None:
+            raise UnsupportedError(
+                f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_TORCH))}"
+                "\n  help: hand it to_torch()"
+            )
+        return handler(*args, **(kwargs or {}))
+
+
+def _binary(op: str) -> Callable[..., Any]:
+    return lambda a, b: _elementwise(op, a, b)
+
+
+def _swapped(op: str) -> Callable[..., Any]:
+    return lambda a, b: _elementwise(op, b, a)
+
+
+def _one(op: str) -> Callable[..., Any]:
+    return lambda a: _unary(op, a)
+
+
+def _torch_sum(a: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return _reduce("sum", a, dim, keepdim, dtype)
+
+
+_TORCH: dict[str, Callable[..., Any]] = {
+    "matmul": _matmul, "mm": _matmul, "mv": _matmul, "bmm": _matmul, "rmatmul": lambda a, b: _matmul(b, a),
+    "add": _binary("add"), "radd": _swapped("add"), "sub": _binary("sub"), "rsub": _swapped("sub"),
+    "mul": _binary("mul"), "rmul": _swapped("mul"), "multiply": _binary("mul"),
+    "div": _binary("div"), "truediv": _binary("div"), "rtruediv": _swapped("div"), "rdiv": _swapped("div"),
+    "floordiv": _binary("floordiv"), "rfloordiv": _swapped("floordiv"), "mod": _binary("mod"), "rmod": _swapped("mod"),
+    "pow": _binary("pow"), "rpow": _swapped("pow"),
+    **{op: _binary(op) for op in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{op: _one(op) for op in ("neg", "abs", "sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "expm1", "log1p",
+                               "exp", "log", "cos", "floor", "ceil", "trunc", "round", "sign", "square")},
+    "sum": _torch_sum,
+}  # fmt: skip

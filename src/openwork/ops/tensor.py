@@ -1,0 +1,403 @@
+"""The Tensor: a storage with the attributes, accessors and conversions that users see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.storage import Storage
+from .layouts import Layout, layout_of
+from .operators import Operators
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..format.format import Format, Level
+
+__all__ = ["Tensor", "resolve_format"]
+
+
+def resolve_format(format: object, ndim: int) -> Format:
+    """`format`, a Format or its text or name, for a tensor of `ndim` dimensions."""
+    from ..format import format as parse
+    from ..format.format import Format
+
+    out: Format = format if isinstance(format, Format) else parse(format, ndim)  # type: ignore[arg-type,unused-ignore]
+    if out.ndim != ndim:
+        raise ShapeError(
+            f"format {out} has {out.ndim} dimensions, the tensor {ndim}\n  help: give a format of {ndim} dimensions"
+        )
+    return out
+
+
+class Tensor(Operators):
+    """A tensor whose storage format is a value.
+
+    Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure
+    never changes, values may.
+    """
+
+    __slots__ = ("__weakref__", "_storage")
+    _storage: Storage
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("Tensor is not called\n  help: openwork.asarray(obj), or openwork.assemble(format, shape, ...)")
+
+    @classmethod
+    def _from_storage(cls, storage: Storage) -> Tensor:
+        self = object.__new__(cls)
+        self._storage = storage
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._storage,)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace that has the array API's functions for this type."""
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"array API version {api_version!r} is not supported; supported: up to 2024.12")
+        import openwork
+
+        return openwork
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the dimensions."""
+        return self._storage.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._storage.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, specified or not."""
+        return math.prod(self._storage.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values: NumPy's or torch's."""
+        return buffers.dtype_of(self._storage.scalar, self._storage.values)
+
+    @property
+    def device(self) -> str:
+        """ "cpu", or torch's name of the device."""
+        return self._storage.device
+
+    @property
+    def format(self) -> Format:
+        """The storage format."""
+        return self._storage.format
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels of the format."""
+        return tuple(self._storage.format.levels)
+
+    @property
+    def fill_value(self) -> Any:
+        """The value of every unspecified element, a Python scalar."""
+        return self._storage.fill_value
+
+    @property
+    def nse(self) -> int:
+        """The number of specified elements, explicit zeros included, padding not."""
+        return self._storage.nse
+
+    @property
+    def nnz(self) -> int:
+        """`nse`, by SciPy's and torch's name."""
+        return self._storage.nse
+
+    @property
+    def density(self) -> float:
+        """`nse / size`; 0 for a tensor without elements."""
+        return self.nse / self.size if self.size else 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return self._storage.nbytes
+
+    @property
+    def values(self) -> Array:
+        """The values, the 1-D buffer itself."""
+        return self._storage.values
+
+    def pos(self, level: int) -> Array | None:
+        """The position buffer of a level, None where it stores none."""
+        return self._storage.pos[self._level(level)]
+
+    def crd(self, level: int) -> Array | None:
+        """The coordinate buffer of a level, None where it stores none."""
+        return self._storage.crd[self._level(level)]
+
+    def _level(self, level: int) -> int:
+        n = len(self._storage.pos)
+        if not -n <= level < n:
+            raise IndexError(f"level {level} of a tensor with {n} levels\n  format: {self.format}")
+        return level
+
+    @property
+    def batch_dim(self) -> int:
+        """How many dimensions in front are stored as batch levels."""
+        return self.format.batch_ndim
+
+    @property
+    def dense_dim(self) -> int:
+        """How many dimensions at the end are stored dense."""
+        return self.format.dense_ndim
+
+    @property
+    def sparse_dim(self) -> int:
+        """How many dimensions are neither batch nor dense."""
+        return max(self.ndim - self.batch_dim - self.dense_dim, 0)
+
+    def _layout(self, operation: str, *kinds: str) -> Layout:
+        layout = layout_of(self.format)
+        if layout is None or layout.kind not in kinds:
+            known = f'help: asformat("{kinds[0]}") first, or take pos(level) and crd(level)'
+            raise UnsupportedError(f"{operation}: format {self.format} has no such buffer\n  {known}")
+        return layout
+
+    def _batched(self, buffer: Array | None, layout: Layout) -> Array:
+        return buffer.reshape(*self.shape[: layout.batch], -1) if layout.batch and self.size else buffer  # type: ignore[union-attr]
+
+    def indices(self) -> Array:
+        """All coordinates of a COO format, shape (sparse_dim, nse): a view where they lie one after the other."""
+        self._layout("indices", "coo")
+        from .interop import stacked
+
+        return stacked(self._storage)
+
+    def crow_indices(self) -> Array:
+        """Row positions of a CSR or BSR format, shape (*batch, rows + 1)."""
+        layout = self._layout("crow_indices", "csr", "bsr")
+        return self._batched(self._storage.pos[layout.level], layout)
+
+    def col_indices(self) -> Array:
+        """Column coordinates of a CSR or BSR format, shape (*batch, nse or blocks)."""
+        layout = self._layout("col_indices", "csr", "bsr")
+        return self._batched(self._storage.crd[layout.level], layout)
+
+    def ccol_indices(self) -> Array:
+        """Column positions of a CSC or BSC format, shape (*batch, columns + 1)."""
+        layout = self._layout("ccol_indices", "csc", "bsc")
+        return self._batched(self._storage.pos[layout.level], layout)
+
+    def row_indices(self) -> Array:
+        """Row coordinates of a CSC or BSC format, shape (*batch, nse or blocks)."""
+        layout = self._layout("row_indices", "csc", "bsc")
+        return self._batched(self._storage.crd[layout.level], layout)
+
+    def is_coalesced(self) -> bool:
+        """Whether the format says: no duplicates, coordinates in order."""
+        return bool(self.format.is_unique and self.format.is_ordered)
+
+    def coalesce(self) -> Tensor:
+        """The tensor in the unique, ordered COO format of its rank; duplicates are summed."""
+        return self.asformat("coo")
+
+    def asformat(self, format: object, copy: bool | None = None) -> Tensor:
+        """The tensor in another format.
+
+        Parameters
+        ----------
+        format : Format, its text, or its name
+        copy : True always copies; False raises ValueError where data would have to move; None copies where needed
+
+        Returns
+        -------
+        Tensor, same shape, dtype, device and fill value. Explicit zeros are kept; duplicates are summed where
+        the format is unique. A format that only promises less (nonunique, unordered) shares the buffers.
+        """
+        target = resolve_format(format, self.ndim)
+        storage = self._storage
+        if target == storage.format or _promises_less(target, storage.format):
+            shared = Storage(
+                storage.shape, target, storage.scalar, storage.fill_value, storage.pos, storage.crd, storage.values
+            )
+            if copy:
+                return Tensor._from_storage(_copied(shared))
+            return self if target == storage.format else Tensor._from_storage(shared)
+        if copy is False:
+            raise ValueError(f"asformat: {storage.format} to {target} moves data\n  help: leave copy=False out")
+        from .convert import convert
+
+        return Tensor._from_storage(convert(storage, target))
+
+    def astype(self, dtype: object, /, *, copy: bool = True, device: object = None) -> Tensor:
+        """The tensor with values of another dtype, sharing pos and crd."""
+        storage = self._storage
+        scalar = buffers.scalar_name(dtype)
+        if scalar == storage.scalar:
+            values = buffers.copied(storage.values) if copy else storage.values
+        else:
+            if storage.scalar in ("c64", "c128") and scalar not in ("c64", "c128"):
+                raise DTypeError(
+                    f"astype: {self.dtype} to {dtype} would drop the imaginary part\n  help: take the real part first"
+                )
+            values = buffers.cast(storage.values, scalar)
+        out = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
+        return out if device is None else out.to(device)
+
+    def to(self, device: object) -> Tensor:
+        """The tensor on another device, "cpu" or torch's "cuda"; buffers move as torch tensors."""
+        name, storage = str(device), self._storage
+        if name == storage.device or (storage.library == "numpy" and name == "cpu"):
+            return self
+        import torch
+
+        try:
+            like = torch.empty(0, device=name)
+        except (RuntimeError, AssertionError) as error:
+            raise UnsupportedError(f"device {name!r} is not there: {error}\n  help: use 'cpu'") from error
+        return Tensor._from_storage(_mapped(storage, lambda b: buffers.as_array(b, like=like).to(like.device)))
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The dimensions in another order (reversed without axes), over the same buffers."""
+        order: Sequence[int] = axes[0] if len(axes) == 1 and isinstance(axes[0], Sequence) else axes
+        ndim = self.ndim
+        wanted = [int(a) + ndim * (int(a) < 0) for a in order] if order else list(range(ndim))[::-1]
+        if sorted(wanted) != list(range(ndim)):
+            raise ShapeError(
+                f"transpose: axes {tuple(order)} are no permutation of {ndim} dimensions\n  help: name each dimension once"
+            )
+        return Tensor._from_storage(self._storage.permute(wanted))
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose, over the same buffers."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Tensor:
+        """The transpose of the last two dimensions, over the same buffers."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: expected two dimensions or more; got shape {self.shape}\n  help: use T")
+        order = list(range(self.ndim))
+        order[-2:] = order[:-3:-1]
+        return self.transpose(order)
+
+    def clone(self) -> Tensor:
+        """A copy with buffers of its own."""
+        return Tensor._from_storage(_copied(self._storage))
+
+    def zero_(self) -> Tensor:
+        """Set every element to zero in place; the structure stays."""
+        self._storage.values[...] = 0
+        self._storage = self._storage.with_values(self._storage.values, python_scalar(0, self._storage.scalar))
+        return self
+
+    def copy_(self, other: Any) -> Tensor:
+        """Take the elements of `other`, converted to this tensor's format and dtype."""
+        from .construct import asarray
+
+        source = asarray(other)
+        if source.shape != self.shape:
+            raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
+        fresh = source.asformat(self.format).astype(self.dtype, copy=False)._storage
+        self._storage = _copied(_mapped(fresh, lambda b: buffers.as_array(b, like=self._storage.values)))
+        return self
+
+    def to_scipy(self, format: str | None = None) -> Any:
+        """The tensor as a SciPy sparse array; see `interop.to_scipy`."""
+        from .interop import to_scipy
+
+        return to_scipy(self, format)
+
+    def to_torch(self, layout: Any = None) -> Any:
+        """The tensor as a torch tensor; see `interop.to_torch`."""
+        from .interop import to_torch
+
+        return to_torch(self, layout)
+
+    def to_dense(self) -> Array:
+        """The dense array of the tensor's own library."""
+        from .interop import to_dense
+
+        return to_dense(self)
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The dense NumPy array; a view where the format is dense."""
+        return buffers.to_numpy(self.to_dense())
+
+    todense = to_numpy
+    toarray = to_numpy
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        from .interop import array
+
+        return array(self, dtype, copy)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        from .interop import require_dense
+
+        return require_dense(self, "__dlpack__").__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._storage.values.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        from .display import line
+
+        return line(self)
+
+    def __str__(self) -> str:
+        from .display import text
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from .display import html
+
+        return html(self)
+
+
+def python_scalar(value: Any, scalar: str) -> Any:
+    """`value` as the Python scalar of a scalar type's kind."""
+    if scalar == "bool":
+        return bool(value)
+    if scalar in ("c64", "c128"):
+        return complex(value)
+    if isinstance(value, complex):
+        raise DTypeError(f"fill value {value} does not fit {scalar}\n  help: give a real fill value")
+    if scalar[0] in "fb":
+        return float(value)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise DTypeError(f"fill value {value} does not fit {scalar}\n  help: use a floating-point dtype")
+    return int(value)
+
+
+def _restore(storage: Storage) -> Tensor:
+    return Tensor._from_storage(storage)
+
+
+def _mapped(storage: Storage, visit: Any) -> Storage:
+    def each(group: tuple[Array | None, ...]) -> tuple[Array | None, ...]:
+        return tuple(None if b is None else visit(b) for b in group)
+
+    fields = (storage.shape, storage.format, storage.scalar, storage.fill_value)
+    return Storage(*fields, each(storage.pos), each(storage.crd), visit(storage.values))
+
+
+def _copied(storage: Storage) -> Storage:
+    return _mapped(storage, buffers.copied)
+
+
+def _promises_less(target: Format, source: Format) -> bool:
+    """Whether buffers of `source` are valid for `target` as they are."""
+    if len(target.levels) != len(source.levels):
+        return False
+    for a, b in zip(target.levels, source.levels, strict=True):
+        x, y = a.format, b.format
+        if a.expression != b.expression or x.name != y.name or x.arguments != y.arguments:
+            return False
+        if (x.unique and not y.unique) or (x.ordered and not y.ordered):
+            return False
+    return True
