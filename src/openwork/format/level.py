@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from openwork.format.message import Problem, refusal
+from openwork.format.message import Problem, counted, refusal
 
 __all__ = ["Insert", "Iterate", "LevelFormat", "LevelFunctions", "MAX_INTEGER"]
 
@@ -120,7 +120,7 @@ class LevelFormat:
         """What is wrong with these arguments and properties, if anything."""
         place = ("properties", 0)
         if len(arguments) != len(cls.parameters):
-            what = f"{cls.name} takes {len(cls.parameters) or 'no'} argument{'s' * (len(cls.parameters) != 1)}"
+            what = f"{cls.name} takes {counted(len(cls.parameters))}"
             detail = f"expected: {cls.usage()}; got: {', '.join(map(str, arguments)) or 'none'}"
             return Problem(
                 place, what, detail, f"write {cls.usage()}" + " with positive integers" * bool(cls.parameters)
@@ -130,7 +130,7 @@ class LevelFormat:
                 allowed = " or ".join(cls.may_be) or f"no property, {cls.name} is always unique and ordered"
                 detail = f"expected: {allowed}; got: {given}"
                 return Problem(
-                    place, f"{cls.name} cannot be {given}", detail, f"leave it out, or use compressed({given})"
+                    (given, 0), f"{cls.name} cannot be {given}", detail, f"leave it out, or use compressed({given})"
                 )
         for parameter, value in zip(cls.parameters, arguments, strict=True):
             if type(value) is not int or not 1 <= value <= MAX_INTEGER:

@@ -7,10 +7,11 @@ from typing import TypeAlias
 
 from openwork.errors import FormatError
 
-__all__ = ["Place", "Problem", "Spans", "refusal"]
+__all__ = ["Place", "Problem", "Spans", "counted", "excerpt", "refusal"]
 
 Place: TypeAlias = tuple[str, int]
-"""A part of a format's text: ("dim", d), ("expression", l), ("format", l), or ("levels", 0) for the right-hand side."""
+"""A part of a format's text: ("dim", d), ("expression", l), ("format", l), ("properties", l),
+("nonunique", l) or ("unordered", l)."""
 
 Spans: TypeAlias = dict[Place, int]
 """Where in a text each part begins."""
@@ -45,3 +46,16 @@ def window(text: str, offset: int) -> tuple[str, int]:
     shown = line[start : start + WIDTH - 6]
     right = "..." if max(0, offset - WIDTH) + start + len(shown) < len(text) else ""
     return left + shown + right, column - start + len(left)
+
+
+def counted(arguments: int) -> str:
+    """`no arguments`, `1 argument`, `2 arguments`."""
+    return f"{arguments or 'no'} argument{'s' * (arguments != 1)}"
+
+
+def excerpt(value: object) -> str:
+    """A short repr of anything."""
+    try:
+        return repr(value)[:60]
+    except Exception:
+        return type(value).__name__

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 from openwork.format.expression import Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
-from openwork.format.level import LevelFormat
+from openwork.format.level import MAX_INTEGER, LevelFormat
 from openwork.format.levels import Batch, Bitmap, Compressed, Dense, Ell, Range, Singleton, Structured
-from openwork.format.message import refusal
+from openwork.format.message import counted, excerpt, refusal
 from openwork.format.parser import MAX_TEXT, parse
 from openwork.format.rules import MAX_DIMENSIONS
 
@@ -105,6 +105,8 @@ class Named:
     parameters: tuple[str, ...] = ()
     any_rank: bool = False
     example: str = ""
+    stored: type[LevelFormat] | None = None
+    """the level format whose arguments they are"""
 
 
 NAMED: dict[str, Named] = {
@@ -118,10 +120,10 @@ NAMED: dict[str, Named] = {
     "bsr": Named(_bsr, ("b0", "b1"), example="bsr(4, 4)"),
     "bsc": Named(_bsc, ("b0", "b1"), example="bsc(4, 4)"),
     "dia": Named(_dia),
-    "ell": Named(_ell, ("k",), example="ell(8)"),
+    "ell": Named(_ell, ("k",), example="ell(8)", stored=Ell),
     "csf": Named(_csf, any_rank=True),
     "bitmap": Named(_bitmap, any_rank=True),
-    "nm": Named(_nm, ("n", "m"), example="nm(2, 4)"),
+    "nm": Named(_nm, ("n", "m"), example="nm(2, 4)", stored=Structured),
 }
 SPEC = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
 NAMES = "ijklmnopqrstuvwxyz"
@@ -154,6 +156,8 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
     >>> print(format("bsr(2, 3)", batch=1))
     (b, i, j) -> (b : batch, i // 2 : dense, j // 3 : compressed, i % 2 : dense, j % 3 : dense)
     """
+    if isinstance(spec, Format):
+        return _format(spec, ndim, batch, dense)
     key = (spec, ndim, batch, dense)
     try:
         return _cache[key]
@@ -206,7 +210,7 @@ def _format(spec: object, ndim: object, batch: object, dense: object) -> Format:
     if not isinstance(spec, str | Format):
         _fail(
             "neither a name, a text nor a Format",
-            repr(spec)[:60],
+            excerpt(spec),
             0,
             f"expected: str or Format; got: {type(spec).__name__}",
             _names_help(),
@@ -242,7 +246,7 @@ def _named(spec: str, ndim: int | None, batch: int, dense: int) -> Format:
             "neither a named format nor a text with ->",
             spec,
             offset,
-            f"named formats: {', '.join(NAMED)}; got: {spec.strip()[:60]}",
+            f"expected: {', '.join(NAMED)}; got: {spec.strip()[:60]}",
             help,
         )
     name = match[1].lower()
@@ -276,12 +280,18 @@ def _arguments(spec: str, match: re.Match[str], name: str, row: Named) -> tuple[
     if len(texts) != len(row.parameters) or (match[2] is not None and not row.parameters):
         offset = match.start(2) if match[2] is not None else match.end(1)
         got = spec.strip()[:60]
-        _fail(f"{name} takes {len(row.parameters)} arguments", spec, offset, f"expected: {usage}; got: {got}", help)
-    for text in texts:
-        if not re.fullmatch("[0-9]{1,10}", text, re.ASCII) or not 1 <= int(text) < 2**31:
-            detail = f"expected: {usage} with positive integers; got: {text[:60]}"
-            _fail(f"an argument of {name} is not a positive integer", spec, match.start(2), detail, help)
-    return tuple(map(int, texts))
+        _fail(f"{name} takes {counted(len(row.parameters))}", spec, offset, f"expected: {usage}; got: {got}", help)
+    offset = match.start(2)
+    for text, part in zip(texts, (match[2] or "").split(","), strict=False):
+        if not re.fullmatch("[0-9]{1,10}", text, re.ASCII) or not 1 <= int(text) <= MAX_INTEGER:
+            at = offset + len(part) - len(part.lstrip())
+            detail = f"expected: {usage} with integers from 1 to {MAX_INTEGER}; got: {text[:60]}"
+            _fail(f"an argument of {name} is not a positive integer", spec, at, detail, help)
+        offset += len(part) + 1
+    arguments = tuple(map(int, texts))
+    if row.stored is not None and (problem := row.stored.problem(arguments, ())):
+        _fail(problem.what, spec, match.start(2), problem.detail, problem.help.replace(row.stored.name, name, 1))
+    return arguments
 
 
 def _count(what: str, value: object) -> int:
@@ -290,8 +300,8 @@ def _count(what: str, value: object) -> int:
     except TypeError:
         count = -1
     if not 0 <= count <= MAX_DIMENSIONS:
-        text = f"{what}={repr(value)[:60]}"
-        detail = f"expected: an integer from 0 to {MAX_DIMENSIONS}; got: {repr(value)[:60]}"
+        text = f"{what}={excerpt(value)}"
+        detail = f"expected: an integer from 0 to {MAX_DIMENSIONS}; got: {excerpt(value)}"
         _fail(f"{what} is not a number of dimensions", text, len(what) + 1, detail, f"give {what} as a small integer")
     return count
 

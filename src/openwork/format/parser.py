@@ -70,9 +70,14 @@ class _Parser:
             kind = match.lastgroup or ""
             tokens.append(Token(kind, match[kind], match.start(kind)))
             offset = match.end()
-        end = offset + len(text[offset:]) - len(text[offset:].lstrip())
+        end = offset + len(text[offset:]) - len(text[offset:].lstrip(" \t\n\r\f\v"))
         if end < len(text):
-            self.fail("a character that the language does not have", end, f"got: {text[end]!r}", "leave it out")
+            self.fail(
+                "a character that the language does not have",
+                end,
+                f"expected: names, numbers, ( ) , : -> // % + -; got: {text[end]!r}",
+                "leave it out",
+            )
         return [*tokens, Token("end", "the end", len(text))]
 
     def fail(self, what: str, offset: int, detail: str, help: str) -> NoReturn:
@@ -107,7 +112,6 @@ class _Parser:
         self.expect("(", whole)
         self.dims = self.names()
         self.expect("->", whole)
-        self.spans["levels", 0] = self.token.offset
         self.expect("(", whole)
         levels: list[Level] = []
         while not self.accept(")"):
@@ -240,13 +244,13 @@ class _Parser:
             self.spans["properties", index] = self.token.offset
             close_sign = ")" if opened == "(" else "]"
             while not self.accept(close_sign):
-                self.argument(arguments, properties)
+                self.argument(index, arguments, properties)
                 if not self.accept(","):
                     self.expect(close_sign, "separate arguments and properties by commas")
                     break
         return self.made(cls, index, arguments, properties)
 
-    def argument(self, arguments: list[int], properties: dict[str, bool]) -> None:
+    def argument(self, index: int, arguments: list[int], properties: dict[str, bool]) -> None:
         offset, sign = self.token.offset, "-" if self.accept("-") else ""
         token = self.next()
         if token.kind == "number":
@@ -272,6 +276,7 @@ class _Parser:
             )
             self.fail("a property is given twice", offset, detail, "leave one of them out")
         properties[key] = value
+        self.spans["nonunique" if key == "unique" else "unordered", index] = offset
 
     def made(
         self, cls: type[LevelFormat], index: int, arguments: list[int], properties: dict[str, bool]
@@ -279,5 +284,5 @@ class _Parser:
         unique, ordered = properties.get("unique", True), properties.get("ordered", True)
         named = ("nonunique",) * (not unique) + ("unordered",) * (not ordered)
         if problem := cls.problem(tuple(arguments), named):
-            self.fail(problem.what, self.spans["properties", index], problem.detail, problem.help)
+            self.fail(problem.what, self.spans[problem.place[0], index], problem.detail, problem.help)
         return cls(*arguments, unique=unique, ordered=ordered)

@@ -23,7 +23,7 @@ def show(dims: Sequence[str], levels: Sequence[Level]) -> str:
 def show_with_spans(dims: Sequence[str], levels: Sequence[Level]) -> tuple[str, Spans]:
     """The same text, and where each dimension, level expression, level format and property list begins."""
     used = max((d for level in levels for d in dimensions(level.expression)), default=-1)
-    names = [*dims, *(f"<dimension {d}>" for d in range(len(dims), used + 1))]
+    names = [*map(str, dims), *(f"<dimension {d}>" for d in range(len(dims), used + 1))]
     spans: Spans = {}
     text = "("
     for d, name in enumerate(dims):
@@ -31,13 +31,15 @@ def show_with_spans(dims: Sequence[str], levels: Sequence[Level]) -> tuple[str, 
         spans["dim", d] = len(text)
         text += str(name)
     text += ") -> "
-    spans["levels", 0] = len(text)
     text += "("
     for at, level in enumerate(levels):
         text += ", " if at else ""
         spans["expression", at] = len(text)
         text += render(level.expression, names) + " : "
         spans["format", at] = len(text)
-        text += str(level.format)
-        spans["properties", at] = spans["format", at] + len(str(level.format).split("(")[0]) + 1
+        kind = str(level.format)
+        spans["properties", at] = len(text) + kind.find("(") + 1
+        for given in ("nonunique", "unordered"):
+            spans[given, at] = len(text) + max(0, kind.find(given))
+        text += kind
     return text + ")", spans

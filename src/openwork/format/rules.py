@@ -98,7 +98,7 @@ def _sizes(dims: Dims, levels: Levels) -> Problem | None:
             return Problem(("expression", at), "a level repeats an earlier one", detail, "leave this level out")
         assert x is not None
         seen[x] = at
-        if x.size < 0:
+        if x.size < 0 or (x.size == 1 and not _split(levels, x)):
             detail = f"expected: an expression of more than one value; got: {text}"
             return Problem(("expression", at), "a level's coordinate is always 0", detail, "leave this level out")
         while x is not None:
@@ -107,6 +107,12 @@ def _sizes(dims: Dims, levels: Levels) -> Problem | None:
                 return Problem(("expression", at), "divisors are too large together", detail, "use smaller blocks")
             x = x.base if isinstance(x.base, Digit) else None
     return None
+
+
+def _split(levels: Levels, x: Digit) -> bool:
+    """Whether some level is the `e // 1` that an `e % 1` goes with: blocks of size 1 are blocks."""
+    parts = (level.expression for level in levels)
+    return any(isinstance(e, Div) and e.divisor == 1 and digit(e)[:2] == x[:2] for e in parts)
 
 
 def _batch(dims: Dims, levels: Levels) -> Problem | None:
@@ -140,7 +146,7 @@ def _singleton(dims: Dims, levels: Levels) -> Problem | None:
             what = "a nonunique singleton below a unique level"
             detail = f"expected: nonunique above it, as one child cannot repeat; got: {levels[at - 1].format}"
             help = "leave nonunique out, or make the level above nonunique"
-            return Problem(("properties", at), what, detail, help)
+            return Problem(("nonunique", at), what, detail, help)
     return None
 
 
@@ -153,7 +159,7 @@ def _nonunique(dims: Dims, levels: Levels) -> Problem | None:
             continue
         detail = f"expected: singleton below it, or dense levels only; got: {below.format}"
         help = f"leave nonunique out, or write {render(below.expression, dims)} : singleton"
-        return Problem(("properties", at), "a nonunique level whose children are not singletons", detail, help)
+        return Problem(("nonunique", at), "a nonunique level whose children are not singletons", detail, help)
     return None
 
 
@@ -194,40 +200,38 @@ def _ell(dims: Dims, levels: Levels) -> Problem | None:
 def _redundant(dims: Dims, levels: Levels, solution: Solution) -> Problem | None:
     """Something is left over although its dimensions are all there."""
     for x, form in solution.left:
-        base = x.base
-        while isinstance(base, Digit):
-            base = base.base
-        if all(d in solution.forms for d in dimensions(base)):
+        used = [dims[d] for d in dimensions(_innermost(x))]
+        if all(d in solution.forms for d in dimensions(_innermost(x))):
             at = max(form)
-            used = ", ".join(dims[d] for d in dimensions(base))
-            detail = (
-                f"expected: levels that are all needed; got: {render(levels[at].expression, dims)}, but {used} is known"
-            )
+            known = " and ".join(used) + (" are known" if len(used) > 1 else " is known")
+            detail = f"expected: levels that are all needed; got: {render(levels[at].expression, dims)}, but {known}"
             return Problem(("expression", at), "a level is redundant", detail, "leave this level out")
     return None
 
 
 def _missing(dims: Dims, solution: Solution) -> Problem | None:
     """A dimension that cannot be recovered."""
-    for x, form in solution.left:
-        text = _base_text(x, dims)
-        place = ("expression", max(form))
-        if x.size and not _has(solution, x, x.place * x.size):
-            e = _digit_text(text, x.place, x.size)
-            need = f"{text} // {x.place * x.size}"
+    for x, form in sorted(solution.left, key=lambda item: -_nesting(item[0])):
+        if need := _partner(x, solution, dims):
+            e = _digit_text(_base_text(x, dims), x.place, x.size)
             what = f"the map is not invertible: {e} without {need}"
-            return Problem(place, what, f"expected: a level for {need}; got: {e} alone", f"add {need} : compressed")
-        if x.place > 1 and not any(y.base == x.base and y.place < x.place for y, _ in solution.left):
-            e, need = _digit_text(text, x.place, x.size), f"{text} % {x.place}"
-            what = f"the map is not invertible: {e} without {need}"
-            return Problem(place, what, f"expected: a level for {need}; got: {e} alone", f"add {need} : dense")
+            kind = "dense" if x.place > 1 and not x.size else "compressed"
+            detail, help = f"expected: a level for {need}; got: {e} alone", f"add {need} : {kind}"
+            return Problem(("expression", max(form)), what, detail, help)
     for x, form in solution.left:
-        if isinstance(x.base, Add | Sub):
-            left, right = (dims[d] for d in dimensions(x.base))
-            text = render(x.base, dims)
-            what = f"the map is not invertible: neither {left} nor {right} follows from {text}"
-            detail = f"expected: a level for {left} or {right} as well; got: {text} alone"
-            return Problem(("expression", max(form)), what, detail, f"add {left} : range, or {left} : compressed")
+        left, right = (dims[d] for d in dimensions(_innermost(x)))
+        text = render(_innermost(x), dims)
+        what = f"the map is not invertible: neither {left} nor {right} follows from {text}"
+        detail = f"expected: a level for {left} or {right} as well; got: {text} alone"
+        help = f"add {left} : range after it"
+        if any(
+            y is not x and set(dimensions(_innermost(y))) == set(dimensions(_innermost(x))) for y, _ in solution.left
+        ):
+            detail, help = (
+                detail.replace("as well", "itself").replace("alone", "twice"),
+                f"write {left} in place of one",
+            )
+        return Problem(("expression", max(form)), what, detail, help)
     for d, name in enumerate(dims):
         if d not in solution.forms:
             what = f"the map is not invertible: dimension {name} does not follow from the levels"
@@ -236,8 +240,25 @@ def _missing(dims: Dims, solution: Solution) -> Problem | None:
     return None
 
 
-def _has(solution: Solution, x: Digit, place: int) -> bool:
-    return any(y.base == x.base and y.place == place for y, _ in solution.left)
+def _partner(x: Digit, solution: Solution, dims: Dims) -> str | None:
+    """The text of what x lacks to make its base whole."""
+    text = _base_text(x, dims)
+    same = [y.place for y, _ in solution.left if y.base == x.base]
+    if x.size:
+        low = x.place * x.size
+        high = min((place for place in same if place > low), default=0)
+        if high and high % low == 0:
+            return f"{text} % {high} // {low}"
+        return None if low in same else f"{text} // {low}"
+    return f"{text} % {x.place}" if x.place > 1 and x.place == min(same) else None
+
+
+def _innermost(x: Digit) -> Dim | Add | Sub:
+    return _innermost(x.base) if isinstance(x.base, Digit) else x.base
+
+
+def _nesting(x: Digit) -> int:
+    return 1 + _nesting(x.base) if isinstance(x.base, Digit) else 0
 
 
 def _base_text(x: Digit, dims: Dims) -> str:
