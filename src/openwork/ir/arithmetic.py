@@ -15,7 +15,7 @@ from ..errors import CompilerBug
 from .types import Type
 from .values import int_range, round_bf16
 
-__all__ = ["DTYPES", "Value", "apply", "convert"]
+__all__ = ["DTYPES", "FUNCTIONS", "Value", "apply", "convert"]
 
 Value = Any
 """A NumPy scalar, or an array of shape (lanes,)."""
@@ -42,7 +42,7 @@ DTYPES: dict[str, type[np.generic]] = {
 
 def apply(op: str, args: list[Value], type: Type) -> Value:
     """The operation on evaluated operands; `type` is the operation's result type."""
-    function = _TABLE.get(op)
+    function = FUNCTIONS.get(op)
     if function is None:
         raise CompilerBug(f"interpreter: unknown operation {op!r}")
     result = function(*args)
@@ -108,18 +108,20 @@ def _for_floats(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
 
 
 def _erf(x: Value) -> Value:
-    return np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, np.float64))[()]
+    values = np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, np.float64))
+    return values.astype(x.dtype) if x.ndim else x.dtype.type(values)
 
 
 def _select(cond: Value, a: Value, b: Value) -> Value:
-    return np.where(cond, a, b)[()]
+    chosen: Any = np.where(cond, a, b)
+    return chosen[()]
 
 
 def _log(function: Callable[[Value], Value], base: float) -> Callable[[Value], Value]:
     return lambda x: function(x) if x.dtype.kind == "f" else np.log(x) / base
 
 
-_TABLE: dict[str, Callable[..., Value]] = {
+FUNCTIONS: dict[str, Callable[..., Value]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,

@@ -99,6 +99,15 @@ def _memory(param: Buffer, array: Any) -> Array:
     return array
 
 
+def _lazy(op: str, codes: list[_Code]) -> _Code:
+    first, second, third = codes[0], codes[1], codes[-1]
+    if op == "select":
+        return lambda: second() if first() else third()
+    if op == "and":
+        return lambda: np.bool_(first() and second())
+    return lambda: np.bool_(first() or second())
+
+
 class _Machine:
     """Turns the tree into closures over the names and buffers, once, then runs them."""
 
@@ -124,6 +133,8 @@ class _Machine:
                 return lambda: convert(inner(), source, type)
             case Op(op, args, type):
                 codes = [self.expr(a) for a in args]
+                if type.lanes == 1 and op in ("and", "or", "select"):
+                    return _lazy(op, codes)
                 return lambda: apply(op, [c() for c in codes], type)
 
     def _offsets(self, buffer: str, index: Value, lanes: int, node: Expr | Stmt) -> Value:

@@ -6,8 +6,8 @@ Meaning (the interpreter is the reference): integers wrap; floordiv and mod are 
 a shift by the width or more gives 0, or -1 for a negative value shifted right; min and max of a NaN give NaN; round
 is to nearest even; on bool add, max, bor are "or" and mul, min, band are "and"; an integer to a negative power is
 the exact value truncated to an integer, 0 to a negative power being 0. f16 and bf16 are computed in f32, and
-rounded when stored or cast. `and`, `or` and `select` evaluate every operand, so an index that is valid only under
-a condition belongs under an `if`.
+rounded when stored or cast. Complex numbers order as NumPy's do, by the real part first. On one lane `and` and `or`
+evaluate their right side, and `select` an arm, only where it decides; on several lanes everything is evaluated.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ _ARITY = {
     **dict.fromkeys(("select", "fma"), 3),
 }
 _NOT_COMPLEX = frozenset((
-    "floordiv", "mod", "min", "max", "atan2", "hypot", "copysign", "lt", "le", "gt", "ge", "hmin", "hmax",
-    "floor", "ceil", "trunc", "round", "signbit", "erf", "exp2",
+    "floordiv", "mod", "atan2", "hypot", "copysign", "floor", "ceil", "trunc", "signbit", "erf",
 ))  # fmt: skip
 _NOT_BOOL = frozenset(("sub", "floordiv", "mod", "pow", "shl", "shr", "neg", "abs", "sign", "square", "fma"))
 

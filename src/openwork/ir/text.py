@@ -12,7 +12,7 @@ where x is a Mut (`x: T = e`). A comment after `for` that holds nothing but hint
 `# reassociate` after `def` sets that flag; comment lines before `def` are the kernel's notes. Also read:
 `vload(A, i, 8)`, `vstore(y, i, v)`, `broadcast(v, 8)`, `prefetch(B, i)`, `inf`, `nan`, `complex(re, im)`,
 `w: i64[n] = zeros` (or `empty`), `a if c else b`, `a <= b < c`, `cast(e, f32)` (a Cast node even where `f32(e)` would
-fold), `const(0.0, f64x8)`. Operands are promoted as `ir.ops.op` says; `and`, `or` and `if else` evaluate every operand.
+fold), `const(0.0, f64x8)`. Operands are promoted as `ir.ops.op` says.
 
 Substitutions replace names of types (`T="f64"`), of operations (`OP="max"`), lane counts (`W="8"`), and, where
 nothing of that name is bound, whole expressions (`fill="0.0"`).

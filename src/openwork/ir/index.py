@@ -1,0 +1,183 @@
+"""Index notation: what an operation computes, before any format or loop is chosen.
+
+Grammar (the printed form parses back, see `ir.index_text`)::
+
+    assignment := access OP expression                OP: = += *= min= max= |= &=
+    access     := NAME [ INDEX , ... ]                a tensor's element; NAME alone is a scalar
+    expression := access | literal | expression OPERATOR expression | FUNCTION ( expression , ... )
+
+An index of the right side that the left side lacks is reduced: the whole right side is combined over it by the
+assignment's operator (`=` and `+=` sum). The result is fresh: what it held before plays no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["ASSIGNMENTS", "Access", "Apply", "Assignment", "Expression", "Literal", "accesses", "show"]
+
+ASSIGNMENTS = {"=": "add", "+=": "add", "*=": "mul", "min=": "min", "max=": "max", "|=": "or", "&=": "and"}
+"""The operators of an assignment, and the operation by which each reduces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The element of `tensor` at `indices`; a scalar has none."""
+
+    tensor: str
+    indices: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A number; equal when the kind and the bits are (1, 1.0 and True differ, NaN equals NaN)."""
+
+    value: bool | int | float | complex
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation of `ir.ops`, by name, on expressions."""
+
+    op: str
+    args: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+Expression = Access | Literal | Apply
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`lhs op rhs`. The derived properties are in order of first appearance."""
+
+    lhs: Access
+    op: str
+    rhs: Expression
+
+    def __str__(self) -> str:
+        return f"{self.lhs} {self.op} {self.rhs}"
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.lhs, self.op, self.rhs))
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """Each distinct access of the right side."""
+        return tuple(dict.fromkeys(accesses(self.rhs)))
+
+    @cached_property
+    def tensors(self) -> tuple[str, ...]:
+        """The names of the right side's tensors, each once."""
+        return tuple(dict.fromkeys(a.tensor for a in self.accesses))
+
+    @property
+    def free_indices(self) -> tuple[str, ...]:
+        return self.lhs.indices
+
+    @cached_property
+    def reduction_indices(self) -> tuple[str, ...]:
+        every = (i for a in self.accesses for i in a.indices if i not in self.lhs.indices)
+        return tuple(dict.fromkeys(every))
+
+    @cached_property
+    def indices(self) -> tuple[str, ...]:
+        """Free indices, then reduction indices."""
+        return (*self.free_indices, *self.reduction_indices)
+
+    @property
+    def reduction(self) -> str:
+        """The operation that combines the right side over the reduction indices."""
+        return ASSIGNMENTS[self.op]
+
+
+def accesses(e: Expression) -> Iterator[Access]:
+    """Every access in `e`, from left to right, repeated ones too."""
+    match e:
+        case Access():
+            yield e
+        case Apply(_, args):
+            for arg in args:
+                yield from accesses(arg)
+
+
+_COMPARE, _NEGATE, _POWER, _ATOM = 5, 12, 13, 14
+BINARY = {
+    "or": ("or", 2),
+    "and": ("and", 3),
+    "eq": ("==", _COMPARE),
+    "ne": ("!=", _COMPARE),
+    "lt": ("<", _COMPARE),
+    "le": ("<=", _COMPARE),
+    "gt": (">", _COMPARE),
+    "ge": (">=", _COMPARE),
+    "bor": ("|", 6),
+    "bxor": ("^", 7),
+    "band": ("&", 8),
+    "shl": ("<<", 9),
+    "shr": (">>", 9),
+    "add": ("+", 10),
+    "sub": ("-", 10),
+    "mul": ("*", 11),
+    "div": ("/", 11),
+    "floordiv": ("//", 11),
+    "mod": ("%", 11),
+    "pow": ("**", _POWER),
+}
+"""Operations with an operator, and how tightly it binds."""
+PREFIX = {"not": ("not ", 4), "neg": ("-", _NEGATE), "bnot": ("~", _NEGATE)}
+
+
+def show(e: Expression) -> str:
+    """The text of an expression, with the fewest parentheses."""
+    return _show(e, 0)
+
+
+def _show(e: Expression, level: int) -> str:
+    text, binds = _text(e)
+    return text if binds >= level else f"({text})"
+
+
+def _text(e: Expression) -> tuple[str, int]:
+    match e:
+        case Access(tensor, ()):
+            return tensor, _ATOM
+        case Access(tensor, indices):
+            return f"{tensor}[{', '.join(indices)}]", _ATOM
+        case Literal(complex() as z):
+            return f"complex({z.real!r}, {z.imag!r})", _ATOM
+        case Literal(value):
+            text = repr(value)
+            return text, _NEGATE if text[0] == "-" else _ATOM
+        case Apply("neg", (Literal(),)):
+            return f"neg({_show(e.args[0], 0)})", _ATOM
+        case Apply(op, (arg,)) if op in PREFIX:
+            word, level = PREFIX[op]
+            return word + _show(arg, level), level
+        case Apply(op, (left, right)) if op in BINARY:
+            word, level = BINARY[op]
+            low = _ATOM if level == _POWER else level + (level == _COMPARE)
+            high = _NEGATE if level == _POWER else level + 1
+            return f"{_show(left, low)} {word} {_show(right, high)}", level
+        case Apply(op, args):
+            return f"{op}({', '.join(_show(a, 0) for a in args)})", _ATOM
