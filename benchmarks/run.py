@@ -66,7 +66,7 @@ def plan_of(kind: str, arguments: argparse.Namespace) -> list[tuple[tuple[str, .
 
 def measure_matrix(csr: Any, kind: str, arguments: argparse.Namespace) -> list[Row]:
     plan = plan_of(kind, arguments)
-    steps = sum(len(formats) * len(operations) for formats, operations in plan)
+    steps = sum(len(formats) * (1 + len(operations)) for formats, operations in plan)
     rows: list[Row] = []
     with progress(kind, steps) as step:
         for formats, operations in plan:

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from openwork.errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
+
 from .contests import DENSE_LIMIT, Problem, Skip, contest, parse_operation
 from .load import read, split_outside, to_csr
-from .main import CliError
+from .main import CliError, one_line
 from .measure import medians
 from .output import bytes_text, count_text, progress, ratio_text, table, time_text
 from .peers import set_threads
@@ -23,6 +25,7 @@ from .sizes import bytes_of
 __all__ = ["Row", "check_request", "measure", "measure_all", "print_rows", "run"]
 
 Step = Callable[[str], None]
+REFUSALS = (FormatError, ShapeError, InvariantError, DTypeError, UnsupportedError)
 
 
 @dataclass
@@ -52,8 +55,8 @@ def measure(problem: Problem, operation: str, budget: float) -> Row:
     row = Row(operation, problem.format)
     try:
         what = contest(problem, operation)
-    except Skip as reason:
-        row.note = str(reason)
+    except (Skip, UnsupportedError) as reason:
+        row.note = one_line(reason)
         return row
     row.peer_format = what.peer_format
     runs = dict(what.runs)
@@ -76,10 +79,14 @@ def measure_all(csr: Any, formats: Sequence[str], operations: Sequence[str], bud
         for name in formats:
             need = sizes.get(name.lower().replace(" ", ""), 0)
             if need > DENSE_LIMIT and need > 10 * sizes["csr"]:
-                step(name)
                 rows.append(Row("all", name, note=f"the format would take {bytes_text(need)}"))
                 continue
-            problem = Problem(csr, name)
+            step(name)
+            try:
+                problem = Problem.of(csr, name)
+            except REFUSALS as reason:
+                rows.append(Row("all", name, note=one_line(reason)))
+                continue
             for operation in operations:
                 step(f"{operation} on {name}")
                 rows.append(measure(problem, operation, budget))
@@ -120,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
     formats, operations = split_outside(arguments.formats), split_outside(arguments.op)
     check_request(formats, operations)
     set_threads(arguments.threads)
-    with progress("bench", 1 + len(formats) * len(operations)) as step:
+    with progress("bench", 1 + len(formats) * (1 + len(operations))) as step:
         step("read")
         csr = to_csr(read(arguments.file)).astype(np.dtype(arguments.dtype))
         rows = measure_all(csr, formats, operations, arguments.seconds, step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -30,13 +30,16 @@ class Problem:
 
     csr: Any
     format: str
-    torch: bool = field(default_factory=has_torch)
+    ours: Any
+    torch: bool
 
-    @cached_property
-    def ours(self) -> Any:
+    @classmethod
+    def of(cls, csr: Any, format: str, torch: bool | None = None) -> Problem:
+        """Convert to `format`; torch takes part where it is installed, unless said otherwise."""
         import openwork as ow
 
-        return ow.asarray(self.csr).asformat(ow.format(self.format, ndim=2))
+        ours = ow.asarray(csr).asformat(ow.format(format, ndim=2))
+        return cls(csr, format, ours, has_torch() if torch is None else torch)
 
     @cached_property
     def scipy(self) -> tuple[str, Any]:

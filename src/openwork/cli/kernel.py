@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .load import bindings
-from .main import CliError
+from .main import BAD_INPUT, CliError, one_line
 
 __all__ = ["run"]
 
@@ -16,7 +16,9 @@ def run(arguments: argparse.Namespace) -> int:
     formats, dtypes = bindings(arguments.formats, "formats"), bindings(arguments.dtypes, "dtypes")
     try:
         text = show_kernel(arguments.expression, formats, dtypes, arguments.show)
-    except (SyntaxError, KeyError) as error:
-        raise CliError(f"{arguments.expression!r}: {error}") from error
+    except BAD_INPUT:
+        raise
+    except (SyntaxError, KeyError, ValueError) as error:
+        raise CliError(f"{arguments.expression!r}: {one_line(error)}") from error
     print(text.rstrip())
     return 0

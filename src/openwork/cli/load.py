@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .main import CliError
+from .main import CliError, one_line
 
 __all__ = ["bindings", "read", "split_outside", "to_csr"]
 
@@ -19,8 +19,6 @@ def read(path: str, format: str | None = None) -> Any:
     try:
         return ow.read(path, format=format)
     except (ValueError, TypeError) as error:
-        from .main import one_line
-
         raise CliError(f"{path}: {one_line(error)}") from error
 
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from openwork.errors import DTypeError, FileFormatError, FormatError, InvariantError, ShapeError, UnsupportedError
 
-__all__ = ["CliError", "main"]
+__all__ = ["BAD_INPUT", "CliError", "main", "one_line"]
 
 BAD_INPUT = (FormatError, ShapeError, InvariantError, DTypeError, FileFormatError, UnsupportedError, OSError, EOFError)
 

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             rows = []
             for name, operation in timed:
                 step(f"{operation} on {label}")
-                rows.append(measure(Problem(csr, name, torch=False), operation, 0.3))
+                rows.append(measure(Problem.of(csr, name, torch=False), operation, 0.3))
             times.append((label, rows))
     right = all(equal for *_, equal in shown) and all(row.equal is not False for _, rows in times for row in rows)
     report(shown, loops, times)
