@@ -53,7 +53,7 @@ def _row(buffer: Array) -> str:
 
 
 def _host(buffer: Array) -> np.ndarray[Any, Any]:
-    return to_numpy(buffer.detach().cpu()) if is_torch(buffer) else buffer  # type: ignore[no-any-return]
+    return to_numpy(buffer.detach().cpu()) if is_torch(buffer) else buffer
 
 
 def _item(x: Any) -> str:

@@ -266,7 +266,7 @@ class Tensor(Operators):
         wanted = [int(a) + ndim * (int(a) < 0) for a in order] if order else list(range(ndim))[::-1]
         if sorted(wanted) != list(range(ndim)):
             raise ShapeError(
-                f"transpose: axes {tuple(order)} are no permutation of {ndim} dimensions\n  help: name each dimension once"
+                f"transpose: axes {tuple(order)} are no permutation of {ndim} dimensions\n  help: name each once"
             )
         return Tensor._from_storage(self._storage.permute(wanted))
 
@@ -325,7 +325,8 @@ class Tensor(Operators):
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The dense NumPy array; a view where the format is dense."""
-        return buffers.to_numpy(self.to_dense())
+        dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense())
+        return dense
 
     todense = to_numpy
     toarray = to_numpy

@@ -2,7 +2,7 @@
 
 5.1 pos[0] == 0                               5.2 pos[last] == number of stored coordinates
 5.3 0 <= pos[i + 1] - pos[i] <= extent        (loose: 0 <= lo <= hi <= len(crd); the extent bounds unique levels)
-5.4 0 <= crd     5.5 crd < extent             (from the level's lowest coordinate; ell: or the sentinel -1; bitmap: 0 or 1)
+5.4 0 <= crd     5.5 crd < extent             (from the level's lowest coordinate; ell: or -1; bitmap: 0 or 1)
 5.6 sorted where ordered and distinct where unique, inside each parent; ell: no coordinate after a sentinel
 
 Compiled kernels find *whether* something is wrong in large tensors; this tells what.

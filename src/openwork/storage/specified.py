@@ -190,7 +190,8 @@ def _choices(storage: Storage, below: list[int], dims: list[int], base: list[Int
             first, last = (-b, n - 1 - b) if a > 0 else (b - (n - 1), b)
             lo = np.maximum(lo, -((-first) // abs(a)))
             hi = np.minimum(hi, last // abs(a) + 1)
-        return np.maximum(hi - lo, 0)
+        widths: Ints = np.maximum(hi - lo, 0)
+        return widths
     grid = np.indices([intervals[x][1] - intervals[x][0] for x in below]).reshape(len(below), -1)
     walk = {x: grid[k] + intervals[x][0] for k, x in enumerate(below)}
     offsets = [
@@ -198,8 +199,8 @@ def _choices(storage: Storage, below: list[int], dims: list[int], base: list[Int
     ]
     if len(dims) == 1:
         steps = np.sort(offsets[0])
-        first: Ints = np.searchsorted(steps, -base[0])
-        return np.searchsorted(steps, extents[0] - base[0]) - first
+        fitting: Ints = np.searchsorted(steps, extents[0] - base[0]) - np.searchsorted(steps, -base[0])
+        return fitting
     out = np.zeros(len(base[0]), np.int64)
     for column in range(grid.shape[1]):
         out += _all_inside([b + o[column] for b, o in zip(base, offsets, strict=True)], extents)

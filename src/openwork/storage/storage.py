@@ -44,6 +44,8 @@ class Storage:
     pos: tuple[Array | None, ...]
     crd: tuple[Array | None, ...]
     values: Array
+    plans: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """launches made ready for these buffers, kept by the operations"""
     _addresses: tuple[int, ...] | None = field(default=None, init=False, repr=False)
     _positions: tuple[int, ...] | None = field(default=None, init=False, repr=False)
     _nse: int | None = field(default=None, init=False, repr=False)

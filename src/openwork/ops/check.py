@@ -1,0 +1,111 @@
+"""Checking a storage's invariants: O(1) ones always, O(nse) ones by compiled kernels, and the exact finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compiler.checks import Chain, ChainLevel, kernel
+from ..errors import InvariantError
+from ..storage.buffers import address, length, scalar_of
+from ..storage.exact import check_indices
+from ..storage.invariants import check_layout
+from ..storage.storage import Storage
+
+__all__ = ["check", "holds"]
+
+SMALL = 4096
+"""Stored coordinates up to which plain NumPy is quicker than fetching a kernel."""
+
+
+def check(storage: Storage, indices: bool = True) -> None:
+    """Check every invariant; without `indices`, those that cost O(1).
+
+    Raises InvariantError with number, buffer, first offending position and value.
+    Cost: O(1), and with `indices` O(nse): two passes over pos and one over crd, nothing allocated.
+    """
+    check_layout(storage)
+    if indices and not _certain(storage):
+        check_indices(storage)
+
+
+def holds(storage: Storage) -> bool:
+    """Whether the 5.x invariants hold of a storage whose O(1) invariants do."""
+    if _certain(storage):
+        return True
+    try:
+        check_indices(storage)
+    except InvariantError:
+        return False
+    return True
+
+
+class _Launch(NamedTuple):
+    chain: Chain
+    words: list[int]
+
+
+def _certain(storage: Storage) -> bool:
+    """Whether compiled kernels, which are quick and may be too strict, find nothing wrong."""
+    if storage.device != "cpu":
+        return False
+    if sum(length(b) for b in (*storage.pos, *storage.crd) if b is not None) <= SMALL:
+        return False
+    launches = list(_launches(storage))
+    if any(_needs_search(x.chain) for x in launches):
+        return False
+    from ..codegen.cache import get
+
+    out = np.zeros(1, np.int64)
+    for chain, words in launches:
+        get(chain.key, lambda chain=chain: kernel(chain)).run([*words, address(out)])  # type: ignore[misc]
+        if out[0]:
+            return False
+    return True
+
+
+def _needs_search(chain: Chain) -> bool:
+    """Whether distinctness has to be checked where no order shows it."""
+    if chain.kind in ("bitmap", "range"):
+        return False
+    return any(x.unique and not all(y.ordered for y in chain.levels[: k + 1]) for k, x in enumerate(chain.levels))
+
+
+def _launches(storage: Storage) -> Iterator[_Launch]:
+    """One launch per chain, from the root down."""
+    format, slices = storage.format, storage.batches
+    intervals, levels = format.level_intervals(storage.shape), format.levels
+    counts = [n // slices if slices else 0 for n in storage.positions]
+    at = format.batch_ndim
+    while at < len(levels):
+        level, crd, begin = levels[at].format, storage.crd[at], at
+        at += 1
+        if crd is None:
+            continue
+        pos = storage.pos[begin]
+        kind = _kind(level.name, level.functions.pos_length, level.functions.fixed_width, level.functions.branchless)
+        while at < len(levels) and levels[at].format.name == "singleton" and kind not in ("ell", "bitmap"):
+            at += 1
+        chain = tuple(
+            ChainLevel("u8" if kind == "bitmap" else scalar_of(storage.crd[k]), x.format.unique, x.format.ordered)
+            for k, x in enumerate(levels[begin:at], begin)
+        )
+        parents = counts[begin - 1] if begin > format.batch_ndim else 1
+        lo, hi = intervals[begin]
+        limit = hi - lo if level.unique else counts[begin]
+        width = counts[begin] // parents if kind in ("fixed", "ell") and parents else 0
+        words = [] if pos is None else [address(pos)]
+        words += [address(storage.crd[k]) for k in range(begin, at)]
+        words += [slices, parents, counts[begin], limit, width]
+        words += [end for k in range(begin, at) for end in intervals[k]]
+        yield _Launch(Chain(kind, chain, None if pos is None else scalar_of(pos)), words)
+
+
+def _kind(name: str, pos_length: str | None, fixed: bool, branchless: bool) -> str:
+    if name in ("bitmap", "ell"):
+        return name
+    if pos_length is not None:
+        return "loose" if pos_length == "2 * parents" else "compressed"
+    return "range" if branchless or not fixed else "fixed"
