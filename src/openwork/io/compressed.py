@@ -1,0 +1,69 @@
+"""Compressed rows or columns as files hold them: checks, the format that fits, and back to coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .records import Array, Buffers, Coordinates
+from .scan import index_dtype
+
+__all__ = ["compressed", "coordinates", "order_of"]
+
+
+def order_of(pos: Array, crd: Array) -> tuple[bool, bool]:
+    """Whether the coordinates of every segment are (ordered, distinct)."""
+    if crd.size < 2:
+        return True, True
+    step = np.diff(crd)
+    inside = np.ones(step.size, np.bool_)
+    starts = pos[1:-1]
+    inside[starts[(starts > 0) & (starts < crd.size)] - 1] = False
+    if bool((step[inside] > 0).all()):
+        return True, True
+    if bool((step[inside] >= 0).all()):
+        return True, False
+    segment = np.repeat(np.arange(pos.size - 1), np.diff(pos))
+    by = np.lexsort((crd, segment))
+    same = (np.diff(crd[by]) == 0) & (np.diff(segment[by]) == 0)
+    return False, not bool(same.any())
+
+
+def compressed(
+    major: str,
+    shape: tuple[int, ...],
+    pos: Array,
+    crd: Array,
+    values: Array,
+    symmetry: str = "general",
+    blocks: tuple[int, int] = (1, 1),
+) -> Buffers:
+    """Compressed rows (`major="i"`) or columns ("j"), with the properties that the coordinates really have.
+
+    `values` has a trailing axis pair for blocks; pos and crd must be valid already.
+    """
+    minor = "j" if major == "i" else "i"
+    ordered, unique = order_of(pos, crd)
+    words = ", ".join(w for w, said in (("nonunique", not unique), ("unordered", not ordered)) if said)
+    level = f"compressed({words})" if words else "compressed"
+    dtype = index_dtype((*shape, crd.size))
+    if pos.dtype.kind != "i" or pos.dtype.itemsize not in (4, 8):
+        pos = pos.astype(dtype)
+    if crd.dtype.kind != "i" or crd.dtype.itemsize not in (4, 8):
+        crd = crd.astype(dtype)
+    if blocks == (1, 1):
+        text = f"(i, j) -> ({major} : dense, {minor} : {level})"
+    else:
+        size = {"i": blocks[0], "j": blocks[1]}
+        outer = f"{major} // {size[major]} : dense, {minor} // {size[minor]} : {level}"
+        text = f"(i, j) -> ({outer}, i % {size['i']} : dense, j % {size['j']} : dense)"
+    flat = np.ascontiguousarray(values).reshape(-1)
+    return Buffers(text, shape, {1: pos}, {1: crd}, flat, symmetry, flat.dtype.type(0))
+
+
+def coordinates(record: Buffers) -> Coordinates:
+    """The coordinates of compressed rows or columns without blocks, in stored order."""
+    pos, crd = record.pos[1], record.crd[1]
+    extent = record.shape[0 if record.format.startswith("(i, j) -> (i") else 1]
+    outer = np.repeat(np.arange(extent, dtype=crd.dtype), np.diff(pos))
+    indices = (outer, crd) if record.format.startswith("(i, j) -> (i") else (crd, outer)
+    return Coordinates(record.shape, indices, record.values, record.symmetry)

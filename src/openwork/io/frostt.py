@@ -1,0 +1,125 @@
+"""Coordinate text of any order: FROSTT's `.tns` (http://frostt.io/tensors/file-formats.html), the `sptensor` text of
+Tensor Toolbox and GenTen, MLIR's extended FROSTT, and two relatives: edge lists and UCI's bag of words.
+
+A `.tns` line is one-based coordinates and a value, "#" starts a comment, the shape is the largest coordinate in each
+column. `values=False` reads a file without the value column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .records import Array, Coordinates, Header, Options
+from .scan import Layout, Rest, index_dtype, scan, whole_numbers
+from .source import Text
+
+__all__ = ["header_tns", "read_docword", "read_edges", "read_sptensor", "read_tns"]
+
+
+def read_tns(text: Text, options: Options) -> Coordinates:
+    """`.tns`, with or without the two header lines of extended FROSTT."""
+    line, at, following = text.content_line(0, b"#")
+    if line.split()[:1] == [b"sptensor"]:
+        return read_sptensor(text, options)
+    base = 1 if options.base is None else options.base
+    fields = len(line.split())
+    count = int(options.values)
+    if not fields:
+        text.fail(text.size, "the file holds no entries, so its order is unknown")
+    if _is_extended(text):
+        shape, entries, at = _extended(text, line, at, following)
+        layout = Layout(len(shape), count, "f64", base, "#")
+        table = scan(text, at, layout, entries, shape, options.progress)
+        return Coordinates(shape, table.indices, table.values if count else np.ones(table.rows))
+    if fields - count < 1:
+        text.fail(at, "expected coordinates and a value on each line, got one field")
+    table = scan(text, at, Layout(fields - count, count, "f64", base, "#"), progress=options.progress)
+    return _shaped(table.indices, table.values if count else np.ones(table.rows))
+
+
+def header_tns(text: Text) -> Header:
+    """What a `.tns` file says at its head: the order, and the shape where there is a header."""
+    line, at, following = text.content_line(0, b"#")
+    if line.split()[:1] == [b"sptensor"]:
+        shape, entries, _ = _sptensor_sizes(text)
+        return Header("sptensor", shape, "real", entries=entries)
+    if _is_extended(text):
+        shape, entries, _ = _extended(text, line, at, following)
+        return Header("extended FROSTT", shape, "real", entries=entries)
+    return Header("FROSTT", (-1,) * max(len(line.split()) - 1, 0), "real")
+
+
+def _is_extended(text: Text) -> bool:
+    line, _ = text.next_line(0)
+    return line.lstrip().startswith(b"#") and b"extended frostt" in line.lower()
+
+
+def _extended(text: Text, line: bytes, at: int, following: int) -> tuple[tuple[int, ...], int, int]:
+    numbers = whole_numbers(text, line, at)
+    sizes, at, body = text.content_line(following, b"#")
+    shape = whole_numbers(text, sizes, at)
+    if len(numbers) != 2 or numbers[0] != len(shape):
+        text.fail(at, f"expected a line with the order and the number of entries, then the sizes, got {numbers}, {shape}")
+    return tuple(shape), numbers[1], body
+
+
+def _shaped(indices: tuple[Array, ...], values: Array, shape: tuple[int, ...] | None = None) -> Coordinates:
+    extents = shape or tuple(int(c.max()) + 1 if c.size else 0 for c in indices)
+    dtype = index_dtype(extents)
+    return Coordinates(extents, tuple(c.astype(dtype, copy=False) for c in indices), values)
+
+
+def read_sptensor(text: Text, options: Options) -> Coordinates:
+    """`sptensor`: order, sizes, number of entries, entries. Tensor Toolbox counts from 1 and GenTen from 0, and neither
+    says so; the entries tell, or the reader must (`base=`)."""
+    shape, entries, body = _sptensor_sizes(text)
+    if options.base is not None:
+        layout = Layout(len(shape), 1, "f64", options.base, "#")
+        table = scan(text, body, layout, entries, shape, options.progress)
+        return Coordinates(shape, table.indices, table.values)
+    layout = Layout(len(shape), 1, "f64", 0, "#")
+    wider = tuple(min(n + 1, 2**63 - 1) for n in shape)
+    table = scan(text, body, layout, entries, wider, options.progress)
+    zero = any(c.size and int(c.min()) == 0 for c in table.indices)
+    top = any(c.size and int(c.max()) == n for c, n in zip(table.indices, shape, strict=True))
+    if table.rows and zero == top:
+        why = "both 0 and a dimension's size occur" if zero else "neither 0 nor a dimension's size occurs"
+        text.fail(body, f"cannot tell whether indices start at 0 or 1: {why}", "pass base=0 or base=1")
+    indices = tuple(c - c.dtype.type(1) for c in table.indices) if top else table.indices
+    return _shaped(indices, table.values, shape)
+
+
+def _sptensor_sizes(text: Text) -> tuple[tuple[int, ...], int, int]:
+    _, _, after = text.content_line(0, b"#")
+    numbers: list[list[int]] = []
+    for _ in range(3):
+        line, at, after = text.content_line(after, b"#")
+        numbers.append(whole_numbers(text, line, at))
+    order, shape, entries = numbers
+    if len(order) != 1 or len(entries) != 1 or order[0] != len(shape):
+        text.fail(at, "expected lines with the order, the sizes and the number of entries")
+    return tuple(shape), entries[0], after
+
+
+def read_edges(text: Text, options: Options) -> Coordinates:
+    """An edge list: two vertex ids per line, an optional third field ignored; the ids are the coordinates."""
+    base = 0 if options.base is None else options.base
+    layout = Layout(2, 0, "f64", base, "#", Rest.IGNORE)
+    table = scan(text, 0, layout, progress=options.progress)
+    n = max((int(c.max()) + 1 for c in table.indices if c.size), default=0)
+    return _shaped(table.indices, np.ones(table.rows), (n, n))
+
+
+def read_docword(text: Text, options: Options) -> Coordinates:
+    """UCI's bag of words: three lines with documents, words and entries, then (document, word, count)."""
+    sizes: list[int] = []
+    after = 0
+    for _ in range(3):
+        line, at, after = text.content_line(after, b"")
+        found = whole_numbers(text, line, at)
+        if len(found) != 1:
+            text.fail(at, f"expected one number (documents, words, entries), got {len(found)}")
+        sizes += found
+    layout = Layout(2, 1, "i64", 1, "")
+    table = scan(text, after, layout, sizes[2], sizes[:2], options.progress)
+    return Coordinates((sizes[0], sizes[1]), table.indices, table.values)

@@ -1,0 +1,183 @@
+"""Matrix Market (https://math.nist.gov/MatrixMarket/formats.html), and TACO's `.ttx`, which has `tensor` for `matrix`.
+
+Read more widely than the format asks for: any case, blank and comment lines anywhere, indented lines, a banner with one
+"%", unsigned-integer and double fields, vectors. What the banner promises is checked: the number of fields on each
+line, every index, the number of entries. Only a pattern's lines may have more fields: real files do, and the banner
+says that the values play no part.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .records import SYMMETRIES, Array, Coordinates, Header, Options
+from .scan import Layout, Rest, scan, whole_numbers
+from .source import Text
+
+__all__ = ["header", "is_banner", "read", "read_dense"]
+
+_OBJECTS = ("matrix", "vector", "tensor")
+_LAYOUTS = ("coordinate", "array")
+_FIELDS = {
+    "real": "real",
+    "double": "real",
+    "complex": "complex",
+    "integer": "integer",
+    "unsigned-integer": "integer",
+    "pattern": "pattern",
+}
+_WORDS = ((1, "object", _OBJECTS), (2, "layout", _LAYOUTS), (3, "field", tuple(_FIELDS)), (4, "symmetry", SYMMETRIES))
+_VALUES = {"real": ("f64", 1), "integer": ("i64", 1), "complex": ("f64", 2), "pattern": ("f64", 0)}
+_DTYPE_MARK = "%%openwork dtype "
+
+
+@dataclass(frozen=True, slots=True)
+class _Banner:
+    object: str
+    layout: str
+    field: str
+    symmetry: str
+    shape: tuple[int, ...]
+    entries: int
+    dtype: str
+    comments: tuple[str, ...]
+    body: int
+    """Where the entries begin."""
+    at: int
+    """Where the size line begins."""
+
+    @property
+    def stored(self) -> int:
+        """The number of lines that the body must have."""
+        if self.layout == "coordinate":
+            return self.entries
+        if self.symmetry == "general":
+            return math.prod(self.shape)
+        n = self.shape[0]
+        return n * (n - 1) // 2 if self.symmetry == "skew-symmetric" else n * (n + 1) // 2
+
+
+def is_banner(head: bytes) -> bool:
+    """Whether the text starts as a Matrix Market file does."""
+    return head.lstrip()[:16].lower().lstrip(b"%").startswith(b"matrixmarket")
+
+
+def header(text: Text) -> Header:
+    """What the banner and the size line say."""
+    b = _banner(text)
+    return Header("Matrix Market", b.shape, b.dtype or b.field, b.symmetry, b.stored, b.comments)
+
+
+def read(text: Text, options: Options) -> Coordinates:
+    """The stored entries; raises FileFormatError that names the line."""
+    banner = _banner(text)
+    scalar, count = _VALUES[banner.field]
+    if banner.layout == "array":
+        return _read_array(text, banner, options)
+    base = 1 if options.base is None else options.base
+    rest = Rest.REFUSE if count else Rest.IGNORE
+    layout = Layout(len(banner.shape), count, scalar, base, rest=rest)
+    table = scan(text, banner.body, layout, banner.entries, banner.shape, options.progress)
+    values = table.values if count else np.ones(table.rows)
+    return Coordinates(banner.shape, table.indices, _typed(text, banner, values), banner.symmetry)
+
+
+def _typed(text: Text, banner: _Banner, values: Array) -> Array:
+    if banner.field == "complex":
+        values = values.view(np.complex128)
+    if not banner.dtype:
+        return values
+    from ..storage.buffers import numpy_dtype
+
+    try:
+        dtype = np.dtype(numpy_dtype(banner.dtype))
+    except (KeyError, ValueError, TypeError):
+        text.fail(0, f"unknown dtype {banner.dtype!r} in the line {_DTYPE_MARK.strip()!r}")
+    with np.errstate(all="ignore"):
+        typed = values.astype(dtype)
+        if values.dtype.kind in "iu" and not np.array_equal(typed.astype(values.dtype), values):
+            text.fail(banner.at, f"an entry does not fit the dtype {banner.dtype} that the file declares")
+    return typed
+
+
+def _banner(text: Text) -> _Banner:
+    position = 0
+    line, following = text.next_line(0)
+    while not line.strip() and following < text.size:
+        position = following
+        line, following = text.next_line(position)
+    words = line.decode("latin-1").lower().split()
+    if not words or words[0].lstrip("%") != "matrixmarket" or not words[0].startswith("%"):
+        text.fail(position, 'expected the banner "%%MatrixMarket matrix coordinate real general"')
+    for place, what, allowed in _WORDS:
+        if len(words) <= place:
+            text.fail(position, f"the banner ends before its {what}: one of {', '.join(allowed)}")
+        if words[place] not in allowed:
+            at = position + line.lower().find(words[place].encode("latin-1"), 14)
+            text.fail(at, f"unknown {what} {words[place]!r} in the banner: expected one of {', '.join(allowed)}")
+    kind, layout, field, symmetry = words[1], words[2], _FIELDS[words[3]], words[4]
+    if layout == "array" and field == "pattern":
+        text.fail(position, "an array cannot have the field pattern: its values would be missing")
+    comments = _comments(text, following)
+    size, at, body = text.content_line(following, b"%")
+    if not size:
+        text.fail(text.size, "the file ends before the line with the sizes")
+    shape, entries = _sizes(text, size, at, kind, layout)
+    if symmetry != "general" and (len(shape) != 2 or shape[0] != shape[1]):
+        text.fail(at, f"a {symmetry} {kind} must be square, got {'x'.join(map(str, shape))}")
+    dtype = next((c[len(_DTYPE_MARK) :].strip() for c in comments if c.startswith(_DTYPE_MARK)), "")
+    return _Banner(kind, layout, field, symmetry, shape, entries, dtype, comments, body, at)
+
+
+def _comments(text: Text, position: int) -> tuple[str, ...]:
+    found: list[str] = []
+    while position < text.size:
+        line, following = text.next_line(position)
+        stripped = line.strip()
+        if stripped and not stripped.startswith(b"%"):
+            break
+        if stripped:
+            found.append(stripped.decode("utf-8", "replace"))
+        position = following
+    return tuple(found)
+
+
+def _sizes(text: Text, line: bytes, at: int, kind: str, layout: str) -> tuple[tuple[int, ...], int]:
+    numbers = whole_numbers(text, line, at)
+    extra = layout == "coordinate"
+    wanted = {"matrix": 2 + extra, "vector": 1 + extra}.get(kind)
+    if len(numbers) < 1 + extra or (wanted is not None and len(numbers) != wanted):
+        parts = {"matrix": "rows columns", "vector": "length"}.get(kind, "one size per dimension")
+        text.fail(at, f"expected the sizes ({parts}{' entries' if extra else ''}), got {len(numbers)} numbers")
+    return (tuple(numbers[:-1]), numbers[-1]) if extra else (tuple(numbers), math.prod(numbers))
+
+
+def _read_array(text: Text, banner: _Banner, options: Options) -> Coordinates:
+    scalar, count = _VALUES[banner.field]
+    table = scan(text, banner.body, Layout(0, count, scalar), banner.stored, (), options.progress)
+    values = _typed(text, banner, table.values)
+    dense = read_dense(values, banner.shape, banner.symmetry, options.symmetry == "expand")
+    return Coordinates(banner.shape, (), dense.ravel(order="K"), banner.symmetry, dense)
+
+
+def read_dense(values: Array, shape: tuple[int, ...], symmetry: str, mirror: bool = True) -> Array:
+    """The array whose elements, or whose lower triangle's, stand in `values` column by column."""
+    if symmetry == "general":
+        return values.reshape(shape, order="F")
+    n = shape[0]
+    dense = np.zeros((n, n), values.dtype, order="F")
+    skew = symmetry == "skew-symmetric"
+    start = 0
+    for j in range(n):
+        first = j + skew
+        column = values[start : start + n - first]
+        dense[first:, j] = column
+        if mirror and first < n:
+            off = column if skew else column[1:]
+            dense[j, j + 1 :] = -off if skew else off.conj() if symmetry == "hermitian" else off
+        start += n - first
+    return dense
+

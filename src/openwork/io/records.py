@@ -1,0 +1,101 @@
+"""What a file holds, before it is a tensor: plain frozen records of NumPy arrays.
+
+Readers return one of two: `Coordinates` (text formats: one array of indices per dimension) or `Buffers`
+(formats that are compressed in the file: the levels' own arrays, untouched).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "Buffers", "Coordinates", "Header", "Options", "Progress", "SYMMETRIES", "expand"]
+
+Array = NDArray[Any]
+Progress = Callable[[int, int], object]
+"""Called with (done, total), in bytes of the file's text when reading and in elements when writing."""
+
+SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a caller may say about how to read a file."""
+
+    symmetry: str = "expand"
+    base: int | None = None
+    values: bool = True
+    variable: str | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says of itself.
+
+    `shape` has -1 where the file does not say; `entries` is the number stored in the file (before symmetry is
+    expanded), None where it is not stated; `field` is "real", "integer", "complex", "pattern" or a dtype's name.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    field: str
+    symmetry: str = "general"
+    entries: int | None = None
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """`values[k]` stands at `(indices[0][k], indices[1][k], ...)`, zero-based, in file order, duplicates kept.
+
+    With `dense`, the file held all elements: `indices` is empty and `dense` is an array of `shape`.
+    """
+
+    shape: tuple[int, ...]
+    indices: tuple[Array, ...]
+    values: Array
+    symmetry: str = "general"
+    dense: Array | None = None
+
+    @property
+    def entries(self) -> int:
+        return int(self.values.size if self.dense is None else self.dense.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """Level buffers of a storage format; `format` is text of the format language or a named format."""
+
+    format: str
+    shape: tuple[int, ...]
+    pos: Mapping[int, Array]
+    crd: Mapping[int, Array]
+    values: Array
+    symmetry: str = "general"
+    fill_value: Any = 0
+    widen: bool = field(default=False)
+    """The file's own format only makes sense with the stored triangle: expanding goes through coordinates."""
+
+
+def expand(record: Coordinates) -> Coordinates:
+    """The full tensor of a stored triangle: each element off the diagonal is mirrored after all stored ones.
+
+    Guarantees: the diagonal is kept as stored; a general record is returned as it is.
+    """
+    if record.symmetry == "general" or record.dense is not None:
+        return record
+    row, column = record.indices
+    off = np.flatnonzero(row != column)
+    mirrored = record.values[off]
+    if record.symmetry == "skew-symmetric":
+        mirrored = -mirrored
+    elif record.symmetry == "hermitian":
+        mirrored = mirrored.conj()
+    i, j = row[off], column[off]
+    indices = (np.concatenate([row, j]), np.concatenate([column, i]))
+    return Coordinates(record.shape, indices, np.concatenate([record.values, mirrored]))

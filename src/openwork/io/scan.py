@@ -1,0 +1,249 @@
+"""Tables of numbers in text: `columns` integers and `values` numbers per line.
+
+The work is done by a compiled kernel (`io.kernels`); `scan_python` is its reference, one line at a time.
+Both leave a token they cannot decide by plain arithmetic (more than 19 digits, a tie, "inf", an integer beyond
+64 bits) to Python's own `float` and `int`, so every number is rounded exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NoReturn, Protocol
+
+import numpy as np
+
+from .records import Array, Progress
+from .source import Text
+
+__all__ = ["Fault", "Layout", "Rest", "Scanner", "Table", "index_dtype", "number", "scan", "whole_numbers"]
+
+
+class Fault(IntEnum):
+    """Why a scan stopped; the numbers are the kernel's."""
+
+    NONE = 0
+    INTEGER = 1
+    NUMBER = 2
+    RANGE = 3
+    MISSING = 4
+    EXTRA = 5
+    MANY = 6
+
+
+class Rest(IntEnum):
+    """What more fields on the line are: an error, nothing to us, or the next record."""
+
+    REFUSE = 0
+    IGNORE = 1
+    NEXT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The fields of one record, which stands on one line.
+
+    `columns` indices come first, `base` is the smallest one allowed; then `values` numbers of kind "f64" or "i64".
+    `comment` is the byte that starts a comment ("" for none); `rest` says what to do with more fields on the line.
+    """
+
+    columns: int
+    values: int
+    scalar: str = "f64"
+    base: int = 1
+    comment: str = "%"
+    rest: Rest = Rest.REFUSE
+
+    def describe(self) -> str:
+        kind = {0: "", 1: "a value", 2: "a real and an imaginary part"}.get(self.values, f"{self.values} values")
+        return ", ".join(p for p in (f"{self.columns} indices" if self.columns else "", kind) if p)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`indices[k]` has column k less the base; `values` has shape (rows * layout.values,); `end` is the byte after."""
+
+    rows: int
+    indices: tuple[Array, ...]
+    values: Array
+    end: int
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|[+-]?(inf(inity)?|nan(\(\w*\))?)", re.IGNORECASE)
+_INTEGER = re.compile(r"[+-]?\d+")
+_BARE_EXPONENT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([+-]\d+)")
+LIMIT = 2**63 - 1
+
+
+def index_dtype(extents: Sequence[int]) -> np.dtype[np.signedinteger]:
+    """int32 where every coordinate fits, else int64."""
+    return np.dtype(np.int32 if all(e <= 2**31 - 1 for e in extents) else np.int64)
+
+
+def number(token: str) -> float | None:
+    """A real number as Fortran or C writes it, exactly rounded; None for anything else."""
+    if _NUMBER.fullmatch(token):
+        return float("nan" if "nan" in token.lower() else token.lower().replace("d", "e"))
+    bare = _BARE_EXPONENT.fullmatch(token)
+    return float(f"{bare[1]}e{bare[2]}") if bare else None
+
+
+def whole_numbers(text: Text, line: bytes, at: int, what: str = "size") -> list[int]:
+    """The integers on a header line that starts at byte `at`: none negative, each within 64 bits."""
+    numbers: list[int] = []
+    spot = at
+    for word in line.split():
+        spot = text.raw.index(word, spot)
+        shown = word[:40].decode("latin-1")
+        if not word.removeprefix(b"-").isdigit():
+            text.fail(spot, f"expected an integer {what}, got {shown!r}")
+        if word.startswith(b"-"):
+            text.fail(spot, f"a {what} cannot be negative, got {shown}")
+        if len(word) > 4000 or int(word) > LIMIT:
+            text.fail(spot, f"a {what} of {shown} does not fit in 64 bits")
+        numbers.append(int(word))
+        spot += len(word)
+    return numbers
+
+
+def scan(
+    text: Text,
+    start: int,
+    layout: Layout,
+    rows: int | None = None,
+    extents: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Read `rows` records from byte `start`, or all up to the end of the file.
+
+    `extents` bound the indices: the largest allowed in column k is `extents[k] - 1 + base`. Raises FileFormatError
+    that names the line for a malformed number, an index out of range, and too few or too many records.
+    Cost: the file once; memory in proportion to the file, whatever it declares.
+    """
+    from . import kernels
+
+    limit = room(text, start, layout)
+    capacity = limit if rows is None else min(rows, limit)
+    dtype = index_dtype(extents) if extents is not None else np.dtype(np.int64)
+    most = np.full(layout.columns, LIMIT, np.int64)
+    if extents is not None:
+        most[:] = [min(e - 1 + layout.base, LIMIT) for e in extents]
+    run = kernels.scanner(layout, dtype)
+    state = Scan(text, start, layout, capacity, most, dtype)
+    while state.position < len(text.raw):
+        state.advance(run)
+        if progress is not None:
+            progress(min(state.position, text.size), text.size)
+    return state.table(rows)
+
+
+def room(text: Text, start: int, layout: Layout) -> int:
+    """The most records that the bytes from `start` on can hold: each field takes a digit and a separator."""
+    bytes_each = 2 * (layout.columns + layout.values)
+    limit = (text.size - start + 1) // bytes_each
+    if layout.rest is not Rest.NEXT and limit > 4096:
+        rest = text.data[start:]
+        limit = min(limit, int(np.count_nonzero(rest == 10)) + int(np.count_nonzero(rest == 13)))
+    return max(limit, 0)
+
+
+_CHUNK = 1 << 23
+_SLOW = 4096
+_POSITION, _ROWS, _FAULT, _AT, _COLUMN, _PENDING = range(6)
+"""The slots of `state`, which a scanner reads and writes: where it is, records done, why it stopped, where, in which
+field, and how many numbers wait for Python."""
+
+
+class Scanner(Protocol):
+    """Fill `index` (column k of record r at k * capacity + r) and `words` (value v of record r at r * values + v, as
+    bits) from `state` on, until the text position reaches `end`, a fault, or too many numbers wait in `slow`
+    ((position, slot) pairs)."""
+
+    def __call__(
+        self, text: Array, end: int, capacity: int, most: Array, index: Array, words: Array, slow: Array, state: Array
+    ) -> None: ...
+
+
+class Scan:
+    """The state of one scan: where it is, what it has filled, what waits for Python."""
+
+    def __init__(
+        self, text: Text, start: int, layout: Layout, capacity: int, most: Array, dtype: np.dtype[np.signedinteger]
+    ) -> None:
+        self.text, self.layout, self.capacity, self.most = text, layout, capacity, most
+        self.index: Array = np.empty(max(layout.columns * capacity, 1), dtype)
+        self.words: Array = np.empty(max(layout.values * capacity, 1), np.uint64)
+        self.slow: Array = np.empty(2 * (_SLOW + layout.values), np.int64)
+        self.state: Array = np.zeros(8, np.int64)
+        self.state[_POSITION] = start
+        self.unsigned: list[tuple[int, int]] = []
+
+    @property
+    def position(self) -> int:
+        return int(self.state[_POSITION])
+
+    def advance(self, run: Scanner) -> None:
+        end = min(self.position + _CHUNK, len(self.text.raw))
+        run(self.text.data, end, self.capacity, self.most, self.index, self.words, self.slow, self.state)
+        self._settle()
+        if self.state[_FAULT]:
+            self._report(Fault(int(self.state[_FAULT])), int(self.state[_AT]), int(self.state[_COLUMN]))
+
+    def _settle(self) -> None:
+        """Let Python read the numbers that the scanner left."""
+        count = int(self.state[_PENDING])
+        self.state[_PENDING] = 0
+        floats = self.words.view(np.float64)
+        for position, slot in self.slow[: 2 * count].reshape(-1, 2).tolist():
+            token = self.text.token(position)
+            if self.layout.scalar == "f64":
+                value = number(token)
+                if value is None:
+                    self._report(Fault.NUMBER, position, self.layout.columns)
+                floats[slot] = value
+                continue
+            whole = int(token) if _INTEGER.fullmatch(token) else None
+            if whole is None or not -(2**63) <= whole < 2**64:
+                self._report(Fault.NUMBER, position, self.layout.columns)
+            if whole > LIMIT:
+                self.unsigned.append((position, slot))
+            self.words[slot] = whole % 2**64
+
+    def _report(self, fault: Fault, at: int, column: int) -> NoReturn:
+        layout, token = self.layout, self.text.token(at)
+        fields = layout.columns + layout.values
+        if fault is Fault.INTEGER:
+            self.text.fail(at, f"expected an integer index of at most 18 digits, got {token!r}")
+        if fault is Fault.NUMBER:
+            kind = "a number" if layout.scalar == "f64" else "an integer of at most 64 bits"
+            self.text.fail(at, f"expected {kind}, got {token!r}")
+        if fault is Fault.RANGE:
+            top = int(self.most[column])
+            bound = f"{layout.base}..{top}" if top < LIMIT else f"{layout.base} and up"
+            hint = "for a zero-based file pass base=0" if layout.base == 1 and token == "0" else ""
+            self.text.fail(at, f"index {token} in column {column + 1} is outside {bound}", hint)
+        if fault is Fault.MISSING:
+            self.text.fail(at, f"expected {fields} fields per line ({layout.describe()}), got {column}")
+        if fault is Fault.EXTRA:
+            self.text.fail(at, f"expected {fields} fields per line ({layout.describe()}), got more: {token!r}")
+        self.text.fail(at, f"more entries than the {self.capacity} that are declared")
+
+
+    def table(self, rows: int | None) -> Table:
+        """What was read; raises where fewer records came than `rows`."""
+        done, layout = int(self.state[_ROWS]), self.layout
+        if rows is not None and done < rows:
+            self.text.fail(len(self.text.raw), f"the file ends after {done} of {rows} entries")
+        columns = tuple(self.index[k * self.capacity : k * self.capacity + done] for k in range(layout.columns))
+        words = self.words[: done * layout.values]
+        if layout.scalar == "f64":
+            return Table(done, columns, words.view(np.float64), self.position)
+        if not self.unsigned:
+            return Table(done, columns, words.view(np.int64), self.position)
+        negative = words.view(np.int64) < 0
+        negative[[slot for _, slot in self.unsigned]] = False
+        if negative.any():
+            self.text.fail(self.unsigned[0][0], "no integer type holds both this value and the negative ones")
+        return Table(done, columns, words, self.position)
