@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from ..errors import CompilerBug
 from .target import Target, host
 
-__all__ = ["assembly", "load", "optimised", "to_object"]
+__all__ = ["assembly", "load", "load_all", "optimised", "to_object"]
 
 _LOCK = threading.RLock()
-_ENGINES: list[Any] = []
 SPEED = 2
 
 
@@ -68,17 +68,21 @@ def to_object(text: str) -> bytes:
 
 def load(code: bytes, name: str) -> int:
     """Link an object file into this process; the address of its function `name`. It stays until the end."""
+    return load_all(code, (name,))[0]
+
+
+def load_all(code: bytes, names: Sequence[str]) -> list[int]:
+    """Link an object file into this process; the addresses of several of its functions."""
     llvm = _llvm()
     with _LOCK:
-        machine = _machine(host())
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", llvm.create_context()), machine)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host()))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        address = int(engine.get_function_address(name))
-        _ENGINES.append(engine)
-    if not address:
-        raise CompilerBug(f"code generation: {name} is not in its object file")
-    return address
+        addresses = [int(engine.get_function_address(name)) for name in names]
+        engine.detach()
+    if not all(addresses):
+        raise CompilerBug(f"code generation: {names} are not all in the object file")
+    return addresses
 
 
 def optimised(text: str) -> str:
