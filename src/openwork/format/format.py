@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from openwork.errors import ShapeError
 from openwork.format.expression import Dim, Div, Expression, dimensions, interval, rename, render
@@ -76,6 +77,9 @@ class Format:
 
     def __repr__(self) -> str:
         return f"format({self.text!r})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
 
     @cached_property
     def text(self) -> str:

@@ -104,7 +104,9 @@ class LevelFormat:
 
     def __post_init__(self) -> None:
         if problem := self.problem(self.arguments, self.properties):
-            raise refusal(problem.what, str(self), len(self.name) + 1, problem.detail, problem.help)
+            text, kind = str(self), problem.place[0]
+            offset = text.index(kind) if kind in self.properties else len(self.name) + 1
+            raise refusal(problem.what, text, offset, problem.detail, problem.help)
 
     @property
     def arguments(self) -> tuple[int, ...]:

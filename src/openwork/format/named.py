@@ -192,10 +192,9 @@ def _guesses(f: Format, row: Named) -> list[tuple[int, ...]]:
     """The arguments that f could have been made with."""
     if not row.parameters:
         return [()]
-    found = [level.format.arguments for level in f.levels if level.format.arguments]
-    if f.blocksize is not None and len(f.blocksize) == 2:
-        found.append(f.blocksize)
-    return [arguments for arguments in found if len(arguments) == len(row.parameters)]
+    if row.stored is not None:
+        return [level.format.arguments for level in f.levels if type(level.format) is row.stored]
+    return [f.blocksize] if f.blocksize is not None and len(f.blocksize) == 2 else []
 
 
 def _assemble(sparse: Levels, ndim: int, batch: int, dense: int) -> Format:

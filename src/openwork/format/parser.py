@@ -271,9 +271,8 @@ class _Parser:
             self.fail("neither an argument nor a property", offset, detail, help)
         ((key, value),) = given.items()
         if key in properties:
-            detail = (
-                f"expected: {key} or non{key}, once; got: both" if properties[key] != value else f"got: {word} twice"
-            )
+            got = "both" if properties[key] != value else f"{word} twice"
+            detail = f"expected: {key} or its opposite, once; got: {got}"
             self.fail("a property is given twice", offset, detail, "leave one of them out")
         properties[key] = value
         self.spans["nonunique" if key == "unique" else "unordered", index] = offset

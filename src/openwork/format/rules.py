@@ -224,13 +224,11 @@ def _missing(dims: Dims, solution: Solution) -> Problem | None:
         what = f"the map is not invertible: neither {left} nor {right} follows from {text}"
         detail = f"expected: a level for {left} or {right} as well; got: {text} alone"
         help = f"add {left} : range after it"
-        if any(
-            y is not x and set(dimensions(_innermost(y))) == set(dimensions(_innermost(x))) for y, _ in solution.left
-        ):
-            detail, help = (
-                detail.replace("as well", "itself").replace("alone", "twice"),
-                f"write {left} in place of one",
-            )
+        pair = set(dimensions(_innermost(x)))
+        others = [render(_innermost(y), dims) for y, _ in solution.left if set(dimensions(_innermost(y))) == pair]
+        if len(others) > 1:
+            detail = f"expected: a level for {left} or {right} itself; got: {' and '.join(others)}"
+            help = f"write {left} in place of {others[-1]}"
         return Problem(("expression", max(form)), what, detail, help)
     for d, name in enumerate(dims):
         if d not in solution.forms:
