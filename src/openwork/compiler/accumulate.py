@@ -1,0 +1,267 @@
+"""Terms and registers of a drive nest: how a factor is read, a product formed, a sum kept and a result stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..errors import CompilerBug
+from ..ir.index import Access, Apply, Assignment, Expression, Literal
+from ..ir.loop import Assign, Const, Expr, For, Let, Mut, Stmt, Store, Var
+from ..ir.ops import cast, const, load, op
+from ..ir.types import I64, Type
+from .levels import fold
+from .nest import Names, Nest, Walk
+from .operand import Operand, ParamRef
+from .product import Factor, combine_name, identity
+from .schedule import Schedule, Tile
+
+__all__ = ["Accumulators", "Key", "Terms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Which register: the written-out coordinates that the output depends on, and the piece of the tile."""
+
+    coordinates: tuple[tuple[int, Const], ...]
+    piece: Tile
+    lanes: int
+
+
+class Terms:
+    """Values of a statement's right side at a point of the nest, and addresses of its left side."""
+
+    def __init__(
+        self, stmt: Assignment, operands: dict[str, Operand], plan: Schedule, compute: str, nest: Nest, driver: Access
+    ) -> None:
+        self.stmt, self.operands, self.plan, self.nest, self.driver = stmt, operands, plan, nest, driver
+        self.params = nest.params
+        self.compute = compute
+        self.reduce = stmt.reduction
+        self.combine = combine_name(self.reduce)
+        if compute == "bool":
+            self.reduce = {"add": "or", "mul": "and"}.get(self.reduce, self.reduce)
+            self.combine = "and"
+
+    # -- coordinates -----------------------------------------------------------------------------------------------
+
+    def index(self, name: str, walk: Walk, base: Expr, piece: Tile) -> Expr:
+        if name == self.plan.vector:
+            return fold("add", base, const(piece.offset))
+        dense = dict(walk.dense)
+        if name in dense:
+            return dense[name]
+        return self.nest.coordinate(self.driver.indices.index(name), walk)
+
+    def lane_dim(self, walk: Walk) -> str | None:
+        """The index that runs along the lanes of a vectorised block level."""
+        if walk.lanes == 1:
+            return None
+        last = self.nest.fmt.nlevels - 1
+        return next(
+            self.driver.indices[d] for d, form in enumerate(self.nest.fmt.inverse) if any(k == last for k, _ in form)
+        )
+
+    def address(self, access: Access, walk: Walk, base: Expr, piece: Tile) -> Expr:
+        """Offset of an element of a strided operand."""
+        operand = self.operands[access.tensor]
+        total: Expr = const(0)
+        for d, name in enumerate(access.indices):
+            i = self.index(name, walk, base, piece)
+            if d != operand.unit:
+                i = fold("mul", i, self.params.scalar(ParamRef("stride", access.tensor, d)))
+            total = fold("add", total, i)
+        return total
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def value(self, e: Expression, walk: Walk, piece: Tile, base: Expr) -> Expr:
+        """The expression's value, in lanes where it runs along the vector index or a block's lanes."""
+        match e:
+            case Literal(value):
+                return const(value, self.compute)
+            case Apply("pattern", _):
+                return const(1, self.compute)
+            case Apply(name, args):
+                return op(name, *(self.value(a, walk, piece, base) for a in args))
+            case Access() if e == self.driver:
+                scalar = self.operands[e.tensor].scalar
+                buffer = self.params.buffer(ParamRef("vals", e.tensor), scalar)
+                return self.computed(load(buffer, scalar, self.leaf_position(walk), walk.lanes))
+            case Access(tensor, indices):
+                operand = self.operands[tensor]
+                if operand.ndim == 0 and operand.unit is None and not indices:
+                    return self.computed(self.params.scalar(ParamRef("constant", tensor), operand.scalar))
+                buffer = self.params.buffer(ParamRef("data", tensor), operand.scalar)
+                lanes = piece.lanes if self.plan.vector in indices else 1
+                if self.lane_dim(walk) in indices:
+                    lanes = walk.lanes
+                return self.computed(load(buffer, operand.scalar, self.address(e, walk, base, piece), lanes))
+        raise CompilerBug(f"{self.stmt}: {e!r} cannot be read here")
+
+    def computed(self, value: Expr) -> Expr:
+        return cast(value, Type(self.compute, value.type.lanes))
+
+    def leaf_position(self, walk: Walk) -> Expr:
+        last = self.nest.fmt.nlevels - 1
+        if walk.batch is None:
+            return walk.position
+        stride = self.params.scalar(ParamRef("slice", self.driver.tensor, max(last, 0), "vals"))
+        return fold("add", fold("mul", walk.batch, stride), walk.position)
+
+    def multiply(
+        self,
+        start: Expr | None,
+        factors: list[Factor],
+        walk: Walk,
+        piece: Tile,
+        base: Expr,
+        body: list[Stmt] | None = None,
+        names: Names | None = None,
+    ) -> Expr:
+        """`start` times the factors; a vector index that is reduced is summed here, in lanes."""
+        reduced = self.plan.vector is not None and self.plan.vector not in self.stmt.lhs.indices
+        inner = [f for f in factors if f.vector] if reduced else []
+        result = start
+        for f in factors:
+            if f not in inner:
+                result = self.times(result, self.value(f.expr, walk, piece, base))
+        if inner:
+            assert body is not None and names is not None
+            result = self.times(result, self.dot(inner, walk, body, names))
+        if result is None:
+            result = const(1, self.compute)
+        return result
+
+    def times(self, a: Expr | None, b: Expr) -> Expr:
+        return b if a is None else op(self.combine, a, b)
+
+    def dot(self, factors: list[Factor], walk: Walk, body: list[Stmt], names: Names) -> Expr:
+        """Sum over the vector index of the product of `factors`, in lanes."""
+
+        def term(base: Expr, piece: Tile) -> Expr:
+            result: Expr | None = None
+            for f in factors:
+                result = self.times(result, self.value(f.expr, walk, piece, base))
+            assert result is not None
+            return result
+
+        vector = self.plan.vector
+        assert vector is not None
+        total: Expr | None = None
+        start: Expr = const(0)
+        if self.plan.main:
+            extent = self.params.scalar(ParamRef("extent", vector))
+            width = self.plan.main[-1].offset + self.plan.main[-1].lanes
+            rest = self.plan.rest[-1].offset + self.plan.rest[-1].lanes if self.plan.rest else 0
+            start = names.let(body, f"rest_{vector}", fold("sub", extent, const(rest)))
+            sums = [Var(names.fresh("sum"), Type(self.compute, p.lanes)) for p in self.plan.main]
+            body += [Mut(s.name, cast(identity(self.reduce, self.compute), s.type)) for s in sums]
+            k = Var(names.fresh(vector), I64)
+            steps = [
+                Assign(s.name, op(self.reduce, s, term(k, p))) for s, p in zip(sums, self.plan.main, strict=True)
+            ]
+            body.append(For(k.name, const(0), start, tuple(steps), step=width))
+            total = self.horizontal(_tree_sum(self.reduce, list(sums)))
+        by_lanes: dict[int, Expr] = {}
+        for piece in self.plan.rest:
+            t = term(start, piece)
+            by_lanes[piece.lanes] = op(self.reduce, by_lanes[piece.lanes], t) if piece.lanes in by_lanes else t
+        for value in by_lanes.values():
+            one = self.horizontal(value)
+            total = one if total is None else op(self.reduce, total, one)
+        if total is None:
+            return identity(self.reduce, self.compute)
+        return names.let(body, "dot", total)
+
+    def horizontal(self, value: Expr) -> Expr:
+        if value.type.lanes == 1:
+            return value
+        name = {"add": "hsum", "mul": "hprod", "min": "hmin", "max": "hmax"}.get(self.reduce)
+        if name is None:
+            raise CompilerBug(f"no reduction over lanes for {self.reduce}")
+        return op(name, value)
+
+    # -- the output ------------------------------------------------------------------------------------------------
+
+    def key(self, walk: Walk, piece: Tile) -> Key:
+        """The register that the element at `walk` adds to."""
+        fmt = self.nest.fmt
+        dims = [self.driver.indices.index(i) for i in self.stmt.lhs.indices if i in self.driver.indices]
+        used = {k for d in dims for k, _ in fmt.inverse[d] if k >= self.plan.unrolled}
+        fixed = tuple((k, c) for k in sorted(used) if isinstance(c := walk.coordinates[k], Const))
+        return Key(fixed, piece, walk.lanes)
+
+    def at_key(self, walk: Walk, key: Key) -> Walk:
+        """`walk` with the written-out coordinates of a register put in place."""
+        fixed = dict(key.coordinates)
+        missing = range(walk.depth, self.nest.fmt.nlevels)
+        coordinates = (*walk.coordinates[: walk.depth], *(fixed.get(k, const(0)) for k in missing))
+        return replace(walk, coordinates=coordinates, lanes=key.lanes)
+
+    def store(self, walk: Walk, piece: Tile, base: Expr, value: Expr, exclusive: bool) -> list[Stmt]:
+        """Write or add `value` to the output element at `walk`."""
+        lhs = self.stmt.lhs
+        out = self.operands[lhs.tensor]
+        if out.format is not None:
+            buffer = self.params.buffer(ParamRef("vals", lhs.tensor), out.scalar, mutable=True)
+            value = cast(value, Type(out.scalar, max(value.type.lanes, walk.lanes)))
+            return [Store(buffer, self.leaf_position(walk), value)]
+        buffer = self.params.buffer(ParamRef("data", lhs.tensor), out.scalar, mutable=True)
+        index = self.address(lhs, walk, base, piece)
+        in_lanes = self.lane_dim(walk) in lhs.indices
+        lanes = piece.lanes if self.plan.vector in lhs.indices else walk.lanes if in_lanes else 1
+        if value.type.lanes > lanes:
+            value = self.horizontal(value)
+        if value.type.lanes < lanes:
+            value = cast(value, value.type.with_lanes(lanes))
+        if not exclusive:
+            value = op(self.reduce, self.computed(load(buffer, out.scalar, index, lanes)), value)
+        return [Store(buffer, index, cast(value, Type(out.scalar, lanes)))]
+
+    def gathered(self, walk: Walk, level: int, base: Expr) -> list[tuple[str, Expr, str]]:
+        """(buffer, offset, scalar) of the strided operands whose address depends on `level`."""
+        out = []
+        for access in self.stmt.accesses:
+            operand = self.operands[access.tensor]
+            if operand.format is not None or not access.indices:
+                continue
+            dims = [self.driver.indices.index(i) for i in access.indices if i in self.driver.indices]
+            if any(k == level for d in dims for k, _ in self.nest.fmt.inverse[d]):
+                buffer = self.params.buffer(ParamRef("data", access.tensor), operand.scalar)
+                out.append((buffer, self.address(access, walk, base, Tile(0, 1)), operand.scalar))
+        return out
+
+
+def _tree_sum(reduce: str, values: list[Expr]) -> Expr:
+    while len(values) > 1:
+        paired = [op(reduce, a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
+        values = paired + ([values[-1]] if len(values) % 2 else [])
+    return values[0]
+
+
+class Accumulators:
+    """Registers made on demand, one per key."""
+
+    def __init__(self, depth: int, terms: Terms, names: Names) -> None:
+        self.depth, self.terms, self.names = depth, terms, names
+        self._vars: dict[Key, Var] = {}
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        return tuple(self._vars)
+
+    def total(self, key: Key) -> Var:
+        return self._vars[key]
+
+    def add(self, key: Key, value: Expr) -> list[Stmt]:
+        """Add a value to the key's register."""
+        if key not in self._vars:
+            self._vars[key] = Var(self.names.fresh("acc"), value.type)
+        var = self._vars[key]
+        if value.type.lanes < var.type.lanes:
+            value = cast(value, var.type)
+        return [Assign(var.name, op(self.terms.reduce, var, value))]
+
+    def declarations(self) -> list[Stmt]:
+        start = identity(self.terms.reduce, self.terms.compute)
+        return [Mut(v.name, cast(start, v.type)) for v in self._vars.values()]

@@ -1,0 +1,156 @@
+"""Level functions, read: the text that a level format states becomes loop IR for one level of one operand."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..errors import CompilerBug
+from ..format.expression import Div, Expression, Mod, Sub
+from ..format.level import LevelFormat
+from ..ir.loop import Buffer, Const, Expr, Param, Scalar, Var
+from ..ir.ops import cast, const, load, op
+from ..ir.types import Type
+from .operand import Operand, ParamRef
+
+__all__ = ["Level", "Params", "evaluate", "fold", "is_signed"]
+
+_BINARY: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.GtE: "ge", ast.Gt: "gt", ast.Lt: "lt", ast.LtE: "le", ast.NotEq: "ne", ast.Eq: "eq",
+}  # fmt: skip
+
+
+class Params:
+    """The parameters that a kernel turned out to need, in the order of first use."""
+
+    def __init__(self) -> None:
+        self._params: dict[ParamRef, Param] = {}
+
+    def buffer(self, ref: ParamRef, scalar: str, mutable: bool = False) -> str:
+        """Declare a buffer and give its name."""
+        self._params.setdefault(ref, Buffer(ref.name, scalar, mutable))
+        return ref.name
+
+    def scalar(self, ref: ParamRef, scalar: str = "i64") -> Var:
+        """Declare a scalar and give its variable."""
+        self._params.setdefault(ref, Scalar(ref.name, scalar))
+        return Var(ref.name, Type(scalar))
+
+    @property
+    def refs(self) -> tuple[ParamRef, ...]:
+        return tuple(self._params)
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        return tuple(self._params.values())
+
+
+def fold(name: str, a: Expr, b: Expr) -> Expr:
+    """`a name b` on i64, without the zeros and ones that level functions are full of."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        x, y = int(a.value.real), int(b.value.real)
+        return const({"add": x + y, "sub": x - y, "mul": x * y}[name])
+    if name == "mul":
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Const) and x.value in (0, 1):
+                return y if x.value == 1 else const(0)
+    elif isinstance(b, Const) and b.value == 0:
+        return a
+    elif name == "add" and isinstance(a, Const) and a.value == 0:
+        return b
+    return op(name, a, b)
+
+
+def is_signed(e: Expression) -> bool:
+    """Whether the expression takes negative values, so that its level's coordinates begin below zero."""
+    match e:
+        case Sub():
+            return True
+        case Div(base, _):
+            return is_signed(base)
+    return False
+
+
+@lru_cache(maxsize=512)
+def _tree(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def evaluate(text: str, level: Level, env: dict[str, Expr]) -> Expr:
+    """Loop IR of a level function's text; names come from `env` (`p`, `q`, `c`, `batch`), else from the level."""
+
+    def walk(node: ast.expr) -> Expr:
+        match node:
+            case ast.Constant(value=int() as value):
+                return const(value)
+            case ast.Name(id=name):
+                found = env.get(name)
+                return level.name(name) if found is None else found
+            case ast.Subscript(value=ast.Name(id=buffer), slice=index):
+                return level.load(buffer, walk(index), env.get("batch"))
+            case ast.BinOp(left=left, op=operator, right=right):
+                return fold(_BINARY[type(operator)], walk(left), walk(right))
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                return op(_COMPARE[type(operator)], walk(left), walk(right))
+        raise CompilerBug(f"level function {text!r} of {level.format.name}: {ast.dump(node)} is not in its language")
+
+    return walk(_tree(text))
+
+
+@dataclass(frozen=True)
+class Level:
+    """Level `index` of the operand `tensor`, as a kernel sees it."""
+
+    tensor: str
+    index: int
+    operand: Operand
+    params: Params
+
+    @property
+    def format(self) -> LevelFormat:
+        assert self.operand.format is not None
+        return self.operand.format.levels[self.index].format
+
+    @property
+    def expression(self) -> Expression:
+        assert self.operand.format is not None
+        return self.operand.format.levels[self.index].expression
+
+    @property
+    def constant_extent(self) -> int | None:
+        """The number of coordinates, where the format alone tells it."""
+        e = self.expression
+        return e.divisor if isinstance(e, Mod) else None
+
+    def name(self, name: str) -> Expr:
+        """What the level knows by name: its interval, its extent, its arguments."""
+        if name == "lo":
+            signed = is_signed(self.expression)
+            return self.params.scalar(ParamRef("lower", self.tensor, self.index)) if signed else const(0)
+        if name == "N":
+            n = self.constant_extent
+            return const(n) if n is not None else self.params.scalar(ParamRef("size", self.tensor, self.index))
+        if name == "hi":
+            return fold("add", self.name("lo"), self.name("N"))
+        arguments = dict(zip(self.format.parameters, self.format.arguments, strict=True))
+        if name in arguments:
+            return const(arguments[name])
+        raise CompilerBug(f"level function of {self.format.name} uses the unknown name {name!r}")
+
+    def load(self, buffer: str, index: Expr, batch: Expr | None) -> Expr:
+        """One element of the level's pos or crd, widened to i64 unless it is a bool."""
+        scalar = (self.operand.pos if buffer == "pos" else self.operand.crd)[self.index]
+        if scalar is None:
+            raise CompilerBug(f"level {self.index} of {self.tensor} ({self.format.name}) stores no {buffer}")
+        name = self.params.buffer(ParamRef(buffer, self.tensor, self.index), scalar)
+        value = load(name, scalar, self.sliced(buffer, index, batch))
+        return value if scalar == "bool" else cast(value, "i64")
+
+    def sliced(self, part: str, index: Expr, batch: Expr | None) -> Expr:
+        """`index` within the batch's slice of a buffer."""
+        if batch is None:
+            return index
+        stride = self.params.scalar(ParamRef("slice", self.tensor, self.index, part))
+        return fold("add", fold("mul", batch, stride), index)

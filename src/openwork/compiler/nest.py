@@ -1,0 +1,191 @@
+"""The walk over one operand's levels: where a loop nest stands, and the statements that take it one level down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ..format.level import Iterate
+from ..ir.loop import Const, Expr, For, If, Let, Stmt, Var
+from ..ir.ops import const, op
+from ..ir.types import I64
+from .levels import Level, Params, evaluate, fold
+from .operand import Operand, ParamRef
+
+__all__ = ["Body", "Names", "Nest", "Walk", "all_of"]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A point of the nest: `depth` levels entered, their coordinates, the child position, the batch number.
+
+    `lanes` > 1 says that the coordinate of the last level stands for that many consecutive ones.
+    """
+
+    depth: int = 0
+    position: Expr = field(default_factory=lambda: const(0))
+    batch: Expr | None = None
+    coordinates: tuple[Expr, ...] = ()
+    dense: tuple[tuple[str, Expr], ...] = ()
+    lanes: int = 1
+
+
+Body = Callable[[Walk], list[Stmt]]
+
+
+class Names:
+    """Readable names, each given out once and in a fixed order."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {"lo": 1, "hi": 1}
+
+    def fresh(self, stem: str) -> str:
+        n = self._taken.get(stem, 0)
+        self._taken[stem] = n + 1
+        return stem if n == 0 else f"{stem}_{n}"
+
+    def let(self, body: list[Stmt], stem: str, value: Expr) -> Expr:
+        """Name a value in `body`, unless it is a name or a constant already."""
+        if isinstance(value, Var | Const):
+            return value
+        name = self.fresh(stem)
+        body.append(Let(name, value))
+        return Var(name, value.type)
+
+
+def all_of(conditions: list[Expr]) -> Expr:
+    """Their conjunction."""
+    result = conditions[0]
+    for c in conditions[1:]:
+        result = op("and", result, c)
+    return result
+
+
+class Nest:
+    """Emits the loops of one sparse operand, level by level, from its level functions."""
+
+    def __init__(
+        self, tensor: str, operand: Operand, indices: tuple[str, ...], params: Params, names: Names, ranged: bool
+    ) -> None:
+        assert operand.format is not None
+        self.tensor, self.operand, self.fmt, self.indices = tensor, operand, operand.format, indices
+        self.params, self.names, self.is_ranged = params, names, ranged
+        self.levels = [Level(tensor, k, operand, params) for k in range(self.fmt.nlevels)]
+
+    # -- coordinates -----------------------------------------------------------------------------------------------
+
+    def extent(self, dim: int) -> Var:
+        return self.params.scalar(ParamRef("extent", self.indices[dim]))
+
+    def linear(self, form: tuple[tuple[int, int], ...], walk: Walk) -> Expr:
+        """A dimension's coordinate from level coordinates, with the constant part last."""
+        total: Expr = const(0)
+        fixed = 0
+        for k, a in form:
+            c = walk.coordinates[k]
+            if isinstance(c, Const):
+                fixed += a * int(c.value.real)
+            elif a == -1:
+                total = fold("sub", total, c)
+            else:
+                total = fold("add", total, fold("mul", c, const(a)))
+        return fold("add", total, const(fixed))
+
+    def coordinate(self, dim: int, walk: Walk) -> Expr:
+        return self.linear(self.fmt.inverse[dim], walk)
+
+    def hint(self, depth: int) -> str:
+        """A readable stem for the level's variable: the index where the level is a plain dimension."""
+        dims = [d for d, form in enumerate(self.fmt.inverse) if form == ((depth, 1),)]
+        return self.indices[dims[0]] if dims else f"{self.tensor.lower()}{depth}"
+
+    # -- loops -----------------------------------------------------------------------------------------------------
+
+    def environment(self, walk: Walk, level: Level) -> dict[str, Expr]:
+        env: dict[str, Expr] = {"p": walk.position}
+        if walk.batch is not None and level.format.name != "batch":
+            env["batch"] = walk.batch
+        return env
+
+    def loop(self, walk: Walk, inside: Body, before: Callable[[Expr], list[Stmt]] | None = None) -> list[Stmt]:
+        """The loop over the level at `walk.depth`; `before` adds statements that know the position variable."""
+        level = self.levels[walk.depth]
+        functions = level.format.functions
+        env = self.environment(walk, level)
+        body: list[Stmt] = []
+        if "valid_lo" in functions.bounds:
+            env["valid_lo"], env["valid_hi"] = self.valid_range(walk, body)
+        lo, hi = (evaluate(text, level, env) for text in functions.bounds)
+        stem = self.hint(walk.depth)
+        if functions.iterate is Iterate.COORDINATE:
+            c = Var(self.names.fresh(stem), I64)
+            return [*body, self.for_(walk, c, lo, hi, self.enter(walk, level, {**env, "c": c}, inside))]
+        if level.format.name == "singleton":
+            return [*body, *self.enter(walk, level, {**env, "q": walk.position}, inside)]
+        q = Var(self.names.fresh("p" + stem), I64)
+        inner = self.enter(walk, level, {**env, "q": q}, inside)
+        return [*body, self.for_(walk, q, lo, hi, [*(before(q) if before else []), *inner])]
+
+    def for_(self, walk: Walk, var: Var, lo: Expr, hi: Expr, inner: list[Stmt]) -> Stmt:
+        if walk.depth == 0 and self.is_ranged:
+            lo, hi = Var("lo", I64), Var("hi", I64)
+        return For(var.name, lo, hi, tuple(inner))
+
+    def enter(self, walk: Walk, level: Level, env: dict[str, Expr], inside: Body) -> list[Stmt]:
+        """Inside a level's loop: its coordinate and child position; what may lie outside the shape is guarded."""
+        functions = level.format.functions
+        body: list[Stmt] = []
+        c = self.names.let(body, self.hint(walk.depth), evaluate(functions.coordinate, level, env))
+        if level.format.name == "batch":
+            parent = const(0) if walk.batch is None else walk.batch
+            below = replace(walk, batch=fold("add", fold("mul", parent, level.name("N")), c), position=const(0))
+        else:
+            below = replace(walk, position=evaluate(functions.position, level, {**env, "c": c}))
+        below = replace(below, depth=walk.depth + 1, coordinates=(*walk.coordinates, c))
+        inner = inside(below)
+        outside = self.outside(below)
+        if outside:
+            inner = [If(all_of(outside), tuple(inner))]
+        if functions.present is not None:
+            inner = [If(evaluate(functions.present, level, {**env, "c": c}), tuple(inner))]
+        return [*body, *inner]
+
+    def outside(self, walk: Walk) -> list[Expr]:
+        """Conditions under which the dimensions completed by the last level lie in the shape, where that may fail."""
+        level = walk.depth - 1
+        if not self.operand.ragged or self.fmt.levels[level].format.name == "range":
+            return []
+        return [c for d, form in enumerate(self.fmt.inverse) if _last(form) == level for c in self.inside(d, form, walk)]
+
+    def inside(self, dim: int, form: tuple[tuple[int, int], ...], walk: Walk) -> list[Expr]:
+        """0 <= coordinate < extent for a dimension that several levels make up."""
+        if len(form) == 1:
+            return []
+        value = self.linear(form, walk)
+        conditions = [op("lt", value, self.extent(dim))]
+        if any(a < 0 for _, a in form) or any(self.levels[k].name("lo") != const(0) for k, _ in form):
+            conditions.append(op("ge", value, const(0)))
+        return conditions
+
+    def valid_range(self, walk: Walk, body: list[Stmt]) -> tuple[Expr, Expr]:
+        """Bounds of a range level's coordinate that keep every dimension inside its extent."""
+        k = walk.depth
+        lo: Expr = const(0)
+        hi: Expr = self.levels[k].name("N")
+        for d, form in enumerate(self.fmt.inverse):
+            slope = dict(form).get(k)
+            if slope is None or len(form) == 1:
+                continue
+            base = self.linear(tuple((i, a) for i, a in form if i != k), walk)
+            extent = self.extent(d)
+            if slope == 1:
+                lo = op("max", lo, fold("sub", const(0), base))
+                hi = op("min", hi, fold("sub", extent, base))
+            else:
+                lo = op("max", lo, fold("add", fold("sub", base, extent), const(1)))
+                hi = op("min", hi, fold("add", base, const(1)))
+        return self.names.let(body, "first", lo), self.names.let(body, "last", hi)
+
+
+def _last(form: tuple[tuple[int, int], ...]) -> int:
+    return max((k for k, _ in form), default=-1)

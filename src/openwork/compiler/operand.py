@@ -1,0 +1,85 @@
+"""What the compiler knows of an operand: structure and types, never extents or addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..errors import CompilerBug
+from ..format.format import Format
+
+__all__ = ["Operand", "ParamRef", "parse_ref"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of a kernel.
+
+    format is None for a strided array: element (i, j) lies at i * stride0 + j * stride1, and the stride of
+    dimension `unit` is known to be one. `ragged` says that some level coordinates fall outside the shape.
+    """
+
+    scalar: str
+    ndim: int
+    format: Format | None = None
+    pos: tuple[str | None, ...] = ()
+    crd: tuple[str | None, ...] = ()
+    ragged: bool = False
+    unit: int | None = None
+
+
+class ParamRef(NamedTuple):
+    """Where the word of a kernel's parameter comes from.
+
+    kind is one of
+    "pos", "crd": buffer of level `index` of `tensor`;  "vals": its values;  "data": the strided array;
+    "size", "lower": extent and lowest coordinate of level `index`;  "last": its last position;
+    "slice": elements per batch of the buffer `part` ("pos", "crd" or "vals") of level `index`;
+    "extent": the extent of the index variable `tensor`;  "stride": of dimension `index`;
+    "constant": a scalar operand.
+    """
+
+    kind: str
+    tensor: str
+    index: int = 0
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """The parameter's name in the kernel."""
+        match self.kind:
+            case "vals":
+                return f"{self.tensor}_vals"
+            case "data" | "constant":
+                return self.tensor
+            case "extent":
+                return f"n_{self.tensor}"
+            case "slice":
+                return f"{self.tensor}_{self.part}{self.index}_slice"
+        return f"{self.tensor}_{self.kind}{self.index}"
+
+
+_SLICE = re.compile(r"(.+)_(pos|crd|vals)(\d+)_slice")
+_LEVEL = re.compile(r"(.+)_(pos|crd|size|lower|stride|last)(\d+)")
+
+
+def parse_ref(name: str, tensors: Collection[str], strided: Collection[str]) -> ParamRef:
+    """The reference that a parameter's name stands for: the inverse of `ParamRef.name`.
+
+    tensors: all operand names; strided: those that are arrays, so that a plain name is their data.
+    """
+    if name in strided:
+        return ParamRef("data", name)
+    if name in tensors:
+        return ParamRef("constant", name)
+    if name.endswith("_vals") and name[:-5] in tensors:
+        return ParamRef("vals", name[:-5])
+    if (m := _SLICE.fullmatch(name)) and m[1] in tensors:
+        return ParamRef("slice", m[1], int(m[3]), m[2])
+    if (m := _LEVEL.fullmatch(name)) and m[1] in tensors:
+        return ParamRef(m[2], m[1], int(m[3]))
+    if name.startswith("n_"):
+        return ParamRef("extent", name[2:])
+    raise CompilerBug(f"parameter {name!r} stands for nothing; operands: {', '.join(tensors)}")

@@ -1,0 +1,236 @@
+"""Schedules: the decisions that turn an index statement into one loop nest, as data.
+
+A schedule is a pure function of the statement, the operands' structure and a few facts of the extents
+(`Facts`); it names the driver, the placement of the dense loops, the register tiles and the prefetch distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import UnsupportedError
+from ..format.expression import Mod
+from ..format.format import Format
+from ..format.level import Iterate
+from ..ir.index import Access, Assignment
+from ..ir.types import itemsize, real_of
+from .operand import Operand
+
+__all__ = ["Facts", "Schedule", "Tile", "schedule", "tiles"]
+
+VECTOR_BYTES = 64
+MAX_ACCUMULATORS = 16
+MAX_CONSTANT = 256
+MAX_UNROLL = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a schedule may know of the extents: small ones exactly, and whether the gathered data leaves the cache."""
+
+    extents: tuple[tuple[str, int], ...] = ()
+    large: bool = False
+
+    def extent(self, index: str) -> int | None:
+        return dict(self.extents).get(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A piece of a register tile: `lanes` elements from `offset` on."""
+
+    offset: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One loop nest, decided.
+
+    driver: the sparse operand whose levels are walked. outer: dense indices looped outside the walk.
+    vector: the dense index that runs innermost in register tiles, reduced or not. main: pieces of the tile that a
+    loop repeats, rest: pieces of what remains after it. hoisted: driver level below which the output is constant,
+    so that a sum stays in registers. unrolled: first level of the trailing levels of constant extent that are
+    written out. block_vector: the last of these runs in vector lanes. segmented: runs of equal coordinates of a
+    nonunique level are summed before they are stored. parallel: ranges of the outermost loop may run side by side.
+    """
+
+    driver: str
+    outer: tuple[str, ...] = ()
+    vector: str | None = None
+    main: tuple[Tile, ...] = ()
+    rest: tuple[Tile, ...] = ()
+    hoisted: int = 0
+    unrolled: int = 0
+    block_vector: bool = False
+    segmented: bool = False
+    exclusive: bool = False
+    covers: bool = False
+    parallel: bool = False
+    prefetch: int = 0
+
+
+def tiles(extent: int, lanes: int) -> tuple[Tile, ...]:
+    """Cut `extent` into pieces of `lanes` and the powers of two below."""
+    out = []
+    at = 0
+    while at < extent:
+        while lanes > extent - at:
+            lanes //= 2
+        out.append(Tile(at, lanes))
+        at += lanes
+    return tuple(out)
+
+
+def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Schedule:
+    """Decide the loop nest of a statement with one sparse operand."""
+    driver = _driver(stmt, operands)
+    access = next(a for a in stmt.accesses if a.tensor == driver)
+    fmt = operands[driver].format
+    assert fmt is not None
+    out = operands[stmt.lhs.tensor]
+    free = [i for i in dict.fromkeys((*stmt.lhs.indices, *stmt.reduction_indices)) if i not in access.indices]
+    vector = _vector_index(stmt, operands, free)
+    shared = out.format is not None
+    unrolled = _first_unrolled(fmt)
+    dims = [] if shared else [access.indices.index(i) for i in stmt.lhs.indices if i in access.indices]
+    hoisted = fmt.nlevels if shared else _bound_at(fmt, dims, unrolled)
+    levels = _levels_above(fmt, hoisted, dims, unrolled)
+    segmented = _segmented(fmt, hoisted) and not shared
+    exclusive = shared or (_exclusive(fmt, levels, dims) and (segmented or _unique(fmt, hoisted)))
+    covers = exclusive and not shared and all(fmt.levels[k].format.functions.full for k in range(hoisted))
+    scalar = out.scalar
+    lanes = max(1, VECTOR_BYTES // _compute_bytes(scalar))
+    rows = _accumulators_per_tile(fmt, dims, unrolled)
+    main, rest = _tile_plan(facts.extent(vector) if vector else None, vector, lanes, rows)
+    return Schedule(
+        driver=driver,
+        outer=tuple(i for i in free if i != vector),
+        vector=vector,
+        main=main,
+        rest=rest,
+        hoisted=hoisted,
+        unrolled=unrolled,
+        block_vector=vector is None and _block_vector(fmt, unrolled, operands[driver]) and not shared,
+        segmented=segmented,
+        exclusive=exclusive,
+        covers=covers,
+        parallel=shared or _parallel(fmt, dims, hoisted),
+        prefetch=(8 if vector else 24) if facts.large else 0,
+    )
+
+
+def _driver(stmt: Assignment, operands: dict[str, Operand]) -> str:
+    sparse = [a.tensor for a in stmt.accesses if operands[a.tensor].format is not None]
+    if len(set(sparse)) != 1:
+        raise UnsupportedError(
+            f"{stmt}: one sparse operand with dense ones compiles here, got {len(set(sparse))} sparse operands"
+        )
+    return sparse[0]
+
+
+def _vector_index(stmt: Assignment, operands: dict[str, Operand], free: list[str]) -> str | None:
+    """The free index that is contiguous in the output, or else in every operand that has it."""
+
+    def unit(a: Access, i: str) -> bool:
+        u = operands[a.tensor].unit
+        return u is not None and a.indices[u] == i and a.indices.count(i) == 1
+
+    accesses = [a for a in (stmt.lhs, *stmt.accesses) if operands[a.tensor].format is None]
+    for i in free:
+        having = [a for a in accesses if i in a.indices]
+        if having and all(unit(a, i) for a in having):
+            return i
+    return None
+
+
+def _compute_bytes(scalar: str) -> int:
+    size = 4 if scalar in ("f16", "bf16") else itemsize(real_of(scalar))
+    return max(size, 4)
+
+
+def _first_unrolled(fmt: Format) -> int:
+    """The first of the trailing levels of constant extent, as long as their product is small."""
+    first, product = fmt.nlevels, 1
+    while first > 0:
+        level = fmt.levels[first - 1]
+        if level.format.functions.iterate is not Iterate.COORDINATE or level.format.functions.present is not None:
+            break
+        if not isinstance(level.expression, Mod) or product * level.expression.divisor > MAX_UNROLL:
+            break
+        product *= level.expression.divisor
+        first -= 1
+    return first
+
+
+def _bound_at(fmt: Format, dims: list[int], unrolled: int) -> int:
+    """The number of levels after which the dims are known, up to the offsets of the unrolled ones."""
+    needed = [k + 1 for d in dims for k, _ in fmt.inverse[d] if k < unrolled]
+    return max(needed, default=0)
+
+
+def _levels_above(fmt: Format, hoisted: int, dims: list[int], unrolled: int) -> tuple[int, ...]:
+    used = {k for d in dims for k, _ in fmt.inverse[d]}
+    return tuple(sorted(set(range(hoisted)) | {k for k in used if k >= unrolled}))
+
+
+def _exclusive(fmt: Format, levels: tuple[int, ...], dims: list[int]) -> bool:
+    """Whether no two paths through `levels` reach the same output element."""
+    used = {k for d in dims for k, _ in fmt.inverse[d]}
+    return all(k in used for k in levels)
+
+
+def _unique(fmt: Format, hoisted: int) -> bool:
+    return all(fmt.levels[k].format.unique for k in range(hoisted))
+
+
+def _segmented(fmt: Format, hoisted: int) -> bool:
+    """A nonunique position level whose children are singletons, and the output is bound right at it."""
+    if hoisted == 0 or hoisted == fmt.nlevels:
+        return False
+    level, below = fmt.levels[hoisted - 1].format, fmt.levels[hoisted:]
+    sorted_above = all(f.format.unique for f in fmt.levels[: hoisted - 1])
+    return (
+        level.name == "compressed" and not level.unique and level.ordered and sorted_above
+        and all(f.format.name == "singleton" for f in below)
+    )  # fmt: skip
+
+
+def _parallel(fmt: Format, dims: list[int], hoisted: int) -> bool:
+    """Ranges of the outermost loop write disjoint outputs: its coordinate is part of the output's."""
+    if not fmt.nlevels or hoisted == 0:
+        return False
+    used = {k for d in dims for k, _ in fmt.inverse[d]}
+    first = fmt.batch_ndim if fmt.batch_ndim < fmt.nlevels else 0
+    return first == 0 and 0 in used and fmt.levels[0].format.unique and fmt.levels[0].format.functions.full
+
+
+def _accumulators_per_tile(fmt: Format, dims: list[int], unrolled: int) -> int:
+    rows = 1
+    used = {k for d in dims for k, _ in fmt.inverse[d]}
+    for k in range(unrolled, fmt.nlevels):
+        e = fmt.levels[k].expression
+        if k in used and isinstance(e, Mod):
+            rows *= e.divisor
+    return rows
+
+
+def _tile_plan(
+    extent: int | None, vector: str | None, lanes: int, rows: int
+) -> tuple[tuple[Tile, ...], tuple[Tile, ...]]:
+    """(main, rest): small extents are written out whole, others loop over full tiles and finish one by one."""
+    if vector is None:
+        return (), ()
+    width = lanes * max(1, MAX_ACCUMULATORS // max(1, rows))
+    if extent is not None and extent <= max(width, lanes):
+        return (), tiles(extent, lanes)
+    main = tiles(width, lanes)
+    return main, () if extent is None else tiles(extent % width, lanes)
+
+
+def _block_vector(fmt: Format, unrolled: int, operand: Operand) -> bool:
+    """The last block level fills vector lanes: a small power of two, and no ragged edge."""
+    if unrolled >= fmt.nlevels or operand.ragged or operand.scalar in ("c64", "c128", "bool", "f16", "bf16"):
+        return False
+    e = fmt.levels[-1].expression
+    return isinstance(e, Mod) and not isinstance(e.base, Mod) and e.divisor in (2, 4, 8, 16)

@@ -1,0 +1,221 @@
+"""Run a statement with one sparse operand: check extents, lay out, compile once, allocate, launch.
+
+The path of `A @ x`: `ops.products` writes the statement `y[i] += A[i,j] * x[j]`; `prepare` here gives the kernel,
+through `compiler.schedule` (which loops), `compiler.drive` (loop IR) and `codegen.cache` (machine code); `contract`
+allocates the result, binds the addresses and runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..codegen import cache, pool
+from ..compiler.drive import lower_drive
+from ..compiler.operand import Operand, ParamRef, parse_ref
+from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
+simplify = lambda k: k
+from ..errors import ShapeError
+from ..ir.index import Access, Assignment
+from ..ir.loop import Kernel
+from ..storage.buffers import Array, cast, scalar_of
+from ..storage.storage import Storage
+from .launch import launch, word, work_bounds
+from .promote import compute_scalar
+from .strided import Strided, contiguous_along, new_output, strided
+
+__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "contract", "operand_of", "prepare", "pose"]
+
+LARGE_BYTES = 1 << 20
+PARALLEL_WORK = 1 << 16
+
+_operands: dict[int, Operand] = {}
+_prepared: dict[Any, Prepared] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A compiled statement and where the words of its parameters come from."""
+
+    schedule: Schedule
+    executable: cache.Executable
+    refs: tuple[ParamRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A statement with its operands laid out: everything that decides the kernel, and the values to run it on.
+
+    `last` is the output dimension that lies innermost in memory; `copies` names operands that were packed.
+    """
+
+    stmt: Assignment
+    values: Mapping[str, Any]
+    operands: Mapping[str, Operand]
+    extents: Mapping[str, int]
+    facts: Facts
+    compute: str
+    last: int | None
+    copies: tuple[str, ...]
+
+
+def operand_of(s: Storage) -> Operand:
+    """What the compiler knows of a storage."""
+    found = _operands.get(s.signature)
+    if found is None:
+        pos, crd = (tuple(None if b is None else scalar_of(b) for b in buffers) for buffers in (s.pos, s.crd))
+        found = Operand(s.scalar, len(s.shape), s.format, pos, crd, s.format.ragged(s.shape))
+        _operands[s.signature] = found
+    return found
+
+
+def _strided_operand(view: Strided, unit: int | None) -> Operand:
+    return Operand(view.scalar, len(view.shape), unit=unit)
+
+
+def extents_of(stmt: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """The extent of every index variable; ShapeError where operands disagree."""
+    extents: dict[str, int] = {}
+    origin: dict[str, str] = {}
+    listed = "; ".join(f"{name} has shape {shape}" for name, shape in shapes.items())
+    for access in stmt.accesses:
+        shape = shapes[access.tensor]
+        if len(shape) != len(access.indices):
+            raise ShapeError(f"{stmt}: {access.tensor} is used with {len(access.indices)} indices; {listed}")
+        for i, n in zip(access.indices, shape, strict=True):
+            if extents.setdefault(i, n) != n:
+                raise ShapeError(
+                    f"{stmt}: index {i} has extent {extents[i]} in {origin[i]} and {n} in {access.tensor}"
+                    f"\n  got: {listed}\n  help: make these dimensions equal, by slicing or transposing an operand"
+                )
+            origin.setdefault(i, access.tensor)
+    missing = [i for i in stmt.lhs.indices if i not in extents]
+    if missing:
+        raise ShapeError(f"{stmt}: nothing on the right tells the extent of {', '.join(missing)}; {listed}")
+    return extents
+
+
+def canonical(extent: int) -> int:
+    """The extent that a schedule is told: exact when small, else one that leaves the same rest after every tile."""
+    return extent if extent <= MAX_CONSTANT else 2 * MAX_CONSTANT + extent % MAX_CONSTANT
+
+
+def _vector_index(stmt: Assignment, driver: Access, extents: Mapping[str, int]) -> str | None:
+    """The dense index to run innermost: the longest free one, else the longest reduced one."""
+    free = [i for i in stmt.lhs.indices if i not in driver.indices]
+    reduced = [i for i in extents if i not in driver.indices and i not in stmt.lhs.indices]
+    candidates = free or reduced
+    return max(candidates, key=lambda i: extents[i], default=None)
+
+
+def pose(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, shared: bool = False) -> Problem:
+    """Lay out the operands of a statement: pick the vector index and pack what is not contiguous along it."""
+    shapes = {n: v.shape if isinstance(v, Storage | Strided) else () for n, v in values.items()}
+    extents = extents_of(stmt, shapes)
+    name = next(a.tensor for a in stmt.accesses if isinstance(values[a.tensor], Storage))
+    driver = next(a for a in stmt.accesses if a.tensor == name)
+    vector = _vector_index(stmt, driver, extents)
+    laid: dict[str, Any] = {}
+    operands: dict[str, Operand] = {}
+    copies = []
+    gathered = 0
+    for access in stmt.accesses:
+        value = values[access.tensor]
+        if isinstance(value, Storage):
+            operands[access.tensor] = operand_of(value)
+        elif isinstance(value, Strided):
+            unit = value.unit
+            if vector in access.indices and (unit is None or access.indices[unit] != vector):
+                unit = access.indices.index(vector)
+                packed = contiguous_along(value, unit)
+                if packed is not value:
+                    copies.append(access.tensor)
+                    value = packed
+            operands[access.tensor] = _strided_operand(value, unit)
+            gathered = max(gathered, value.nbytes)
+        else:
+            scalar = {bool: "bool", int: "i64", float: "f64"}[type(value)]
+            operands[access.tensor] = Operand(scalar, 0)
+        laid[access.tensor] = value
+    out = stmt.lhs.tensor
+    last = stmt.lhs.indices.index(vector) if vector in stmt.lhs.indices else None
+    if shared:
+        operands[out] = replace(operands[name], scalar=out_scalar)
+    else:
+        ndim = len(stmt.lhs.indices)
+        operands[out] = Operand(out_scalar, ndim, unit=last if last is not None else ndim - 1 if ndim else None)
+    known = ((vector, canonical(extents[vector])),) if vector is not None else ()
+    facts = Facts(known, gathered > LARGE_BYTES)
+    return Problem(stmt, laid, operands, extents, facts, compute_scalar(out_scalar), last, tuple(copies))
+
+
+def prepare(problem: Problem) -> Prepared:
+    """The compiled kernel of a problem: from memory, from disk, or new."""
+    key = (problem.stmt, tuple(sorted(problem.operands.items())), problem.facts, problem.compute)
+    found = _prepared.get(key)
+    if found is None:
+        operands = dict(problem.operands)
+        plan = schedule(problem.stmt, operands, problem.facts)
+        text = f"drive {problem.stmt} {sorted(operands.items())} {problem.facts} {problem.compute}"
+        executable = cache.get(text, lambda: lower(problem, plan))
+        arrays = [n for n, o in operands.items() if o.format is None and (o.ndim or n == problem.stmt.lhs.tensor)]
+        refs = tuple(parse_ref(p.name, operands, arrays) for p in executable.params)
+        found = _prepared[key] = Prepared(plan, executable, refs)
+    return found
+
+
+def lower(problem: Problem, plan: Schedule) -> Kernel:
+    """The simplified loop IR of a problem."""
+    return simplify(lower_drive(problem.stmt, dict(problem.operands), plan, problem.compute).kernel)
+
+
+def bounds_of(prepared: Prepared, driver: Storage, work: int) -> tuple[int, ...]:
+    """The ranges to run: one, unless the kernel may be cut and there is enough to do."""
+    if not prepared.schedule.parallel or prepared.schedule.outer:
+        return (0, 0)
+    threads = pool.get_num_threads()
+    if threads == 1 or work < PARALLEL_WORK:
+        lo, hi = driver.format.level_intervals(driver.shape)[0]
+        return (lo, hi)
+    return work_bounds(driver, threads)
+
+
+def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
+    """Evaluate a statement whose output is a fresh dense array of the library of `like`.
+
+    Half precision is summed in float32 and rounded once.
+    """
+    scalar = compute_scalar(out_scalar)
+    problem = pose(stmt, values, scalar)
+    prepared = prepare(problem)
+    driver: Storage = problem.values[prepared.schedule.driver]
+    shape = tuple(problem.extents[i] for i in stmt.lhs.indices)
+    empty = 0 in driver.shape or 0 in problem.extents.values()
+    out = new_output(shape, scalar, like, problem.last, zero=empty or not prepared.schedule.covers)
+    if not empty:
+        run(problem, prepared, strided(out))
+    return out if scalar == out_scalar else cast(out, out_scalar)
+
+
+def words_of(problem: Problem, prepared: Prepared, out: Any) -> list[int]:
+    """The words of a launch."""
+    values = {**problem.values, problem.stmt.lhs.tensor: out}
+    scalars = {n: o.scalar for n, o in problem.operands.items()}
+    return [word(ref, values, problem.extents, scalars) for ref in prepared.refs]
+
+
+def run(problem: Problem, prepared: Prepared, out: Any) -> None:
+    """Bind the words of a kernel and launch it."""
+    driver: Storage = problem.values[prepared.schedule.driver]
+    launch(prepared.executable, words_of(problem, prepared, out), bounds_of(prepared, driver, work_of(problem, prepared)))
+
+
+def work_of(problem: Problem, prepared: Prepared) -> int:
+    """Multiplications, about: stored elements times the extents of the dense indices."""
+    driver: Storage = problem.values[prepared.schedule.driver]
+    work = driver.positions[-1] if driver.positions else 1
+    for i, n in problem.extents.items():
+        if i == prepared.schedule.vector or i in prepared.schedule.outer:
+            work *= n
+    return work

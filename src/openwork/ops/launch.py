@@ -1,0 +1,77 @@
+"""Words for kernels: what each parameter is bound to, and the ranges that a parallel launch is cut into."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..codegen import cache, pool
+from ..compiler.operand import ParamRef
+from ..errors import CompilerBug
+from ..storage.buffers import address, length, to_numpy
+from ..storage.storage import Storage
+from .strided import Strided
+
+__all__ = ["bits", "launch", "storage_word", "word", "work_bounds"]
+
+
+def bits(value: Any, scalar: str) -> int:
+    """A scalar argument as the 64-bit word that a kernel takes."""
+    if scalar == "f64":
+        return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    if scalar in ("f32", "f16", "bf16"):
+        return int(struct.unpack("<i", struct.pack("<f", value))[0])
+    return int(value)
+
+
+def storage_word(ref: ParamRef, s: Storage) -> int:
+    """The word of a parameter that belongs to a sparse operand."""
+    match ref.kind:
+        case "pos" | "crd":
+            return address((s.pos if ref.kind == "pos" else s.crd)[ref.index])
+        case "vals":
+            return address(s.values)
+        case "size" | "lower":
+            lo, hi = s.format.level_intervals(s.shape)[ref.index]
+            return lo if ref.kind == "lower" else hi - lo
+        case "last":
+            return max(0, s.positions[ref.index] - 1)
+        case "slice":
+            buffer = s.values if ref.part == "vals" else (s.pos if ref.part == "pos" else s.crd)[ref.index]
+            return length(buffer) // max(1, s.batches)
+    raise CompilerBug(f"{ref} does not belong to a sparse operand")
+
+
+def word(ref: ParamRef, values: Mapping[str, Any], extents: Mapping[str, int], scalars: Mapping[str, str]) -> int:
+    """The word of any parameter; `values` are storages, strided views and Python scalars by operand name."""
+    if ref.kind == "extent":
+        return extents[ref.tensor]
+    value = values[ref.tensor]
+    if isinstance(value, Storage):
+        return storage_word(ref, value)
+    if isinstance(value, Strided):
+        return value.strides[ref.index] if ref.kind == "stride" else value.address
+    return bits(value, scalars[ref.tensor])
+
+
+def work_bounds(s: Storage, parts: int) -> tuple[int, ...]:
+    """Cut the coordinates of the outermost level into ranges of about equal numbers of stored elements."""
+    lo, hi = s.format.level_intervals(s.shape)[0]
+    below = s.pos[1] if len(s.format.levels) > 1 else None
+    if below is None or length(below) != hi - lo + 1 or s.format.batch_ndim:
+        return tuple(lo + (hi - lo) * k // parts for k in range(parts + 1))
+    pos = to_numpy(below)
+    work = np.linspace(0, int(pos[-1]), parts + 1)[1:-1]
+    cuts = np.searchsorted(pos, work).tolist()
+    return (lo, *sorted(min(hi, lo + int(c)) for c in cuts), hi)
+
+
+def launch(executable: cache.Executable, words: Sequence[int], bounds: Sequence[int]) -> None:
+    """Run over the ranges between the bounds, side by side when there are several."""
+    if len(bounds) == 2:
+        executable.run(words, bounds[0], bounds[1])
+    else:
+        pool.parallel(executable, words, bounds)

@@ -1,0 +1,225 @@
+"""Products with one sparse operand: `matmul`, `sddmm`, `mttkrp`, `ttv`, `ttm`, `einsum`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen import pool
+from ..errors import ShapeError, UnsupportedError
+from ..ir.index import Access, Apply, Assignment
+from ..storage.buffers import Array, address, is_array, is_torch, library_of, numpy_dtype, scalar_of
+from ..storage.storage import Storage
+from .drive import bounds_of, contract, pose, prepare, words_of, work_of
+from .promote import compute_scalar, promote
+from .strided import Strided, strided
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["matmul"]
+
+
+def matmul(a: Any, b: Any, /) -> Any:
+    """The matrix product with NumPy's rules for vectors and stacks of matrices.
+
+    Parameters
+    ----------
+    a, b : Tensor or dense array; at least one a Tensor, at most one of them sparse
+
+    Returns
+    -------
+    an array of the dense operand's library; a dense Tensor where both operands are Tensors
+
+    Guarantees: the sparse operand is walked in its own format, nothing is densified. Floating-point sums may
+    differ from a dense product in their order.
+    Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
+    Raises ShapeError if the inner extents differ, UnsupportedError for two sparse operands.
+    """
+    from .tensor import Tensor
+
+    if type(b) is np.ndarray and isinstance(a, Tensor):
+        ready = a._storage.plans.get((b.shape, b.dtype, b.flags.c_contiguous))
+        if ready is not None:
+            return ready(b)
+    return _matmul(a, b)
+
+
+class _Ready:
+    """A product with everything bound but the dense operand and the result: what a repeated call runs."""
+
+    __slots__ = ("bounds", "dtype", "executable", "make", "right", "shape", "storage", "threads", "words", "x", "y")
+
+    def __init__(self, problem: Any, prepared: Any, shape: tuple[int, ...], scalar: str, x: str, storage: Storage) -> None:
+        out = Strided(np.empty(0), shape, _row_major(shape), scalar)
+        self.words = words_of(problem, prepared, out)
+        kinds = [(r.kind, r.tensor) for r in prepared.refs]
+        self.x, self.y = kinds.index(("data", x)), kinds.index(("data", problem.stmt.lhs.tensor))
+        self.executable = prepared.executable
+        self.bounds = bounds_of(prepared, storage, work_of(problem, prepared))
+        self.shape, self.dtype = shape, numpy_dtype(scalar)
+        self.make = np.empty if prepared.schedule.covers else np.zeros
+        self.threads = pool.get_num_threads()
+
+    def __call__(self, b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        y = self.make(self.shape, self.dtype)
+        words = self.words.copy()
+        words[self.x] = b.__array_interface__["data"][0]
+        words[self.y] = y.__array_interface__["data"][0]
+        bounds = self.bounds
+        if len(bounds) == 2:
+            self.executable.run(words, bounds[0], bounds[1])
+        else:
+            pool.parallel(self.executable, words, bounds)
+        return y
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = [1]
+    for n in reversed(shape[1:]):
+        strides.append(strides[-1] * n)
+    return tuple(reversed(strides)) if shape else ()
+
+
+@lru_cache(maxsize=256)
+def product_statement(a: int, b: int, ones_a: tuple[int, ...], ones_b: tuple[int, ...], sparse_left: bool) -> Assignment:
+    """`y[..., i, k] += A[..., i, j] * x[..., j, k]` for operands of ranks a and b.
+
+    ones_a, ones_b: stack dimensions of extent one that broadcast. Those of the sparse operand get an index of
+    their own, those of the dense one are left out (the caller drops them).
+    """
+    stacks = max(a, b, 2) - 2
+    names = [f"b{k}" for k in range(stacks)]
+
+    def indices(ndim: int, core: tuple[str, ...], ones: tuple[int, ...], sparse: bool) -> tuple[str, ...]:
+        if ndim == 1:
+            return ("j",)
+        stack = names[stacks - (ndim - 2) :]
+        kept = [f"u{d}" if d in ones and sparse else s for d, s in enumerate(stack) if sparse or d not in ones]
+        return (*kept, *core)
+
+    left = indices(a, ("i", "j"), ones_a, sparse_left)
+    right = indices(b, ("j", "k"), ones_b, not sparse_left)
+    out = (*names, *(("i",) if a > 1 else ()), *(("k",) if b > 1 else ()))
+    return Assignment(Access("y", out), "+=", Apply("mul", (Access("A", left), Access("B", right))))
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    from .tensor import Tensor
+
+    both = isinstance(a, Tensor) and isinstance(b, Tensor)
+    a, b = _operand(a), _operand(b)
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        result = a @ b
+        return Tensor._from_dense(result) if both else result
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        raise UnsupportedError(
+            f"matmul of two sparse tensors (shapes {a.shape} and {b.shape}) is not there yet"
+            "\n  supported: one sparse operand with dense ones"
+            "\n  help: make one operand dense with .to_dense(), or use to_scipy() for this product"
+        )
+    result = _product(a, b)
+    return Tensor._from_dense(result) if both else result
+
+
+def _operand(x: Any) -> Any:
+    """A Tensor that is sparse, else a plain array."""
+    from .tensor import Tensor
+
+    if isinstance(x, Tensor):
+        return x.to_dense() if x.format.is_dense else x
+    return x if is_array(x) else np.asarray(x)
+
+
+def _check_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    if not a or not b:
+        raise ShapeError(f"matmul: a scalar has no matrix product, got shapes {a} and {b}\n  help: multiply with *")
+    inner = b[0] if len(b) == 1 else b[-2]
+    if a[-1] != inner:
+        raise ShapeError(
+            f"matmul: inner extents differ, {a[-1]} and {inner}, in shapes {a} and {b}"
+            "\n  help: transpose an operand with .T, or check the order of the operands"
+        )
+    for m, n in zip(a[-3::-1], b[-3::-1], strict=False):
+        if m != n and 1 not in (m, n):
+            raise ShapeError(f"matmul: stacks of shapes {a[:-2]} and {b[:-2]} do not broadcast\n  help: reshape one")
+
+
+def _product(a: Any, b: Any) -> Array:
+    """The product of a sparse tensor and a dense array, in either order."""
+    from .tensor import Tensor
+
+    left = isinstance(a, Tensor)
+    storage: Storage = a._storage if left else b._storage
+    array: Array = b if left else a
+    _check_shapes(tuple(a.shape), tuple(b.shape))
+    view = strided(array)
+    ones_a, ones_b = _broadcast(tuple(a.shape), tuple(b.shape))
+    dropped = _drop(view, ones_b if left else ones_a)
+    stmt = product_statement(a.ndim, b.ndim, ones_a, ones_b, left)
+    scalar = promote((storage.scalar, view.scalar), library_of(array))
+    sparse, dense = ("A", "B") if left else ("B", "A")
+    shifted = _without_fill(storage)
+    values = {sparse: shifted, dense: dropped}
+    result = contract(stmt, values, scalar, array)
+    if storage.fill_value:
+        result = result + _fill_part(storage.fill_value, array, left, storage.shape, result.shape)
+        return result
+    if left and not is_torch(array) and storage.batches == 1 and len(storage.shape) == 2:
+        _remember(stmt, values, scalar, storage, array, result)
+    return result
+
+
+def _remember(stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any) -> None:
+    """Keep the launch for the next call with an array of this shape and type."""
+    if compute_scalar(scalar) != scalar or 0 in result.shape or 0 in storage.shape or not array.flags.c_contiguous:
+        return
+    if storage.library != "numpy" or type(array) is not np.ndarray or not array.flags.aligned or not array.dtype.isnative:
+        return
+    if len(storage.plans) >= 32:
+        storage.plans.clear()
+    problem = pose(stmt, values, scalar)
+    if problem.copies or values["A"] is not storage:
+        return
+    ready = _Ready(problem, prepare(problem), result.shape, scalar, "B", storage)
+    storage.plans[(array.shape, array.dtype, True)] = ready
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Stack dimensions of extent one, of either operand, that the other one stretches or also has."""
+
+    def ones(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+        stack, other = x[:-2], y[:-2]
+        pairs = [(d, other[d - len(stack)] if len(stack) - d <= len(other) else None) for d in range(len(stack))]
+        return tuple(d for d, n in pairs if stack[d] == 1 and n is not None and n != 1)
+
+    return ones(a, b), ones(b, a)
+
+
+def _drop(view: Strided, dims: tuple[int, ...]) -> Strided:
+    """The view without the dimensions `dims`, of extent one."""
+    if not dims:
+        return view
+    kept = [d for d in range(len(view.shape)) if d not in dims]
+    owner = view.owner.reshape(tuple(view.shape[d] for d in kept))
+    return strided(owner)
+
+
+def _without_fill(s: Storage) -> Storage:
+    """A storage of fill 0 over values less the fill; itself where the fill is 0."""
+    if not s.fill_value:
+        return s
+    return s.with_values(s.values - s.fill_value, 0)
+
+
+def _fill_part(fill: Any, array: Array, left: bool, sparse: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    """What the unspecified elements' common value adds: fill times the sums of the dense operand."""
+    if left:
+        sums = array.sum(0 if array.ndim == 1 else -2)
+        sums = sums if len(sparse) == 1 or array.ndim == 1 else sums[..., None, :]
+    else:
+        sums = array.sum(-1)
+        sums = sums if len(sparse) == 1 or array.ndim == 1 else sums[..., :, None]
+    return fill * sums

@@ -1,0 +1,63 @@
+"""Type promotion: NumPy's table for NumPy operands, torch's where a torch operand takes part; Python scalars are weak."""
+
+from __future__ import annotations
+
+from functools import lru_cache, reduce
+
+import numpy as np
+
+from ..ir.types import COMPLEX, FLOATS, INTEGERS, UNSIGNED
+from ..storage.buffers import numpy_dtype, scalar_name
+
+__all__ = ["accumulator", "compute_scalar", "promote", "weak"]
+
+
+@lru_cache(maxsize=1024)
+def promote(scalars: tuple[str, ...], library: str = "numpy") -> str:
+    """The scalar type of an operation on operands of these types."""
+    return reduce(lambda a, b: _pair(a, b, library), scalars)
+
+
+def _pair(a: str, b: str, library: str) -> str:
+    if a == b:
+        return a
+    if library == "torch":
+        mixed = _kind(a) != _kind(b)
+        if mixed:
+            wide, other = (a, b) if _kind(a) > _kind(b) else (b, a)
+            return "c128" if wide == "c64" and other == "f64" else wide
+    if "bf16" in (a, b):
+        other = b if a == "bf16" else a
+        if other in FLOATS:
+            return "f32" if other == "f16" else other
+        return other if other in COMPLEX else "bf16" if other in ("bool", "i8", "u8") else "f32"
+    return scalar_name(np.result_type(numpy_dtype(a), numpy_dtype(b)))
+
+
+def _kind(scalar: str) -> int:
+    return 0 if scalar == "bool" else 1 if scalar in INTEGERS else 2 if scalar in FLOATS else 3
+
+
+@lru_cache(maxsize=1024)
+def weak(scalar: str, value_kind: type) -> str:
+    """The type of an operation of a tensor with a Python scalar, which never widens within its kind."""
+    rank = {bool: 0, int: 1, float: 2, complex: 3}[value_kind]
+    if _kind(scalar) >= rank:
+        return scalar
+    if rank == 1:
+        return "i64"
+    if rank == 2:
+        return "f64"
+    return "c64" if scalar in ("f16", "bf16", "f32") else "c128"
+
+
+def accumulator(scalar: str) -> str:
+    """The type that the array API standard sums in: integers in 64 bits, bool as integers."""
+    if scalar in UNSIGNED:
+        return "u64"
+    return "i64" if scalar == "bool" or scalar in INTEGERS else scalar
+
+
+def compute_scalar(scalar: str) -> str:
+    """The type that kernels compute in: half precision in float32, all else in its own."""
+    return "f32" if scalar in ("f16", "bf16") else scalar

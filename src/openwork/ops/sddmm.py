@@ -1,0 +1,65 @@
+"""Sampled dense-dense matrix products, and elementwise products of a sparse and a dense operand: the structure of
+the sparse operand is shared, only values are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.index import Access, Apply, Assignment
+from ..storage.buffers import cast, empty, is_array, library_of
+from ..storage.storage import Storage
+from .drive import pose, prepare, run
+from .promote import compute_scalar, promote
+from .strided import strided
+
+__all__ = ["sddmm", "shared"]
+
+_SAMPLED = Apply("mul", (Access("A", ("i", "k")), Access("B", ("k", "j"))))
+_SDDMM = Assignment(Access("C", ("i", "j")), "+=", Apply("mul", (Apply("pattern", (Access("M", ("i", "j")),)), _SAMPLED)))
+"""`pattern` is one at every stored element: the mask's values play no part."""
+
+
+def shared(stmt: Assignment, values: dict[str, Any], out_scalar: str, driver: str) -> Storage:
+    """Evaluate a statement at the stored elements of the operand `driver`: a storage that shares its structure."""
+    storage: Storage = values[driver]
+    scalar = compute_scalar(out_scalar)
+    out = empty(storage.values.shape[0], scalar, storage.values)
+    if storage.format.blocksize is not None or storage.format.is_dense or storage.nse != storage.values.shape[0]:
+        out[:] = 0
+    result = storage.with_values(out, 0)
+    if storage.values.shape[0] and 0 not in storage.shape:
+        problem = pose(stmt, values, scalar, shared=True)
+        run(problem, prepare(problem), result)
+    return result if scalar == out_scalar else storage.with_values(cast(out, out_scalar), 0)
+
+
+def sddmm(mask: Any, a: Any, b: Any) -> Any:
+    """`a @ b` at the elements that `mask` specifies.
+
+    Parameters
+    ----------
+    mask : Tensor, shape (m, n); its values play no part
+    a, b : dense arrays, shapes (m, k) and (k, n)
+
+    Returns
+    -------
+    Tensor, shape (m, n), format and structure of `mask`; dtype that of `a @ b`
+
+    Cost: O(nse * k). `b` is packed once where its columns are not contiguous.
+    Raises ShapeError if the shapes do not fit.
+    Source: the sampled product of Canny and Zhao, Big data analytics with small footprint, KDD 2013.
+    """
+    from .tensor import Tensor
+
+    a, b = (x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x) for x in (a, b))
+    if mask.ndim != 2 or a.ndim != 2 or b.ndim != 2 or (a.shape[0], b.shape[1]) != mask.shape or a.shape[1] != b.shape[0]:
+        raise ShapeError(
+            f"sddmm: mask {mask.shape}, a {tuple(a.shape)}, b {tuple(b.shape)}; expected (m, n), (m, k), (k, n)"
+        )
+    pattern: Storage = (mask if mask.format.is_unique else mask.coalesce())._storage
+    va, vb = strided(a), strided(b)
+    scalar = promote((va.scalar, vb.scalar), library_of(a))
+    return Tensor._from_storage(shared(_SDDMM, {"M": pattern, "A": va, "B": vb}, scalar, "M"))

@@ -1,0 +1,85 @@
+"""Strided arrays of any library as a kernel sees them: address, shape, strides in elements, scalar type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..storage.buffers import Array, address, dtype_of, is_torch, itemsize, library_of, numpy_dtype, scalar_of
+
+__all__ = ["Strided", "contiguous_along", "new_output", "strided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """A view of an array's memory; `owner` keeps it alive."""
+
+    owner: Array
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    scalar: str
+
+    @property
+    def address(self) -> int:
+        return address(self.owner)
+
+    @property
+    def unit(self) -> int | None:
+        """The last dimension whose neighbours are neighbours in memory; one of extent 1 counts only if no other does."""
+        found = [d for d, s in enumerate(self.strides) if s == 1]
+        long = [d for d in found if self.shape[d] > 1]
+        return (long or found or [None])[-1]
+
+    @property
+    def nbytes(self) -> int:
+        n = itemsize(self.scalar)
+        for extent in self.shape:
+            n *= extent
+        return n
+
+
+def strided(x: Array) -> Strided:
+    """The strided view of a NumPy array or a torch tensor; copies only what is misaligned or not native."""
+    if is_torch(x):
+        if x.is_conj() or x.is_neg():
+            x = x.resolve_conj().resolve_neg()
+        return Strided(x, tuple(x.shape), tuple(x.stride()), scalar_of(x))
+    if not x.flags.aligned or not x.dtype.isnative:
+        x = np.array(x, dtype=x.dtype.newbyteorder("="), order="K")
+    n = x.dtype.itemsize
+    if any(s % n for s in x.strides):
+        x = x.copy()
+    return Strided(x, x.shape, tuple(s // n for s in x.strides), scalar_of(x))
+
+
+def contiguous_along(view: Strided, dim: int) -> Strided:
+    """The same array with dimension `dim` contiguous: itself, or a copy."""
+    if view.strides[dim] == 1 or view.shape[dim] <= 1 and view.unit is None:
+        return view
+    order = [d for d in range(len(view.shape)) if d != dim] + [dim]
+    back = sorted(range(len(order)), key=order.__getitem__)
+    if is_torch(view.owner):
+        copy = view.owner.permute(order).contiguous().permute(back)
+    else:
+        copy = np.ascontiguousarray(view.owner.transpose(order)).transpose(back)
+    return strided(copy)
+
+
+def new_output(shape: tuple[int, ...], scalar: str, like: Array, last: int | None, zero: bool) -> Array:
+    """A fresh array, row-major but for dimension `last`, which comes to lie innermost."""
+    order = list(range(len(shape)))
+    if last is not None:
+        order.remove(last)
+        order.append(last)
+    stored = tuple(shape[d] for d in order)
+    back = tuple(sorted(range(len(order)), key=order.__getitem__))
+    if library_of(like) == "torch":
+        import torch
+
+        make = torch.zeros if zero else torch.empty
+        out: Any = make(stored, dtype=dtype_of(scalar, like))
+        return out if order == list(back) == sorted(order) else out.permute(back)
+    array = (np.zeros if zero else np.empty)(stored, numpy_dtype(scalar))
+    return array if order == sorted(order) else array.transpose(back)
