@@ -1,0 +1,393 @@
+"""Build loop IR from fragments of its text form.
+
+A `Block` is a place where statements go, with the names that are visible there. `run` takes statements in the
+syntax of `ir.loop`; a name that stands for a callable is a hole, filled by calling it with the block it stands in::
+
+    block.run('''
+    for r in range(0, rows):
+        ROW
+    ''', ROW=lambda inner: inner.run("count[r] += 1"))
+
+Names that fragments bind are made unique in the kernel, so that fragments compose. Integers loaded from
+buffers of positions and coordinates (`wide`) become i64 at once.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..errors import CompilerBug
+from ..ir.loop import (
+    Alloc,
+    Assign,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Mut,
+    Param,
+    Prefetch,
+    Return,
+    Scalar,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from ..ir.ops import cast, const, load, op
+from ..ir.types import I64, SCALARS, Type
+
+__all__ = ["Array", "Block", "Builder", "Name", "fold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A buffer as fragments see it; its elements are read as i64 where `wide`, and `offset` is added to every index."""
+
+    name: str
+    scalar: str
+    wide: bool = False
+    offset: Expr | None = None
+
+    def read(self, index: Expr) -> Expr:
+        value = load(self.name, self.scalar, self._at(index))
+        return cast(value, I64) if self.wide else value
+
+    def write(self, index: Expr, value: Expr) -> Store:
+        return Store(self.name, cast(self._at(index), I64), cast(value, self.scalar))
+
+    def _at(self, index: Expr) -> Expr:
+        return index if self.offset is None else fold("add", self.offset, index)
+
+
+Hole = Callable[["Block"], None]
+Name = Expr | Array | Hole | int | bool | str
+"""What a name of a fragment may stand for; a str is a scalar type."""
+
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+    ast.BitAnd: "band",
+    ast.BitOr: "bor",
+}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+
+
+def fold(name: str, a: Expr, b: Expr) -> Expr:
+    """`a name b` for i64, without the zeros and ones that level functions are full of."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        x, y = int(a.value.real), int(b.value.real)
+        match name:
+            case "add":
+                return const(x + y)
+            case "sub":
+                return const(x - y)
+            case "mul":
+                return const(x * y)
+            case "min":
+                return const(min(x, y))
+            case "max":
+                return const(max(x, y))
+    if a.type == I64 and b.type == I64:
+        zero, one = const(0), const(1)
+        match name:
+            case "add" if a == zero:
+                return b
+            case "add" | "sub" if b == zero:
+                return a
+            case "mul" if zero in (a, b):
+                return zero
+            case "mul" if a == one:
+                return b
+            case "mul" | "floordiv" if b == one:
+                return a
+            case "floordiv" | "mod" if isinstance(b, Const):
+                return _divide(name, a, int(b.value.real))
+            case "min" | "max" if a == b:
+                return a
+    return op(name, a, b)
+
+
+def _divide(name: str, a: Expr, divisor: int) -> Expr:
+    """Floor division and remainder by a power of two are a shift and a mask."""
+    if divisor > 0 and divisor & (divisor - 1) == 0:
+        if name == "mod":
+            return op("band", a, const(divisor - 1))
+        return op("shr", a, const(divisor.bit_length() - 1))
+    return op(name, a, const(divisor))
+
+
+class Builder:
+    """The kernel being built: its parameters, in order of declaration, and the names in use."""
+
+    def __init__(self, name: str, *, ranged: bool = False) -> None:
+        self.name = name
+        self.ranged = ranged
+        self.params: list[Param] = []
+        self._used: set[str] = {"lo", "hi"}
+        self.body: list[Stmt] = []
+        env: dict[str, Name] = {"lo": Var("lo", I64), "hi": Var("hi", I64)} if ranged else {}
+        self.top = Block(self, self.body, env)
+
+    def fresh(self, base: str) -> str:
+        """A name derived from `base` that the kernel does not use yet."""
+        name, n = base, 1
+        while name in self._used:
+            name, n = f"{base}_{n}", n + 1
+        self._used.add(name)
+        return name
+
+    def buffer(self, name: str, scalar: str, *, mutable: bool = False, wide: bool = False) -> Array:
+        """Declare a buffer parameter, once."""
+        if all(p.name != name for p in self.params):
+            self._used.add(name)
+            self.params.append(Buffer(name, scalar, mutable))
+        array = Array(name, scalar, wide)
+        self.top.env.setdefault(name, array)
+        return array
+
+    def scalar(self, name: str, scalar: str = "i64") -> Var:
+        """Declare a scalar parameter, once."""
+        if all(p.name != name for p in self.params):
+            self._used.add(name)
+            self.params.append(Scalar(name, scalar))
+        var = Var(name, Type(scalar))
+        self.top.env.setdefault(name, var)
+        return var
+
+    def kernel(self, notes: tuple[str, ...] = ()) -> Kernel:
+        return Kernel(self.name, tuple(self.params), tuple(self.body), ranged=self.ranged, notes=notes)
+
+
+@lru_cache(maxsize=1024)
+def _statements(text: str) -> list[ast.stmt]:
+    return ast.parse(textwrap.dedent(text)).body
+
+
+@lru_cache(maxsize=1024)
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+class Block:
+    """A sequence of statements under construction, and what its names mean."""
+
+    def __init__(self, builder: Builder, stmts: list[Stmt], env: dict[str, Name], mutable: frozenset[str] = frozenset()):
+        self.builder = builder
+        self.stmts = stmts
+        self.env = env
+        self._mutable = mutable
+
+    def run(self, text: str, **names: Name) -> None:
+        """Append the statements of `text`."""
+        block = self._with(names)
+        for node in _statements(text):
+            block._statement(node)
+        for name in names:
+            block.env.pop(name, None)
+        self.env.update((k, v) for k, v in block.env.items() if k not in names)
+        self._mutable = block._mutable
+
+    def expr(self, text: str, **names: Name) -> Expr:
+        """The expression `text` here."""
+        return self._with(names)._expr(_expression(text))
+
+    def let(self, base: str, value: Expr) -> Expr:
+        """Bind `value` to a new name; a constant or a variable stays as it is."""
+        if isinstance(value, Const | Var):
+            return value
+        name = self.builder.fresh(base)
+        self.stmts.append(Let(name, value))
+        return Var(name, value.type)
+
+    def mut(self, base: str, value: Expr) -> Var:
+        """A variable that `assign` may change."""
+        name = self.builder.fresh(base)
+        self.stmts.append(Mut(name, value))
+        return Var(name, value.type)
+
+    def assign(self, var: Var, value: Expr) -> None:
+        self.stmts.append(Assign(var.name, cast(value, var.type)))
+
+    def store(self, array: Array, index: Expr, value: Expr) -> None:
+        self.stmts.append(array.write(index, value))
+
+    def loop(self, base: str, lo: Expr, hi: Expr, body: Callable[[Block, Var], None], hints: tuple[str, ...] = ()) -> None:
+        """`for base in range(lo, hi)`; a loop over one constant coordinate is a binding."""
+        name = self.builder.fresh(base)
+        inner = self._inner()
+        body(inner, Var(name, I64))
+        self.stmts.append(For(name, cast(lo, I64), cast(hi, I64), tuple(inner.stmts), 1, hints))
+
+    def when(self, cond: Expr, then: Hole, orelse: Hole | None = None) -> None:
+        """`if cond`, with an optional `else`."""
+        first, second = self._inner(), self._inner()
+        then(first)
+        if orelse is not None:
+            orelse(second)
+        self.stmts.append(If(cond, tuple(first.stmts), tuple(second.stmts)))
+
+    def _inner(self) -> Block:
+        return Block(self.builder, [], dict(self.env), self._mutable)
+
+    def _with(self, names: Mapping[str, Name]) -> Block:
+        return Block(self.builder, self.stmts, {**self.env, **names}, self._mutable)
+
+    def _bind(self, base: str, type: Type, mutable: bool) -> str:
+        name = self.builder.fresh(base)
+        self.env[base] = Var(name, type)
+        self._mutable = self._mutable | {name} if mutable else self._mutable
+        return name
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Expr(value=ast.Name(id=name)):
+                hole = self.env[name]
+                if not callable(hole):
+                    raise CompilerBug(f"fragment: {name} is no hole")
+                hole(self)
+            case ast.Expr(value=ast.Call(func=ast.Name(id="prefetch"), args=[ast.Name(id=name), index])):
+                array = self._array(name)
+                self.stmts.append(Prefetch(array.name, cast(array._at(self._expr(index)), I64)))
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._assign(name, self._expr(value))
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=index)], value=value):
+                self.store(self._array(name), self._expr(index), self._expr(value))
+            case ast.AugAssign(target=ast.Name(id=name), op=operator, value=value):
+                current = self.env[name]
+                assert isinstance(current, Var)
+                self._assign(name, self._binary(operator, current, self._expr(value)))
+            case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=index), op=operator, value=value):
+                array, at = self._array(name), self._expr(index)
+                self.store(array, at, self._binary(operator, array.read(at), self._expr(value)))
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Subscript(value=kind, slice=size), value=ast.Name(id=how)):
+                scalar = self._scalar(kind)
+                buffer = self.builder.fresh(name)
+                self.env[name] = Array(buffer, scalar, wide=scalar in ("i32", "i64"))
+                self.stmts.append(Alloc(buffer, scalar, self._expr(size), how == "zeros"))
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=ast.expr() as value):
+                type = Type(self._scalar(kind))
+                first = cast(self._expr(value), type)
+                self.stmts.append(Mut(self._bind(name, type, True), first))
+            case ast.Return(value=ast.expr() as value):
+                self.stmts.append(Return(cast(self._expr(value), I64)))
+            case ast.Pass():
+                pass
+            case _:
+                self._compound(node)
+
+    def _compound(self, node: ast.stmt) -> None:
+        match node:
+            case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds), body=body):
+                first, last = (self._expr(b) for b in bounds)
+                inner = self._inner()
+                var = inner._bind(name, I64, False)
+                inner._all(body)
+                self.stmts.append(For(var, cast(first, I64), cast(last, I64), tuple(inner.stmts)))
+            case ast.While(test=test, body=body):
+                inner = self._inner()
+                inner._all(body)
+                self.stmts.append(While(self._expr(test), tuple(inner.stmts)))
+            case ast.If(test=test, body=body, orelse=orelse):
+                then, other = self._inner(), self._inner()
+                then._all(body)
+                other._all(orelse)
+                self.stmts.append(If(self._expr(test), tuple(then.stmts), tuple(other.stmts)))
+            case _:
+                raise CompilerBug(f"fragment: {ast.unparse(node)} is not in the language")
+
+    def _all(self, nodes: list[ast.stmt]) -> None:
+        for node in nodes:
+            self._statement(node)
+
+    def _assign(self, name: str, value: Expr) -> None:
+        current = self.env.get(name)
+        if isinstance(current, Var) and current.name in self._mutable:
+            self.assign(current, value)
+        else:
+            self.stmts.append(Let(self._bind(name, value.type, False), value))
+
+    def _array(self, name: str) -> Array:
+        found = self.env[name]
+        if not isinstance(found, Array):
+            raise CompilerBug(f"fragment: {name} is no buffer")
+        return found
+
+    def _scalar(self, node: ast.expr) -> str:
+        assert isinstance(node, ast.Name)
+        found = self.env.get(node.id, node.id)
+        assert isinstance(found, str), node.id
+        return found
+
+    def _binary(self, operator: ast.operator, a: Expr, b: Expr) -> Expr:
+        name = _BINARY[type(operator)]
+        if name == "add" and a.type.scalar == "bool" and b.type.scalar == "bool":
+            name = "or"
+        return fold(name, a, b)
+
+    def _expr(self, node: ast.expr) -> Expr:
+        match node:
+            case ast.Constant(value=bool() as value):
+                return const(value, "bool")
+            case ast.Constant(value=int() | float() as value):
+                return const(value, "i64" if isinstance(value, int) else "f64")
+            case ast.Name(id=name):
+                if name not in self.env:
+                    raise CompilerBug(f"fragment: unknown name {name}; known: {', '.join(self.env)}")
+                found = self.env[name]
+                if isinstance(found, int):
+                    return const(found, "bool" if isinstance(found, bool) else "i64")
+                assert not isinstance(found, str | Array) and not callable(found), name
+                return found
+            case ast.Subscript(value=ast.Name(id=name), slice=index):
+                return self._array(name).read(self._expr(index))
+            case ast.BinOp(left=left, op=operator, right=right):
+                return self._binary(operator, self._expr(left), self._expr(right))
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                return op(_COMPARE[type(operator)], self._expr(left), self._expr(right))
+            case ast.BoolOp(op=ast.And(), values=values):
+                return self._join("and", values)
+            case ast.BoolOp(op=ast.Or(), values=values):
+                return self._join("or", values)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return op("not", self._expr(operand))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return fold("sub", const(0), self._expr(operand))
+            case ast.IfExp(test=test, body=then, orelse=other):
+                return op("select", self._expr(test), self._expr(then), self._expr(other))
+            case ast.Call(func=ast.Name(id=name), args=args):
+                return self._call(name, [self._expr(a) for a in args])
+        raise CompilerBug(f"fragment: {ast.unparse(node)} is not in the language")
+
+    def _join(self, name: str, values: list[ast.expr]) -> Expr:
+        first, *rest = (self._expr(v) for v in values)
+        for value in rest:
+            first = op(name, first, value)
+        return first
+
+    def _call(self, name: str, args: list[Expr]) -> Expr:
+        kind = self.env.get(name, name)
+        if isinstance(kind, str) and kind in SCALARS:
+            return cast(args[0], kind)
+        if name in ("min", "max"):
+            return fold(name, *args)
+        return op(name, *args)

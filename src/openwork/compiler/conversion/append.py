@@ -1,0 +1,225 @@
+"""Assemble a target by appending: elements come in the target's order, every level grows at its end.
+
+For each run of levels a variable holds the position appended last; an element begins a new position where its
+coordinates, or its parent, differ from the last ones. A count pass gives the number of positions of every chain,
+a fill pass writes pos, crd and values::
+
+    if p != last_p or t1 != last_t1:          fresh: level 1 grows
+        q += 1
+        b_crd1[q] = t1
+        b_pos1[p + 1] = q + 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ...ir.loop import Expr, Kernel, Var
+from ...ir.ops import const, op
+from ..build import Block, Builder, fold
+from ..operand import Operand
+from ..walk import Interval, intervals
+from .stream import Element, Stream, extents_of
+from .target import Kind, Run, runs
+
+__all__ = ["STATUS_SLOTS", "STATUS_UNIQUE", "Pass", "append_kernel", "locate"]
+
+STATUS_SLOTS = 100
+"""+ level: more elements than slots at parent `sizes[0]`"""
+STATUS_UNIQUE = 200
+"""+ level: a unique level with a singleton below has two elements at coordinate `sizes[0]`"""
+
+
+class Pass(Enum):
+    """What one run over the elements does."""
+
+    COUNT = "count"
+    FILL = "fill"
+    CLEAR = "clear"
+    """as FILL, but values become 0 where elements are about to be added to a nonzero fill"""
+
+
+@dataclass(slots=True)
+class _State:
+    """The variables of one run of levels."""
+
+    run: Run
+    q: Var
+    parent: Var
+    slot: Var | None
+    last: tuple[Var, ...]
+
+
+def append_kernel(
+    name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, keep: bool
+) -> Kernel:
+    """The kernel of one pass; `unique`: the elements are distinct, `keep`: duplicates stay apart.
+
+    COUNT writes the number of positions of run r into sizes[r]. FILL expects pos zeroed, the slots' crd at their
+    sentinel, values at the fill value (wherever not every position is written).
+    """
+    assert target.format is not None
+    builder = Builder(name)
+    extents = extents_of(builder, len(target.format.dims))
+    top = builder.top
+    spans = intervals(top, "b", target.format, extents)
+    _Append(builder, target, spans, task, unique, keep).emit(top, stream)
+    return builder.kernel()
+
+
+def locate(block: Block, target: Operand, run: Run, parent: Expr, spans: Sequence[Interval], element: Element, write: bool) -> Expr:
+    """The position of the element in a located run; sets the flags of bitmaps."""
+    assert target.format is not None
+    for at in run.levels:
+        offset = fold("sub", element.coordinates[at], spans[at].lo)
+        parent = block.let(f"p{at}", fold("add", fold("mul", parent, spans[at].size), offset))
+        scalar = target.crd[at]
+        if scalar is not None and write:
+            block.store(block.builder.buffer(f"b_crd{at}", scalar, mutable=True), parent, const(True, "bool"))
+    return parent
+
+
+class _Append:
+    def __init__(
+        self, builder: Builder, target: Operand, spans: Sequence[Interval], task: Pass, unique: bool, keep: bool
+    ) -> None:
+        assert target.format is not None
+        self.builder, self.target, self.spans, self.task = builder, target, spans, task
+        self.format = target.format
+        self.runs = runs(self.format)
+        self.unique, self.keep = unique, keep
+        sparse = [r for r in self.runs if r.kind is not Kind.LOCATED]
+        self.last = sparse[-1]
+        self.suffix = self.runs[-1].kind is Kind.LOCATED
+
+    def emit(self, top: Block, stream: Stream) -> None:
+        self.sizes = self.builder.buffer("sizes", "i64", mutable=True, wide=True)
+        self.states = {r: self._state(top, r) for r in self.runs if r.kind is not Kind.LOCATED}
+        stream.emit(top, self.format, self.spans, self._element)
+        for number, run in enumerate(self.runs):
+            if run.kind is not Kind.CHAIN:
+                continue
+            end = fold("add", self.states[run].q, const(1))
+            if self.task is Pass.COUNT:
+                top.store(self.sizes, const(number), end)
+            elif run.first == 0 and self._pos_at(run) is not None:
+                top.store(self._pos(run), const(1), end)
+
+    def _state(self, top: Block, run: Run) -> _State:
+        def mut(base: str) -> Var:
+            return top.mut(base, const(-1))
+
+        last = () if self._always_fresh(run) and not self._strict(run) else tuple(mut(f"last{at}") for at in run.levels)
+        slot = mut(f"slot{run.first}") if run.kind is Kind.SLOTS else None
+        return _State(run, mut(f"q{run.first}"), mut(f"parent{run.first}"), slot, last)
+
+    def _always_fresh(self, run: Run) -> bool:
+        """Whether every element is a new position of `run`."""
+        return run == self.last and not self.suffix and (self.unique or self.keep)
+
+    def _strict(self, run: Run) -> int:
+        """The number of leading levels whose coordinates must differ from element to element of one parent."""
+        unique = [at for at in run.levels if at != run.last and self.format.levels[at].format.unique]
+        return unique[-1] - run.first + 1 if unique else 0
+
+    def _element(self, block: Block, element: Element) -> None:
+        self._descend(block, element, 0, const(0))
+
+    def _descend(self, block: Block, element: Element, number: int, parent: Expr) -> None:
+        if number == len(self.runs):
+            if self.suffix:
+                self._value(block, element, parent, add=not self.unique)
+            return
+        run = self.runs[number]
+        if run.kind is Kind.LOCATED:
+            position = locate(block, self.target, run, parent, self.spans, element, self.task is not Pass.COUNT)
+            self._descend(block, element, number + 1, position)
+            return
+        state = self.states[run]
+        if self._always_fresh(run):
+            self._fresh(block, element, state, parent)
+            self._value(block, element, state.q, add=False)
+            return
+        test = op("ne", parent, state.parent)
+        for at, last in zip(run.levels, state.last, strict=True):
+            test = op("or", test, op("ne", element.coordinates[at], last))
+        leaf = run == self.last and not self.suffix
+
+        def fresh(inner: Block) -> None:
+            self._fresh(inner, element, state, parent)
+            if leaf:
+                self._value(inner, element, state.q, add=False)
+
+        def again(inner: Block) -> None:
+            if leaf:
+                self._value(inner, element, state.q, add=True)
+
+        block.when(test, fresh, again)
+        if not leaf:
+            self._descend(block, element, number + 1, block.let(f"at{run.first}", op("add", state.q, const(0))))
+
+    def _fresh(self, block: Block, element: Element, state: _State, parent: Expr) -> None:
+        """Append a position of the run: its coordinates, and the end of its parent."""
+        run = state.run
+        if strict := self._strict(run):
+            self._refuse_equal(block, element, state, parent, strict)
+        if state.slot is not None:
+            block.assign(state.slot, block.expr("0 if p != last else slot + 1", p=parent, last=state.parent, slot=state.slot))
+            names = {"slot": state.slot, "width": run.width, "p": parent}
+            status = STATUS_SLOTS + run.first
+            block.run(f"if slot >= width:\n    sizes[0] = p\n    return {status}", **names)
+            block.assign(state.q, block.expr("p * width + slot", **names))
+        else:
+            block.assign(state.q, fold("add", state.q, const(1)))
+        if self.task is not Pass.COUNT:
+            for at in run.levels:
+                block.store(self._crd(at), state.q, element.coordinates[at])
+            if state.slot is None and run.first > 0:
+                self._edges(block, state, parent)
+        if not self._always_fresh(run) or state.slot is not None or self._strict(run):
+            block.assign(state.parent, parent)
+        elif self.format.levels[run.first].format.name == "loose_compressed":
+            block.assign(state.parent, parent)
+        for at, last in zip(run.levels, state.last, strict=False):
+            block.assign(last, element.coordinates[at])
+
+    def _edges(self, block: Block, state: _State, parent: Expr) -> None:
+        pos = self._pos(state.run)
+        names = {"pos": pos, "p": parent, "q": state.q, "last": state.parent}
+        if self.format.levels[state.run.first].format.name == "loose_compressed":
+            block.run("if p != last:\n    pos[2 * p] = q\npos[2 * p + 1] = q + 1", **names)
+        else:
+            block.run("pos[p + 1] = q + 1", **names)
+
+    def _refuse_equal(self, block: Block, element: Element, state: _State, parent: Expr, strict: int) -> None:
+        test = op("eq", parent, state.parent)
+        for at, last in list(zip(state.run.levels, state.last, strict=True))[:strict]:
+            test = op("and", test, op("eq", element.coordinates[at], last))
+        at = state.run.first + strict - 1
+        status = STATUS_UNIQUE + at
+        block.run(f"if test:\n    sizes[0] = c\n    return {status}", test=test, c=element.coordinates[at])
+
+    def _value(self, block: Block, element: Element, position: Expr, add: bool) -> None:
+        if self.task is Pass.COUNT:
+            return
+        out = self.builder.buffer("b_vals", self.target.scalar, mutable=True)
+        if self.task is Pass.CLEAR:
+            block.store(out, position, const(0, self.target.scalar))
+            return
+        names = {"out": out, "x": self.builder.buffer("a_vals", self.target.scalar), "q": position, "leaf": element.leaf}
+        block.run("out[q] += x[leaf]" if add else "out[q] = x[leaf]", **names)
+
+    def _pos_at(self, run: Run) -> str | None:
+        return self.target.pos[run.first]
+
+    def _pos(self, run: Run):  # type: ignore[no-untyped-def]
+        scalar = self._pos_at(run)
+        assert scalar is not None
+        return self.builder.buffer(f"b_pos{run.first}", scalar, mutable=True, wide=True)
+
+    def _crd(self, at: int):  # type: ignore[no-untyped-def]
+        scalar = self.target.crd[at]
+        assert scalar is not None
+        return self.builder.buffer(f"b_crd{at}", scalar, mutable=True, wide=True)

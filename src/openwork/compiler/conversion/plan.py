@@ -1,0 +1,149 @@
+"""How a conversion is done: a few stages, chosen from the two formats alone, and printable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+
+from ...format.expression import Dim, Expression
+from ...format.format import Format, Level
+from ...format.levels import Compressed, Singleton
+from .order import follows, traversal
+from .target import Kind, Run, is_unique, runs, unbatched
+
+__all__ = ["Plan", "Stage", "Strategy", "plan"]
+
+
+class Strategy(Enum):
+    """How one stage assembles its result."""
+
+    COPY = "copy"
+    """both dense: a strided copy"""
+    SCATTER = "scatter"
+    """every position is computed: one walk"""
+    APPEND = "append"
+    """the walk is in the target's order already: a counting walk where needed, then one that fills"""
+    BUCKET = "bucket"
+    """a compressed level below located ones: histogram, scan, stable scatter; buckets sorted where needed"""
+    SORT = "sort"
+    """keys of target coordinates, radix sort, then append"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One pass from a format to another.
+
+    unique : the elements that come in are distinct
+    keep : equal elements stay apart
+    drop : elements equal to the fill value are left out
+    sort : in BUCKET, the walk does not leave the buckets sorted
+    """
+
+    strategy: Strategy
+    source: Format
+    target: Format
+    unique: bool
+    keep: bool
+    drop: bool = False
+    sort: bool = False
+
+    def __str__(self) -> str:
+        said = [name for name in ("drop", "sort") if getattr(self, name)]
+        if not self.unique:
+            said.append("keep duplicates" if self.keep else "sum duplicates")
+        return f"{self.strategy.value}: {self.source} -> {self.target}" + (f"  ({', '.join(said)})" if said else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The stages of a conversion, first to last."""
+
+    stages: tuple[Stage, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.stages)) or "nothing to do"
+
+
+@lru_cache(maxsize=4096)
+def plan(source: Format, target: Format) -> Plan:
+    """The stages from `source` to `target`.
+
+    Guarantees: a pure function of the formats; batch levels count as dense, and are put on at the end.
+    """
+    goal = unbatched(target)
+    if source in (target, goal):
+        return Plan(())
+    unique = is_unique(source)
+    parts = runs(goal)
+    sparse = [run for run in parts if run.kind is not Kind.LOCATED]
+    stage = Stage(Strategy.SORT, source, goal, unique, keep=not target.is_unique, drop=_drops(source, goal))
+    if not sparse:
+        plain = _is_plain(source) and _is_plain(goal)
+        return Plan((replace(stage, strategy=Strategy.COPY if plain else Strategy.SCATTER),))
+    if follows(traversal(source), _needed(goal, parts, sparse[-1], unique, stage.keep)):
+        return Plan((replace(stage, strategy=Strategy.APPEND),))
+    if (bucket := _bucket(stage, parts)) is not None:
+        return Plan((bucket,))
+    if (between := _between(goal, parts, unique)) is not None and between != source:
+        rest = plan(between, goal).stages
+        first = _bucket(replace(stage, target=between, keep=True), runs(between))
+        if first is not None and [s.strategy for s in rest] == [Strategy.APPEND]:
+            return Plan((first, replace(rest[0], keep=stage.keep)))
+    return Plan((stage,))
+
+
+def _drops(source: Format, target: Format) -> bool:
+    return source.is_dense and any(level.format.buffers for level in target.levels)
+
+
+def _is_plain(format: Format) -> bool:
+    return format.is_dense and all(isinstance(level.expression, Dim) for level in format.levels)
+
+
+def _expressions(format: Format, first: int, last: int) -> list[Expression]:
+    return [level.expression for level in format.levels[first : last + 1]]
+
+
+def _needed(target: Format, parts: tuple[Run, ...], last: Run, unique: bool, keep: bool) -> list[Expression]:
+    """The order that elements must come in to be appended."""
+    needed = _expressions(target, 0, last.first - 1)
+    merges = parts[-1].kind is Kind.LOCATED or not (unique or keep)
+    for at in last.levels:
+        if not merges and not target.levels[at].format.ordered:
+            break
+        needed.append(target.levels[at].expression)
+    return needed
+
+
+def _bucket(stage: Stage, parts: tuple[Run, ...]) -> Stage | None:
+    """The stage by buckets, where the target is located levels and then one compressed chain."""
+    if [run.kind for run in parts] != [Kind.LOCATED, Kind.CHAIN]:
+        return None
+    above, chain = parts
+    levels = stage.target.levels
+    if levels[chain.first].format.name != "compressed" or any(levels[at].format.buffers for at in above.levels):
+        return None
+    if any(levels[at].format.unique for at in chain.levels if at != chain.last):
+        return None
+    given = _expressions(stage.target, above.first, above.last)
+    inner = []
+    for at in chain.levels:
+        if not levels[at].format.ordered and (stage.unique or stage.keep):
+            break
+        inner.append(levels[at].expression)
+    sort = not follows(traversal(stage.source), inner, given)
+    return replace(stage, strategy=Strategy.BUCKET, sort=sort)
+
+
+def _between(target: Format, parts: tuple[Run, ...], unique: bool) -> Format | None:
+    """A format in the target's order that buckets can make: one compressed chain below the located levels."""
+    if parts[0].kind is not Kind.LOCATED or any(level.format.buffers for level in target.levels[: parts[0].last + 1]):
+        return None
+    first = parts[0].last + 1
+    levels = list(target.levels[:first])
+    for at in range(first, target.nlevels):
+        last = at == target.nlevels - 1
+        kind = Compressed if at == first else Singleton
+        levels.append(Level(target.levels[at].expression, kind(unique=last and unique)))
+    return Format(target.dims, tuple(levels))

@@ -1,0 +1,42 @@
+"""Assemble a target whose every position is computed: elements may come in any order."""
+
+from __future__ import annotations
+
+from ...ir.loop import Kernel
+from ...ir.ops import const
+from ..build import Block, Builder
+from ..operand import Operand
+from ..walk import intervals
+from .append import Pass, locate
+from .stream import Element, Stream, extents_of
+from .target import runs
+
+__all__ = ["scatter_kernel"]
+
+
+def scatter_kernel(name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool) -> Kernel:
+    """Write every element at its place in `values`, which hold the fill value before.
+
+    Elements that are not unique are added up; where the fill value is not zero, a CLEAR pass goes before.
+    """
+    assert target.format is not None
+    format = target.format
+    builder = Builder(name)
+    extents = extents_of(builder, len(format.dims))
+    top = builder.top
+    spans = intervals(top, "b", format, extents)
+    out = builder.buffer("b_vals", target.scalar, mutable=True)
+
+    def sink(block: Block, element: Element) -> None:
+        position = const(0)
+        for run in runs(format):
+            position = locate(block, target, run, position, spans, element, True)  # type: ignore[assignment]
+        if task is Pass.CLEAR:
+            block.store(out, position, const(0, target.scalar))
+            return
+        values = block.builder.buffer("a_vals", target.scalar)
+        text = "out[q] = x[leaf]" if unique else "out[q] += x[leaf]"
+        block.run(text, out=out, x=values, q=position, leaf=element.leaf)
+
+    stream.emit(top, format, spans, sink)
+    return builder.kernel()

@@ -1,0 +1,118 @@
+"""Where a conversion's elements come from: the walk of a tensor, or keys that have been sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...format.expression import Expression
+from ...format.format import Format
+from ...ir.loop import Expr
+from ...ir.ops import const, op
+from ..build import Block, Builder
+from ..operand import Operand
+from ..walk import Interval, Point, coordinate_of, walk
+
+__all__ = ["Element", "Sink", "Sorted", "Stream", "Walked", "extents_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element: its coordinates on the target's levels, and its index in the source's values."""
+
+    coordinates: tuple[Expr, ...]
+    leaf: Expr
+    dims: tuple[Expr, ...] = ()
+
+
+Sink = Callable[[Block, Element], None]
+
+
+def extents_of(builder: Builder, ndim: int) -> tuple[Expr, ...]:
+    """The parameters n0, n1, ...: the tensor's extents."""
+    return tuple(builder.scalar(f"n{d}") for d in range(ndim))
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The elements of a tensor in storage order; `drop` leaves out those equal to the fill value `fill[0]`."""
+
+    source: Operand
+    drop: bool = False
+
+    def emit(self, block: Block, target: Format, intervals: Sequence[Interval], sink: Sink) -> None:
+        builder = block.builder
+        assert self.source.format is not None
+        mine = {level.expression: at for at, level in enumerate(self.source.format.levels)}
+
+        def leaf(inner: Block, point: Point) -> None:
+            def level(e: Expression, at: int) -> Expr:
+                if e in mine:
+                    return point.coordinates[mine[e]]
+                return inner.let(f"t{at}", coordinate_of(e, point.at))
+
+            coordinates = tuple(level(x.expression, at) for at, x in enumerate(target.levels))
+            element = Element(coordinates, point.leaf, point.at)
+            if self.drop:
+                inner.when(_differs(inner, self.source.scalar, point.leaf), lambda b: sink(b, element))
+            else:
+                sink(inner, element)
+
+        extents = extents_of(builder, len(target.dims))
+        walk(block, "a", self.source, extents, leaf)
+
+
+def _differs(block: Block, scalar: str, leaf: Expr) -> Expr:
+    """Whether value `leaf` is not the fill value; NaN is equal to NaN here."""
+    values = block.builder.buffer("a_vals", scalar)
+    fill = block.builder.buffer("fill", scalar)
+    x, y = block.let("value", values.read(leaf)), fill.read(const(0))
+    differs = op("ne", x, y)
+    if x.type.is_float or x.type.is_complex:
+        nans = [op("or", op("isnan", op("real", v)), op("isnan", op("imag", v))) if v.type.is_complex else op("isnan", v) for v in (x, y)]
+        differs = op("and", differs, op("not", op("and", *nans)))
+    return differs
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The elements by sorted keys.
+
+    Packed, one u64 key per element holds every level's coordinate, less the interval's begin, in a field:
+    parameters `shift{l}` and `mask{l}`, and `order[e]` is the value's index. Otherwise `key{l}` are i64 arrays in
+    walk order, `order[e]` is an index into them, and `leaves` gives the value's index.
+    """
+
+    keys: int
+    packed: bool
+
+    def emit(self, block: Block, target: Format, intervals: Sequence[Interval], sink: Sink) -> None:
+        builder = block.builder
+        builder.scalar("count")
+        builder.buffer("order", "i64", wide=True)
+        if self.packed:
+            builder.buffer("key", "u64")
+        else:
+            for level in range(self.keys):
+                builder.buffer(f"key{level}", "i64", wide=True)
+            builder.buffer("leaves", "i64", wide=True)
+
+        def body(inner: Block) -> None:
+            coordinates = []
+            for level in range(self.keys):
+                lo = intervals[level].lo
+                if self.packed:
+                    shift, mask = builder.scalar(f"shift{level}"), builder.scalar(f"mask{level}")
+                    text = "i64((k >> u64(shift)) & u64(mask)) + lo"
+                    c = inner.expr(text, shift=shift, mask=mask, lo=lo)
+                else:
+                    c = inner.expr(f"key{level}[x]")
+                coordinates.append(inner.let(f"t{level}", c))
+            leaf = inner.expr("x" if self.packed else "leaves[x]")
+            sink(inner, Element(tuple(coordinates), inner.let("leaf", leaf)))
+
+        load_key = "k = key[e]" if self.packed else "pass"
+        block.run(f"for e in range(0, count):\n    x = order[e]\n    {load_key}\n    BODY", BODY=body)
+
+
+Stream = Walked | Sorted

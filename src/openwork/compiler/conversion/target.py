@@ -1,0 +1,76 @@
+"""A conversion's target, seen as runs of levels that are written together.
+
+    located   dense, bitmap, range: the position of a coordinate is computed
+    chain     compressed or loose_compressed, with the singletons below it: one new position per element
+    slots     ell, structured, or a singleton below located levels, with the singletons below: k positions per parent
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache
+
+from ...format.format import Format, Level
+from ...format.level import Insert
+from ...format.levels import Batch, Dense
+
+__all__ = ["Kind", "Run", "is_unique", "runs", "unbatched"]
+
+
+class Kind(Enum):
+    LOCATED = "located"
+    CHAIN = "chain"
+    SLOTS = "slots"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Levels first to last (inclusive) of a format; `width` is the slots per parent."""
+
+    kind: Kind
+    first: int
+    last: int
+    width: int = 0
+
+    @property
+    def levels(self) -> range:
+        return range(self.first, self.last + 1)
+
+
+@cache
+def runs(format: Format) -> tuple[Run, ...]:
+    """The runs of a format's levels, outermost first."""
+    found: list[Run] = []
+    for at, level in enumerate(format.levels):
+        functions = level.format.functions
+        above = found[-1].kind if found else Kind.LOCATED
+        if functions.insert is Insert.LOCATE:
+            kind, width = Kind.LOCATED, 0
+        elif functions.branchless and above is not Kind.LOCATED:
+            found[-1] = replace(found[-1], last=at)
+            continue
+        elif functions.branchless or functions.insert is Insert.SLOT:
+            kind, width = Kind.SLOTS, level.format.arguments[0] if level.format.arguments else 1
+        else:
+            kind, width = Kind.CHAIN, 0
+        if kind is Kind.LOCATED and found and above is Kind.LOCATED:
+            found[-1] = replace(found[-1], last=at)
+        else:
+            found.append(Run(kind, at, at, width))
+    return tuple(found)
+
+
+@cache
+def unbatched(format: Format) -> Format:
+    """The format with dense levels for batch levels."""
+    if not format.batch_ndim:
+        return format
+    levels = [Level(x.expression, Dense()) if isinstance(x.format, Batch) else x for x in format.levels]
+    return Format(format.dims, tuple(levels))
+
+
+@cache
+def is_unique(format: Format) -> bool:
+    """Whether no element can be stored twice, wherever the duplicate would come from."""
+    return all(format.levels[run.last].format.unique for run in runs(format))

@@ -1,0 +1,295 @@
+"""The loop nest over all stored elements of one tensor, read off its format's level functions.
+
+    for c0 in range(0, n0):                       i : dense
+        for q1 in range(pos1[c0], pos1[c0 + 1]):  j : compressed
+            c1 = crd1[q1]
+            LEAF
+
+Padding is never visited: where a level settles a dimension, the loop's bounds are cut to the shape (levels that
+count coordinates) or the element is guarded (levels that count positions); empty slots are guarded by the level's
+`present`. Extents and intervals are bound once, at the kernel's entry; no loop divides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..format.expression import Add, Dim, Div, Expression, Mod, Sub
+from ..format.format import Format
+from ..format.level import Iterate
+from ..ir.loop import Expr
+from ..ir.ops import const, op
+from .build import Array, Block, Name, fold
+from .operand import Operand
+
+__all__ = ["Interval", "Point", "coordinate_of", "interval_of", "intervals", "settled", "walk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The coordinates lo <= c < lo + size of a level, as expressions over the extents."""
+
+    lo: Expr
+    size: Expr
+
+    @property
+    def hi(self) -> Expr:
+        return fold("add", self.lo, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where a walk stands: what is known after the levels walked so far."""
+
+    coordinates: tuple[Expr, ...] = ()
+    positions: tuple[Expr, ...] = ()
+    dims: tuple[Expr | None, ...] = ()
+    batch: Expr | None = None
+    leaf: Expr = field(default_factory=lambda: const(0))
+    """index into `values`, at the last level"""
+
+    @property
+    def at(self) -> tuple[Expr, ...]:
+        """The dimension coordinates of a stored element."""
+        assert None not in self.dims
+        return self.dims  # type: ignore[return-value]
+
+
+Leaf = Callable[[Block, Point], None]
+
+
+def interval_of(e: Expression, extents: Sequence[Expr]) -> Interval:
+    """`format.expression.interval` over expressions; a remainder's size is its constant divisor."""
+    match e:
+        case Dim(i):
+            return Interval(const(0), extents[i])
+        case Add(Dim(i), Dim(j)) | Sub(Dim(i), Dim(j)):
+            m, n = extents[i], extents[j]
+            some = op("and", op("gt", m, const(0)), op("gt", n, const(0)))
+            size = op("select", some, fold("sub", fold("add", m, n), const(1)), const(0))
+            if isinstance(e, Add):
+                return Interval(const(0), size)
+            return Interval(op("select", some, fold("sub", const(1), n), const(0)), size)
+        case Div(base, c):
+            inner = interval_of(base, extents)
+            lo = fold("floordiv", inner.lo, const(c))
+            last = fold("floordiv", fold("sub", inner.hi, const(1)), const(c))
+            return Interval(lo, fold("sub", fold("add", last, const(1)), lo))
+        case Mod(_, c):
+            return Interval(const(0), const(c))
+
+
+def intervals(block: Block, prefix: str, format: Format, extents: Sequence[Expr]) -> tuple[Interval, ...]:
+    """The intervals of all levels, bound to names `{prefix}_lo{l}` and `{prefix}_n{l}` here."""
+    found = []
+    for at, level in enumerate(format.levels):
+        interval = interval_of(level.expression, extents)
+        found.append(Interval(block.let(f"{prefix}_lo{at}", interval.lo), block.let(f"{prefix}_n{at}", interval.size)))
+    return tuple(found)
+
+
+def coordinate_of(e: Expression, dims: Sequence[Expr]) -> Expr:
+    """The value of a level expression at dimension coordinates."""
+    match e:
+        case Dim(i):
+            return dims[i]
+        case Add(Dim(i), Dim(j)):
+            return fold("add", dims[i], dims[j])
+        case Sub(Dim(i), Dim(j)):
+            return fold("sub", dims[i], dims[j])
+        case Div(base, c):
+            return fold("floordiv", coordinate_of(base, dims), const(c))
+        case Mod(base, c):
+            return fold("mod", coordinate_of(base, dims), const(c))
+
+
+def settled(format: Format, level: int) -> list[int]:
+    """The dimensions whose coordinate is known at `level` and not before."""
+    return [d for d, form in enumerate(format.inverse) if form and max(at for at, _ in form) == level]
+
+
+def walk(
+    block: Block,
+    name: str,
+    operand: Operand,
+    extents: Sequence[Expr],
+    leaf: Leaf,
+    *,
+    within: tuple[Expr, Expr] | None = None,
+) -> None:
+    """Append the nest that calls `leaf` with every stored element of the tensor `name`.
+
+    Buffers are `{name}_pos{l}` and `{name}_crd{l}`; with batch levels the parameters `{name}_pos{l}_slice`,
+    `{name}_crd{l}_slice` and `{name}_vals_slice` are the lengths of one slice. `within` cuts the outermost loop.
+
+    Guarantees: `leaf` sees each stored element once, in storage order, inside the shape, its dimensions as
+    linear forms of the level coordinates.
+    """
+    _Walk(name, operand, tuple(extents), leaf, within).run(block)
+
+
+class _Walk:
+    def __init__(
+        self, name: str, operand: Operand, extents: tuple[Expr, ...], leaf: Leaf, within: tuple[Expr, Expr] | None
+    ) -> None:
+        assert operand.format is not None
+        self.name, self.operand, self.format, self.extents = name, operand, operand.format, extents
+        self.leaf, self.within = leaf, within
+
+    def run(self, block: Block) -> None:
+        self.intervals = intervals(block, self.name, self.format, self.extents)
+        dims: tuple[Expr | None, ...] = tuple(const(0) if not form else None for form in self.format.inverse)
+        self._level(block, 0, const(0), Point(dims=dims))
+
+    def _level(self, block: Block, at: int, parent: Expr, point: Point) -> None:
+        """Levels `at` and deeper, below the position `parent`."""
+        if at == len(self.format.levels):
+            self._stored(block, point, parent)
+            return
+        level = self.format.levels[at].format
+        functions = level.functions
+        interval = self.intervals[at]
+        names: dict[str, Name] = {"p": parent, "lo": interval.lo, "hi": interval.hi, "N": interval.size}
+        names |= dict(zip(level.parameters, level.arguments, strict=True))
+        names |= self._buffers(block, at, point.batch)
+        by_coordinate = functions.iterate is Iterate.COORDINATE
+        if by_coordinate:
+            first, last = self._tight(block, at, point)
+        else:
+            first, last = (block.expr(bound, **names) for bound in functions.bounds)
+        if self.within is not None and at == 0:
+            first, last = (fold("max", first, self.within[0]), fold("min", last, self.within[1]))
+
+        def body(inner: Block, var: Expr) -> None:
+            names["c" if by_coordinate else "q"] = var
+            if functions.present is None:
+                self._child(inner, at, point, names)
+            else:
+                inner.when(inner.expr(functions.present, **names), lambda b: self._child(b, at, point, names))
+
+        if first == const(0) and last == const(1):
+            body(block, const(0))
+        elif functions.branchless:
+            body(block, first)
+        else:
+            block.loop(f"{self.name}_{'c' if by_coordinate else 'q'}{at}", first, last, body)
+
+    def _child(self, block: Block, at: int, point: Point, names: dict[str, Name]) -> None:
+        functions = self.format.levels[at].format.functions
+        c = block.let(f"{self.name}_c{at}", block.expr(functions.coordinate, **names))
+        position = block.let(f"{self.name}_p{at}", block.expr(functions.position, **names | {"c": c}))
+        coordinates = (*point.coordinates, c)
+        dims = list(point.dims)
+        for d in settled(self.format, at):
+            dims[d] = block.let(f"{self.name}_d{d}", self._form(d, coordinates))
+        batch = point.batch
+        if at < self.format.batch_ndim:
+            row = fold("mul", batch, self.intervals[at].size) if batch is not None else const(0)
+            batch = block.let(f"{self.name}_batch", fold("add", row, c))
+            position = const(0) if at == self.format.batch_ndim - 1 else position
+        deeper = Point(coordinates, (*point.positions, position), tuple(dims), batch)
+        guards = self._guards(at, deeper)
+        if not guards:
+            self._level(block, at + 1, position, deeper)
+            return
+        test = guards[0]
+        for guard in guards[1:]:
+            test = op("and", test, guard)
+        block.when(test, lambda inner: self._level(inner, at + 1, position, deeper))
+
+    def _stored(self, block: Block, point: Point, position: Expr) -> None:
+        leaf = position
+        if point.batch is not None:
+            stride = block.builder.scalar(f"{self.name}_vals_slice")
+            leaf = block.let(f"{self.name}_leaf", fold("add", fold("mul", point.batch, stride), position))
+        self.leaf(block, Point(point.coordinates, point.positions, point.dims, point.batch, leaf))
+
+    def _buffers(self, block: Block, at: int, batch: Expr | None) -> dict[str, Name]:
+        found: dict[str, Name] = {}
+        for part, scalar in (("pos", self.operand.pos[at]), ("crd", self.operand.crd[at])):
+            if scalar is None:
+                continue
+            array = block.builder.buffer(f"{self.name}_{part}{at}", scalar, wide=scalar != "bool")
+            if batch is not None:
+                stride = block.builder.scalar(f"{self.name}_{part}{at}_slice")
+                offset = block.let(f"{self.name}_{part}{at}_begin", fold("mul", batch, stride))
+                array = Array(array.name, scalar, array.wide, offset)
+            found[part] = array
+        return found
+
+    def _form(self, d: int, coordinates: Sequence[Expr], skip: int = -1) -> Expr:
+        """Dimension d of level coordinates, without the term of level `skip`."""
+        total: Expr = const(0)
+        for level, coefficient in self.format.inverse[d]:
+            if level == skip:
+                continue
+            if coefficient < 0:
+                total = fold("sub", total, fold("mul", coordinates[level], const(-coefficient)))
+            else:
+                total = fold("add", total, fold("mul", coordinates[level], const(coefficient)))
+        return total
+
+    def _loose(self, at: int) -> list[int]:
+        """The dimensions that level `at` settles and that may fall outside the shape there."""
+        return [d for d in settled(self.format, at) if self._may_leave(d)]
+
+    def _may_leave(self, d: int) -> bool:
+        form = self.format.inverse[d]
+        if len(form) == 1 and self.format.levels[form[0][0]].expression == Dim(d):
+            return False
+        return self.operand.ragged or any(_is_skew(self.format.levels[level].expression) for level, _ in form)
+
+    def _tight(self, block: Block, at: int, point: Point) -> tuple[Expr, Expr]:
+        """The level's interval, cut to the coordinates that keep every dimension inside its extent."""
+        lo, hi = self.intervals[at].lo, self.intervals[at].hi
+        one = const(1)
+        for d in self._loose(at):
+            factor = dict(self.format.inverse[d])[at]
+            rest = block.let("rest", self._form(d, point.coordinates, at))
+            last = fold("sub", self.extents[d], one)
+            if factor > 0:
+                first, end = fold("sub", const(0), rest), fold("sub", last, rest)
+            else:
+                first, end = fold("sub", rest, last), rest
+            step = const(abs(factor))
+            first = fold("floordiv", fold("add", first, const(abs(factor) - 1)), step)
+            lo = fold("max", lo, first)
+            hi = fold("min", hi, fold("add", fold("floordiv", end, step), one))
+        return block.let(f"{self.name}_first{at}", lo), block.let(f"{self.name}_last{at}", hi)
+
+    def _guards(self, at: int, point: Point) -> list[Expr]:
+        """What has to hold of an element that the loop's bounds do not ensure already."""
+        tests: list[Expr] = []
+        if self.format.levels[at].format.functions.iterate is Iterate.POSITION:
+            for d in self._loose(at):
+                value = point.dims[d]
+                assert value is not None
+                tests += [op("ge", value, const(0)), op("lt", value, self.extents[d])]
+        if at == len(self.format.levels) - 1:
+            for level in self.format.levels:
+                if _size(level.expression) == 0:
+                    here = point.coordinates[self.format.levels.index(level)]
+                    tests.append(op("eq", coordinate_of(level.expression, point.at), here))
+        return tests
+
+
+def _is_skew(e: Expression) -> bool:
+    while isinstance(e, Div | Mod):
+        e = e.base
+    return isinstance(e, Add | Sub)
+
+
+def _size(e: Expression) -> int | None:
+    """How many coordinates a remainder's level has, None without bound, 0 where not all of them are taken.
+
+    In `i % 6 // 4`, `i % 6 % 4` six values of i spread over two times four slots: two slots are never meant.
+    """
+    match e:
+        case Div(base, c):
+            size = _size(base)
+            return size if not size else (size // c if size % c == 0 else 0)
+        case Mod(base, c):
+            size = _size(base)
+            return c if size is None or (size and size % c == 0) else 0
+    return None
