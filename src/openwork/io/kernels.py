@@ -1,8 +1,7 @@
 """The number scanner as a loop-IR kernel, and its reference in Python (`scan_python`).
 
-Decimal to binary follows Lemire, "Number parsing at a gigabyte per second" (Software: Practice and Experience, 2021):
-the digits as one 64-bit integer times a 128-bit power of ten, exact unless the product's low bits leave a doubt, which
-then goes to Python's `float`.
+Decimal to binary follows Mushtak and Lemire, "Fast number parsing without fallback" (Software: Practice and Experience,
+2023): the digits as one 64-bit integer times the 128 leading bits of a power of ten decide every normal double.
 """
 
 from __future__ import annotations
@@ -182,24 +181,22 @@ _FLOAT = """
                         other = m0 * t1 + (cross & u64(4294967295))
                         high: u64 = m1 * t1 + (cross >> u64(32)) + (other >> u64(32))
                         low: u64 = m * t
-                        if high & u64(511) == u64(511) and low + m < m:
+                        if high & u64(511) == u64(511):
                             s = powers[2 * (scale - LEAST) + 1]
                             s0 = s & u64(4294967295)
                             s1 = s >> u64(32)
                             cross2 = m1 * s0 + (m0 * s0 >> u64(32))
                             other2 = m0 * s1 + (cross2 & u64(4294967295))
                             high2 = m1 * s1 + (cross2 >> u64(32)) + (other2 >> u64(32))
-                            merged = low + high2
-                            if merged < low:
+                            low += high2
+                            if high2 > low:
                                 high += u64(1)
-                            low = merged
-                            if high & u64(511) == u64(511) and merged + u64(1) == u64(0) and m * s + m < m:
-                                good = False
                         top = high >> u64(63)
                         mantissa: u64 = high >> (top + u64(9))
-                        power: i64 = (217706 * scale >> 16) + 1087 - zeros - (1 - i64(top))
-                        if low == u64(0) and high & u64(511) == u64(0) and mantissa & u64(3) == u64(1):
-                            good = False
+                        power: i64 = (217706 * scale >> 16) + 1086 - zeros + i64(top)
+                        if low <= u64(1) and scale >= -4 and scale <= 23 and mantissa & u64(3) == u64(1):
+                            if mantissa << (top + u64(9)) == high:
+                                mantissa = mantissa - u64(1)
                         mantissa = (mantissa + (mantissa & u64(1))) >> u64(1)
                         if mantissa >> u64(53) > u64(0):
                             mantissa = mantissa >> u64(1)
@@ -253,12 +250,18 @@ def source_text(layout: Layout) -> str:
 
 @cache
 def powers_of_ten() -> Array:
-    """For each exponent the 128 leading bits of 10**e, rounded down, as two words: high, low."""
+    """For each exponent the 128 leading bits of 10**e, rounded down (up where e < 0), as two words: high, low."""
     words: list[int] = []
     for e in range(_LEAST, _MOST + 1):
-        value = 10**e if e >= 0 else (1 << 1400) // 10**-e
-        bits = value.bit_length()
-        leading = value >> (bits - 128) if bits >= 128 else value << (128 - bits)
+        five = 5 ** abs(e)
+        bits = five.bit_length()
+        if e >= 0:
+            leading = five << (128 - bits) if bits <= 128 else five >> (bits - 128)
+        elif e >= -27:
+            leading = (1 << (bits + 127)) // five + 1
+        else:
+            leading = (1 << (2 * bits + 128)) // five + 1
+            leading >>= leading.bit_length() - 128
         words += [leading >> 64, leading & (2**64 - 1)]
     return np.array(words, np.uint64)
 

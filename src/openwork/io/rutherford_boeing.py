@@ -114,7 +114,7 @@ class _Cursor:
         """The next `count` numbers; what follows starts on a new line."""
         lines = min(-(-count // record.count), self.starts.size - self.next)
         chosen = slice(self.next, self.next + lines)
-        part = Text(self.text.name, self._spaced(chosen, record), self.line)
+        part = Text.of(self._spaced(chosen, record), self.text.name, self.line)
         room = (part.size + 1) // 2
         if count > room:
             part.fail(part.size, f"the file ends before the {count} {what} that are declared")

@@ -93,9 +93,10 @@ def number(token: str) -> float | None:
 def whole_numbers(text: Text, line: bytes, at: int, what: str = "size") -> list[int]:
     """The integers on a header line that starts at byte `at`: none negative, each within 64 bits."""
     numbers: list[int] = []
-    spot = at
+    end = 0
     for word in line.split():
-        spot = text.raw.index(word, spot)
+        end = line.index(word, end) + len(word)
+        spot = at + end - len(word)
         shown = word[:40].decode("latin-1")
         if not word.removeprefix(b"-").isdigit():
             text.fail(spot, f"expected an integer {what}, got {shown!r}")
@@ -104,7 +105,6 @@ def whole_numbers(text: Text, line: bytes, at: int, what: str = "size") -> list[
         if len(word) > 4000 or int(word) > LIMIT:
             text.fail(spot, f"a {what} of {shown} does not fit in 64 bits")
         numbers.append(int(word))
-        spot += len(word)
     return numbers
 
 
@@ -124,15 +124,18 @@ def scan(
     """
     from . import kernels
 
-    limit = room(text, start, layout)
-    capacity = limit if rows is None else min(rows, limit)
+    capacity = room(text, start, layout)
+    if rows is not None:
+        capacity = min(rows, capacity)
+    elif layout.rest is not Rest.NEXT:
+        capacity = min(capacity, _lines(text.data[start:]))
     dtype = index_dtype(extents) if extents is not None else np.dtype(np.int64)
     most = np.full(layout.columns, LIMIT, np.int64)
     if extents is not None:
         most[:] = [min(e - 1 + layout.base, LIMIT) for e in extents]
     run = kernels.scanner(layout, dtype)
     state = Scan(text, start, layout, capacity, most, dtype)
-    while state.position < len(text.raw):
+    while state.position < text.data.size:
         state.advance(run)
         if progress is not None:
             progress(min(state.position, text.size), text.size)
@@ -141,12 +144,13 @@ def scan(
 
 def room(text: Text, start: int, layout: Layout) -> int:
     """The most records that the bytes from `start` on can hold: each field takes a digit and a separator."""
-    bytes_each = 2 * (layout.columns + layout.values)
-    limit = (text.size - start + 1) // bytes_each
-    if layout.rest is not Rest.NEXT and limit > 4096:
-        rest = text.data[start:]
-        limit = min(limit, int(np.count_nonzero(rest == 10)) + int(np.count_nonzero(rest == 13)))
-    return max(limit, 0)
+    return max((text.size - start + 1) // (2 * (layout.columns + layout.values)), 0)
+
+
+def _lines(data: Array) -> int:
+    """At least the number of lines, in blocks that stay in cache."""
+    blocks = (data[k : k + (1 << 18)] for k in range(0, data.size, 1 << 18))
+    return sum(int(np.count_nonzero(b == 10)) + int(np.count_nonzero(b == 13)) for b in blocks)
 
 
 _CHUNK = 1 << 23
@@ -185,7 +189,7 @@ class Scan:
         return int(self.state[_POSITION])
 
     def advance(self, run: Scanner) -> None:
-        end = min(self.position + _CHUNK, len(self.text.raw))
+        end = min(self.position + _CHUNK, self.text.data.size)
         run(self.text.data, end, self.capacity, self.most, self.index, self.words, self.slow, self.state)
         self._settle()
         if self.state[_FAULT]:
@@ -235,7 +239,7 @@ class Scan:
         """What was read; raises where fewer records came than `rows`."""
         done, layout = int(self.state[_ROWS]), self.layout
         if rows is not None and done < rows:
-            self.text.fail(len(self.text.raw), f"the file ends after {done} of {rows} entries")
+            self.text.fail(self.text.size, f"the file ends after {done} of {rows} entries")
         columns = tuple(self.index[k * self.capacity : k * self.capacity + done] for k in range(layout.columns))
         words = self.words[: done * layout.values]
         if layout.scalar == "f64":

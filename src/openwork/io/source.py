@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -19,9 +20,13 @@ from .records import Array
 __all__ = ["Text", "compression", "head", "load", "open_writer", "suffix"]
 
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_UNPACK: dict[str, Callable[[memoryview], bytes]] = {
+    ".gz": gzip.decompress,
+    ".bz2": bz2.decompress,
+    ".xz": lzma.decompress,
+}
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
-_BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError)
-_BLOCK = 1 << 22
+_BROKEN = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 
 
 def suffix(path: str | os.PathLike[str]) -> str:
@@ -57,13 +62,22 @@ def head(path: str | os.PathLike[str], size: int = 1 << 16) -> bytes:
     return bytes(taken)
 
 
-def load(path: str | os.PathLike[str]) -> bytes:
-    """The whole decompressed file; a truncated or corrupt stream is a FileFormatError."""
-    with _open(path) as file:
-        try:
-            return file.read()
-        except _BROKEN as error:
-            _refuse(path, error)
+def load(path: str | os.PathLike[str]) -> Array:
+    """The whole decompressed file and a newline, as uint8; a truncated or corrupt stream is a FileFormatError."""
+    packed = compression(path)
+    with open(path, "rb", buffering=0) as file:
+        taken: Array = np.empty(os.fstat(file.fileno()).st_size + 1, np.uint8)
+        size = 0
+        while count := file.readinto(memoryview(taken)[size:-1]):
+            size += count
+    taken[size] = 10
+    if not packed:
+        return taken[: size + 1]
+    try:
+        unpacked = _UNPACK[packed](memoryview(taken)[:size])
+    except _BROKEN as error:
+        _refuse(path, error)
+    return np.frombuffer(unpacked + b"\n", np.uint8)
 
 
 def _refuse(path: str | os.PathLike[str], error: Exception) -> NoReturn:
@@ -103,35 +117,58 @@ class Text:
     A line ends at "\\n", "\\r\\n" or a lone "\\r". A part of a file says with `first` which line it begins at.
     """
 
-    __slots__ = ("data", "first", "name", "raw", "size")
+    __slots__ = ("data", "first", "name", "size")
 
-    def __init__(self, name: str, raw: bytes, first: int = 1) -> None:
+    def __init__(self, name: str, data: Array, first: int = 1) -> None:
+        """`data` ends with a newline that is not part of the text."""
         self.name = name
         self.first = first
-        self.raw = raw + b"\n"
-        self.size = len(raw)
-        self.data: Array = np.frombuffer(self.raw, np.uint8)
+        self.data = data
+        self.size = data.size - 1
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Text:
         return cls(os.fspath(path), load(path))
 
-    def line_bounds(self, position: int) -> tuple[int, int]:
-        """First byte of the line that holds `position`, and the end of its text."""
-        start = max(self.raw.rfind(b"\n", 0, position), self.raw.rfind(b"\r", 0, position)) + 1
-        stop = self.raw.find(b"\n", position)
-        carriage = self.raw.find(b"\r", position, stop)
-        return start, carriage if carriage >= 0 else stop
+    @classmethod
+    def of(cls, text: bytes, name: str = "text", first: int = 1) -> Text:
+        return cls(name, np.frombuffer(text + b"\n", np.uint8), first)
 
-    def line_number(self, position: int) -> int:
-        before = self.raw[:position]
-        return self.first + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
+    def part(self, start: int, stop: int) -> bytes:
+        """A copy of the bytes from `start` to `stop`."""
+        return self.data[max(start, 0) : stop].tobytes()
+
+    def line_start(self, position: int) -> int:
+        """The first byte of the line that holds `position`."""
+        window = 1 << 10
+        while True:
+            low = max(position - window, 0)
+            before = self.part(low, position)
+            found = max(before.rfind(b"\n"), before.rfind(b"\r"))
+            if found >= 0 or low == 0:
+                return low + found + 1
+            window *= 8
 
     def next_line(self, position: int) -> tuple[bytes, int]:
-        """The text of the line that starts at `position`, and where the next one starts."""
-        _, stop = self.line_bounds(position)
-        following = stop + (2 if self.raw[stop : stop + 2] == b"\r\n" else 1)
-        return self.raw[position:stop], following
+        """The text from `position` to the end of its line, and where the next line starts."""
+        window = 1 << 10
+        while True:
+            after = self.part(position, position + window)
+            ends = [e for e in (after.find(b"\n"), after.find(b"\r")) if e >= 0]
+            if ends and (min(ends) + 1 < len(after) or position + len(after) >= self.data.size):
+                stop = min(ends)
+                return after[:stop], position + stop + (2 if after[stop : stop + 2] == b"\r\n" else 1)
+            if position + len(after) >= self.data.size:
+                return after, self.data.size
+            window *= 8
+
+    def line_number(self, position: int) -> int:
+        lines = self.first
+        for low in range(0, position, 1 << 24):
+            block = self.part(low, min(low + (1 << 24), position))
+            lines += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+            lines -= bool(block.startswith(b"\n") and low and self.data[low - 1] == 13)
+        return lines
 
     def content_line(self, position: int, comment: bytes) -> tuple[bytes, int, int]:
         """The next line that is neither blank nor a comment: its text, its start, and the start of the one after.
@@ -148,9 +185,9 @@ class Text:
 
     def fail(self, position: int, message: str, help: str = "") -> NoReturn:
         """Raise FileFormatError for the byte at `position`, with the line and a caret under it."""
-        position = min(position, max(self.size - 1, 0)) if position < len(self.raw) else self.size
-        start, stop = self.line_bounds(position)
-        shown = self.raw[start : min(stop, start + 100)].decode("latin-1").replace("\t", " ")
+        position = min(position, self.size)
+        start = self.line_start(position)
+        shown = self.next_line(start)[0][:100].decode("latin-1").replace("\t", " ")
         text = f"{self.name}, line {self.line_number(position)}: {message}"
         if shown.strip() and position - start < 100:
             text += f"\n  {shown}\n  {' ' * (position - start)}^"
@@ -158,5 +195,5 @@ class Text:
 
     def token(self, position: int) -> str:
         """The characters from `position` up to the next blank, shortened."""
-        part = self.raw[position : position + 64].split(None, 1)
-        return part[0].decode("latin-1") if part and self.raw[position : position + 1].strip() else ""
+        part = self.part(position, position + 64)
+        return part.split(None, 1)[0].decode("latin-1") if part[:1].strip() else ""

@@ -50,8 +50,10 @@ def labels(text: Text) -> Array:
 
 def _numbers(text: Text, options: Options) -> tuple[Array, Array, Array]:
     """All numbers in order, where each row's label stands among them, and how many numbers each row has."""
-    raw = _COMMENT.sub(lambda m: b" " * len(m[0]), text.raw) if b"#" in text.raw else text.raw
-    data = np.frombuffer(raw, np.uint8)
+    raw = text.part(0, text.size)
+    if b"#" in raw:
+        raw = _COMMENT.sub(lambda m: b" " * len(m[0]), raw)
+    data = np.frombuffer(raw + b"\n", np.uint8)
     solid = data > 32
     colon = data == ord(":")
     part = solid & ~colon
@@ -67,7 +69,7 @@ def _numbers(text: Text, options: Options) -> tuple[Array, Array, Array]:
         text.fail(int(begins[wrong[0]]) if wrong.size else 0, "expected a label, then pairs index:value")
     if even.size:
         text.fail(int(begins[starts[even[0]]]), "expected a label, then pairs index:value")
-    spaced = Text(text.name, raw[:-1].replace(b":", b" "))
+    spaced = Text.of(raw.replace(b":", b" "), text.name)
     layout = Layout(0, 1, "f64", comment="", rest=Rest.NEXT)
     numbers = scan(spaced, 0, layout, row.size, (), options.progress).values
     index = numbers[place % 2 == 1]
