@@ -68,11 +68,11 @@ def _div(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
     zero = b.ins(f"fcmp oeq {t} {big}, {b.const(0.0, r)}")
     ratio = b.select(zero, small, f("div", small, big), r)
     scale = f("add", big, f("mul", small, ratio))
+    scale = b.select(zero, b.intrinsic("fabs", r, big), scale, r)
     re = f("div", f("add", p, f("mul", q, ratio)), scale)
-    left = b.select(flat, q, f("mul", q, ratio), r)
-    right = b.select(flat, f("mul", p, ratio), p, r)
-    im = f("div", f("sub", left, right), scale)
-    return re, im
+    turned = f("mul", p, ratio)
+    im = f("sub", b.select(flat, q, turned, r), b.select(flat, turned, q, r))
+    return re, f("div", im, scale)
 
 
 def _library(b: Builder, op: str, t: Type, *args: Parts) -> Parts:
