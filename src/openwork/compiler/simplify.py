@@ -1,0 +1,203 @@
+"""Simplify a kernel: the expressions by the table of `simplify_rules`, the statements by the rules below.
+
+    x = 3; f(x)                      -> f(3)                   a Let of a constant or an unchanging variable
+    x = e                            -> (nothing)              a Let, or a Mut, that nothing reads
+    x: T = e  (never assigned)       -> x = e
+    x = x                            -> (nothing)
+    if True: A else: B               -> A                      and B for False
+    if c: pass else: B               -> if not c: B            nothing when both are empty
+    for i in range(a, b): A          -> (nothing)              when b <= a for sure, or A is empty
+    for i in range(a, a + 1): A      -> A with i = a
+    while False: A                   -> (nothing)
+    return s; A                      -> return s
+    w: T[n] = zeros  (never read)    -> (nothing)              with the stores to it
+
+Expressions have no effects; a load that nothing needs is dropped. Names stay as they are unless two that were in
+different scopes come to be in one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ..errors import CompilerBug
+from ..ir import ops
+from ..ir.loop import Alloc, Assign, Expr, For, If, Kernel, Let, Load, Mut, Prefetch, Return, Stmt, Store, Var, While
+from ..ir.rewrite import Body, fixpoint, operands, statements, subexpressions, substitute, walk, walk_body
+from .simplify_rules import constant, expression_rule
+
+__all__ = ["simplify", "simplify_expr"]
+
+_ROUNDS = 20
+_rule = fixpoint(expression_rule)
+
+
+def simplify_expr(expr: Expr) -> Expr:
+    """The expression simplified until nothing changes."""
+    for _ in range(_ROUNDS):
+        new = walk(expr, _rule)
+        if new == expr:
+            return new
+        expr = new
+    raise CompilerBug(f"simplify: no fixpoint: {expr}")
+
+
+def simplify(kernel: Kernel) -> Kernel:
+    """The kernel simplified until nothing changes.
+
+    Guarantees: it computes the same; simplify(simplify(k)) == simplify(k).
+    """
+    body = kernel.body
+    for _ in range(_ROUNDS):
+        pass_ = _Pass(kernel, body)
+        new = pass_.drop(pass_.block(body, {}))
+        if new == body:
+            return kernel if body == kernel.body else replace(kernel, body=body)
+        body = new
+    raise CompilerBug(f"simplify: kernel {kernel.name!r} has no fixpoint")
+
+
+class _Pass:
+    """One walk over the body, top-down with the values of Lets, so that what they enable is seen at once."""
+
+    def __init__(self, kernel: Kernel, body: Body) -> None:
+        everything = list(statements(body))
+        self.bindings = Counter(s.name for s in everything if isinstance(s, Let | Mut | For))
+        self.bindings.update(s.buffer for s in everything if isinstance(s, Alloc))
+        self.bindings.update(p.name for p in kernel.params)
+        self.assigned = {s.name for s in everything if isinstance(s, Assign)}
+
+    def expr(self, expr: Expr, values: dict[str, Expr]) -> Expr:
+        def rule(e: Expr) -> Expr | None:
+            if isinstance(e, Var):
+                return values.get(e.name)
+            return _rule(e)
+
+        return walk(expr, rule)
+
+    def block(self, body: Body, values: dict[str, Expr]) -> Body:
+        """The simplified statements; `values` is what the names of this scope stand for."""
+        result: list[Stmt] = []
+        for stmt in body:
+            result.extend(self.stmt(stmt, values))
+            if result and isinstance(result[-1], Return):
+                break
+        return tuple(result)
+
+    def stmt(self, stmt: Stmt, values: dict[str, Expr]) -> Body:
+        match stmt:
+            case Let(name, value):
+                return self._let(name, self.expr(value, values), values)
+            case Mut(name, value):
+                values.pop(name, None)
+                new = self.expr(value, values)
+                return (Mut(name, new),) if name in self.assigned else self._let(name, new, values)
+            case Assign(name, value):
+                new = self.expr(value, values)
+                return () if new == Var(name, new.type) else (Assign(name, new),)
+            case Store(buffer, index, value):
+                return (Store(buffer, self.expr(index, values), self.expr(value, values)),)
+            case For():
+                return self._for(stmt, values)
+            case While(cond, body):
+                test = self.expr(cond, values)
+                return () if constant(test) is False else (While(test, self.block(body, dict(values))),)
+            case If(cond, then, orelse):
+                return self._if(self.expr(cond, values), then, orelse, values)
+            case Alloc(buffer, scalar, size, zeroed):
+                return (Alloc(buffer, scalar, self.expr(size, values), zeroed),)
+            case Prefetch(buffer, index):
+                return (Prefetch(buffer, self.expr(index, values)),)
+            case Return(status):
+                return (Return(self.expr(status, values)),)
+
+    def _let(self, name: str, value: Expr, values: dict[str, Expr]) -> Body:
+        values.pop(name, None)
+        if constant(value) is not None or (isinstance(value, Var) and value.name not in self.assigned):
+            values[name] = value
+            return ()
+        return (Let(name, value),)
+
+    def _if(self, cond: Expr, then: Body, orelse: Body, values: dict[str, Expr]) -> Body:
+        known = constant(cond)
+        if known is not None:
+            return self.block(self._hoisted(then if known else orelse), values)
+        first, second = self.block(then, dict(values)), self.block(orelse, dict(values))
+        if not first and not second:
+            return ()
+        if not first:
+            return (If(self.expr(ops.op("not", cond), {}), second),)
+        return (If(cond, first, second),)
+
+    def _for(self, loop: For, values: dict[str, Expr]) -> Body:
+        lo, hi = self.expr(loop.lo, values), self.expr(loop.hi, values)
+        count = constant(simplify_expr(ops.op("sub", hi, lo)))
+        if isinstance(count, int) and count <= 0:
+            return ()
+        if isinstance(count, int) and count <= loop.step:
+            return self.block(self._hoisted((Let(loop.name, lo), *loop.body)), values)
+        inner = dict(values)
+        inner.pop(loop.name, None)
+        body = self.block(loop.body, inner)
+        return (For(loop.name, lo, hi, body, loop.step, loop.hints),) if body else ()
+
+    def _hoisted(self, body: Body) -> Body:
+        """`body` for the scope outside, its own names renamed where the kernel has them twice."""
+        renamed: dict[str, Expr] = {}
+        result: list[Stmt] = []
+        for stmt in body:
+            (new,) = substitute((stmt,), renamed) if renamed else (stmt,)
+            if isinstance(new, Let | Mut) and self.bindings[new.name] > 1:
+                fresh = self._fresh(new.name)
+                renamed[new.name] = Var(fresh, new.value.type)
+                new = replace(new, name=fresh)
+            result.append(new)
+        return tuple(result)
+
+    def _fresh(self, name: str) -> str:
+        number = 2
+        while f"{name}_{number}" in self.bindings:
+            number += 1
+        fresh = f"{name}_{number}"
+        self.bindings[name] -= 1
+        self.bindings[fresh] += 1
+        if name in self.assigned:
+            self.assigned.add(fresh)
+        return fresh
+
+    def drop(self, body: Body) -> Body:
+        """Remove what nothing reads, until all that is left is read."""
+        while True:
+            read = _read(body)
+            new = walk_body(body, None, lambda s, read=read: () if _is_dead(s, read) else None)  # type: ignore[misc]
+            if new == body:
+                return body
+            body = new
+
+
+def _read(body: Body) -> frozenset[str]:
+    """The names and buffers that something other than their own Assign reads."""
+    found: set[str] = set()
+    for stmt in statements(body):
+        own = stmt.name if isinstance(stmt, Assign) else None
+        for operand in operands(stmt):
+            for e in subexpressions(operand):
+                if isinstance(e, Var) and e.name != own:
+                    found.add(e.name)
+                elif isinstance(e, Load):
+                    found.add(e.buffer)
+    allocated = {s.buffer for s in statements(body) if isinstance(s, Alloc)}
+    found.update(s.buffer for s in statements(body) if isinstance(s, Store | Prefetch) and s.buffer not in allocated)
+    return frozenset(found)
+
+
+def _is_dead(stmt: Stmt, read: frozenset[str]) -> bool:
+    match stmt:
+        case Let(name, _) | Mut(name, _) | Assign(name, _):
+            return name not in read
+        case Store(buffer, _, _) | Alloc(buffer, _, _, _) | Prefetch(buffer, _):
+            return buffer not in read
+        case For(_, _, _, ()) | If(_, (), ()):
+            return True
+    return False

@@ -1,0 +1,283 @@
+"""The simplification of expressions, as a table: pattern, result, and the operand types for which it holds.
+
+Grammar of a row::
+
+    row     := ( pattern , result , kind )
+    pattern := an expression in index notation; a literal matches the constant of that value and sign,
+               `c` and `d` match any constant, another letter matches anything, a repeated one the same again
+    kind    := any | real | signed | int | unsigned | float | bool      of the pattern's last operand
+
+Before matching, a constant operand of a commutative operation or a comparison is put on the right. Every row holds for
+every value, wraparound, NaN, infinities and signed zeros included (`tests/compiler/test_simplify.py` evaluates both
+sides): which is why `x + 0.0` and `x * 0.0` stay. A result made of constants is folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..ir import ops
+from ..ir.index import Access, Apply, Expression, Literal
+from ..ir.index_text import parse_expression
+from ..ir.interpret import evaluate
+from ..ir.loop import Cast, Const, Expr, Op
+from ..ir.types import FLOATS, INTEGERS, SIGNED, UNSIGNED, Type
+from ..ir.values import fit
+
+__all__ = ["KINDS", "ROWS", "Rule", "build", "constant", "expression_rule", "rules"]
+
+ROWS: tuple[tuple[str, str, str], ...] = (
+    ("x + 0", "x", "int"),
+    ("x + -0.0", "x", "float"),
+    ("x - 0", "x", "real"),
+    ("0 - x", "-x", "int"),
+    ("x - x", "0", "int"),
+    ("-0.0 - x", "-x", "float"),
+    ("x * 1", "x", "real"),
+    ("x * 0", "0", "int"),
+    ("x * -1", "-x", "int"),
+    ("x / 1", "x", "real"),
+    ("x // 1", "x", "int"),
+    ("x % 1", "0", "int"),
+    ("x // 0", "0", "int"),
+    ("x % 0", "0", "int"),
+    ("(x % c) % c", "x % c", "int"),
+    ("x ** 1", "x", "real"),
+    ("x ** 2", "square(x)", "real"),
+    ("x ** 0", "1", "real"),
+    ("-(-x)", "x", "any"),
+    ("-(x - y)", "y - x", "int"),
+    ("x + -y", "x - y", "int"),
+    ("x - -y", "x + y", "int"),
+    ("x + c + d", "x + (c + d)", "int"),
+    ("x + c - d", "x + (c - d)", "int"),
+    ("x - c + d", "x + (d - c)", "int"),
+    ("x - c - d", "x - (c + d)", "int"),
+    ("x * c * d", "x * (c * d)", "int"),
+    ("x + y - x", "y", "int"),
+    ("x + y - y", "x", "int"),
+    ("x - y + y", "x", "int"),
+    ("x + (y - x)", "y", "int"),
+    ("x + c - (x + d)", "c - d", "int"),
+    ("x + c - (y + c)", "x - y", "int"),
+    ("abs(abs(x))", "abs(x)", "any"),
+    ("abs(-x)", "abs(x)", "signed"),
+    ("abs(x)", "x", "unsigned"),
+    ("conj(conj(x))", "x", "any"),
+    ("conj(x)", "x", "real"),
+    ("real(x)", "x", "real"),
+    ("floor(x)", "x", "int"),
+    ("ceil(x)", "x", "int"),
+    ("trunc(x)", "x", "int"),
+    ("round(x)", "x", "int"),
+    ("min(x, x)", "x", "any"),
+    ("max(x, x)", "x", "any"),
+    ("min(min(x, c), d)", "min(x, min(c, d))", "int"),
+    ("max(max(x, c), d)", "max(x, max(c, d))", "int"),
+    ("x & x", "x", "any"),
+    ("x | x", "x", "any"),
+    ("x ^ x", "0", "any"),
+    ("x & 0", "0", "any"),
+    ("x | 0", "x", "any"),
+    ("x ^ 0", "x", "any"),
+    ("x << 0", "x", "int"),
+    ("x >> 0", "x", "int"),
+    ("x == x", "True", "int"),
+    ("x <= x", "True", "int"),
+    ("x >= x", "True", "int"),
+    ("x != x", "False", "int"),
+    ("x < x", "False", "int"),
+    ("x > x", "False", "int"),
+    ("x >= 0", "True", "unsigned"),
+    ("x < 0", "False", "unsigned"),
+    ("x == True", "x", "bool"),
+    ("x == False", "not x", "bool"),
+    ("x != True", "not x", "bool"),
+    ("x != False", "x", "bool"),
+    ("not not x", "x", "bool"),
+    ("not x == y", "x != y", "bool"),
+    ("not x != y", "x == y", "bool"),
+    ("x and True", "x", "bool"),
+    ("x and False", "False", "bool"),
+    ("x and x", "x", "bool"),
+    ("x or False", "x", "bool"),
+    ("x or True", "True", "bool"),
+    ("x or x", "x", "bool"),
+    ("select(x, y, y)", "y", "any"),
+    ("select(True, x, y)", "x", "any"),
+    ("select(False, x, y)", "y", "any"),
+    ("select(not x, y, z)", "select(x, z, y)", "any"),
+    ("select(x, True, False)", "x", "bool"),
+    ("select(x, False, True)", "not x", "bool"),
+)
+"""A row below another one is tried after it. `not x < y` is not here but in `_negated`: it holds for integers only,
+and the kind speaks of the operand of `not`."""
+
+_REAL = (*INTEGERS, *FLOATS)
+KINDS: dict[str, frozenset[str]] = {
+    "any": frozenset(("bool", *_REAL, "c64", "c128")),
+    "real": frozenset(_REAL),
+    "signed": frozenset((*SIGNED, *FLOATS, "c64", "c128")),
+    "int": frozenset(INTEGERS),
+    "unsigned": frozenset(UNSIGNED),
+    "float": frozenset(FLOATS),
+    "bool": frozenset(("bool",)),
+}
+_COMMUTATIVE = frozenset(("add", "mul", "min", "max", "band", "bor", "bxor", "eq", "ne", "and", "or", "xor"))
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+_INEXACT = ops.FLOATING - {"div", "sqrt", "reciprocal"} | {"pow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    pattern: Apply
+    result: Expression
+    scalars: frozenset[str]
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.pattern} -> {self.result}  ({self.kind})"
+
+
+@lru_cache(maxsize=1)
+def rules() -> Mapping[str, tuple[Rule, ...]]:
+    """The table by the operation at the pattern's root."""
+    table: dict[str, list[Rule]] = {}
+    for pattern, result, kind in ROWS:
+        left = parse_expression(pattern)
+        assert isinstance(left, Apply)
+        table.setdefault(left.op, []).append(Rule(left, parse_expression(result), KINDS[kind], kind))
+    return {op: tuple(found) for op, found in table.items()}
+
+
+def expression_rule(expr: Expr) -> Expr | None:
+    """One simplification at the root of `expr`; None when there is none."""
+    match expr:
+        case Cast(arg, type):
+            return _cast(arg, type)
+        case Op(op, args, type):
+            return _fold(expr) or _ordered(op, args) or _table(expr) or _negated(op, args)
+    return None
+
+
+def constant(expr: Expr) -> bool | int | float | complex | None:
+    """The value of a constant, or of one spread over lanes; None for anything else."""
+    match expr:
+        case Const(value, _):
+            return value
+        case Cast(Const(value, inner), type) if inner.scalar == type.scalar and inner.lanes == 1:
+            return value
+    return None
+
+
+def _fold(expr: Op) -> Expr | None:
+    """The constant that an operation on constants is, lane by lane alike; None where machine and NumPy may differ."""
+    values = [constant(a) for a in expr.args]
+    if any(v is None for v in values) or expr.op in ops.REDUCTIONS:
+        return None
+    if expr.op in _INEXACT and not all(a.type.is_integer for a in expr.args):
+        return None
+    if expr.type.scalar in ("f16", "bf16"):  # computed in f32: a constant would be rounded too early
+        return None
+    args = tuple(Const(v, a.type.with_lanes(1)) for v, a in zip(values, expr.args, strict=True) if v is not None)
+    alone = expr.type.with_lanes(1)
+    return ops.cast(ops.const(evaluate(Op(expr.op, args, alone)).item(), alone), expr.type)
+
+
+def _ordered(op: str, args: tuple[Expr, ...]) -> Expr | None:
+    if len(args) == 2 and constant(args[0]) is not None and constant(args[1]) is None:
+        if op in _COMMUTATIVE:
+            return ops.op(op, args[1], args[0])
+        if op in _FLIPPED:
+            return ops.op(_FLIPPED[op], args[1], args[0])
+    return None
+
+
+def _negated(op: str, args: tuple[Expr, ...]) -> Expr | None:
+    match op, args:
+        case "not", (Op(inner, (a, b), _),) if inner in _OPPOSITE and a.type.is_integer:
+            return ops.op(_OPPOSITE[inner], a, b)
+    return None
+
+
+def _table(expr: Op) -> Expr | None:
+    scalar = expr.args[-1].type.scalar
+    for rule in rules().get(expr.op, ()):
+        if scalar in rule.scalars:
+            found: dict[str, Expr] = {}
+            if _matches(rule.pattern, expr, found):
+                return build(rule.result, found, expr.type)
+    return None
+
+
+def _matches(pattern: Expression, expr: Expr, found: dict[str, Expr]) -> bool:
+    match pattern:
+        case Literal(value):
+            held = constant(expr)
+            return held is not None and repr(fit(value, expr.type.scalar)) == repr(held)
+        case Access(name, _):
+            if name in ("c", "d") and constant(expr) is None:
+                return False
+            return found.setdefault(name, expr) == expr
+        case Apply(op, args):
+            return (
+                isinstance(expr, Op)
+                and expr.op == op
+                and all(_matches(p, e, found) for p, e in zip(args, expr.args, strict=True))
+            )
+
+
+def build(e: Expression, names: Mapping[str, Expr], type: Type, fold: bool = True) -> Expr:
+    """The expression that `e` describes, as `type`."""
+    made = _build(e, names, fold)
+    if isinstance(made, Const) and made.type != type:
+        return ops.cast(made, type)
+    return made
+
+
+def _build(e: Expression, names: Mapping[str, Expr], fold: bool) -> Expr:
+    match e:
+        case Access(name, _):
+            return names[name]
+        case Literal(value):
+            kind = "bool" if isinstance(value, bool) else "i64" if isinstance(value, int) else "f64"
+            return ops.const(value, kind)
+        case Apply(op, args):
+            made = ops.op(op, *(_build(a, names, fold) for a in args))
+            return (fold and isinstance(made, Op) and _fold(made)) or made
+
+
+def _cast(arg: Expr, type: Type) -> Expr | None:
+    """`T(U(x))` is `T(x)` where U holds every value of x's type; a constant is converted now."""
+    if arg.type == type and type.scalar not in ("f16", "bf16"):
+        return arg
+    match arg:
+        case Const(_, inner) if inner.lanes == type.lanes:
+            return ops.cast(arg, type)
+        case Cast(x, middle) if _holds(middle.scalar, x.type.scalar):
+            saturates = (middle.is_float or middle.is_complex) and type.is_integer and not x.type.is_float
+            if x.type.lanes in (middle.lanes, type.lanes) and not (
+                saturates and not _holds(type.scalar, x.type.scalar)
+            ):
+                return ops.cast(x, type)
+    return None
+
+
+_MANTISSA = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53, "c64": 24, "c128": 53}
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether every value of the scalar type `narrow` is one of `wide`, as it travels in registers."""
+    if wide == narrow or narrow == "bool":
+        return narrow not in ("f16", "bf16")
+    if narrow in FLOATS:
+        return narrow == "f32" and wide in ("f64", "c64", "c128")
+    if narrow in ("c64", "c128"):
+        return wide == "c128"
+    bits = int(narrow[1:]) - (narrow in SIGNED)
+    if wide in INTEGERS:
+        return int(wide[1:]) - (wide in SIGNED) >= bits and (wide in SIGNED or narrow in UNSIGNED)
+    return wide != "bool" and wide not in ("f16", "bf16") and _MANTISSA[wide] >= bits
