@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import UnsupportedError
-from ..format.expression import Mod
+from ..format.expression import Mod, dimensions
 from ..format.format import Format
 from ..format.level import Iterate
 from ..ir.index import Access, Assignment
@@ -175,9 +175,8 @@ def _levels_above(fmt: Format, hoisted: int, dims: list[int], unrolled: int) -> 
 
 
 def _exclusive(fmt: Format, levels: tuple[int, ...], dims: list[int]) -> bool:
-    """Whether no two paths through `levels` reach the same output element."""
-    used = {k for d in dims for k, _ in fmt.inverse[d]}
-    return all(k in used for k in levels)
+    """Whether no two paths through `levels` reach the same output element: their coordinates follow from it."""
+    return all(set(dimensions(fmt.levels[k].expression)) <= set(dims) for k in levels)
 
 
 def _unique(fmt: Format, hoisted: int) -> bool:
@@ -200,9 +199,8 @@ def _parallel(fmt: Format, dims: list[int], hoisted: int) -> bool:
     """Ranges of the outermost loop write disjoint outputs: its coordinate is part of the output's."""
     if not fmt.nlevels or hoisted == 0:
         return False
-    used = {k for d in dims for k, _ in fmt.inverse[d]}
-    first = fmt.batch_ndim if fmt.batch_ndim < fmt.nlevels else 0
-    return first == 0 and 0 in used and fmt.levels[0].format.unique and fmt.levels[0].format.functions.full
+    first = fmt.levels[0]
+    return not fmt.batch_ndim and _exclusive(fmt, (0,), dims) and first.format.unique and first.format.functions.full
 
 
 def _accumulators_per_tile(fmt: Format, dims: list[int], unrolled: int) -> int:
@@ -221,7 +219,9 @@ def _tile_plan(
     """(main, rest): small extents are written out whole, others loop over full tiles and finish one by one."""
     if vector is None:
         return (), ()
-    width = lanes * max(1, MAX_ACCUMULATORS // max(1, rows))
+    width = lanes  # a power of two, so that a canonical extent leaves the rest that the true one does
+    while 2 * width * rows <= MAX_ACCUMULATORS * lanes:
+        width *= 2
     if extent is not None and extent <= max(width, lanes):
         return (), tiles(extent, lanes)
     main = tiles(width, lanes)

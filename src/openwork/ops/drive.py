@@ -13,9 +13,10 @@ from typing import Any
 
 from ..codegen import cache, pool
 from ..compiler.drive import lower_drive
+from ..compiler.product import identity
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
-simplify = lambda k: k
+from ..compiler.simplify import simplify
 from ..errors import ShapeError
 from ..ir.index import Access, Assignment
 from ..ir.loop import Kernel
@@ -109,8 +110,20 @@ def _vector_index(stmt: Assignment, driver: Access, extents: Mapping[str, int]) 
     return max(candidates, key=lambda i: extents[i], default=None)
 
 
-def pose(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, shared: bool = False) -> Problem:
-    """Lay out the operands of a statement: pick the vector index and pack what is not contiguous along it."""
+def pose(
+    stmt: Assignment,
+    values: Mapping[str, Any],
+    out_scalar: str,
+    *,
+    shared: bool = False,
+    compute: str | None = None,
+    out: Strided | None = None,
+) -> Problem:
+    """Lay out the operands of a statement: pick the vector index and pack what is not contiguous along it.
+
+    shared: the output has the sparse operand's structure. compute: the scalar type to compute in, the output's
+    without. out: the array to write to, where there is one already.
+    """
     shapes = {n: v.shape if isinstance(v, Storage | Strided) else () for n, v in values.items()}
     extents = extents_of(stmt, shapes)
     name = next(a.tensor for a in stmt.accesses if isinstance(values[a.tensor], Storage))
@@ -138,16 +151,18 @@ def pose(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, shared: b
             scalar = {bool: "bool", int: "i64", float: "f64"}[type(value)]
             operands[access.tensor] = Operand(scalar, 0)
         laid[access.tensor] = value
-    out = stmt.lhs.tensor
+    target = stmt.lhs.tensor
     last = stmt.lhs.indices.index(vector) if vector in stmt.lhs.indices else None
     if shared:
-        operands[out] = replace(operands[name], scalar=out_scalar)
+        operands[target] = replace(operands[name], scalar=out_scalar)
+    elif out is not None:
+        operands[target] = _strided_operand(out, out.unit)
     else:
         ndim = len(stmt.lhs.indices)
-        operands[out] = Operand(out_scalar, ndim, unit=last if last is not None else ndim - 1 if ndim else None)
+        operands[target] = Operand(out_scalar, ndim, unit=last if last is not None else ndim - 1 if ndim else None)
     known = ((vector, canonical(extents[vector])),) if vector is not None else ()
     facts = Facts(known, gathered > LARGE_BYTES)
-    return Problem(stmt, laid, operands, extents, facts, compute_scalar(out_scalar), last, tuple(copies))
+    return Problem(stmt, laid, operands, extents, facts, compute or compute_scalar(out_scalar), last, tuple(copies))
 
 
 def prepare(problem: Problem) -> Prepared:
@@ -193,6 +208,9 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
     shape = tuple(problem.extents[i] for i in stmt.lhs.indices)
     empty = 0 in driver.shape or 0 in problem.extents.values()
     out = new_output(shape, scalar, like, problem.last, zero=empty or not prepared.schedule.covers)
+    start = identity(stmt.reduction, scalar).value
+    if start and (empty or not prepared.schedule.covers):
+        out[...] = start
     if not empty:
         run(problem, prepared, strided(out))
     return out if scalar == out_scalar else cast(out, out_scalar)

@@ -53,6 +53,18 @@ class Tensor(Operators):
         self._storage = storage
         return self
 
+    @classmethod
+    def _from_dense(cls, array: Any) -> Tensor:
+        """A dense tensor over the memory of an array, copied only where it is not row-major."""
+        from ..format import format as parse
+
+        values = buffers.flat(buffers.as_array(array))
+        shape = tuple(array.shape)
+        none = (None,) * len(shape)
+        return cls._from_storage(
+            Storage(shape, parse("dense", len(shape)), buffers.scalar_of(values), 0, none, none, values)
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._storage,)
 

@@ -1,0 +1,188 @@
+"""Elementwise operations: unary maps, scalars, and a sparse operand with a dense one.
+
+A map of the stored values is one call of the array library on the values buffer, and the same call on the fill
+value; the structure is shared. What needs coordinates (a dense operand) is a compiled drive kernel.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..ir.index import Access, Apply, Assignment
+from ..storage.buffers import is_array, is_torch, library_of, scalar_of
+from ..storage.storage import Storage
+from .drive import pose, prepare, run
+from .sddmm import shared
+from .strided import strided
+from .values import apply, apply_scalar
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["elementwise", "unary"]
+
+_LINEAR_UNARY = {"neg", "real", "imag", "conj"}
+_COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
+
+
+def unary(op: str, t: Tensor) -> Tensor:
+    """`op` of every element: stored values are mapped, and so is the fill value.
+
+    Parameters
+    ----------
+    op : name of an operation of the loop IR ("sin", "neg", "sqrt", ...)
+    t : Tensor of any format
+
+    Returns
+    -------
+    Tensor of the same shape, format and structure; its fill value is `op` of that of `t`
+
+    Guarantees: equal to the operation on the dense array, unspecified elements included. Duplicates of a nonunique
+    format are summed first unless the operation is linear.
+    Raises DTypeError where the dtype has no such operation.
+    """
+    from .tensor import Tensor
+
+    s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
+    values = apply(op, s.values)
+    return Tensor._from_storage(s.with_values(values, apply_scalar(op, s.values, (s.fill_value,))))
+
+
+def _unique(t: Tensor, keep: bool) -> Storage:
+    """The storage of `t`, duplicates summed unless they may be kept."""
+    if keep or t.format.is_unique:
+        return t._storage
+    return t.coalesce()._storage
+
+
+def elementwise(op: str, a: Any, b: Any) -> Any:
+    """`a op b`, elementwise with broadcasting, for a Tensor with a scalar, a dense array or a Tensor.
+
+    Returns
+    -------
+    With a scalar: a Tensor of the same structure. With a dense array: a Tensor of the sparse operand's structure
+    for products and quotients of a tensor of fill 0, else a dense array of the array's library. An unspecified zero
+    annihilates: 0 * NaN and 0 * inf at an unspecified element are 0.
+    Raises ShapeError if the shapes do not broadcast.
+    """
+    from .tensor import Tensor
+
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        return apply(op, a, b)
+    if _is_scalar(a) or _is_scalar(b):
+        return _with_scalar(op, a, b)
+    both = isinstance(a, Tensor) and isinstance(b, Tensor)
+    a, b = (_plain(x) for x in (a, b))
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        result = apply(op, a, b)
+        return Tensor._from_dense(result) if both else result
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        from .merge import merge
+
+        return merge(op, a, b)
+    result = _with_dense(op, a, b)
+    return Tensor._from_dense(result) if both and not isinstance(result, Tensor) else result
+
+
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, bool | int | float | complex | np.generic) or (is_array(x) and x.ndim == 0)
+
+
+def _plain(x: Any) -> Any:
+    from .tensor import Tensor
+
+    if isinstance(x, Tensor):
+        return x.to_dense() if x.format.is_dense else x
+    return x if is_array(x) else np.asarray(x)
+
+
+def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
+    from .tensor import Tensor
+
+    left = isinstance(a, Tensor)
+    t: Tensor = a if left else b
+    other = b if left else a
+    if is_array(other):
+        other = other[()] if isinstance(other, np.ndarray) else other
+    linear = not t.fill_value and (op == "mul" or (op == "div" and left))
+    s = _unique(t, linear)
+    args = (s.values, other) if left else (other, s.values)
+    boxed = (s.fill_value,)
+    fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)))
+    return Tensor._from_storage(s.with_values(apply(op, *args), fill))
+
+
+@lru_cache(maxsize=256)
+def _statement(op: str, ndim: int, dims: tuple[int, ...], left: bool) -> Assignment:
+    """C[...] = A[...] op D[those of `dims`], A sparse; swapped where A is not on the left."""
+    names = tuple(f"i{k}" for k in range(ndim))
+    sparse, dense = Access("A", names), Access("D", tuple(names[d] for d in dims))
+    return Assignment(Access("C", names), "=", Apply(op, (sparse, dense) if left else (dense, sparse)))
+
+
+def _with_dense(op: str, a: Any, b: Any) -> Any:
+    from .tensor import Tensor
+
+    left = isinstance(a, Tensor)
+    t: Tensor = a if left else b
+    array = b if left else a
+    shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _broadcasts(t.shape, tuple(array.shape)) else None
+    if shape is None:
+        raise ShapeError(f"{op}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand")
+    if shape != t.shape:
+        raise UnsupportedError(
+            f"{op}: the sparse operand of shape {t.shape} would be stretched to {shape}"
+            "\n  supported: a dense operand that broadcasts to the sparse one's shape"
+        )
+    s = _unique(t, op in ("mul", "div") and left and not t.fill_value)
+    keeps = not s.fill_value and (op == "mul" or (op in ("div", "floordiv", "mod") and left))
+    lead = len(shape) - array.ndim
+    dims = tuple(lead + d for d in range(array.ndim) if array.shape[d] != 1)
+    narrow = array.reshape(tuple(n for n in array.shape if n != 1))
+    stmt = _statement(op, len(shape), dims, left)
+    scalar = _result_scalar(op, s, array, left)
+    if keeps:
+        return Tensor._from_storage(shared(stmt, {"A": s, "D": strided(narrow)}, scalar, "A"))
+    return _dense_result(op, s, array, narrow, stmt, left, shape)
+
+
+def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
+
+
+def _result_scalar(op: str, s: Storage, array: Any, left: bool) -> str:
+    """The scalar type that the array library gives the operation."""
+    one, other = s.values[:0], array.reshape(-1)[:0]
+    if is_torch(array) and not is_torch(one):
+        import torch
+
+        one = torch.from_numpy(np.asarray(one))
+    elif is_torch(one) and not is_torch(array):
+        one = one.numpy()
+    return scalar_of(apply(op, one, other) if left else apply(op, other, one))
+
+
+def _dense_result(
+    op: str, s: Storage, array: Any, narrow: Any, stmt: Assignment, left: bool, shape: tuple[int, ...]
+) -> Any:
+    """The operation with the fill value everywhere, then with the stored values where there are some."""
+    like = s.values
+    fill: Any
+    if is_torch(array):
+        import torch
+
+        fill = torch.full((), s.fill_value, dtype=like.dtype if is_torch(like) else torch.from_numpy(like[:0]).dtype)
+        fill = fill.expand(shape)
+    else:
+        fill = np.broadcast_to(np.asarray(s.fill_value, dtype=like.dtype if not is_torch(like) else None), shape)
+    out = apply(op, fill, array) if left else apply(op, array, fill)
+    if s.values.shape[0] and 0 not in shape:
+        view = strided(out)
+        compute = scalar_of(apply("add", s.values[:0] if library_of(s.values) == library_of(array) else array.reshape(-1)[:0], array.reshape(-1)[:0])) if op in _COMPARISONS else None
+        problem = pose(stmt, {"A": s, "D": strided(narrow)}, view.scalar, compute=compute, out=view)
+        run(problem, prepare(problem), view)
+    return out

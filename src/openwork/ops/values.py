@@ -1,0 +1,81 @@
+"""Functions of single elements, as the array libraries have them: NumPy's ufuncs and torch's functions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, UnsupportedError
+from ..storage.buffers import Array, is_torch
+
+__all__ = ["BINARY", "UNARY", "apply", "apply_scalar"]
+
+UNARY = {
+    "neg": "negative", "abs": "absolute", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1",
+    "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan",
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
+    "round": "rint", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "bnot": "invert", "not": "logical_not",
+    "square": "square", "reciprocal": "reciprocal", "real": "real", "imag": "imag", "conj": "conjugate",
+    "signbit": "signbit", "exp2": "exp2",
+}  # fmt: skip
+"""Operation names of the loop IR, and NumPy's."""
+
+BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "min": "minimum", "max": "maximum", "atan2": "arctan2", "hypot": "hypot",
+    "copysign": "copysign", "band": "bitwise_and", "bor": "bitwise_or", "bxor": "bitwise_xor", "shl": "left_shift",
+    "shr": "right_shift", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal", "and": "logical_and", "or": "logical_or", "xor": "logical_xor",
+}  # fmt: skip
+
+_TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
+          "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow"}  # fmt: skip
+
+
+def _function(name: str, torch_like: bool) -> Callable[..., Any]:
+    numpy_name = UNARY.get(name) or BINARY.get(name)
+    if numpy_name is None:
+        raise UnsupportedError(f"there is no elementwise operation {name!r}\n  supported: {', '.join((*UNARY, *BINARY))}")
+    if torch_like:
+        import torch
+
+        found: Callable[..., Any] = getattr(torch, _TORCH.get(numpy_name, numpy_name))
+        return found
+    found = getattr(np, numpy_name)
+    return found
+
+
+def apply(name: str, *args: Any) -> Any:
+    """The operation on arrays of one library and Python scalars; floating-point warnings are not raised."""
+    torch_like = any(is_torch(a) for a in args)
+    function = _function(name, torch_like)
+    if torch_like:
+        return function(*args)
+    with np.errstate(all="ignore"):
+        try:
+            return function(*args)
+        except TypeError as error:
+            kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
+            raise DTypeError(f"{name} does not take {kinds}\n  help: convert with .astype(...)") from error
+
+
+def apply_scalar(name: str, like: Array, *args: Any) -> Any:
+    """The operation on elements of the dtype of `like` and Python scalars: a Python scalar.
+
+    `None` among the arguments stands for nothing; a tuple (value,) is a value of the dtype, else a weak scalar.
+    """
+    boxed: list[Any] = []
+    for a in args:
+        if isinstance(a, tuple):
+            if is_torch(like):
+                import torch
+
+                boxed.append(torch.tensor([a[0]], dtype=like.dtype))
+            else:
+                boxed.append(np.array([a[0]], dtype=like.dtype))
+        else:
+            boxed.append(a)
+    return apply(name, *boxed)[0].item()
