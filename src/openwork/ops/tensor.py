@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.storage import Storage
@@ -21,12 +21,27 @@ if TYPE_CHECKING:
 __all__ = ["Tensor", "resolve_format"]
 
 
-def resolve_format(format: object, ndim: int) -> Format:
-    """`format`, a Format or its text or name, for a tensor of `ndim` dimensions."""
+def resolve_format(format: object, ndim: int, like: Format | None = None) -> Format:
+    """`format`, a Format or its text or name, for a tensor of `ndim` dimensions.
+
+    A name that stands for fewer dimensions keeps the batch dimensions of `like` and gets dense ones for the rest.
+    """
     from ..format import format as parse
     from ..format.format import Format
 
-    out: Format = format if isinstance(format, Format) else parse(format, ndim)  # type: ignore[arg-type,unused-ignore]
+    if isinstance(format, Format):
+        out = format
+    elif like is not None and ndim > 2 and isinstance(format, str) and "->" not in format:
+        try:
+            out = parse(format, ndim)
+        except FormatError as error:
+            batch = min(like.batch_ndim, ndim - 2)
+            try:
+                out = parse(format, ndim, batch=batch, dense=ndim - 2 - batch)
+            except FormatError:
+                raise error from None
+    else:
+        out = parse(format, ndim)  # type: ignore[arg-type]
     if out.ndim != ndim:
         raise ShapeError(
             f"format {out} has {out.ndim} dimensions, the tensor {ndim}\n  help: give a format of {ndim} dimensions"
@@ -213,7 +228,9 @@ class Tensor(Operators):
 
     def coalesce(self) -> Tensor:
         """The tensor in the unique, ordered COO format of its rank; duplicates are summed."""
-        return self.asformat("coo")
+        from ..format import coo
+
+        return self.asformat(coo(self.ndim, dense=0 if self.format.is_dense else self.dense_dim))
 
     def asformat(self, format: object, copy: bool | None = None) -> Tensor:
         """The tensor in another format.
@@ -228,7 +245,7 @@ class Tensor(Operators):
         Tensor, same shape, dtype, device and fill value. Explicit zeros are kept; duplicates are summed where
         the format is unique. A format that only promises less (nonunique, unordered) shares the buffers.
         """
-        target = resolve_format(format, self.ndim)
+        target = resolve_format(format, self.ndim, self.format)
         storage = self._storage
         if target == storage.format or _promises_less(target, storage.format):
             shared = Storage(

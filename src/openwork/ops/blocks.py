@@ -1,0 +1,34 @@
+"""Blocked formats and the order of elements inside a block."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..format import format as parse
+from ..format.format import Format
+from ..storage import buffers
+from ..storage.buffers import Array
+
+__all__ = ["block_format", "flat_blocks"]
+
+
+@lru_cache(maxsize=256)
+def block_format(name: str, block: tuple[int, int], batch: int, dense: int, column_major: bool) -> Format:
+    """ "bsr" or "bsc" with blocks of this size, elements row- or column-major inside a block."""
+    made = parse(f"{name}({block[0]}, {block[1]})", 2 + batch + dense, batch=batch, dense=dense)
+    if not column_major:
+        return made
+    levels = list(made.levels)
+    levels[batch + 2], levels[batch + 3] = levels[batch + 3], levels[batch + 2]
+    return Format(made.dims, tuple(levels))
+
+
+def flat_blocks(values: Array, batch: int, dense: int) -> tuple[Array, bool]:
+    """Values of axes (*batch, blocks, rows, columns, *dense) with their axes in memory order; whether columns lead.
+
+    Values of any other order come back as they are.
+    """
+    if buffers.is_contiguous(values) or dense:
+        return values, False
+    swapped = values.swapaxes(batch + 1, batch + 2)
+    return (swapped, True) if buffers.is_contiguous(swapped) else (values, False)

@@ -1,0 +1,400 @@
+"""Tensors from buffers: `assemble` for any format, and the constructors that torch has."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..format import coo
+from ..format import format as parse
+from ..format.format import Format
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.infer import infer_shape
+from ..storage.invariants import violation
+from ..storage.storage import Storage
+from .blocks import block_format, flat_blocks
+from .check import check as check_storage
+from .random import random
+from .sources import asarray
+from .tensor import Tensor, python_scalar, resolve_format
+
+__all__ = [
+    "asarray",
+    "assemble",
+    "random",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
+]
+
+Buffers = Mapping[int, object] | Sequence[object | None]
+
+
+def as_shape(shape: object) -> tuple[int, ...]:
+    """`shape` as a tuple of Python integers, whatever their sign.
+
+    Raises ShapeError where it is no sequence of integers.
+    """
+    try:
+        items = [shape] if isinstance(shape, int) else list(shape)  # type: ignore[call-overload]
+        return tuple(operator.index(x) for x in items)
+    except TypeError as error:
+        raise ShapeError(f"a shape is a tuple of integers; got: {shape!r}\n  help: write (rows, columns)") from error
+
+
+def index_array(obj: object, like: Array) -> Array:
+    """`obj` as an index buffer; lists become int64, arrays keep their dtype."""
+    if not buffers.is_array(obj):
+        host = np.asarray(obj)
+        obj = host.astype(np.int64) if host.size == 0 or host.dtype.kind in "iu" else host
+    return buffers.as_array(obj, like=like)
+
+
+def assemble(
+    format: str | Format,
+    shape: Sequence[int] | None,
+    *,
+    pos: Buffers | None = None,
+    crd: Buffers | None = None,
+    values: object,
+    fill_value: object = 0,
+    check: bool = True,
+) -> Tensor:
+    """A tensor over given buffers.
+
+    Parameters
+    ----------
+    format : the format, its text, or its name
+    shape : extents of the dimensions; None infers the smallest that the buffers fit
+    pos, crd : index buffers by level, int32 or int64; `pos` of an outermost compressed level may be left out
+    values : the values; one dimension, or with batch, block and dense axes
+    fill_value : the value of every unspecified element
+    check : False skips the checks that cost O(nse)
+
+    Returns
+    -------
+    Tensor over these buffers: nothing is copied that is contiguous and of one library
+
+    Raises InvariantError, with the number of the invariant, where the buffers do not fit together; ShapeError where
+    a shape that was left out does not follow.
+
+    Examples
+    --------
+    >>> assemble("csr", (2, 3), pos={1: [0, 2, 3]}, crd={1: [0, 2, 1]}, values=[1.0, 2.0, 3.0]).nse
+    3
+    """
+    extents = None if shape is None else as_shape(shape)
+    made = resolve_format(format, len(extents)) if extents is not None else _parsed(format)
+    leaf = buffers.as_array(values)
+    given = {"pos": _by_level("pos", pos, made, leaf), "crd": _by_level("crd", crd, made, leaf)}
+    _root_pos(made, given, leaf)
+    if extents is None:
+        extents = _inferred(made, given, leaf)
+    _check_axes(made, extents, given, leaf)
+    groups = [
+        tuple(None if k not in g else buffers.flat(g[k]) for k in range(len(made.levels))) for g in given.values()
+    ]
+    scalar = buffers.scalar_of(leaf)
+    fill = python_scalar(fill_value, scalar)
+    storage = Storage(extents, made, scalar, fill, groups[0], groups[1], buffers.flat(leaf))
+    check_storage(storage, check)
+    return Tensor._from_storage(storage)
+
+
+def _parsed(format: str | Format) -> Format:
+    return format if isinstance(format, Format) else parse(format)
+
+
+def _by_level(kind: str, given: Buffers | None, format: Format, like: Array) -> dict[int, Array]:
+    pairs = given.items() if isinstance(given, Mapping) else enumerate(given or ())
+    out: dict[int, Array] = {}
+    for level, buffer in pairs:
+        if not isinstance(level, int) or not 0 <= level < len(format.levels):
+            what = f"{kind}[{level!r}] belongs to a level of {format}"
+            raise violation(
+                "2.4", what, f"a level from 0 to {len(format.levels) - 1}", repr(level), "number levels from 0"
+            )
+        if buffer is not None:
+            out[level] = index_array(buffer, like)
+    return out
+
+
+def _root_pos(format: Format, given: dict[str, dict[int, Array]], like: Array) -> None:
+    """The outermost compressed level has one parent: its pos follows."""
+    if format.levels and format.levels[0].format.name == "compressed" and 0 not in given["pos"] and 0 in given["crd"]:
+        crd = given["crd"][0]
+        scalar = "i32" if str(crd.dtype).endswith("int32") else "i64"
+        given["pos"][0] = buffers.as_array([0, len(crd)], scalar, like)
+
+
+def _inferred(format: Format, given: dict[str, dict[int, Array]], values: Array) -> tuple[int, ...]:
+    for kind, group in given.items():
+        for level, buffer in group.items():
+            if "int" not in str(buffer.dtype) and format.levels[level].format.name != "bitmap":
+                raise violation("1.1", f"{kind}[{level}] is of integers", "int32 or int64", buffer.dtype, "convert it")
+    return infer_shape(format, given["pos"], given["crd"], values)
+
+
+def _check_axes(format: Format, shape: tuple[int, ...], given: dict[str, dict[int, Array]], values: Array) -> None:
+    """Buffers of more than one dimension have the axes that the format and the shape say."""
+    if len(shape) != format.ndim or any(x < 0 for x in shape):
+        return
+    extents = [hi - lo for lo, hi in format.level_intervals(shape)]
+    batch = tuple(extents[: format.batch_ndim])
+    numbers = {"pos": ("3.2", "3.8"), "crd": ("3.3", "3.9")}
+    for kind, group in given.items():
+        for level, buffer in group.items():
+            got = tuple(buffer.shape)
+            if len(got) not in (1, len(batch) + 1):
+                what = f"{kind}[{level}] has the batch axes and one more, or one"
+                raise violation(numbers[kind][0], what, f"{len(batch) + 1} axes", f"{len(got)}: {got}", "reshape it")
+            if len(got) > 1 and got[:-1] != batch:
+                what = f"batch axes of {kind}[{level}]"
+                raise violation(numbers[kind][1], what, str(batch), str(got[:-1]), "check the shape, or the buffer")
+    got = tuple(values.shape)
+    stored = [at for at, level in enumerate(format.levels) if level.format.buffers]
+    trailing = tuple(extents[max(stored[-1] + 1 if stored else 0, len(batch)) :])
+    full = len(batch) + bool(stored) + len(trailing)
+    if len(got) in (0, 1) and len(got) <= max(full, 1):
+        return
+    if len(got) != full:
+        raise violation(
+            "3.4", "values have batch, element, block and dense axes, or one", f"{full} axes", str(got), "reshape them"
+        )
+    tail = got[full - len(trailing) :]
+    if got[: len(batch)] != batch or tail != trailing:
+        expected = f"{batch} in front and {trailing} behind"
+        raise violation("3.10", "axes of values", expected, str(got), "check the shape, or the values")
+
+
+def _finish(t: Tensor, dtype: object, device: object, requires_grad: bool) -> Tensor:
+    out = t if dtype is None else t.astype(dtype, copy=False)
+    out = out if device is None else out.to(device)
+    if requires_grad:
+        if not buffers.is_torch(out.values):
+            raise UnsupportedError("requires_grad needs torch values\n  help: give values as a torch tensor")
+        out = Tensor._from_storage(out._storage.with_values(out.values.detach().requires_grad_()))
+    return out
+
+
+def sparse_coo_tensor(
+    indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+    is_coalesced: bool | None = None,
+) -> Tensor:
+    """A COO tensor from coordinates, as torch's function of that name.
+
+    Parameters
+    ----------
+    indices : coordinates, shape (sparse_dim, nse)
+    values : shape (nse, *dense extents)
+    size : the shape; None infers it
+    is_coalesced : True says that coordinates are sorted and distinct (and checks it); else duplicates are allowed
+
+    Returns
+    -------
+    Tensor, format COO with as many dense dimensions as the values have axes behind the first
+
+    Raises InvariantError where the buffers break an invariant.
+    """
+    leaf = buffers.as_array(values)
+    rows = index_array(indices, leaf)
+    if rows.ndim != 2:
+        raise violation(
+            "3.3", "indices have axes (sparse_dim, nse)", "2 axes", str(tuple(rows.shape)), "nest them once more"
+        )
+    sparse, nse = (int(x) for x in rows.shape)
+    if leaf.ndim < 1 or int(leaf.shape[0]) != nse:
+        raise violation(
+            "3.10", "values have one entry per column of indices", str(nse), str(tuple(leaf.shape)), "check both"
+        )
+    if sparse == 0:
+        return _finish(_summed(leaf, size), dtype, device, requires_grad)
+    ndim = sparse + leaf.ndim - 1
+    exact = bool(is_coalesced)
+    format = coo(ndim, unique=exact, ordered=exact, dense=leaf.ndim - 1)
+    shape = None if size is None else as_shape(size)
+    if shape is not None and len(shape) != ndim:
+        raise violation(
+            "3.1", "size has sparse and dense extents", f"{ndim} extents", f"{len(shape)}: {shape}", "check size"
+        )
+    if shape is None:
+        shape = (*_tops(rows, sparse), *(int(x) for x in leaf.shape[1:]))
+    t = assemble(format, shape, crd={k: rows[k] for k in range(sparse)}, values=leaf, check=check_invariants)
+    return _finish(t, dtype, device, requires_grad)
+
+
+def _tops(rows: Array, sparse: int) -> list[int]:
+    host = buffers.to_numpy(rows)
+    if host.dtype.kind not in "iu":
+        raise violation("1.1", "indices are integers", "int32 or int64", host.dtype, "convert them")
+    return [max(int(host[k].max()) + 1, 0) if host.shape[1] else 0 for k in range(sparse)]
+
+
+def _summed(values: Array, size: Sequence[int] | None) -> Tensor:
+    """No sparse dimension: all elements are at one place."""
+    total = asarray(values.sum(0) if len(values) else values.reshape(0, *values.shape[1:]).sum(0))
+    if size is not None and as_shape(size) != total.shape:
+        raise violation("3.1", "size has the dense extents", str(total.shape), str(as_shape(size)), "check size")
+    return total
+
+
+def _compressed(
+    name: str, outer: object, inner: object, values: object, size: Sequence[int] | None, options: dict[str, Any]
+) -> Tensor:
+    leaf = buffers.as_array(values)
+    pos, crd = index_array(outer, leaf), index_array(inner, leaf)
+    batch = pos.ndim - 1
+    names = ("crow_indices", "col_indices") if name in ("csr", "bsr") else ("ccol_indices", "row_indices")
+    blocked = name in ("bsr", "bsc")
+    if pos.ndim < 1 or crd.ndim != pos.ndim:
+        raise violation("3.3", f"{names[1]} has as many axes as {names[0]}", str(pos.ndim), crd.ndim, "check both")
+    if leaf.ndim < batch + 1 + 2 * blocked:
+        what = f"values have {batch} batch axes, one for elements" + (" and two for blocks" if blocked else "")
+        raise violation("3.4", what, f"at least {batch + 1 + 2 * blocked} axes", str(tuple(leaf.shape)), "check values")
+    dense = leaf.ndim - batch - 1 - 2 * blocked
+    shape = None if size is None else as_shape(size)
+    if blocked:
+        block = (int(leaf.shape[batch + 1]), int(leaf.shape[batch + 2]))
+        if 0 in block:
+            raise violation(
+                "3.10", "blocks have elements", "extents of 1 or more", str(block), "check the axes of values"
+            )
+        if (
+            shape is not None
+            and len(shape) == batch + 2 + dense
+            and any(n % b for n, b in zip(shape[batch:], block, strict=False))
+        ):
+            what = f"size {shape} is a multiple of the block size"
+            raise violation(
+                "3.1", what, f"multiples of {block}", str(shape[batch : batch + 2]), "assemble() allows edge blocks"
+            )
+        leaf, column_major = flat_blocks(leaf, batch, dense)
+        format = block_format(name, block, batch, dense, column_major)
+    else:
+        format = parse(name, 2 + batch + dense, batch=batch, dense=dense)
+    if shape is not None and len(shape) != format.ndim:
+        expected = f"{batch} batch, 2 sparse and {dense} dense extents"
+        raise violation("3.1", "size agrees with the axes of the buffers", expected, str(shape), "check size")
+    check = options.pop("check_invariants")
+    t = assemble(format, shape, pos={batch + 1: pos}, crd={batch + 1: crd}, values=leaf, check=check)
+    return _finish(t, **options)
+
+
+def sparse_csr_tensor(
+    crow_indices: object,
+    col_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+) -> Tensor:
+    """A CSR tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    crow_indices : positions, shape (*batch, rows + 1)
+    col_indices : the column of each stored element, shape (*batch, nse)
+    values : shape (*batch, nse, *dense)
+    size : the shape; None infers it
+
+    Raises InvariantError, with the number of the invariant, where the buffers break one.
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    return _compressed("csr", crow_indices, col_indices, values, size, options)
+
+
+def sparse_csc_tensor(
+    ccol_indices: object,
+    row_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+) -> Tensor:
+    """A CSC tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    ccol_indices : positions, shape (*batch, columns + 1)
+    row_indices : the row of each stored element, shape (*batch, nse)
+    values : shape (*batch, nse, *dense)
+    size : the shape; None infers it
+
+    Raises InvariantError, with the number of the invariant, where the buffers break one.
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    return _compressed("csc", ccol_indices, row_indices, values, size, options)
+
+
+def sparse_bsr_tensor(
+    crow_indices: object,
+    col_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+) -> Tensor:
+    """A BSR tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    crow_indices : positions, shape (*batch, block rows + 1)
+    col_indices : the block column of each stored element, shape (*batch, blocks)
+    values : shape (*batch, blocks, block rows, block columns, *dense)
+        where blocks lie column-major in memory, the format says so and nothing is copied
+    size : the shape; None infers it; it is a multiple of the block size
+
+    Raises InvariantError, with the number of the invariant, where the buffers break one.
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    return _compressed("bsr", crow_indices, col_indices, values, size, options)
+
+
+def sparse_bsc_tensor(
+    ccol_indices: object,
+    row_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+) -> Tensor:
+    """A BSC tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    ccol_indices : positions, shape (*batch, block columns + 1)
+    row_indices : the block row of each stored element, shape (*batch, blocks)
+    values : shape (*batch, blocks, block rows, block columns, *dense)
+        where blocks lie column-major in memory, the format says so and nothing is copied
+    size : the shape; None infers it; it is a multiple of the block size
+
+    Raises InvariantError, with the number of the invariant, where the buffers break one.
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    return _compressed("bsc", ccol_indices, row_indices, values, size, options)

@@ -1,0 +1,112 @@
+"""Random tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..format import coo
+from ..storage import buffers
+from ..storage.specified import Ints
+from ..storage.storage import Storage
+from .tensor import Tensor, python_scalar
+
+__all__ = ["random"]
+
+
+def random(
+    shape: Sequence[int],
+    density: float = 0.01,
+    *,
+    format: object = "coo",
+    dtype: object = "float64",
+    rng: np.random.Generator | int | None = None,
+    values: Callable[[int], Any] | None = None,
+) -> Tensor:
+    """A tensor with specified elements at random places.
+
+    Parameters
+    ----------
+    shape : extents of the dimensions
+    density : fraction of elements that are specified; nse is its product with the size, rounded
+    format : of the result
+    dtype : of the values
+    rng : NumPy generator or seed
+    values : function of nse giving the values; default uniform in [0, 1), for integers from the dtype's range,
+        for bool all true
+
+    Returns
+    -------
+    Tensor; all sets of places are equally likely, no place is drawn twice
+
+    Cost: O(nse log nse) time, O(nse) memory.
+    """
+    from .construct import as_shape
+
+    extents = as_shape(shape)
+    if any(n < 0 for n in extents):
+        raise ShapeError(f"random: shape {extents} has a negative extent\n  help: extents are 0 or more")
+    if not 0 <= density <= 1:
+        raise ValueError(f"random: expected a density from 0 to 1; got: {density}\n  help: density is nse / size")
+    scalar, generator = buffers.scalar_name(dtype), np.random.default_rng(rng)
+    size = math.prod(extents)
+    nse = round(density * size)
+    columns = _places(generator, extents, size, nse)
+    leaf = np.asarray(values(nse)) if values is not None else _values(generator, scalar, nse)
+    if leaf.shape != (nse,):
+        raise ShapeError(f"random: expected {nse} values; got shape {leaf.shape}\n  help: values(n) returns n of them")
+    index = np.int32 if max(extents, default=0) < 2**31 else np.int64
+    crd = tuple(np.ascontiguousarray(c, index) for c in columns)
+    pos = tuple(np.array([0, nse], np.int32 if nse < 2**31 else np.int64) if k == 0 else None for k in range(len(crd)))
+    leaf = buffers.cast(leaf, scalar)
+    if not extents:
+        leaf = leaf if nse else np.zeros(1, leaf.dtype)
+    storage = Storage(extents, coo(len(extents)), scalar, python_scalar(0, scalar), pos, crd, leaf)
+    return Tensor._from_storage(storage).asformat(format)
+
+
+def _places(rng: np.random.Generator, shape: tuple[int, ...], size: int, nse: int) -> list[Ints]:
+    """Sorted distinct coordinates, one array per dimension."""
+    if size < 2**63:
+        linear = _distinct(rng, size, nse)
+        columns = []
+        for n in reversed(shape):
+            columns.append(linear % n)
+            linear = linear // n
+        return columns[::-1]
+    found = np.empty((len(shape), 0), np.int64)
+    while found.shape[1] < nse:
+        drawn = np.stack([rng.integers(0, n, nse - found.shape[1]) for n in shape])
+        found = np.unique(np.concatenate([found, drawn], axis=1), axis=1)
+    return list(found)
+
+
+def _distinct(rng: np.random.Generator, size: int, nse: int) -> Ints:
+    """`nse` sorted distinct integers below `size`, all sets equally likely."""
+    if 4 * nse > size:
+        return np.sort(rng.permutation(size)[:nse])
+    found = np.empty(0, np.int64)
+    while len(found) < nse:
+        missing = nse - len(found)
+        drawn = rng.integers(0, size, missing + missing // 8 + 16)
+        found = np.unique(np.concatenate([found, drawn]))
+    extra = len(found) - nse
+    if extra:
+        found = np.delete(found, rng.choice(len(found), extra, replace=False))
+    return found
+
+
+def _values(rng: np.random.Generator, scalar: str, nse: int) -> np.ndarray[Any, Any]:
+    dtype = buffers.numpy_dtype(scalar)
+    if scalar == "bool":
+        return np.ones(nse, np.bool_)
+    if scalar[0] in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, nse, dtype=dtype, endpoint=True)
+    if scalar in ("c64", "c128"):
+        return (rng.random(nse) + 1j * rng.random(nse)).astype(dtype)
+    return rng.random(nse).astype(dtype)

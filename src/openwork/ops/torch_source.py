@@ -1,0 +1,64 @@
+"""torch tensors of every layout as Tensors over the same buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import UnsupportedError
+from ..format import coo
+from ..format import format as parse
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.storage import Storage
+from .blocks import block_format, flat_blocks
+from .sources import Take, dense, settle
+from .tensor import Tensor, python_scalar
+
+__all__ = ["from_torch"]
+
+
+def from_torch(obj: Any, take: Take, fill: Any) -> Tensor:
+    """The tensor of a torch tensor: strided, COO, CSR, CSC, BSR or BSC, batched and hybrid ones too."""
+    layout = str(obj.layout).removeprefix("torch.")
+    if layout == "strided":
+        return dense(obj, take, fill, obj)
+    if layout == "sparse_coo":
+        return _coordinates(obj, take)
+    if layout in ("sparse_csr", "sparse_bsr"):
+        return _compressed(obj, layout[7:], obj.crow_indices(), obj.col_indices(), take)
+    if layout in ("sparse_csc", "sparse_bsc"):
+        return _compressed(obj, layout[7:], obj.ccol_indices(), obj.row_indices(), take)
+    raise UnsupportedError(
+        f"asarray: torch layout {layout} is not supported\n  supported: strided, sparse_coo, csr, csc, bsr, bsc"
+    )
+
+
+def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
+    levels, scalar = range(len(format.levels)), buffers.scalar_of(values)
+    groups = (tuple(pos.get(k) for k in levels), tuple(crd.get(k) for k in levels))
+    return Storage(tuple(int(n) for n in obj.shape), format, scalar, python_scalar(0, scalar), *groups, values)
+
+
+def _coordinates(obj: Any, take: Take) -> Tensor:
+    exact = bool(obj.is_coalesced())
+    indices, values = (obj.indices(), obj.values()) if exact else (obj._indices(), obj._values())
+    sparse, dense_dim = int(obj.sparse_dim()), int(obj.dense_dim())
+    if sparse == 0:
+        return dense(values.sum(0), Take(None), 0, None)
+    rows = {k: take.index(indices[k]) for k in range(sparse)}
+    pos = buffers.as_array([0, int(indices.shape[1])], "i64", indices)
+    format = coo(sparse + dense_dim, unique=exact, ordered=exact, dense=dense_dim)
+    return settle(_storage(obj, format, {0: pos}, rows, take.flat(values)))
+
+
+def _compressed(obj: Any, name: str, outer: Array, inner: Array, take: Take) -> Tensor:
+    batch, values = outer.ndim - 1, obj.values()
+    dense_dim = int(obj.dense_dim())
+    if name in ("bsr", "bsc"):
+        block = (int(values.shape[batch + 1]), int(values.shape[batch + 2]))
+        values, column_major = flat_blocks(values, batch, dense_dim)
+        format = block_format(name, block, batch, dense_dim, column_major)
+    else:
+        format = parse(name, 2 + batch + dense_dim, batch=batch, dense=dense_dim)
+    pos, crd = take.index(outer), take.index(inner)
+    return settle(_storage(obj, format, {batch + 1: pos}, {batch + 1: crd}, take.flat(values)))
