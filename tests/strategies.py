@@ -103,7 +103,7 @@ def _levels(
             kinds = [Dense]
         elif above is not None and not above.unique:
             kinds = [Singleton]
-        usual = [kind for kind in kinds if kind in (Dense, Compressed, Range, Structured)]
+        usual = [Range] if Range in kinds else [kind for kind in kinds if kind in (Dense, Compressed, Structured)]
         kind = draw(st.sampled_from(usual if usual and draw(st.booleans()) else kinds))
         levels.append(Level(e, _level_format(draw, kind, e, above, allowed, last, properties)))
         structured = kind is Structured

@@ -117,14 +117,11 @@ def rename(e: Expression, position: Sequence[int]) -> Expression:
 
 def render(e: Expression, names: Sequence[str]) -> str:
     """The text of e; `(i + j) // 4` takes parentheses, `i % 16 // 4` needs none."""
-    match e:
-        case Dim(i):
-            return names[i]
-        case Add(Dim(i), Dim(j)):
-            return f"{names[i]} + {names[j]}"
-        case Sub(Dim(i), Dim(j)):
-            return f"{names[i]} - {names[j]}"
-        case Div(base, c) | Mod(base, c):
-            inner = render(base, names)
-            inner = f"({inner})" if isinstance(base, Add | Sub) else inner
-            return f"{inner} {'//' if isinstance(e, Div) else '%'} {c}"
+    suffix = ""
+    while isinstance(e, Div | Mod):
+        suffix = f" {'//' if isinstance(e, Div) else '%'} {e.divisor}{suffix}"
+        e = e.base
+    if isinstance(e, Dim):
+        return names[e.index] + suffix
+    text = f"{names[e.left.index]} {'+' if isinstance(e, Add) else '-'} {names[e.right.index]}"
+    return f"({text}){suffix}" if suffix else text

@@ -170,7 +170,7 @@ class Format:
         """The half-open coordinate range of every level for a tensor of this shape."""
         if len(shape) != len(self.dims):
             raise ShapeError(
-                f"format {self}: a shape of {len(self.dims)} extents is needed; got: {tuple(shape)}\n"
+                f"format {self}: expected: a shape of {len(self.dims)} extents; got: {tuple(shape)}\n"
                 f"  help: give one extent for each of {', '.join(self.dims) or 'no dimensions'}"
             )
         return tuple([interval(level.expression, shape) for level in self.levels])

@@ -32,7 +32,13 @@ class Problem:
 def refusal(what: str, text: str, offset: int, detail: str, help: str) -> FormatError:
     """The error for a text that cannot be accepted; long texts are shown around the caret only."""
     shown, column = window(text, offset)
-    return FormatError(f"format: {what}\n  {shown}\n  {' ' * column}^\n  {detail}\n  help: {help}")
+    return FormatError(f"format: {clip(what)}\n  {shown}\n  {' ' * column}^\n  {clip(detail)}\n  help: {clip(help)}")
+
+
+def clip(line: str) -> str:
+    """One printable line that is not too long, its end kept: what was got stands there."""
+    line = "".join(c if c.isprintable() else " " for c in line)
+    return line if len(line) <= 2 * WIDTH else f"{line[:WIDTH]}...{line[-WIDTH:]}"
 
 
 def window(text: str, offset: int) -> tuple[str, int]:

@@ -171,7 +171,7 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
 
 def coo(ndim: int = 2, *, unique: bool = True, ordered: bool = True, batch: int = 0, dense: int = 0) -> Format:
     """Coordinates: `coo(n)` is `format("coo", n)`; unique=False allows duplicates, ordered=False any order."""
-    sparse = ndim - batch - dense
+    sparse = format("coo", ndim, batch=batch, dense=dense).ndim - batch - dense
     return _assemble(_coordinates(batch, sparse, unique=unique, ordered=ordered), ndim, batch, dense)
 
 
@@ -276,7 +276,7 @@ def _arguments(spec: str, match: re.Match[str], name: str, row: Named) -> tuple[
     texts = [part.strip() for part in inside.split(",")] if inside else []
     usage = f"{name}({', '.join(row.parameters)})" if row.parameters else name
     help = f"write {row.example}" if row.parameters else f"write {name}"
-    if len(texts) != len(row.parameters) or (match[2] is not None and not row.parameters):
+    if len(texts) != len(row.parameters):
         offset = match.start(2) if match[2] is not None else match.end(1)
         got = spec.strip()[:60]
         _fail(f"{name} takes {counted(len(row.parameters))}", spec, offset, f"expected: {usage}; got: {got}", help)

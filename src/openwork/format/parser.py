@@ -136,7 +136,7 @@ class _Parser:
                 detail = f"expected: at most {MAX_DIMENSIONS}; got: more"
                 self.fail("too many dimensions", self.token.offset, detail, "merge dimensions with reshape first")
             self.spans["dim", len(names)] = self.token.offset
-            if self.token.kind != "name":
+            if self.token.kind != "name" or self.token.text in RESERVED:
                 detail = f"expected: the name of a dimension; got: {self.shown()}"
                 self.fail("the text does not parse", self.token.offset, detail, "write (i, j) -> (...)")
             names.append(self.next().text)
@@ -266,8 +266,8 @@ class _Parser:
         given = PROPERTIES.get(word) if token.kind == "name" and not sign else None
         if given is None:
             close = difflib.get_close_matches(word[:40], PROPERTIES, 1)
-            detail = f"expected: an integer, unique, nonunique, ordered or unordered; got: {word[:40]}"
-            help = f"did you mean {close[0]}?" if close else "leave it out"
+            detail = f"expected: an integer, unique, nonunique, ordered or unordered; got: {sign}{word[:40]}"
+            help = f"did you mean {close[0]}?" if close and not sign else "leave it out"
             self.fail("neither an argument nor a property", offset, detail, help)
         ((key, value),) = given.items()
         if key in properties:
