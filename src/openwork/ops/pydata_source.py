@@ -47,9 +47,8 @@ def _compressed(obj: Any, take: Take) -> Tensor:
     shape = tuple(int(n) for n in obj.shape)
     values = take.flat(obj.data)
     if len(shape) == 1:
-        crd = take.index(obj.indices)
-        pos = np.array([0, len(crd)], crd.dtype)
-        return settle(_storage(obj, coo(1), {0: pos}, {0: crd}, values))
+        only = take.index(obj.indices)
+        return settle(_storage(obj, coo(1), {0: np.array([0, len(only)], only.dtype)}, {0: only}, values))
     rows = [int(a) for a in obj.compressed_axes]
     columns = [a for a in range(len(shape)) if a not in rows]
     first = len(rows)

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..storage import buffers
 from ..storage.buffers import Array
+from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from .formats import promises_less, resolve_format
 from .layouts import Layout, layout_of
 from .operators import Operators
 
@@ -18,35 +20,7 @@ if TYPE_CHECKING:
 
     from ..format.format import Format, Level
 
-__all__ = ["Tensor", "resolve_format"]
-
-
-def resolve_format(format: object, ndim: int, like: Format | None = None) -> Format:
-    """`format`, a Format or its text or name, for a tensor of `ndim` dimensions.
-
-    A name that stands for fewer dimensions keeps the batch dimensions of `like` and gets dense ones for the rest.
-    """
-    from ..format import format as parse
-    from ..format.format import Format
-
-    if isinstance(format, Format):
-        out = format
-    elif like is not None and ndim > 2 and isinstance(format, str) and "->" not in format:
-        try:
-            out = parse(format, ndim)
-        except FormatError as error:
-            batch = min(like.batch_ndim, ndim - 2)
-            try:
-                out = parse(format, ndim, batch=batch, dense=ndim - 2 - batch)
-            except FormatError:
-                raise error from None
-    else:
-        out = parse(format, ndim)  # type: ignore[arg-type]
-    if out.ndim != ndim:
-        raise ShapeError(
-            f"format {out} has {out.ndim} dimensions, the tensor {ndim}\n  help: give a format of {ndim} dimensions"
-        )
-    return out
+__all__ = ["Tensor", "python_scalar", "resolve_format"]
 
 
 class Tensor(Operators):
@@ -247,12 +221,12 @@ class Tensor(Operators):
         """
         target = resolve_format(format, self.ndim, self.format)
         storage = self._storage
-        if target == storage.format or _promises_less(target, storage.format):
+        if target == storage.format or promises_less(target, storage.format):
             shared = Storage(
                 storage.shape, target, storage.scalar, storage.fill_value, storage.pos, storage.crd, storage.values
             )
             if copy:
-                return Tensor._from_storage(_copied(shared))
+                return Tensor._from_storage(shared.copied())
             return self if target == storage.format else Tensor._from_storage(shared)
         if copy is False:
             raise ValueError(f"asformat: {storage.format} to {target} moves data\n  help: leave copy=False out")
@@ -286,7 +260,7 @@ class Tensor(Operators):
             like = torch.empty(0, device=name)
         except (RuntimeError, AssertionError) as error:
             raise UnsupportedError(f"device {name!r} is not there: {error}\n  help: use 'cpu'") from error
-        return Tensor._from_storage(_mapped(storage, lambda b: buffers.as_array(b, like=like).to(like.device)))
+        return Tensor._from_storage(storage.mapped(lambda b: buffers.as_array(b, like=like).to(like.device)))
 
     def transpose(self, *axes: Any) -> Tensor:
         """The dimensions in another order (reversed without axes), over the same buffers."""
@@ -315,7 +289,7 @@ class Tensor(Operators):
 
     def clone(self) -> Tensor:
         """A copy with buffers of its own."""
-        return Tensor._from_storage(_copied(self._storage))
+        return Tensor._from_storage(self._storage.copied())
 
     def zero_(self) -> Tensor:
         """Set every element to zero in place; the structure stays."""
@@ -331,7 +305,8 @@ class Tensor(Operators):
         if source.shape != self.shape:
             raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
         fresh = source.asformat(self.format).astype(self.dtype, copy=False)._storage
-        self._storage = _copied(_mapped(fresh, lambda b: buffers.as_array(b, like=self._storage.values)))
+        like = self._storage.values
+        self._storage = fresh.mapped(lambda b: buffers.as_array(b, like=like)).copied()
         return self
 
     def to_scipy(self, format: str | None = None) -> Any:
@@ -389,45 +364,5 @@ class Tensor(Operators):
         return html(self)
 
 
-def python_scalar(value: Any, scalar: str) -> Any:
-    """`value` as the Python scalar of a scalar type's kind."""
-    if scalar == "bool":
-        return bool(value)
-    if scalar in ("c64", "c128"):
-        return complex(value)
-    if isinstance(value, complex):
-        raise DTypeError(f"fill value {value} does not fit {scalar}\n  help: give a real fill value")
-    if scalar[0] in "fb":
-        return float(value)
-    if value != value or value in (float("inf"), float("-inf")):
-        raise DTypeError(f"fill value {value} does not fit {scalar}\n  help: use a floating-point dtype")
-    return int(value)
-
-
 def _restore(storage: Storage) -> Tensor:
     return Tensor._from_storage(storage)
-
-
-def _mapped(storage: Storage, visit: Any) -> Storage:
-    def each(group: tuple[Array | None, ...]) -> tuple[Array | None, ...]:
-        return tuple(None if b is None else visit(b) for b in group)
-
-    fields = (storage.shape, storage.format, storage.scalar, storage.fill_value)
-    return Storage(*fields, each(storage.pos), each(storage.crd), visit(storage.values))
-
-
-def _copied(storage: Storage) -> Storage:
-    return _mapped(storage, buffers.copied)
-
-
-def _promises_less(target: Format, source: Format) -> bool:
-    """Whether buffers of `source` are valid for `target` as they are."""
-    if len(target.levels) != len(source.levels):
-        return False
-    for a, b in zip(target.levels, source.levels, strict=True):
-        x, y = a.format, b.format
-        if a.expression != b.expression or x.name != y.name or x.arguments != y.arguments:
-            return False
-        if (x.unique and not y.unique) or (x.ordered and not y.ordered):
-            return False
-    return True

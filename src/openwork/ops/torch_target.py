@@ -16,9 +16,11 @@ from .tensor import Tensor
 __all__ = ["to_torch"]
 
 _NAMES = {
-    "strided": "dense", "dense": "dense", "sparse": "coo", "sparse_coo": "coo", "coo": "coo", "sparse_csr": "csr",
-    "csr": "csr", "sparse_csc": "csc", "csc": "csc", "sparse_bsr": "bsr", "bsr": "bsr", "sparse_bsc": "bsc", "bsc": "bsc",
-}  # fmt: skip
+    **{name: name for name in ("dense", "coo", "csr", "csc", "bsr", "bsc")},
+    **{f"sparse_{name}": name for name in ("coo", "csr", "csc", "bsr", "bsc")},
+    "strided": "dense",
+    "sparse": "coo",
+}
 
 
 def to_torch(t: Tensor, layout: Any = None) -> Any:

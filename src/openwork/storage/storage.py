@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import sizes
-from .buffers import Array, address, device_of, itemsize, length, library_of, scalar_of
+from .buffers import Array, address, copied, device_of, itemsize, length, library_of, scalar_of
 
 if TYPE_CHECKING:
     from ..format.format import Format
@@ -130,6 +130,15 @@ class Storage:
         for name in ("_addresses", "_positions", "_nse"):
             _SET(out, name, getattr(self, name))
         return out
+
+    def mapped(self, visit: Callable[[Array], Array]) -> Storage:
+        """The storage of the same structure over `visit(buffer)` of each buffer."""
+        pos, crd = (tuple(None if b is None else visit(b) for b in group) for group in (self.pos, self.crd))
+        return Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, visit(self.values))
+
+    def copied(self) -> Storage:
+        """The storage over copies of all buffers."""
+        return self.mapped(copied)
 
     def with_values(self, values: Array, fill_value: Any = None) -> Storage:
         """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given."""

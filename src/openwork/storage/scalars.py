@@ -1,0 +1,24 @@
+"""Python scalars that fill values are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import DTypeError
+
+__all__ = ["python_scalar"]
+
+
+def python_scalar(value: Any, scalar: str) -> Any:
+    """`value` as the Python scalar of a scalar type's kind."""
+    if scalar == "bool":
+        return bool(value)
+    if scalar in ("c64", "c128"):
+        return complex(value)
+    if isinstance(value, complex):
+        raise DTypeError(f"fill value {value} does not fit {scalar}\n  help: give a real fill value")
+    if scalar[0] in "fb":
+        return float(value)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise DTypeError(f"fill value {value} does not fit {scalar}\n  help: use a floating-point dtype")
+    return int(value)
