@@ -68,7 +68,7 @@ def is_banner(head: bytes) -> bool:
 def header(text: Text) -> Header:
     """What the banner and the size line say."""
     b = _banner(text)
-    return Header("Matrix Market", b.shape, b.dtype or b.field, b.symmetry, b.stored, b.comments)
+    return Header("Matrix Market", b.shape, b.dtype or b.field, b.symmetry, b.entries, b.comments)
 
 
 def read(text: Text, options: Options) -> Coordinates:

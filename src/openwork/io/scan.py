@@ -125,8 +125,8 @@ def scan(
     from . import kernels
 
     capacity = room(text, start, layout)
-    if rows is not None:
-        capacity = min(rows, capacity)
+    if rows is not None:  # one more, so that the line that breaks off is reached and named
+        capacity = min(rows, capacity + 1)
     elif layout.rest is not Rest.NEXT:
         capacity = min(capacity, _lines(text.data[start:]))
     dtype = index_dtype(extents) if extents is not None else np.dtype(np.int64)

@@ -1,0 +1,200 @@
+"""`read`, `write` and `header`: the file formats as a table, one row each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FileFormatError, UnsupportedError
+from . import arrays, frostt, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet
+from .records import Buffers, Coordinates, Header, Options, Progress
+from .source import Text, head, suffix
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
+
+__all__ = ["header", "load", "read", "write"]
+
+Record = Coordinates | Buffers
+Path_ = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How one kind of file is read: from its text, or from its path."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    text: Callable[[Text, Options], Record] | None = None
+    path: Callable[[Path_, Options], Record] | None = None
+    header: Callable[[Text], Header] | None = None
+
+
+_BOEING = tuple(f".{f}{s}{a}" for f in "rcip" for s in "suhzr" for a in "ae")
+_KINDS = (
+    _Kind("Matrix Market", (".mtx", ".mm", ".ttx", ".matrixmarket"), matrix_market.read, header=matrix_market.header),
+    _Kind("FROSTT", (".tns",), frostt.read_tns, header=frostt.header_tns),
+    _Kind("sptensor", (".sptensor",), frostt.read_sptensor, header=frostt.header_tns),
+    _Kind("Rutherford-Boeing", (".rb", ".hb", *_BOEING), rutherford_boeing.read, header=rutherford_boeing.header),
+    _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, header=triplet.header),
+    _Kind("npz", (".npz",), path=lambda path, _: npz.read(path)),
+    _Kind("MATLAB", (".mat",), path=arrays.read_mat),
+    _Kind("10x HDF5", (".h5",), path=arrays.read_tenx),
+    _Kind("svmlight", (".svm", ".svmlight", ".libsvm"), svmlight.read),
+    _Kind("smtx", (".smtx",), smtx.read, header=smtx.header),
+    _Kind("edge list", (".edgelist", ".edges"), frostt.read_edges),
+    _Kind("bag of words", (), frostt.read_docword),
+)
+_BY_NAME = {k.name: k for k in _KINDS}
+_BY_SUFFIX = {s: k for k in _KINDS for s in k.suffixes}
+
+
+def _kind(path: Path_) -> _Kind:
+    """The kind of file by its extension, else by how it begins."""
+    if Path(path).name.lower().startswith("docword"):
+        return _BY_NAME["bag of words"]
+    known = _BY_SUFFIX.get(suffix(path))
+    if known is not None:
+        return known
+    start = head(path)
+    tests: tuple[tuple[str, bool], ...] = (
+        ("npz", start.startswith(b"PK")),
+        ("MATLAB", start.startswith(b"MATLAB")),
+        ("10x HDF5", start.startswith(b"\x89HDF")),
+        ("Matrix Market", matrix_market.is_banner(start)),
+        ("sptensor", start.lstrip().startswith(b"sptensor")),
+        ("Rutherford-Boeing", rutherford_boeing.looks_like(start)),
+        ("svmlight", svmlight.looks_like(start)),
+        ("CHOLMOD triplets", triplet.looks_like(start)),
+    )
+    for name, found in tests:
+        if found:
+            return _BY_NAME[name]
+    listed = " ".join(s for k in _KINDS for s in k.suffixes if k.name != "Rutherford-Boeing")
+    raise FileFormatError(f"{os.fspath(path)}: neither its name nor its beginning says what it is\n  read: {listed} .rb")
+
+
+def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
+    """The file's contents as a plain record, symmetry not expanded."""
+    kind = _kind(path)
+    if kind.path is not None:
+        return kind.path(path, options)
+    assert kind.text is not None
+    return kind.text(Text.open(path), options)
+
+
+def read(
+    path: Path_,
+    *,
+    format: object = None,
+    symmetry: str = "expand",
+    base: int | None = None,
+    values: bool = True,
+    variable: str | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Read a sparse matrix or tensor from a file.
+
+    Parameters
+    ----------
+    path : the extension tells the kind of file, else its beginning: Matrix Market (.mtx, .ttx), FROSTT (.tns,
+        .sptensor), Rutherford- and Harwell-Boeing (.rb, .rua, ...), CHOLMOD triplets (.tri), .npz (SciPy's and our own),
+        MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), .edgelist; text may be .gz, .bz2 or .xz
+    format : the format of the result; by default the file's own: text gives sorted "coo" where the entries are sorted
+        and distinct and the uncoalesced COO where not, compressed files keep their compression without a copy
+    symmetry : "expand" mirrors the stored triangle of symmetric files; "keep" returns it as stored (see `header`)
+    base : the first index, where a file does not follow its kind's rule (0 for zero-based Matrix Market)
+    values : False where a .tns file has no column of values
+    variable : the variable of a .mat file or the group of an .h5 file, "Problem.A"
+    progress : called with (bytes read, bytes in all)
+
+    Returns
+    -------
+    Tensor; a pattern has ones. Duplicates are kept as stored, they mean their sum.
+
+    Raises FileFormatError that names the file and the line where the file breaks its own rules. Memory is in
+    proportion to the file, whatever sizes it declares.
+    """
+    if symmetry not in ("expand", "keep"):
+        raise ValueError(f'read: symmetry must be "expand" or "keep", got {symmetry!r}')
+    if base not in (None, 0, 1):
+        raise ValueError(f"read: base must be 0 or 1, got {base!r}")
+    from .tensors import to_tensor
+
+    record = load(path, Options(symmetry, base, values, variable, progress))
+    return to_tensor(path, record, format, symmetry == "expand")
+
+
+def header(path: Path_) -> Header:
+    """What a file says of itself: kind, shape, field, symmetry, entries. The entries are not read where the kind of
+    file has a header; elsewhere (svmlight, MATLAB, ...) they are, because nothing else tells the shape."""
+    kind = _kind(path)
+    if kind.name == "npz":
+        return npz.header(path)
+    if kind.header is not None:
+        return kind.header(_beginning(path))
+    record = load(path)
+    count = int(record.values.size)
+    return Header(kind.name, record.shape, str(record.values.dtype), record.symmetry, count)
+
+
+def _beginning(path: Path_) -> Text:
+    """As much of the text as holds its header: comments can be long."""
+    size = 1 << 14
+    while True:
+        start = head(path, size)
+        if len(start) < size or _has_content(start):
+            return Text.of(start[: start.rfind(b"\n") + 1] if len(start) == size else start, os.fspath(path))
+        size *= 8
+
+
+def _has_content(start: bytes) -> bool:
+    lines = [s for line in start.split(b"\n")[1:-1] if (s := line.strip()) and not s.startswith((b"%", b"#"))]
+    return len(lines) > 4
+
+
+def write(
+    path: Path_,
+    t: Any,
+    *,
+    symmetry: str = "general",
+    comment: str = "",
+    compress: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write a tensor to a file; the extension tells the kind: .mtx, .tns, .npz, .rb (.gz, .bz2, .xz for text).
+
+    Parameters
+    ----------
+    t : Tensor, or what `asarray` takes
+    symmetry : for .mtx and .rb, "symmetric", "skew-symmetric" or "hermitian" writes the lower triangle after checking
+        that the matrix is that; "auto" finds out
+    comment : lines for the head of .mtx and .tns
+    compress : deflate .npz
+    progress : called with (elements written, elements in all)
+
+    Guarantees: `read(path)` has the same shape, elements and dtype, every number exactly; .npz keeps any format.
+    """
+    from ..ops.tensor import Tensor
+
+    if not isinstance(t, Tensor):
+        import openwork
+
+        t = openwork.asarray(t)
+    kind = suffix(path)
+    if kind == ".npz":
+        npz.write(path, npz.parts_of(t._storage), compress)
+        return
+    from . import writers
+
+    if kind in (".mtx", ".mm", ".ttx"):
+        writers.write_mtx(path, t, symmetry, comment, progress)
+    elif kind == ".tns":
+        writers.write_tns(path, t, comment, progress)
+    elif kind in (".rb", ".hb"):
+        writers.write_rb(path, t, symmetry, comment)
+    else:
+        raise UnsupportedError(f"write: {os.fspath(path)}: unknown extension {kind!r}; written are .mtx .tns .npz .rb")

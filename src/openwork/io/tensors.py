@@ -1,0 +1,105 @@
+"""From records to tensors and back."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import FileFormatError, FormatError, InvariantError, ShapeError, UnsupportedError
+from .compressed import coordinates
+from .records import Array, Buffers, Coordinates, expand
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
+
+__all__ = ["coordinates_of", "to_tensor"]
+
+
+def to_tensor(path: str | os.PathLike[str], record: Coordinates | Buffers, format: object, full: bool) -> Tensor:
+    """A Tensor of the record, mirrored where it is a stored triangle and `full`, in `format` (None: the file's own).
+
+    Coordinates become "coo" where they are sorted and distinct, which is checked, else the uncoalesced COO.
+    """
+    if isinstance(record, Buffers) and full and record.symmetry != "general":
+        own = record.format
+        made = _from_coordinates(expand(coordinates(record)))
+        return made.asformat(own if format is None else format)
+    if isinstance(record, Buffers):
+        made = _from_buffers(path, record)
+    else:
+        made = _from_coordinates(expand(record) if full else record)
+    return made if format is None else made.asformat(format)
+
+
+def _from_coordinates(record: Coordinates) -> Tensor:
+    from ..format import format as parse
+    from ..format.named import coo
+    from ..ops.check import holds
+
+    ndim = len(record.shape)
+    if record.dense is not None:
+        values = record.dense.ravel(order="F")
+        return _tensor(record.shape, parse("dense_f", ndim), values, (None,) * ndim, (None,) * ndim, 0)
+    first = np.array([0, record.values.size], record.indices[0].dtype)
+    pos = (first, *([None] * (ndim - 1)))
+    values = np.ascontiguousarray(record.values)
+    made = _tensor(record.shape, coo(ndim), values, pos, record.indices, 0)
+    if holds(made._storage):
+        return made
+    return _tensor(record.shape, coo(ndim, unique=False, ordered=False), values, pos, record.indices, 0)
+
+
+def _from_buffers(path: str | os.PathLike[str], record: Buffers) -> Tensor:
+    from ..format import format as parse
+    from ..ops.check import check
+
+    try:
+        format = parse(record.format, len(record.shape))
+        levels = range(format.nlevels)
+        pos, crd = (tuple(side.get(k) for k in levels) for side in (record.pos, record.crd))
+        made = _tensor(record.shape, format, record.values, pos, crd, record.fill_value)
+        check(made._storage)
+    except (FormatError, InvariantError, ShapeError) as error:
+        raise FileFormatError(f"{os.fspath(path)}: {error}") from error
+    return made
+
+
+def _tensor(
+    shape: tuple[int, ...],
+    format: Any,
+    values: Array,
+    pos: tuple[Array | None, ...],
+    crd: tuple[Array | None, ...],
+    fill: Any,
+) -> Tensor:
+    from ..ops.tensor import Tensor
+    from ..storage.buffers import scalar_of
+    from ..storage.storage import Storage
+
+    zero = values.dtype.type(fill).item()
+    return Tensor._from_storage(Storage(shape, format, scalar_of(values), zero, pos, crd, values))
+
+
+def coordinates_of(t: Tensor, what: str) -> Coordinates:
+    """The stored elements of a tensor as coordinates, in its own order where it is COO already, else sorted.
+
+    Raises UnsupportedError where the fill value is not zero, which no text format can say.
+    """
+    from ..format.named import coo
+    from ..storage.buffers import to_numpy
+
+    storage = t._storage
+    if storage.fill_value != 0:
+        raise UnsupportedError(f"write: {what} cannot hold the fill value {storage.fill_value!r}\n  help: write .npz")
+    if t.ndim == 0:
+        raise UnsupportedError(f"write: {what} cannot hold a tensor of no dimensions\n  help: write .npz")
+    if storage.format.is_dense:
+        dense = np.asarray(to_numpy(t.asformat("dense_f")._storage.values)).reshape(t.shape, order="F")
+        return Coordinates(t.shape, (), dense.ravel(order="K"), "general", dense)
+    kept = [coo(t.ndim), coo(t.ndim, unique=False), coo(t.ndim, unique=False, ordered=False), coo(t.ndim, ordered=False)]
+    if storage.format not in kept:
+        storage = t.asformat(coo(t.ndim))._storage
+    crd = [to_numpy(b) for b in storage.crd if b is not None]
+    return Coordinates(t.shape, tuple(crd), to_numpy(storage.values))
