@@ -22,11 +22,12 @@ from ..ir.index import Access, Assignment
 from ..ir.loop import Kernel
 from ..storage.buffers import Array, cast, scalar_of
 from ..storage.storage import Storage
+from . import trace
 from .launch import launch, word, work_bounds
 from .promote import compute_scalar
 from .strided import Strided, contiguous_along, new_output, strided
 
-__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "contract", "operand_of", "prepare", "pose"]
+__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "contract", "describe", "operand_of", "prepare", "pose"]
 
 LARGE_BYTES = 1 << 20
 PARALLEL_WORK = 1 << 16
@@ -213,7 +214,29 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
         out[...] = start
     if not empty:
         run(problem, prepared, strided(out))
+    if trace.active():
+        describe(problem, prepared, strided(out).nbytes)
     return out if scalar == out_scalar else cast(out, out_scalar)
+
+
+def describe(problem: Problem, prepared: Prepared, allocated: int) -> None:
+    """Tell `explain` about a launch."""
+    plan = prepared.schedule
+    formats = ", ".join(
+        f"{n}: {o.format}" if o.format else f"{n}: dense {o.scalar}" for n, o in problem.operands.items()
+    )
+    order = [*plan.outer, *(str(level.format) for level in problem.operands[plan.driver].format.levels)]  # type: ignore[union-attr]
+    facts = [("formats", formats), ("walks", f"{plan.driver}, level by level: {', '.join(order)}")]
+    if plan.vector:
+        known = f", extent {problem.extents[plan.vector]}"
+        pieces = [t.lanes for t in (plan.main or plan.rest)]
+        facts.append(("vectorised", f"{plan.vector}{known}, register tile of {' + '.join(map(str, pieces))} lanes"))
+    if problem.copies:
+        facts.append(("packs", f"{', '.join(problem.copies)} to be contiguous along {plan.vector}"))
+    ranges = len(bounds_of(prepared, problem.values[plan.driver], work_of(problem, prepared))) - 1
+    facts.append(("parallel", f"{ranges} range(s) of the outermost loop" if plan.parallel else "no: outputs overlap"))
+    packed = sum(problem.values[n].nbytes for n in problem.copies)
+    trace.note(trace.Step(f"kernel {problem.stmt}", tuple(facts), allocated + packed, prepared.executable))
 
 
 def words_of(problem: Problem, prepared: Prepared, out: Any) -> list[int]:

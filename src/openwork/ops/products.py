@@ -12,6 +12,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import Array, address, is_array, is_torch, library_of, numpy_dtype, scalar_of
 from ..storage.storage import Storage
+from . import trace
 from .drive import bounds_of, contract, pose, prepare, words_of, work_of
 from .promote import compute_scalar, promote
 from .strided import Strided, strided
@@ -42,7 +43,7 @@ def matmul(a: Any, b: Any, /) -> Any:
 
     if type(b) is np.ndarray and isinstance(a, Tensor):
         ready = a._storage.plans.get((b.shape, b.dtype, b.flags.c_contiguous))
-        if ready is not None:
+        if ready is not None and not trace.active():
             return ready(b)
     return _matmul(a, b)
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import cast, empty, is_array, library_of
+from ..storage.buffers import cast, empty, is_array, itemsize, library_of
 from ..storage.storage import Storage
-from .drive import pose, prepare, run
+from . import trace
+from .drive import describe, pose, prepare, run
 from .promote import compute_scalar, promote
 from .strided import strided
 
@@ -32,7 +33,10 @@ def shared(stmt: Assignment, values: dict[str, Any], out_scalar: str, driver: st
     result = storage.with_values(out, 0)
     if storage.values.shape[0] and 0 not in storage.shape:
         problem = pose(stmt, values, scalar, shared=True)
-        run(problem, prepare(problem), result)
+        prepared = prepare(problem)
+        run(problem, prepared, result)
+        if trace.active():
+            describe(problem, prepared, out.shape[0] * itemsize(scalar))
     return result if scalar == out_scalar else storage.with_values(cast(out, out_scalar), 0)
 
 

@@ -1,0 +1,45 @@
+"""A record of what is run, for `explain`: off unless somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..codegen.executable import Executable
+
+__all__ = ["Step", "active", "note", "record"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that was run."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...] = ()
+    nbytes: int = 0
+    executable: Executable | None = None
+
+
+_steps: list[list[Step]] = []
+
+
+def active() -> bool:
+    """Whether somebody listens."""
+    return bool(_steps)
+
+
+def note(step: Step) -> None:
+    """Add a step to the record."""
+    if _steps:
+        _steps[-1].append(step)
+
+
+@contextmanager
+def record() -> Iterator[list[Step]]:
+    """Record the steps that run inside."""
+    _steps.append([])
+    try:
+        yield _steps[-1]
+    finally:
+        _steps.pop()
