@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from ..errors import CompilerBug
+from . import linker
 from .target import Target, host
 
 __all__ = ["assembly", "load", "load_all", "optimised", "to_object"]
@@ -73,6 +74,13 @@ def load(code: bytes, name: str) -> int:
 
 def load_all(code: bytes, names: Sequence[str]) -> list[int]:
     """Link an object file into this process; the addresses of several of its functions."""
+    try:
+        return linker.link(code, names)
+    except linker.Unlinkable:
+        return _load_by_llvm(code, names)
+
+
+def _load_by_llvm(code: bytes, names: Sequence[str]) -> list[int]:
     llvm = _llvm()
     with _LOCK:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host()))
