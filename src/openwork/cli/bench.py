@@ -105,7 +105,7 @@ def print_rows(rows: Sequence[Row]) -> None:
         for row in rows
         if row.seconds
     ]
-    table(columns, body, left=3)
+    table(columns, body, left=(0, 1, 2))
     for row in rows:
         if not row.seconds:
             print(f"left out: {row.op} on {row.format}: {row.note}")

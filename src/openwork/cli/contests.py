@@ -170,14 +170,12 @@ def to_dense(problem: Problem, text: str) -> Contest:
 
 
 def total(problem: Problem, text: str) -> Contest:
-    import openwork as ow
-
     if text not in ("", "0", "1"):
         raise CliError(f"--op: sum takes a dimension, 0 or 1, got {text!r}")
     axis = int(text) if text else None
     ours, (name, theirs) = problem.ours, problem.scipy
     runs: dict[str, Callable[[], object]] = {
-        "openwork": lambda: ow.sum(ours, axis=axis),
+        "openwork": lambda: ours.sum(axis=axis),
         "scipy": lambda: theirs.sum(axis=axis),
     }
     if problem.torch:

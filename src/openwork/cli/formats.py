@@ -30,5 +30,5 @@ def run(arguments: argparse.Namespace) -> int:
     import openwork as ow
 
     rows = [[name, note, str(ow.format(name, ndim=ndim))] for name, ndim, note in EXAMPLES]
-    table(["name", "stores", "in the language"], rows, left=3)
+    table(["name", "stores", "in the language"], rows, left=(0, 1, 2))
     return 0

@@ -61,17 +61,17 @@ def heading(text: str) -> None:
         console.print(f"\n{text}", style="bold", markup=False, highlight=False)
 
 
-def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table as text; the first `left` columns are flush left, the others right."""
+def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """A table as text; the columns in `left` are flush left, the others right."""
     widths = [max(len(row[c]) for row in (columns, *rows)) for c in range(len(columns))]
     lines = [columns, ["-" * w for w in widths], *rows]
     aligned = (
-        [t.ljust(w) if c < left else t.rjust(w) for c, (t, w) in enumerate(zip(r, widths, strict=True))] for r in lines
+        [t.ljust(w) if c in left else t.rjust(w) for c, (t, w) in enumerate(zip(r, widths, strict=True))] for r in lines
     )
     return "\n".join("  ".join(cells).rstrip() for cells in aligned)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> None:
     console = rich_console()
     if console is None:
         print(table_text(columns, rows, left))
@@ -81,7 +81,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) 
 
     view = Table(box=None, pad_edge=False, header_style="bold")
     for c, name in enumerate(columns):
-        view.add_column(name, justify="left" if c < left else "right", no_wrap=c > 0)
+        view.add_column(name, justify="left" if c in left else "right", overflow="fold")
     for row in rows:
         view.add_row(*(Text(cell) for cell in row))
     console.print(view)
