@@ -73,7 +73,9 @@ def read_tenx(path: str | os.PathLike[str], options: Options) -> Buffers:
             groups = [n for n in file if "indptr" in file[n]]
             name = options.variable or ("matrix" if "matrix" in groups else groups[0] if len(groups) == 1 else None)
             if name not in groups:
-                raise FileFormatError(f"{os.fspath(path)}: expected a group with data, indices, indptr, shape; got {groups}")
+                raise FileFormatError(
+                    f"{os.fspath(path)}: expected a group with data, indices, indptr, shape; got {groups}"
+                )
             parts: list[Array] = [np.asarray(file[name][k]) for k in ("indptr", "indices", "data", "shape")]
     except OSError as error:
         raise FileFormatError(f"{os.fspath(path)}: not a readable HDF5 file ({error})") from None
@@ -83,6 +85,8 @@ def read_tenx(path: str | os.PathLike[str], options: Options) -> Buffers:
 
 
 def _check(path: str | os.PathLike[str], pos: Array, crd: Array, data: Array, shape: tuple[int, int]) -> None:
-    good = pos.size == shape[1] + 1 and pos[0] == 0 and pos[-1] == crd.size == data.size and not (np.diff(pos) < 0).any()
+    good = (
+        pos.size == shape[1] + 1 and pos[0] == 0 and pos[-1] == crd.size == data.size and not (np.diff(pos) < 0).any()
+    )
     if not good or (crd.size and not 0 <= int(crd.min()) <= int(crd.max()) < shape[0]):
         raise FileFormatError(f"{os.fspath(path)}: pointers, indices and shape {shape} do not agree")

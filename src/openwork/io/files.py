@@ -74,7 +74,9 @@ def _kind(path: Path_) -> _Kind:
         if found:
             return _BY_NAME[name]
     listed = " ".join(s for k in _KINDS for s in k.suffixes if k.name != "Rutherford-Boeing")
-    raise FileFormatError(f"{os.fspath(path)}: neither its name nor its beginning says what it is\n  read: {listed} .rb")
+    raise FileFormatError(
+        f"{os.fspath(path)}: neither its name nor its beginning says what it is\n  read: {listed} .rb"
+    )
 
 
 def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
@@ -176,7 +178,8 @@ def write(
     compress : deflate .npz
     progress : called with (elements written, elements in all)
 
-    Guarantees: `read(path)` has the same shape, elements and dtype, every number exactly; .npz keeps any format.
+    Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz keeps any format, .mtx, .tns
+    and .npz keep the dtype.
     """
     from ..ops.tensor import Tensor
 

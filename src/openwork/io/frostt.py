@@ -2,18 +2,24 @@
 Tensor Toolbox and GenTen, MLIR's extended FROSTT, and two relatives: edge lists and UCI's bag of words.
 
 A `.tns` line is one-based coordinates and a value, "#" starts a comment, the shape is the largest coordinate in each
-column. `values=False` reads a file without the value column.
+column unless a comment at the head ends with the word "shape" and the sizes. `values=False` reads a file without the
+value column.
 """
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
+from .declared import as_declared
 from .records import Array, Coordinates, Header, Options
 from .scan import Layout, Rest, index_dtype, scan, whole_numbers
 from .source import Text
 
 __all__ = ["header_tns", "read_docword", "read_edges", "read_sptensor", "read_tns"]
+
+_SHAPE = re.compile(r"\bshape:?((?:[\s,x]+\d{1,18})+)\s*$")
 
 
 def read_tns(text: Text, options: Options) -> Coordinates:
@@ -33,8 +39,28 @@ def read_tns(text: Text, options: Options) -> Coordinates:
         return Coordinates(shape, table.indices, table.values if count else np.ones(table.rows))
     if fields - count < 1:
         text.fail(at, "expected coordinates and a value on each line, got one field")
-    table = scan(text, at, Layout(fields - count, count, "f64", base, "#"), progress=options.progress)
-    return _shaped(table.indices, table.values if count else np.ones(table.rows))
+    scalar = _declared(text) if count else ""
+    kind = "i64" if scalar.startswith(("i", "u", "bool")) else "f64"
+    table = scan(text, at, Layout(fields - count, count, kind, base, "#"), progress=options.progress)
+    values = as_declared(text, table.values, scalar) if scalar else table.values
+    values = values if count else np.ones(table.rows)
+    return _shaped(table.indices, values, _said_shape(text, table.indices))
+
+
+def _said_shape(text: Text, indices: tuple[Array, ...]) -> tuple[int, ...] | None:
+    """The shape that a comment at the head gives, where it has one size per dimension and every index fits."""
+    for comment in text.comments(b"#"):
+        found = _SHAPE.search(comment)
+        sizes = tuple(int(n) for n in re.findall(r"\d+", found[1])) if found else ()
+        if len(sizes) == len(indices) and all(not c.size or c.max() < n for c, n in zip(indices, sizes, strict=True)):
+            return sizes
+    return None
+
+
+def _declared(text: Text) -> str:
+    """The dtype that a file of ours names, or ""."""
+    marked = (c for c in text.comments(b"#") if c.startswith("# openwork dtype "))
+    return next((c.split()[-1] for c in marked), "")
 
 
 def header_tns(text: Text) -> Header:
@@ -46,7 +72,9 @@ def header_tns(text: Text) -> Header:
     if _is_extended(text):
         shape, entries, _ = _extended(text, line, at, following)
         return Header("extended FROSTT", shape, "real", entries=entries)
-    return Header("FROSTT", (-1,) * max(len(line.split()) - 1, 0), "real")
+    order = max(len(line.split()) - 1, 0)
+    none = (np.empty(0, np.int64),) * order
+    return Header("FROSTT", _said_shape(text, none) or (-1,) * order, "real", comments=tuple(text.comments(b"#")))
 
 
 def _is_extended(text: Text) -> bool:
@@ -59,7 +87,9 @@ def _extended(text: Text, line: bytes, at: int, following: int) -> tuple[tuple[i
     sizes, at, body = text.content_line(following, b"#")
     shape = whole_numbers(text, sizes, at)
     if len(numbers) != 2 or numbers[0] != len(shape):
-        text.fail(at, f"expected a line with the order and the number of entries, then the sizes, got {numbers}, {shape}")
+        text.fail(
+            at, f"expected a line with the order and the number of entries, then the sizes, got {numbers}, {shape}"
+        )
     return tuple(shape), numbers[1], body
 
 

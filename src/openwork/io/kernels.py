@@ -286,7 +286,7 @@ def scanner(layout: Layout, dtype: np.dtype[Any]) -> Scanner:
     }
     source = source_text(layout)
     digest = hashlib.sha256(repr((source, sorted(names.items()))).encode()).hexdigest()
-    compiled = kernels.get(f"io.scan {digest}", lambda: parse(source, **names))
+    compiled = kernels.get(f"io.scan {digest}", lambda: parse(source, reassociate=False, **names))
 
     def run(
         text: Array, end: int, capacity: int, most: Array, index: Array, words: Array, slow: Array, state: Array

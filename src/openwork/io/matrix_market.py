@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .declared import as_declared
 from .records import SYMMETRIES, Array, Coordinates, Header, Options
 from .scan import Layout, Rest, scan, whole_numbers
 from .source import Text
@@ -88,19 +89,7 @@ def read(text: Text, options: Options) -> Coordinates:
 def _typed(text: Text, banner: _Banner, values: Array) -> Array:
     if banner.field == "complex":
         values = values.view(np.complex128)
-    if not banner.dtype:
-        return values
-    from ..storage.buffers import numpy_dtype
-
-    try:
-        dtype = np.dtype(numpy_dtype(banner.dtype))
-    except (KeyError, ValueError, TypeError):
-        text.fail(0, f"unknown dtype {banner.dtype!r} in the line {_DTYPE_MARK.strip()!r}")
-    with np.errstate(all="ignore"):
-        typed = values.astype(dtype)
-        if values.dtype.kind in "iu" and not np.array_equal(typed.astype(values.dtype), values):
-            text.fail(banner.at, f"an entry does not fit the dtype {banner.dtype} that the file declares")
-    return typed
+    return as_declared(text, values, banner.dtype) if banner.dtype else values
 
 
 def _banner(text: Text) -> _Banner:
@@ -121,7 +110,7 @@ def _banner(text: Text) -> _Banner:
     kind, layout, field, symmetry = words[1], words[2], _FIELDS[words[3]], words[4]
     if layout == "array" and field == "pattern":
         text.fail(position, "an array cannot have the field pattern: its values would be missing")
-    comments = _comments(text, following)
+    comments = tuple(text.comments(b"%", following))
     size, at, body = text.content_line(following, b"%")
     if not size:
         text.fail(text.size, "the file ends before the line with the sizes")
@@ -130,19 +119,6 @@ def _banner(text: Text) -> _Banner:
         text.fail(at, f"a {symmetry} {kind} must be square, got {'x'.join(map(str, shape))}")
     dtype = next((c[len(_DTYPE_MARK) :].strip() for c in comments if c.startswith(_DTYPE_MARK)), "")
     return _Banner(kind, layout, field, symmetry, shape, entries, dtype, comments, body, at)
-
-
-def _comments(text: Text, position: int) -> tuple[str, ...]:
-    found: list[str] = []
-    while position < text.size:
-        line, following = text.next_line(position)
-        stripped = line.strip()
-        if stripped and not stripped.startswith(b"%"):
-            break
-        if stripped:
-            found.append(stripped.decode("utf-8", "replace"))
-        position = following
-    return tuple(found)
 
 
 def _sizes(text: Text, line: bytes, at: int, kind: str, layout: str) -> tuple[tuple[int, ...], int]:
@@ -180,4 +156,3 @@ def read_dense(values: Array, shape: tuple[int, ...], symmetry: str, mirror: boo
             dense[j, j + 1 :] = -off if skew else off.conj() if symmetry == "hermitian" else off
         start += n - first
     return dense
-

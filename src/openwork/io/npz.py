@@ -113,7 +113,11 @@ def _scipy_kind(storage: Any) -> str | None:
     if blocks is None or len(blocks) != 2 or any(n % b for n, b in zip(storage.shape, blocks, strict=True)):
         return None
     a, b = blocks
-    return "bsr" if plain == f"(i, j) -> (i // {a} : dense, j // {b} : compressed, i % {a} : dense, j % {b} : dense)" else None
+    return (
+        "bsr"
+        if plain == f"(i, j) -> (i // {a} : dense, j // {b} : compressed, i % {a} : dense, j % {b} : dense)"
+        else None
+    )
 
 
 def _archive(name: str) -> zipfile.ZipFile:
@@ -181,7 +185,9 @@ def _scipy(name: str, kind: str, parts: Mapping[str, Array]) -> Buffers | Coordi
     if kind == "coo":
         coords = parts["coords"] if "coords" in parts else (parts["row"], parts["col"])
         columns = tuple(c if c.dtype in (np.int32, np.int64) else c.astype(np.int64) for c in coords)
-        bad = [d for d, (c, n) in enumerate(zip(columns, shape, strict=True)) if c.size and not 0 <= c.min() <= c.max() < n]
+        bad = [
+            d for d, (c, n) in enumerate(zip(columns, shape, strict=True)) if c.size and not 0 <= c.min() <= c.max() < n
+        ]
         if bad or any(c.shape != data.shape for c in columns):
             raise FileFormatError(f"{name}: the coordinates do not fit shape {shape}")
         return Coordinates(shape, columns, data)

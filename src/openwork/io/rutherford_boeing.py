@@ -68,7 +68,9 @@ def read(text: Text, options: Options) -> Buffers:
     bad = np.flatnonzero((crd < 1) | (crd > h.shape[0]))
     if bad.size:
         k = int(bad[0])
-        _refuse(text, at_crd + k // h.formats[1].count, f"row index {crd[k]} (entry {k + 1}) is outside 1..{h.shape[0]}")
+        _refuse(
+            text, at_crd + k // h.formats[1].count, f"row index {crd[k]} (entry {k + 1}) is outside 1..{h.shape[0]}"
+        )
     _, scalar, parts = _FIELDS[h.field[0]]
     layout = Layout(0, 1, scalar, comment="", rest=Rest.NEXT)
     values: Array = np.ones(h.entries)
@@ -93,7 +95,11 @@ def _check_pointers(text: Text, pos: Array, head: _Head, line: int) -> None:
     last = head.entries + 1
     if pos[0] != 1 or pos[-1] != last:
         k = 0 if pos[0] != 1 else pos.size - 1
-        _refuse(text, line + k // head.formats[0].count, f"column pointer {k + 1} must be {1 if not k else last}, got {pos[k]}")
+        _refuse(
+            text,
+            line + k // head.formats[0].count,
+            f"column pointer {k + 1} must be {1 if not k else last}, got {pos[k]}",
+        )
     falling = np.flatnonzero(np.diff(pos) < 0)
     if falling.size:
         k = int(falling[0]) + 1
@@ -134,7 +140,9 @@ class _Cursor:
         out = np.full((starts.size, fields, record.width + 1), 32, np.uint8)
         for k in range(span):
             inside = starts + k < ends
-            out[:, k // record.width, k % record.width] = np.where(inside, self.text.data[np.minimum(starts + k, ends)], 32)
+            out[:, k // record.width, k % record.width] = np.where(
+                inside, self.text.data[np.minimum(starts + k, ends)], 32
+            )
         flat = out.reshape(starts.size, -1)
         flat[flat == 13] = 32
         flat[:, -1] = 10
@@ -151,12 +159,14 @@ def _head(text: Text) -> _Head:
         lines.append((line, position))
         position = following
     kind, shape, entries = _type_line(text, *lines[2])
-    field, symmetry, form = kind
-    if form == "e":
+    field, symmetry = kind[0], kind[1]
+    if kind[2] == "e":
         raise UnsupportedError(f"{text.name}: elemental matrices ({kind}) are not read, only assembled ones")
     counts = lines[1][0].split()
     if len(counts) < 4 or not all(c.isdigit() for c in counts[:4]):
-        text.fail(lines[1][1], "expected four or five counts of lines: total, pointers, indices, values, right-hand sides")
+        text.fail(
+            lines[1][1], "expected four or five counts of lines: total, pointers, indices, values, right-hand sides"
+        )
     formats = _formats(text, *lines[3], needed=2 + (field != "p"))
     if symmetry in "shz" and shape[0] != shape[1]:
         text.fail(lines[2][1], f"type {kind.upper()} must be square, got {shape[0]}x{shape[1]}")

@@ -234,7 +234,6 @@ class Scan:
             self.text.fail(at, f"expected {fields} fields per line ({layout.describe()}), got more: {token!r}")
         self.text.fail(at, f"more entries than the {self.capacity} that are declared")
 
-
     def table(self, rows: int | None) -> Table:
         """What was read; raises where fewer records came than `rows`."""
         done, layout = int(self.state[_ROWS]), self.layout

@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .records import Array
 
 __all__ = ["Text", "compression", "head", "load", "open_writer", "suffix"]
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _UNPACK: dict[str, Callable[[memoryview], bytes]] = {
     ".gz": gzip.decompress,
     ".bz2": bz2.decompress,
@@ -38,7 +38,7 @@ def suffix(path: str | os.PathLike[str]) -> str:
 
 
 def compression(path: str | os.PathLike[str]) -> str:
-    """".gz", ".bz2", ".xz" or "", by the file's first bytes."""
+    """The compression by the file's first bytes: ".gz", ".bz2", ".xz" or ""."""
     with open(path, "rb") as file:
         start = file.read(6)
     return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), "")
@@ -46,7 +46,8 @@ def compression(path: str | os.PathLike[str]) -> str:
 
 def _open(path: str | os.PathLike[str]) -> IO[bytes]:
     packed = compression(path)
-    return _OPENERS[packed](path, "rb") if packed else open(path, "rb")  # type: ignore[return-value]  # noqa: SIM115
+    file: IO[bytes] = _OPENERS.get(packed, open)(path, "rb")
+    return file
 
 
 def head(path: str | os.PathLike[str], size: int = 1 << 16) -> bytes:
@@ -68,13 +69,13 @@ def load(path: str | os.PathLike[str]) -> Array:
     with open(path, "rb", buffering=0) as file:
         taken: Array = np.empty(os.fstat(file.fileno()).st_size + 1, np.uint8)
         size = 0
-        while count := file.readinto(memoryview(taken)[size:-1]):
+        while count := file.readinto(memoryview(taken.data)[size:-1]):
             size += count
     taken[size] = 10
     if not packed:
         return taken[: size + 1]
     try:
-        unpacked = _UNPACK[packed](memoryview(taken)[:size])
+        unpacked = _UNPACK[packed](memoryview(taken.data)[:size])
     except _BROKEN as error:
         _refuse(path, error)
     return np.frombuffer(unpacked + b"\n", np.uint8)
@@ -89,7 +90,7 @@ def open_writer(path: str | os.PathLike[str], level: int = 6) -> IO[bytes]:
     name = Path(path).name.lower()
     if name.endswith(".gz"):
         raw = open(path, "wb")  # noqa: SIM115
-        return _Owning(raw, compresslevel=level)
+        return cast(IO[bytes], _Owning(raw, compresslevel=level))
     if name.endswith(".bz2"):
         return bz2.open(path, "wb")
     if name.endswith(".xz"):
@@ -182,6 +183,18 @@ class Text:
                 return line, position, following
             position = following
         return b"", self.size, self.size
+
+    def comments(self, mark: bytes, position: int = 0) -> list[str]:
+        """The comment lines before the first line of content."""
+        found: list[str] = []
+        while position < self.size:
+            line, position = self.next_line(position)
+            stripped = line.strip()
+            if stripped and not stripped.startswith(mark):
+                break
+            if stripped:
+                found.append(stripped.decode("utf-8", "replace"))
+        return found
 
     def fail(self, position: int, message: str, help: str = "") -> NoReturn:
         """Raise FileFormatError for the byte at `position`, with the line and a caret under it."""

@@ -1,4 +1,4 @@
-"""svmlight / libsvm: `label index:value ...` per line, "#" starts a comment. The matrix is read; `labels` gives the rest.
+"""svmlight / libsvm: `label index:value ...` per line, "#" starts a comment; `labels` gives what `read` leaves.
 
 Indices start at 1 unless a 0 occurs (or `base=` says so), as scikit-learn's `zero_based="auto"` has it.
 """

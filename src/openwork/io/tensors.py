@@ -98,8 +98,7 @@ def coordinates_of(t: Tensor, what: str) -> Coordinates:
     if storage.format.is_dense:
         dense = np.asarray(to_numpy(t.asformat("dense_f")._storage.values)).reshape(t.shape, order="F")
         return Coordinates(t.shape, (), dense.ravel(order="K"), "general", dense)
-    kept = [coo(t.ndim), coo(t.ndim, unique=False), coo(t.ndim, unique=False, ordered=False), coo(t.ndim, ordered=False)]
-    if storage.format not in kept:
+    if storage.format not in [coo(t.ndim, unique=u, ordered=o) for u in (True, False) for o in (True, False)]:
         storage = t.asformat(coo(t.ndim))._storage
     crd = [to_numpy(b) for b in storage.crd if b is not None]
     return Coordinates(t.shape, tuple(crd), to_numpy(storage.values))

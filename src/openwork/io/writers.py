@@ -1,0 +1,178 @@
+"""Writers of text: Matrix Market, FROSTT, Rutherford-Boeing. Numbers are the shortest that read back exactly."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from .declared import declaration
+from .digits import table_lines
+from .records import SYMMETRIES, Array, Coordinates, Progress
+from .source import open_writer
+from .tensors import coordinates_of
+
+if TYPE_CHECKING:
+    from ..ops.tensor import Tensor
+
+__all__ = ["write_mtx", "write_rb", "write_tns"]
+
+_ROWS = 1 << 16
+Path_ = str | os.PathLike[str]
+
+
+def write_mtx(path: Path_, t: Tensor, symmetry: str, comment: str, progress: Progress | None) -> None:
+    """Coordinates, or an array where the tensor is dense; other ranks than 2 as `vector` and `tensor`."""
+    if symmetry != "general" and t.ndim == 2:
+        t = t.asformat("dense_f" if t.format.is_dense else "coo")
+    record = coordinates_of(t, "Matrix Market")
+    symmetry = _symmetry(record, symmetry)
+    record = _lower(record, symmetry)
+    scalar = t._storage.scalar
+    values = _plain(record.values, scalar)
+    field = {"f": "real", "i": "integer", "u": "integer", "c": "complex"}[values.dtype.kind]
+    kind = {1: "vector", 2: "matrix"}.get(len(record.shape), "tensor")
+    layout = "coordinate" if record.dense is None else "array"
+    sizes = list(record.shape) + ([values.size] if record.dense is None else [])
+    head = [f"%%MatrixMarket {kind} {layout} {field} {symmetry}"]
+    head += [f"%%{d}" for d in [declaration(scalar)] if d]
+    head += [f"% {line}" for line in comment.splitlines()]
+    head.append(" ".join(map(str, sizes)))
+    _write(path, head, record.indices, values, progress)
+
+
+def write_tns(path: Path_, t: Tensor, comment: str, progress: Progress | None) -> None:
+    """One line per element; the shape stands in a comment, which `read` heeds."""
+    record = coordinates_of(t, ".tns")
+    if record.dense is not None:
+        indices = tuple(c.ravel(order="F") for c in np.indices(record.shape, np.int64))
+        record = Coordinates(record.shape, indices, record.dense.ravel(order="F"))
+    scalar = t._storage.scalar
+    if record.values.dtype.kind == "c":
+        raise UnsupportedError("write: .tns cannot hold complex values\n  help: write .mtx or .npz")
+    head = [f"# {line}" for line in comment.splitlines()]
+    head += [f"# {d}" for d in [declaration(scalar) if scalar != "i64" else "openwork dtype i64"] if d]
+    head.append("# shape " + " ".join(map(str, record.shape)))
+    _write(path, head, record.indices, _plain(record.values, scalar), progress)
+
+
+def _write(
+    path: Path_, head: Sequence[str], indices: tuple[Array, ...], values: Array, progress: Progress | None
+) -> None:
+    with open_writer(path) as file:
+        file.write(("\n".join(head) + "\n").encode())
+        for start in range(0, values.size, _ROWS):
+            stop = min(start + _ROWS, values.size)
+            file.write(table_lines(tuple(c[start:stop] for c in indices), values[start:stop]))
+            if progress is not None:
+                progress(stop, values.size)
+
+
+def _plain(values: Array, scalar: str) -> Array:
+    """Values of a dtype that text can say: bool as integers, narrow floats as themselves (their shortest text)."""
+    if scalar == "bool":
+        return values.astype(np.int64)
+    if scalar in ("f16", "bf16"):
+        return values.astype(np.float32)
+    return np.ascontiguousarray(values)
+
+
+def _symmetry(record: Coordinates, wanted: str) -> str:
+    if wanted == "general":
+        return wanted
+    if wanted != "auto" and wanted not in SYMMETRIES:
+        raise ValueError(f'write: symmetry must be "auto" or one of {", ".join(SYMMETRIES)}, got {wanted!r}')
+    square = len(record.shape) == 2 and record.shape[0] == record.shape[1]
+    kinds = SYMMETRIES[1:] if wanted == "auto" else (wanted,)
+    found = [k for k in kinds if square and _is(record, k)]
+    if not found and wanted != "auto":
+        raise ShapeError(f"write: the tensor of shape {record.shape} is not {wanted}\n  help: symmetry='general'")
+    return found[0] if found else "general"
+
+
+def _is(record: Coordinates, kind: str) -> bool:
+    """Whether the matrix equals its own mirror image, element by stored element."""
+    flip: Callable[[Array], Array] = {"symmetric": np.positive, "skew-symmetric": np.negative, "hermitian": np.conj}[
+        kind
+    ]
+    if record.values.dtype.kind == "b":
+        flip, kind = np.array, kind if kind == "symmetric" else ""
+    if not kind:
+        return False
+    nan = record.values.dtype.kind in "fc"
+    if record.dense is not None:
+        return np.array_equal(record.dense, flip(record.dense.T), equal_nan=nan)
+    row, column = record.indices
+    by, mirrored = np.lexsort((column, row)), np.lexsort((row, column))
+    if not (np.array_equal(row[by], column[mirrored]) and np.array_equal(column[by], row[mirrored])):
+        return False
+    return np.array_equal(record.values[by], flip(record.values[mirrored]), equal_nan=nan)
+
+
+def _lower(record: Coordinates, symmetry: str) -> Coordinates:
+    """The stored triangle: the strictly lower one where skew."""
+    if symmetry == "general":
+        return record
+    below = -1 if symmetry == "skew-symmetric" else 0
+    if record.dense is not None:
+        n = record.shape[0]
+        columns = [record.dense[j - below :, j] for j in range(n)]
+        values = np.concatenate(columns) if columns else record.values
+        return Coordinates(record.shape, (), values, symmetry, record.dense)
+    row, column = record.indices
+    kept = row > column if below else row >= column
+    return Coordinates(record.shape, (row[kept], column[kept]), record.values[kept], symmetry)
+
+
+def write_rb(path: Path_, t: Tensor, symmetry: str, title: str) -> None:
+    """Compressed columns of a matrix; reals with 17 significant digits, which read back exactly."""
+    if t.ndim != 2 or t._storage.fill_value != 0:
+        raise UnsupportedError("write: Rutherford-Boeing holds matrices with fill value 0\n  help: write .npz")
+    record = coordinates_of(t.asformat("csc").asformat("coo"), "Rutherford-Boeing")
+    symmetry = _symmetry(record, symmetry)
+    record = _lower(record, symmetry)
+    row, column = record.indices
+    by = np.lexsort((row, column))
+    row, values = row[by].astype(np.int64) + 1, _plain(record.values[by], t._storage.scalar)
+    pos = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=t.shape[1]))]) + 1
+    letter = {"f": "r", "i": "i", "u": "i", "c": "c"}[values.dtype.kind]
+    form = {"general": "u" if t.shape[0] == t.shape[1] else "r", "skew-symmetric": "z"}.get(symmetry, symmetry[0])
+    parts = values.view(values.real.dtype) if letter == "c" else values
+    sections = [_integers(pos), _integers(row), _integers(parts) if letter == "i" else _reals(parts.astype(np.float64))]
+    counts = [text.count("\n") for _, text in sections]
+    head = [
+        f"{(title.splitlines() or ['openwork'])[0][:72]:<72}|{'':<7}",
+        f"{sum(counts):14d}{counts[0]:14d}{counts[1]:14d}{counts[2]:14d}",
+        f"{letter + form + 'a':<14}{t.shape[0]:14d}{t.shape[1]:14d}{values.size:14d}{0:14d}",
+        f"{sections[0][0]:<16}{sections[1][0]:<16}{sections[2][0]:<20}",
+    ]
+    with open_writer(path) as file:
+        _text(file, "\n".join(head) + "\n")
+        for _, text in sections:
+            _text(file, text)
+
+
+def _text(file: IO[bytes], text: str) -> None:
+    file.write(text.encode("ascii", "replace"))
+
+
+def _integers(numbers: Array) -> tuple[str, str]:
+    """Fortran format and lines of integers, as narrow as they allow."""
+    extremes = [int(numbers.min()), int(numbers.max())] if numbers.size else [0]
+    width = max(len(str(n)) for n in extremes) + 1
+    per = max(80 // width, 1)
+    return f"({per}I{width})", _records(numbers.tolist(), f"%{width}d", per)
+
+
+def _reals(numbers: Array) -> tuple[str, str]:
+    return "(3E25.16)", _records(numbers.tolist(), "%25.16E", 3)
+
+
+def _records(numbers: list[Any], form: str, per: int) -> str:
+    whole = len(numbers) // per * per
+    text = ((form * per + "\n") * (whole // per)) % tuple(numbers[:whole])
+    rest = numbers[whole:]
+    return text + ((form * len(rest) + "\n") % tuple(rest) if rest else "")
