@@ -26,7 +26,8 @@ def test_a_template() -> None:
     product = ops.op("mul", ops.load("A", "f32", p), ops.load("x", "f32", Load("crd", p, Type("i32"))))
     inner = For("p", ops.cast(at[0], "i64"), ops.cast(at[1], "i64"), (Assign("acc", ops.op("add", acc, product)),))
     body = (Mut("acc", ops.const(0.0, "f32")), inner, Store("y", i, acc))
-    params = tuple(Buffer(n, s, n == "y") for n, s in zip(("pos", "crd", "A", "x", "y"), ("i32", "i32", *["f32"] * 3)))
+    held = {"pos": "i32", "crd": "i32", "A": "f32", "x": "f32", "y": "f32"}
+    params = tuple(Buffer(name, scalar, name == "y") for name, scalar in held.items())
     assert kernel == Kernel("spmv", params, (For("i", LO, HI, body, 1, ("novector",)),), ranged=True)
     verify(kernel)
 

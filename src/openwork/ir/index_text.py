@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from ..errors import FormatError
-from .index import ASSIGNMENTS, BINARY, Access, Apply, Assignment, Expression, Literal, accesses
+from .index import ASSIGNMENTS, BINARY, PREFIX, Access, Apply, Assignment, Expression, Literal, accesses
 from .ops import REDUCTIONS, arity
 
 __all__ = ["parse", "parse_expression"]
@@ -24,14 +23,12 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<assign>(?:min|max)=(?!=))|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[jJ]?)|(?P<name>[^\W\d]\w*)"
     r"|(?P<op>\*\*|//|<<|>>|[=!<>]=|[-+*|&]=|[-+*/%()\[\],=<>|&^~]))"
 )
-_LEVELS: tuple[dict[str, str], ...] = tuple(
-    {word: op for op, (word, binds) in BINARY.items() if binds == level} for level in (6, 7, 8, 9, 10, 11)
-)
-_COMPARISONS = {word: op for op, (word, binds) in BINARY.items() if binds == 5}
+_INFIX = {word: (op, binds) for op, (word, binds) in BINARY.items() if op != "pow"}
+_COMPARISONS = {op for op, (_, binds) in BINARY.items() if binds == BINARY["eq"][1]}
 _WORDS = {"True": True, "False": False, "inf": math.inf, "nan": math.nan}
 _ALIASES = {"where": "select", "maximum": "max", "minimum": "min"}
 _RESERVED = {"and", "or", "not", *_WORDS}
-_DEPTH = 200
+_DEPTH, _OPERATIONS = 60, 200
 
 
 class _Token(NamedTuple):
@@ -98,6 +95,7 @@ class _Parser:
         self.tokens = _tokens(text)
         self.position = 0
         self.depth = 0
+        self.operations = 0
         self.places: dict[str, list[tuple[Access, int]]] = {}
         self.index_names: dict[str, int] = {}
 
@@ -150,45 +148,48 @@ class _Parser:
         return found
 
     def expression(self) -> Expression:
-        self.depth += 1
+        return self._climb(0)
+
+    def _deeper(self, by: int) -> None:
+        self.depth += by
         if self.depth > _DEPTH:
             raise self.error("nested too deeply", self.next.at, f"expected at most {_DEPTH} levels of nesting")
-        result = self._fold({"or": "or"}, lambda: self._fold({"and": "and"}, self._negation))
+
+    def apply(self, op: str, *args: Expression) -> Apply:
+        self.operations += 1
+        if self.operations > _OPERATIONS:
+            raise self.error("too long an expression", self.next.at, f"expected at most {_OPERATIONS} operations")
+        return Apply(op, args)
+
+    def _climb(self, least: int) -> Expression:
+        """Everything that binds at least as tightly as `least`."""
+        self._deeper(1)
+        if self.next.text == "not" and least <= PREFIX["not"][1]:
+            self.take()
+            result: Expression = self.apply("not", self._climb(PREFIX["not"][1]))
+        else:
+            result = self._unary()
+        while (found := _INFIX.get(self.next.text)) is not None and found[1] >= least:
+            op, level = found
+            if op in _COMPARISONS:
+                result = self._comparison(result)
+            else:
+                self.take()
+                result = self.apply(op, result, self._climb(level + 1))
         self.depth -= 1
         return result
 
-    def _fold(self, operators: dict[str, str], operand: Callable[[], Expression]) -> Expression:
-        result = operand()
-        while self.next.text in operators:
-            op = operators[self.take().text]
-            result = Apply(op, (result, operand()))
-        return result
-
-    def _negation(self) -> Expression:
-        count = 0
-        while self.next.text == "not":
-            self.take()
-            count += 1
-        result = self._comparison()
-        for _ in range(count):
-            result = Apply("not", (result,))
-        return result
-
-    def _comparison(self) -> Expression:
-        left = self._binary(0)
+    def _comparison(self, left: Expression) -> Expression:
+        """A chain `left < b <= c`, which means `left < b and b <= c`."""
         result: Expression | None = None
-        while self.next.text in _COMPARISONS:
-            op = _COMPARISONS[self.take().text]
-            right = self._binary(0)
-            term = Apply(op, (left, right))
-            result = term if result is None else Apply("and", (result, term))
+        while (found := _INFIX.get(self.next.text, ("", 0)))[0] in _COMPARISONS:
+            self.take()
+            right = self._climb(found[1] + 1)
+            term = self.apply(found[0], left, right)
+            result = term if result is None else self.apply("and", result, term)
             left = right
-        return left if result is None else result
-
-    def _binary(self, level: int) -> Expression:
-        if level == len(_LEVELS):
-            return self._unary()
-        return self._fold(_LEVELS[level], lambda: self._binary(level + 1))
+        assert result is not None
+        return result
 
     def _unary(self) -> Expression:
         signs: list[str] = []
@@ -201,7 +202,7 @@ class _Parser:
             if sign == "-" and number and isinstance(result, Literal):
                 result, number = Literal(-result.value), False
             elif sign != "+":
-                result, number = Apply("neg" if sign == "-" else "bnot", (result,)), False
+                result, number = self.apply("neg" if sign == "-" else "bnot", result), False
         return result
 
     def _power(self) -> Expression:
@@ -209,11 +210,9 @@ class _Parser:
         if self.next.text != "**":
             return base
         self.take()
-        self.depth += 1
-        if self.depth > _DEPTH:
-            raise self.error("nested too deeply", self.next.at, f"expected at most {_DEPTH} levels of nesting")
-        result = Apply("pow", (base, self._unary()))
-        self.depth -= 1
+        self._deeper(1)
+        result = self.apply("pow", base, self._unary())
+        self._deeper(-1)
         return result
 
     def _atom(self) -> Expression:
@@ -247,10 +246,10 @@ class _Parser:
             return self._complex(args, token)
         count = arity(name)
         while name in ("min", "max", "add", "mul") and len(args) > 2:
-            args[:2] = [Apply(name, (args[0], args[1]))]
+            args[:2] = [self.apply(name, args[0], args[1])]
         if len(args) != count or name in REDUCTIONS:
             raise self.error(f"{token.text} cannot take these operands", token.at, f"expected {count}; got {len(args)}")
-        return Apply(name, tuple(args))
+        return self.apply(name, *args)
 
     def _complex(self, args: list[Expression], token: _Token) -> Literal:
         values = [a.value for a in args if isinstance(a, Literal) and not isinstance(a.value, complex)]
