@@ -23,7 +23,7 @@ from ..ir.loop import Kernel
 from ..storage.buffers import Array, cast, scalar_of
 from ..storage.storage import Storage
 from . import trace
-from .launch import launch, word, work_bounds
+from .launch import launch, outer_range, word, work_bounds
 from .promote import compute_scalar
 from .strided import Strided, contiguous_along, new_output, strided
 
@@ -192,8 +192,7 @@ def bounds_of(prepared: Prepared, driver: Storage, work: int) -> tuple[int, ...]
         return (0, 0)
     threads = pool.get_num_threads()
     if threads == 1 or work < PARALLEL_WORK:
-        lo, hi = driver.format.level_intervals(driver.shape)[0]
-        return (lo, hi)
+        return outer_range(driver)
     return work_bounds(driver, threads)
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from ..codegen import cache, pool
 from ..compiler.operand import ParamRef
 from ..errors import CompilerBug
+from ..format.level import Iterate
 from ..storage.buffers import address, length, to_numpy
 from ..storage.storage import Storage
 from .strided import Strided
 
-__all__ = ["bits", "launch", "storage_word", "word", "work_bounds"]
+__all__ = ["bits", "launch", "outer_range", "storage_word", "word", "work_bounds"]
 
 
 def bits(value: Any, scalar: str) -> int:
@@ -57,9 +58,19 @@ def word(ref: ParamRef, values: Mapping[str, Any], extents: Mapping[str, int], s
     return bits(value, scalars[ref.tensor])
 
 
+def outer_range(s: Storage) -> tuple[int, int]:
+    """First and last + 1 of what the outermost loop counts: coordinates, or positions where it walks those."""
+    if s.format.levels[0].format.functions.iterate is Iterate.COORDINATE:
+        return s.format.level_intervals(s.shape)[0]
+    if s.pos[0] is not None:
+        first, last = to_numpy(s.pos[0])[:2].tolist()
+        return first, last
+    return 0, s.positions[0]
+
+
 def work_bounds(s: Storage, parts: int) -> tuple[int, ...]:
-    """Cut the coordinates of the outermost level into ranges of about equal numbers of stored elements."""
-    lo, hi = s.format.level_intervals(s.shape)[0]
+    """Cut the range of the outermost loop into pieces of about equal numbers of stored elements."""
+    lo, hi = outer_range(s)
     below = s.pos[1] if len(s.format.levels) > 1 else None
     if below is None or length(below) != hi - lo + 1 or s.format.batch_ndim:
         return tuple(lo + (hi - lo) * k // parts for k in range(parts + 1))
