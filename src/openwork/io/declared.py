@@ -16,7 +16,7 @@ def declaration(scalar: str) -> str:
 
 
 def as_declared(text: Text, values: Array, scalar: str) -> Array:
-    """`values` in the dtype `scalar`; raises FileFormatError where there is no such dtype or an integer does not fit."""
+    """`values` in the dtype `scalar`; raises FileFormatError where none is, or an integer does not fit."""
     from ..storage.buffers import SCALARS, numpy_dtype
 
     if scalar not in SCALARS:

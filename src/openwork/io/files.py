@@ -103,7 +103,7 @@ def read(
     Parameters
     ----------
     path : the extension tells the kind of file, else its beginning: Matrix Market (.mtx, .ttx), FROSTT (.tns,
-        .sptensor), Rutherford- and Harwell-Boeing (.rb, .rua, ...), CHOLMOD triplets (.tri), .npz (SciPy's and our own),
+        .sptensor), Rutherford- and Harwell-Boeing (.rb, .rua, ...), CHOLMOD triplets (.tri), .npz (SciPy's and ours),
         MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), .edgelist; text may be .gz, .bz2 or .xz
     format : the format of the result; by default the file's own: text gives sorted "coo" where the entries are sorted
         and distinct and the uncoalesced COO where not, compressed files keep their compression without a copy
