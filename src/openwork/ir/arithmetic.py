@@ -6,7 +6,7 @@ f16 and bf16 travel as float32, as in the machine code; every other type as itse
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ DTYPES: dict[str, type[np.generic]] = {
 """The dtype in which values of each scalar type travel."""
 
 
-def apply(op: str, args: list[Value], type: Type) -> Value:
+def apply(op: str, args: Sequence[Value], type: Type) -> Value:
     """The operation on evaluated operands; `type` is the operation's result type."""
     function = FUNCTIONS.get(op)
     if function is None:

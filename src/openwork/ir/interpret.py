@@ -130,16 +130,26 @@ class _Machine:
                 return lambda: self.load(buffer, where(), type, expr)
             case Cast(arg, type):
                 inner, source = self.expr(arg), arg.type
+                if type.scalar == "i64" and type.lanes == 1 and source.is_integer:
+                    return lambda: inner().astype(np.int64)
                 return lambda: convert(inner(), source, type)
             case Op(op, args, type):
                 codes = [self.expr(a) for a in args]
                 if type.lanes == 1 and op in ("and", "or", "select"):
                     return _lazy(op, codes)
+                if len(codes) == 2:
+                    left, right = codes
+                    return lambda: apply(op, (left(), right()), type)
                 return lambda: apply(op, [c() for c in codes], type)
 
     def _offsets(self, buffer: str, index: Value, lanes: int, node: Expr | Stmt) -> Value:
-        offsets = index + np.arange(lanes) if lanes > 1 and not index.ndim else index
         size = len(self.buffers[buffer])
+        if lanes == 1:
+            if 0 <= index < size:
+                return index
+            offsets = index
+        else:
+            offsets = index if index.ndim else index + np.arange(lanes)
         if np.any(offsets < 0) or np.any(offsets >= size):
             text = show(node).split("\n", 1)[0]
             raise CompilerBug(
