@@ -76,7 +76,7 @@ def agree(op: str, k: Kernel, count: int, scale: float, **arrays: np.ndarray) ->
 def supported(op: str, scalar: str) -> bool:
     """Whether the operation means anything on the type."""
     if scalar == "bool":
-        return op in (*ops.LOGICAL, *ops.COMPARISONS, "band", "bor", "bxor", "bnot", "min", "max", "add", "mul", "select", "isnan", "isfinite", "isinf")  # fmt: skip
+        return op in (*ops.LOGICAL, *ops.COMPARISONS, *ON_BOOLS)
     if op in (*ops.BITWISE, "bnot"):
         return scalar in INTEGERS
     if op in ("div", "reciprocal", "floor", "ceil", "trunc", "round") or op in FLOAT_ONLY:
@@ -84,6 +84,7 @@ def supported(op: str, scalar: str) -> bool:
     return scalar not in COMPLEX or op not in REAL_ONLY
 
 
+ON_BOOLS = ("band", "bor", "bxor", "bnot", "min", "max", "add", "mul", "select", "isnan", "isfinite", "isinf")
 FLOAT_ONLY = (
     "sqrt", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "atan2", "hypot", "copysign",

@@ -7,6 +7,7 @@ that is cut short, altered or not ours is ignored. `OPENWORK_CACHE_DIR` says whe
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -19,6 +20,16 @@ __all__ = ["clear_memory", "compile_kernel", "get"]
 
 _MEMORY: dict[str, Executable] = {}
 _LOCK = threading.Lock()
+
+
+def _after_fork() -> None:
+    """A thread that the child does not have may have held the lock."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def get(key: str, build: Callable[[], Kernel]) -> Executable:

@@ -42,6 +42,7 @@ from . import emit_memory
 from .emit_builder import Builder, Parts, register_type, round_float
 from .emit_cast import convert
 from .emit_complex import complex_op
+from .emit_entry import entry
 from .emit_float import float_op
 from .emit_integer import bool_op, integer_op
 from .target import Target, host
@@ -56,7 +57,8 @@ def emit(kernel: Kernel, target: Target | None = None) -> str:
 
     Raises CompilerBug where the kernel is not well-typed; `ir.verify` says more about why.
     """
-    return Emitter(kernel, target or host()).module()
+    target = target or host()
+    return Emitter(kernel, target).module(entry(kernel, target))
 
 
 class Emitter:
@@ -71,11 +73,9 @@ class Emitter:
         self.buffers: dict[str, tuple[str, str]] = {}
         self.workspaces: list[str] = []
 
-    def module(self) -> str:
-        from .emit_entry import entry
-
-        body = self.function()
-        parts = [f'target triple = "{self.target.triple}"', body, entry(self.kernel, self.target)]
+    def module(self, entry: str) -> str:
+        """The whole text, around the function that callers see."""
+        parts = [f'target triple = "{self.target.triple}"', self.function(), entry]
         parts += self.b.helpers.values()
         parts += self.b.declarations.values()
         parts += [f"!{i} = {text}" for i, text in enumerate(self.b.metadata)]
@@ -104,7 +104,8 @@ class Emitter:
             raw = b.ins(f"load ptr, ptr {cell}")
             b.call("void", "free", ("ptr", raw), attributes="nounwind")
         b.do(f"ret i64 {b.ins(f'load i64, ptr {self.status}')}")
-        head = f'define internal i64 @"{k.name}.body"({", ".join(params)}) noinline nounwind mustprogress {{'
+        inline = "noinline" if self.target.is_cpu else "alwaysinline"
+        head = f'define internal i64 @"{k.name}.body"({", ".join(params)}) {inline} nounwind mustprogress {{'
         clear = [f"  store ptr null, ptr {cell}" for cell in self.workspaces]
         return "\n".join([head, "entry:", *b.allocas, *clear, *b.lines, "}"])
 

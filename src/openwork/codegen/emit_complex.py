@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..errors import UnsupportedError
 from ..ir.types import Type, real_of
 from .emit_builder import Builder, Parts, register_type
 from .emit_float import float_op, math_call
@@ -78,7 +79,7 @@ def _div(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
 def _library(b: Builder, op: str, t: Type, *args: Parts) -> Parts:
     """A call of C's complex function in double precision, lane by lane."""
     if not b.target.is_cpu:
-        raise b.unsupported(f"{op} (on a GPU)", t)
+        raise UnsupportedError(f"{op} of {t} values is not supported on a GPU; arithmetic, abs, expm1 and log1p are")
     r, wide = _real(t), Type("f64")
     out: list[Parts] = []
     for i in range(t.lanes):
