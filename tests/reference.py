@@ -63,9 +63,17 @@ def _bitmap(f: Format, at: int, lo: int, hi: int, parents: list[list[Item] | Non
 
 
 def _children(f: Format, at: int, items: list[Item] | None) -> list[tuple[int, list[Item]]]:
-    if f.levels[at].format.unique:
-        return sorted(_groups(items, at).items())
-    return sorted((item[0][at], [item]) for item in items or ())
+    """One child per coordinate of a unique level; of a nonunique one, one per coordinate of the chain that it heads,
+    or one per item where the chain allows duplicates."""
+    end = at
+    while end + 1 < f.nlevels and not f.levels[end].format.unique and f.levels[end + 1].format.name == "singleton":
+        end += 1
+    if not f.levels[end].format.unique:
+        return sorted((item[0][at], [item]) for item in items or ())
+    groups: dict[Coordinates, list[Item]] = defaultdict(list)
+    for item in items or ():
+        groups[item[0][at : end + 1]].append(item)
+    return [(chain[0], group) for chain, group in sorted(groups.items())]
 
 
 def _compressed(f: Format, at: int, lo: int, hi: int, parents: list[list[Item] | None]) -> Packed:

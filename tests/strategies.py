@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub, dimensions
+from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
 from openwork.format.inverse import solve
 from openwork.format.level import LevelFormat
@@ -131,8 +131,8 @@ def _fits(
 
 def _completes(expressions: list[Expression], at: int) -> bool:
     """Whether the level at this place is what makes a second dimension known."""
-    before, after = (solve(expressions[:count]).forms for count in (at, at + 1))
-    return len(after) > len(before) + 1 and all(d in after for d in dimensions(expressions[at]))
+    last = {d: max(form) for d, form in solve(expressions).forms.items()}
+    return sum(level == at for level in last.values()) > 1
 
 
 def _level_format(

@@ -11,6 +11,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.vendor.pretty import pretty
 from strategies import formats, shapes
 
 from openwork.errors import ShapeError
@@ -45,6 +46,7 @@ def test_lists_make_a_format_too() -> None:
 def test_repr_and_text() -> None:
     assert str(CSR) == "(i, j) -> (i : dense, j : compressed)"
     assert repr(CSR) == "format('(i, j) -> (i : dense, j : compressed)')"
+    assert pretty(CSR) == repr(CSR)
     assert format("(x, y) -> (x : dense, y : compressed)").canonical == "(d0, d1) -> (d0 : dense, d1 : compressed)"
 
 
