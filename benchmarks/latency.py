@@ -34,9 +34,11 @@ print(json.dumps({
 REPEATS = 5
 
 
-def probe(cache: str) -> dict[str, float]:
-    """Run the probe in a new process that keeps its kernels in the folder `cache`."""
-    environment = {**os.environ, "OPENWORK_CACHE_DIR": cache, "OPENWORK_NUM_THREADS": "1"}
+def probe(cache: str, bytecode: str) -> dict[str, float]:
+    """Run the probe in a new process that keeps its kernels and its Python bytecode in these folders."""
+    folders = {"OPENWORK_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": bytecode}
+    environment = {**os.environ, **folders, "OPENWORK_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
@@ -45,10 +47,11 @@ def probe(cache: str) -> dict[str, float]:
 def latency_rows() -> list[tuple[str, float]]:
     """Medians over new processes: (what, seconds)."""
     cold, warm = [], []
-    for _ in range(REPEATS):
-        with tempfile.TemporaryDirectory() as cache:
-            cold.append(probe(cache))
-            warm.append(probe(cache))
+    with tempfile.TemporaryDirectory() as place:
+        probe(f"{place}/unused", f"{place}/bytecode")
+        for k in range(REPEATS):
+            cold.append(probe(f"{place}/{k}", f"{place}/bytecode"))
+            warm.append(probe(f"{place}/{k}", f"{place}/bytecode"))
     rows = [
         (f"{name}, nothing cached", median(run[name] for run in cold))
         for name in ("first A @ x", "next kernel (A @ X)")
