@@ -1,0 +1,180 @@
+"""Executables: calling them, and finding them again in memory and on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from openwork.codegen import cache, disk, engine, linker
+from openwork.codegen.emit import emit
+from openwork.codegen.executable import run
+from openwork.errors import CompilerBug
+from openwork.ir.loop import Kernel
+from openwork.ir.text import parse
+
+SCALE = """
+def scale(lo: i64, hi: i64, a: f64, x: f64[const], y: f64[mut]):
+    for i in range(lo, hi):
+        y[i] = a * x[i]
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OPENWORK_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("OPENWORK_CACHE", raising=False)
+    cache.clear_memory()
+    return tmp_path
+
+
+def scaled(executable: cache.Executable) -> np.ndarray:
+    y = np.zeros(4)
+    assert run(executable, {"a": 2.5, "x": np.arange(4.0), "y": y}, 1, 4) == 0
+    return y
+
+
+def forbidden() -> Kernel:
+    raise AssertionError("built again")
+
+
+def test_memory_then_disk_then_new(files: Path) -> None:
+    first = cache.get("scale", lambda: parse(SCALE))
+    np.testing.assert_array_equal(scaled(first), [0, 2.5, 5, 7.5])
+    assert cache.get("scale", forbidden) is first
+    assert len(list(files.glob("*.owk"))) == 1
+    cache.clear_memory()
+    again = cache.get("scale", forbidden)
+    assert again is not first
+    assert again.params == first.params
+    np.testing.assert_array_equal(scaled(again), scaled(first))
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign"])
+def test_a_broken_file_is_compiled_again(files: Path, damage: str) -> None:
+    cache.get("scale", lambda: parse(SCALE))
+    (path,) = files.glob("*.owk")
+    raw = path.read_bytes()
+    half = len(raw) // 2
+    path.write_bytes(
+        {
+            "cut": raw[:half],
+            "flip": raw[:half] + bytes([raw[half] ^ 1]) + raw[half + 1 :],
+            "empty": b"",
+            "foreign": b"\x7fELF" + bytes(5000),
+        }[damage]
+    )
+    cache.clear_memory()
+    assert disk.read("scale") is None
+    np.testing.assert_array_equal(scaled(cache.get("scale", lambda: parse(SCALE))), [0, 2.5, 5, 7.5])
+    assert path.read_bytes() == raw
+
+
+def test_the_cache_can_be_off(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENWORK_CACHE", "0")
+    cache.get("scale", lambda: parse(SCALE))
+    assert not list(files.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("OPENWORK_CACHE_DIR", str(tmp_path / "file" / "folder"))
+    cache.clear_memory()
+    scaled(cache.get("scale", lambda: parse(SCALE)))
+
+
+def test_the_oldest_files_are_dropped(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_LIMIT", 5000)
+    for i in range(6):
+        disk.write(f"key {i}", disk.Entry("f", (), bytes(1500)))
+        for path in files.glob("*.owk"):
+            os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns - 10**9))
+    assert [disk.read(f"key {i}") is not None for i in range(6)] == [False] * 3 + [True] * 3
+
+
+def test_a_new_process_needs_neither_build_nor_llvm(files: Path) -> None:
+    cache.get("scale", lambda: parse(SCALE))
+    script = """
+import sys
+import numpy as np
+from openwork.codegen import cache, executable
+def build(): raise AssertionError("built again")
+y = np.zeros(3)
+executable.run(cache.get("scale", build), [3.0, np.ones(3), y], 0, 3)
+assert y.tolist() == [3, 3, 3]
+print("llvmlite" in sys.modules)
+"""
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    if sys.platform == "linux":
+        assert out.strip() == "False"
+
+
+def test_both_linkers_agree() -> None:
+    kernel = parse("""
+def f(n: i64, x: f64[const], y: f64[mut]):
+    w: f64[n] = zeros
+    for i in range(0, n):
+        w[i] = exp(x[i]) + x[i] ** 1.5 + hypot(x[i], 2.0)
+    for i in range(0, n):
+        y[i] = w[n - 1 - i] + 0.125
+""")
+    code = engine.to_object(emit(kernel))
+    x = np.linspace(0, 1, 33)
+    results = []
+    for load in (linker.link, engine._load_by_llvm):
+        y = np.zeros(33)
+        assert run(cache.Executable("f", kernel.params, load(code, ["f"])[0], lambda: kernel), [33, x, y]) == 0
+        results.append(y)
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_allclose(results[0], (np.exp(x) + x**1.5 + np.hypot(x, 2))[::-1] + 0.125)
+
+
+def test_the_linker_refuses_what_it_does_not_know() -> None:
+    code = engine.to_object(emit(parse(SCALE)))
+    for bad in (b"", b"\x7fELF", b"MZ" + bytes(500), code[:100], code[:-200]):
+        with pytest.raises(linker.Unlinkable):
+            linker.link(bad, ["scale"])
+    with pytest.raises(linker.Unlinkable, match="no elacs in the object"):
+        linker.link(code, ["elacs"])
+
+
+def test_statuses(files: Path) -> None:
+    leave = cache.compile_kernel(parse("def leave(code: i64):\n    return code"))
+    leave.run([0])
+    assert leave.run([7], status=True) == 7
+    with pytest.raises(CompilerBug, match="kernel leave returned status 7"):
+        leave.run([7])
+    greedy = cache.compile_kernel(
+        parse("def greedy(n: i64, y: i64[mut]):\n    w: i64[n] = empty\n    w[0] = 5\n    y[0] = w[0]")
+    )
+    for size in (1 << 57, 1 << 62, (1 << 63) - 1):
+        with pytest.raises(MemoryError, match="kernel greedy: no memory for a workspace"):
+            greedy.run(greedy.pack([size, np.zeros(1, np.int64)]))
+    y = np.zeros(1, np.int64)
+    greedy.run(greedy.pack([1, y]))
+    assert y[0] == 5
+
+
+def test_wrong_numbers_of_arguments_are_refused(files: Path) -> None:
+    executable = cache.get("scale", lambda: parse(SCALE))
+    with pytest.raises(CompilerBug, match=r"takes \(a, x, y\), got 1 arguments"):
+        executable.pack([1.0])
+    with pytest.raises(CompilerBug, match="takes 3 words, got 1"):
+        executable.run([1])
+
+
+def test_forms(files: Path) -> None:
+    executable = cache.get("scale", lambda: parse(SCALE))
+    assert executable.loops.startswith("def scale(lo: i64, hi: i64, a: f64")
+    assert 'define i64 @"scale"' in executable.llvm
+    assert "scale" in executable.asm
+    assert repr(executable) == "<Executable scale(a, x, y)>"
+
+
+def test_a_text_that_llvm_refuses_is_a_bug_of_ours() -> None:
+    with pytest.raises(CompilerBug, match=r"LLVM refuses the text of a kernel(.|\n)*define i64 @f"):
+        engine.to_object("define i64 @f() { ret i32 0 }")
