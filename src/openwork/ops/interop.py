@@ -110,7 +110,7 @@ def to_scipy(t: Tensor, format: str | None = None) -> Any:
     if format is not None and format not in _SCIPY:
         raise UnsupportedError(f"to_scipy: SciPy has no format {format!r}\n  supported: {', '.join(_SCIPY)}")
     layout = _scipy_layout(t)
-    kind = format or (layout.kind if layout else "csr" if t.ndim == 2 else "coo")
+    kind = format or (layout.kind if layout else _nearest(t))
     if t.ndim == 0 or (t.ndim != 2 and kind != "coo" and not (t.ndim == 1 and kind == "csr")):
         raise UnsupportedError(f"to_scipy: {kind} of rank {t.ndim}\n  supported: rank 2, or 'coo' of rank 1 and more")
     if kind in ("lil", "dok"):
@@ -130,6 +130,12 @@ def _scipy_layout(t: Tensor) -> Layout | None:
     if layout.kind == "bsr" and t.format.ragged(t.shape):
         return None
     return None if layout.kind == "dia" and not layout.exact else layout
+
+
+def _nearest(t: Tensor) -> str:
+    if t.ndim != 2:
+        return "coo"
+    return t.format.name if t.format.name in ("dia", "csc") else "csr"
 
 
 def _scipy_format(t: Tensor, kind: str) -> Any:

@@ -20,6 +20,8 @@ __all__ = ["DIAGONALS", "from_scipy"]
 DIAGONALS = parse("(i, j) -> (j - i : compressed, j : range)")
 """SciPy's DIA: a row of data per diagonal, by column."""
 
+_UNSORTED_DIAGONALS = parse("(i, j) -> (j - i : compressed(unordered), j : range)")
+
 
 def from_scipy(obj: Any, take: Take) -> Tensor:
     """The tensor of a SciPy sparse array or matrix of any format; lil and dok through their own coordinates."""
@@ -84,4 +86,4 @@ def _diagonals(obj: Any, take: Take) -> Tensor:
     values = take.flat(data[:, :columns])
     crd = take.index(offsets)
     pos = np.array([0, len(crd)], crd.dtype)
-    return settle(_storage(obj, DIAGONALS, {0: pos}, {0: crd}, values))
+    return settle(_storage(obj, DIAGONALS, {0: pos}, {0: crd}, values), [_UNSORTED_DIAGONALS])

@@ -164,23 +164,22 @@ def loosened(format: Format, *, ordered: bool) -> Format:
     return Format(format.dims, tuple(levels))
 
 
-def settle(storage: Storage) -> Tensor:
+def settle(storage: Storage, looser: Sequence[Format] | None = None) -> Tensor:
     """A tensor over these buffers in the strictest format that holds of them.
 
-    Tries the format itself, then with duplicates, then in any order; raises InvariantError where none holds.
+    Tries the format itself, then `looser` in turn: without it, duplicates in order, then duplicates in any order.
+    Raises InvariantError where none holds.
     """
     from .check import check, holds
 
     check_layout(storage)
     if holds(storage):
         return Tensor._from_storage(storage)
-    for ordered in (True, False):
-        format = loosened(storage.format, ordered=ordered)
-        looser = Storage(
-            storage.shape, format, storage.scalar, storage.fill_value, storage.pos, storage.crd, storage.values
-        )
-        if ordered and holds(looser):
-            break
-    else:
-        check(looser)
-    return Tensor._from_storage(looser)
+    if looser is None:
+        looser = [loosened(storage.format, ordered=ordered) for ordered in (True, False)]
+    for format in looser:
+        storage = storage.with_format(format)
+        if holds(storage):
+            return Tensor._from_storage(storage)
+    check(storage)
+    return Tensor._from_storage(storage)

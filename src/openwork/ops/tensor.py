@@ -222,9 +222,7 @@ class Tensor(Operators):
         target = resolve_format(format, self.ndim, self.format)
         storage = self._storage
         if target == storage.format or promises_less(target, storage.format):
-            shared = Storage(
-                storage.shape, target, storage.scalar, storage.fill_value, storage.pos, storage.crd, storage.values
-            )
+            shared = storage.with_format(target)
             if copy:
                 return Tensor._from_storage(shared.copied())
             return self if target == storage.format else Tensor._from_storage(shared)

@@ -44,7 +44,7 @@ def to_torch(t: Tensor, layout: Any = None) -> Any:
         if kind is None:
             raise UnsupportedError(f"to_torch: torch has no layout {layout!r}\n  supported: {', '.join(_NAMES)}")
     found = _torch_layout(t)
-    kind = kind or (found.kind if found else "csr" if t.sparse_dim == 2 else "coo")
+    kind = kind or (found.kind if found else "dense" if t.format.is_dense else "csr" if t.sparse_dim == 2 else "coo")
     if kind == "dense":
         return _tensor(to_dense(t))
     _zero_fill(t, "to_torch")

@@ -131,6 +131,10 @@ class Storage:
             _SET(out, name, getattr(self, name))
         return out
 
+    def with_format(self, format: Format) -> Storage:
+        """The same buffers under another format."""
+        return Storage(self.shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
+
     def mapped(self, visit: Callable[[Array], Array]) -> Storage:
         """The storage of the same structure over `visit(buffer)` of each buffer."""
         pos, crd = (tuple(None if b is None else visit(b) for b in group) for group in (self.pos, self.crd))
