@@ -191,7 +191,9 @@ def _expression(text: str) -> ast.expr:
 class Block:
     """A sequence of statements under construction, and what its names mean."""
 
-    def __init__(self, builder: Builder, stmts: list[Stmt], env: dict[str, Name], mutable: frozenset[str] = frozenset()):
+    def __init__(
+        self, builder: Builder, stmts: list[Stmt], env: dict[str, Name], mutable: frozenset[str] = frozenset()
+    ):
         self.builder = builder
         self.stmts = stmts
         self.env = env
@@ -231,7 +233,9 @@ class Block:
     def store(self, array: Array, index: Expr, value: Expr) -> None:
         self.stmts.append(array.write(index, value))
 
-    def loop(self, base: str, lo: Expr, hi: Expr, body: Callable[[Block, Var], None], hints: tuple[str, ...] = ()) -> None:
+    def loop(
+        self, base: str, lo: Expr, hi: Expr, body: Callable[[Block, Var], None], hints: tuple[str, ...] = ()
+    ) -> None:
         """`for base in range(lo, hi)`; a loop over one constant coordinate is a binding."""
         name = self.builder.fresh(base)
         inner = self._inner()
@@ -279,7 +283,9 @@ class Block:
             case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=index), op=operator, value=value):
                 array, at = self._array(name), self._expr(index)
                 self.store(array, at, self._binary(operator, array.read(at), self._expr(value)))
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Subscript(value=kind, slice=size), value=ast.Name(id=how)):
+            case ast.AnnAssign(
+                target=ast.Name(id=name), annotation=ast.Subscript(value=kind, slice=size), value=ast.Name(id=how)
+            ):
                 scalar = self._scalar(kind)
                 buffer = self.builder.fresh(name)
                 self.env[name] = Array(buffer, scalar, wide=scalar in ("i32", "i64"))

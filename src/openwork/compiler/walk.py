@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
-from ..format.expression import Add, Dim, Div, Expression, Mod, Sub
+from ..format.expression import Add, Dim, Div, Expression, Mod, Sub, dimensions
 from ..format.format import Format
 from ..format.level import Iterate
 from ..ir.loop import Expr
@@ -84,7 +85,12 @@ def intervals(block: Block, prefix: str, format: Format, extents: Sequence[Expr]
     """The intervals of all levels, bound to names `{prefix}_lo{l}` and `{prefix}_n{l}` here."""
     found = []
     for at, level in enumerate(format.levels):
-        interval = interval_of(level.expression, extents)
+        e = level.expression
+        interval = interval_of(e, extents)
+        above = {d for x in format.levels[:at] for d in dimensions(x.expression)}
+        if _size(e) is not None and not above.issuperset(dimensions(e)):
+            some = reduce(lambda a, b: op("and", a, b), [op("gt", extents[d], const(0)) for d in dimensions(e)])
+            interval = Interval(interval.lo, op("select", some, interval.size, const(0)))
         found.append(Interval(block.let(f"{prefix}_lo{at}", interval.lo), block.let(f"{prefix}_n{at}", interval.size)))
     return tuple(found)
 

@@ -73,7 +73,7 @@ def source_arguments(storage: Storage) -> dict[str, Any]:
 
 def full(n: int, scalar: str, value: Any, like: Array) -> Array:
     """A fresh buffer of n times `value`."""
-    if _is_zero(value):
+    if is_zero(value):
         return zeros(n, scalar, like)
     out = empty(n, scalar, like)
     if isinstance(out, np.ndarray):
@@ -83,7 +83,7 @@ def full(n: int, scalar: str, value: Any, like: Array) -> Array:
     return out
 
 
-def _is_zero(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
     """Whether all bits of the value are zero: 0, 0.0, False, 0j, but not -0.0."""
     z = complex(value)
     return z == 0 and not any(np.signbit([z.real, z.imag]))
@@ -136,7 +136,11 @@ class Assembly:
         """A kernel's key: formats, scalar types, and what the stage says."""
         stage = self.stage
         flags = f"{stage.unique} {stage.keep} {stage.drop}"
-        about = "" if source is None or source.format is None else f"{source.format.canonical} {source.pos} {source.crd} {source.ragged}"
+        about = (
+            ""
+            if source is None or source.format is None
+            else f"{source.format.canonical} {source.pos} {source.crd} {source.ragged}"
+        )
         return f"convert {kind} | {about} | {stage.target.canonical} {self.index} | {self.operand.scalar} | {flags}"
 
     def levels_above(self, run: Run, sizes: Mapping[Run, int]) -> int:

@@ -40,7 +40,7 @@ def _edges(storage: Storage, format: Format, at: int, slices: int) -> Array:
     out = zeros(slices * (parents + 1), _scalar(linear), linear)
     if slices and parents:
         ends = to_numpy(linear)
-        _same(format, at, np.diff(ends[:: parents]))
+        _same(format, at, np.diff(ends[::parents]))
         rows = out.reshape(slices, parents + 1)
         rows[:, 1:] = linear[1:].reshape(slices, parents) - linear[:-1:parents].reshape(slices, 1)
     return out

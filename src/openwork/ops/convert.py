@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from ..compiler.conversion import Plan, Stage, Strategy, plan
-from ..compiler.conversion.append import Pass, append_kernel
+from ..compiler.conversion import Stage, Strategy, plan
 from ..compiler.conversion.scatter import scatter_kernel
-from ..compiler.conversion.stream import Stream, Walked
-from ..compiler.conversion.target import Kind, Run
+from ..compiler.conversion.stream import Walked
 from ..errors import FormatError
 from ..format.format import Format, Level
 from ..format.levels import Compressed
-from ..storage.buffers import Array, length, to_numpy
+from ..storage.buffers import length, to_numpy
 from ..storage.storage import Storage
-from .assembly import Assembly, SlotsFull, _is_zero, operand_of, run_kernel, source_arguments
+from .appending import append, builder, passes
+from .assembly import Assembly, SlotsFull, operand_of, run_kernel, source_arguments
 from .batches import batched
+from .bucketing import bucket
+from .sorting import sort
 
 __all__ = ["convert", "plan"]
 
@@ -88,21 +87,11 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
     source = operand_of(storage)
     out.allocate({})
     arguments = source_arguments(storage) | out.arguments()
-    for task in _passes(stage, out):
+    for task in passes(stage, out):
         key = out.key(f"scatter {task.value}", source)
-        build = _builder(scatter_kernel, "scatter", Walked(source, stage.drop), out, task, unique=stage.unique)
+        build = builder(scatter_kernel, "scatter", Walked(source, stage.drop), out, task, unique=stage.unique)
         run_kernel(key, build, arguments)
     return out.finish({})
-
-
-def _passes(stage: Stage, out: Assembly) -> tuple[Pass, ...]:
-    """CLEAR goes first where elements are added to places that hold a fill value that is not zero."""
-    adds = not stage.unique and out.runs and out.runs[-1].kind is Kind.LOCATED
-    return (Pass.CLEAR, Pass.FILL) if adds and not _is_zero(out.fill_value) else (Pass.FILL,)
-
-
-def _builder(kernel: Callable[..., Any], name: str, stream: Stream, out: Assembly, task: Pass, **flags: bool) -> Callable[[], Any]:
-    return lambda: kernel(name, stream, out.operand, task, **flags)
 
 
 def _append(storage: Storage, stage: Stage) -> Storage:
@@ -119,29 +108,6 @@ def _is_padded(format: Format | None, ragged: bool) -> bool:
     return ragged or any(level.format.functions.padded for level in format.levels)
 
 
-def append(out: Assembly, stream: Stream, arguments: dict[str, Any], key: str, count: int | None) -> Storage:
-    """Assemble from elements in the target's order; `count` is their number where it is known."""
-    stage = out.stage
-    flags = {"unique": stage.unique, "keep": stage.keep}
-    chains = [run for run in out.runs if run.kind is Kind.CHAIN]
-    totals = np.zeros(max(len(out.runs), 1), np.int64)
-    arguments = arguments | {"sizes": totals, **out.arguments()}
-    sizes: dict[Run, int] = {}
-    one_each = out.runs[-1].kind is Kind.CHAIN and (stage.unique or stage.keep)
-    if len(chains) == 1 and one_each and count is not None:
-        sizes[chains[0]] = count
-    elif chains:
-        build = _builder(append_kernel, "append_count", stream, out, Pass.COUNT, **flags)
-        out.check(run_kernel(f"{key} count", build, arguments), totals)
-        sizes = {run: int(totals[number]) for number, run in enumerate(out.runs) if run.kind is Kind.CHAIN}
-    out.allocate(sizes)
-    arguments |= out.arguments()
-    for task in _passes(stage, out):
-        build = _builder(append_kernel, f"append_{task.value}", stream, out, task, **flags)
-        out.check(run_kernel(f"{key} {task.value}", build, arguments), totals)
-    return out.finish(sizes)
-
-
 def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Exception:
     """The error of a parent with too many elements: its place, and the width that would hold all."""
     level = format.levels[error.level]
@@ -153,7 +119,13 @@ def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Excepti
     run = next(r for r in out.runs if r.first == error.level)
     place = out.place(run, error.parent)
     name = level.format.name
-    remedy = f"ell({most})" if name == "ell" else "compressed" if name == "singleton" else f"structured({most}, {level.format.arguments[-1]})"
+    remedy = (
+        f"ell({most})"
+        if name == "ell"
+        else "compressed"
+        if name == "singleton"
+        else f"structured({most}, {level.format.arguments[-1]})"
+    )
     return FormatError(
         f"conversion to {format}: {place} has {int(counts[error.parent])} elements\n"
         f"  expected: at most {run.width}, as level {error.level} is {level.format}\n"
@@ -161,21 +133,10 @@ def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Excepti
     )
 
 
-def _bucket(storage: Storage, stage: Stage) -> Storage:
-    return _sort(storage, stage)
-
-
-def _sort(storage: Storage, stage: Stage) -> Storage:
-    from .sorting import sort
-
-    return sort(storage, stage)
-
-
 _STRATEGIES: dict[Strategy, Callable[[Storage, Stage], Storage]] = {
     Strategy.COPY: _copy,
     Strategy.SCATTER: _scatter,
     Strategy.APPEND: _append,
-    Strategy.BUCKET: _bucket,
-    Strategy.SORT: _sort,
+    Strategy.BUCKET: bucket,
+    Strategy.SORT: sort,
 }
-_ = (Array, Plan, replace)

@@ -18,7 +18,7 @@ __all__ = ["sort"]
 
 def sort(storage: Storage, stage: Stage) -> Storage:
     """Convert by sorting; keys of one word where the coordinates' bits fit, else one sort per level."""
-    from .convert import append
+    from .appending import append
 
     out = Assembly.begin(storage, stage)
     source = operand_of(storage)
@@ -27,13 +27,19 @@ def sort(storage: Storage, stage: Stage) -> Storage:
     bits = [max(hi - lo - 1, 0).bit_length() for lo, hi in out.spans]
     packed = sum(bits) <= 64
     total = np.zeros(1, np.int64)
-    run_kernel(out.key("count elements", source), lambda: count_kernel("count", stream, stage.target), names | {"sizes": total})
+    run_kernel(
+        out.key("count elements", source), lambda: count_kernel("count", stream, stage.target), names | {"sizes": total}
+    )
     count = int(total[0])
     shifts = [sum(bits[at + 1 :]) for at in range(len(bits))]
     for at, n in enumerate(bits):
         names[f"shift{at}"], names[f"mask{at}"] = min(shifts[at], 63), (1 << n) - 1
     leaves = np.empty(count, np.int64)
-    keys = {"key": np.empty(count, np.uint64)} if packed else {f"key{at}": np.empty(count, np.int64) for at in range(len(bits))}
+    keys = (
+        {"key": np.empty(count, np.uint64)}
+        if packed
+        else {f"key{at}": np.empty(count, np.int64) for at in range(len(bits))}
+    )
     names |= keys | {"order" if packed else "leaves": leaves, "sizes": total}
     kind = "packed" if packed else "levels"
     build = lambda: extract_kernel("extract", stream, out.operand, packed=packed)  # noqa: E731
@@ -53,7 +59,14 @@ def radix(key: Any, order: Any, low: int, high: int) -> tuple[Any, Any]:
     if low < high and len(key) > 1:
         key_out, order_out = np.empty_like(key), np.empty_like(order)
         for shift in range(low, high, DIGIT):
-            names = {"count": len(key), "shift": shift, "key": key, "order": order, "key_out": key_out, "order_out": order_out}
+            names = {
+                "count": len(key),
+                "shift": shift,
+                "key": key,
+                "order": order,
+                "key_out": key_out,
+                "order_out": order_out,
+            }
             run_kernel("radix_pass", radix_kernel, names)
             key, key_out, order, order_out = key_out, key, order_out, order
     return key, order

@@ -52,9 +52,7 @@ class _State:
     last: tuple[Var, ...]
 
 
-def append_kernel(
-    name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, keep: bool
-) -> Kernel:
+def append_kernel(name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, keep: bool) -> Kernel:
     """The kernel of one pass; `unique`: the elements are distinct, `keep`: duplicates stay apart.
 
     COUNT writes the number of positions of run r into sizes[r]. FILL expects pos zeroed, the slots' crd at their
@@ -69,7 +67,9 @@ def append_kernel(
     return builder.kernel()
 
 
-def locate(block: Block, target: Operand, run: Run, parent: Expr, spans: Sequence[Interval], element: Element, write: bool) -> Expr:
+def locate(
+    block: Block, target: Operand, run: Run, parent: Expr, spans: Sequence[Interval], element: Element, write: bool
+) -> Expr:
     """The position of the element in a located run; sets the flags of bitmaps."""
     assert target.format is not None
     for at in run.levels:
@@ -122,7 +122,7 @@ class _Append:
     def _strict(self, run: Run) -> int:
         """The number of leading levels whose coordinates must differ from element to element of one parent."""
         unique = [at for at in run.levels if at != run.last and self.format.levels[at].format.unique]
-        return unique[-1] - run.first + 1 if unique else 0
+        return unique[0] - run.first + 1 if unique else 0
 
     def _element(self, block: Block, element: Element) -> None:
         self._descend(block, element, 0, const(0))
@@ -166,7 +166,9 @@ class _Append:
         if strict := self._strict(run):
             self._refuse_equal(block, element, state, parent, strict)
         if state.slot is not None:
-            block.assign(state.slot, block.expr("0 if p != last else slot + 1", p=parent, last=state.parent, slot=state.slot))
+            block.assign(
+                state.slot, block.expr("0 if p != last else slot + 1", p=parent, last=state.parent, slot=state.slot)
+            )
             names = {"slot": state.slot, "width": run.width, "p": parent}
             status = STATUS_SLOTS + run.first
             block.run(f"if slot >= width:\n    sizes[0] = p\n    return {status}", **names)
@@ -178,9 +180,7 @@ class _Append:
                 block.store(self._crd(at), state.q, element.coordinates[at])
             if state.slot is None and run.first > 0:
                 self._edges(block, state, parent)
-        if not self._always_fresh(run) or state.slot is not None or self._strict(run):
-            block.assign(state.parent, parent)
-        elif self.format.levels[run.first].format.name == "loose_compressed":
+        if not self._always_fresh(run) or state.slot is not None or self._strict(run) or self.format.levels[run.first].format.name == "loose_compressed":
             block.assign(state.parent, parent)
         for at, last in zip(run.levels, state.last, strict=False):
             block.assign(last, element.coordinates[at])
@@ -208,7 +208,12 @@ class _Append:
         if self.task is Pass.CLEAR:
             block.store(out, position, const(0, self.target.scalar))
             return
-        names = {"out": out, "x": self.builder.buffer("a_vals", self.target.scalar), "q": position, "leaf": element.leaf}
+        names = {
+            "out": out,
+            "x": self.builder.buffer("a_vals", self.target.scalar),
+            "q": position,
+            "leaf": element.leaf,
+        }
         block.run("out[q] += x[leaf]" if add else "out[q] = x[leaf]", **names)
 
     def _pos_at(self, run: Run) -> str | None:

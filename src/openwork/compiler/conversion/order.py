@@ -101,7 +101,9 @@ class _Known:
     def _has(self, d: Digit) -> bool:
         if d.size < 0:
             return True
-        if any(k.base == d.base and k.place <= d.place and d.place % k.place == 0 and _covers(k, d) for k in self.digits):
+        if any(
+            k.base == d.base and k.place <= d.place and d.place % k.place == 0 and _covers(k, d) for k in self.digits
+        ):
             return True
         return self._whole(d.base, frozenset())
 

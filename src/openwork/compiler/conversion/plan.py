@@ -109,8 +109,9 @@ def _needed(target: Format, parts: tuple[Run, ...], last: Run, unique: bool, kee
     """The order that elements must come in to be appended."""
     needed = _expressions(target, 0, last.first - 1)
     merges = parts[-1].kind is Kind.LOCATED or not (unique or keep)
+    distinct = [at for at in last.levels if at != last.last and target.levels[at].format.unique]
     for at in last.levels:
-        if not merges and not target.levels[at].format.ordered:
+        if not merges and not target.levels[at].format.ordered and at > min(distinct, default=-1):
             break
         needed.append(target.levels[at].expression)
     return needed

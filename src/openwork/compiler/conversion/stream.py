@@ -69,7 +69,10 @@ def _differs(block: Block, scalar: str, leaf: Expr) -> Expr:
     x, y = block.let("value", values.read(leaf)), fill.read(const(0))
     differs = op("ne", x, y)
     if x.type.is_float or x.type.is_complex:
-        nans = [op("or", op("isnan", op("real", v)), op("isnan", op("imag", v))) if v.type.is_complex else op("isnan", v) for v in (x, y)]
+        nans = [
+            op("or", op("isnan", op("real", v)), op("isnan", op("imag", v))) if v.type.is_complex else op("isnan", v)
+            for v in (x, y)
+        ]
         differs = op("and", differs, op("not", op("and", *nans)))
     return differs
 

@@ -1,8 +1,8 @@
 """A conversion's target, seen as runs of levels that are written together.
 
-    located   dense, bitmap, range: the position of a coordinate is computed
-    chain     compressed or loose_compressed, with the singletons below it: one new position per element
-    slots     ell, structured, or a singleton below located levels, with the singletons below: k positions per parent
+located   dense, bitmap, range: the position of a coordinate is computed
+chain     compressed or loose_compressed, with the singletons below it: one new position per element
+slots     ell, structured, or a singleton below located levels, with the singletons below: k positions per parent
 """
 
 from __future__ import annotations

@@ -1,0 +1,180 @@
+"""Sort the elements of each parent of a compressed level, and sum equal ones.
+
+A key packs the coordinates of the chain. A bucket that is sorted already costs one look; one of up to 64 elements is
+sorted without branches, an element's place being the number of smaller keys in a padded workspace; a longer one by
+the digits of its keys. All are stable. Summing moves what follows down, so that the result has no gaps::
+
+    bucket 0: 5 2 2   bucket 1: 1        2 5 1      (two summed)
+"""
+
+from __future__ import annotations
+
+from ...ir.loop import Kernel
+from ...ir.ops import const
+from ..build import Block, Builder
+from ..operand import Operand
+from .target import runs
+
+__all__ = ["KEY_BITS", "order_kernel"]
+
+KEY_BITS = 56
+"""What the coordinates of a chain may take; the key's other bits tell elements of a short bucket apart."""
+
+_BUCKETS = """
+ka: i64[room] = empty
+va: T[room] = empty
+kb: i64[room] = empty
+vb: T[room] = empty
+ends: i64[256] = empty
+begin: i64 = 0
+write: i64 = 0
+for p in range(0, parents):
+    first = begin + 0
+    end = b_pos[p + 1]
+    begin = end
+    n = end - first
+    sorted: bool = True
+    last: i64 = -1
+    for e in range(first, end):
+        KEY
+        sorted = sorted and last < key
+        last = key
+    if sorted == False:
+        if n <= 64:
+            RANK
+        else:
+            DIGITS
+    MERGE
+"""
+
+_LOAD = """
+for s in range(0, n):
+    e = first + s
+    KEY
+    ka[s] = KEY_OF
+    va[s] = out[e]
+"""
+
+_RANK = """
+for s in range(0, n):
+    k = ka[s]
+    r: i64 = 0
+    for t in range(0, WIDTH):
+        r += i64(ka[t] < k)
+    e = first + r
+    out[e] = va[s]
+    k = k >> 6
+    UNPACK
+"""
+
+_DIGITS = """
+shift: i64 = 0
+while shift < bits:
+    for d in range(0, 256):
+        ends[d] = 0
+    for s in range(0, n):
+        x = (ka[s] >> shift) & 255
+        ends[x] = ends[x] + 1
+    total: i64 = 0
+    for d in range(0, 256):
+        total += ends[d]
+        ends[d] = total - ends[d]
+    for s in range(0, n):
+        k = ka[s]
+        x = (k >> shift) & 255
+        at = ends[x]
+        ends[x] = at + 1
+        kb[at] = k
+        vb[at] = va[s]
+    for s in range(0, n):
+        ka[s] = kb[s]
+        va[s] = vb[s]
+    shift += 8
+for s in range(0, n):
+    e = first + s
+    k = ka[s]
+    out[e] = va[s]
+    UNPACK
+"""
+
+_MERGE = """
+if sorted and write == first:
+    write = end
+else:
+    last = -1
+    for e in range(first, end):
+        KEY
+        if key == last:
+            out[write - 1] += out[e]
+        else:
+            out[write] = out[e]
+            MOVE
+            write += 1
+        last = key
+b_pos[p + 1] = write
+"""
+
+
+def order_kernel(name: str, target: Operand, *, merge: bool) -> Kernel:
+    """Sort each bucket; with `merge` sum equal elements, sizes[0] is then their number.
+
+    Parameters `lo{l}`, `shift{l}`, `mask{l}` say how level l's coordinate lies in the key of `bits` bits, `room` is the
+    longest bucket's length and at least 64.
+    """
+    return _Order(name, target, merge).kernel()
+
+
+class _Order:
+    def __init__(self, name: str, target: Operand, merge: bool) -> None:
+        assert target.format is not None
+        self.builder = Builder(name)
+        self.target, self.merge = target, merge
+        self.chain = runs(target.format)[-1]
+        for scalar in ("parents", "room", "bits"):
+            self.builder.scalar(scalar)
+        for at in self.chain.levels:
+            for scalar in ("lo", "shift", "mask"):
+                self.builder.scalar(f"{scalar}{at}")
+            crd = target.crd[at]
+            assert crd is not None
+            self.builder.buffer(f"b_crd{at}", crd, mutable=True, wide=True)
+        pos = target.pos[self.chain.first]
+        assert pos is not None
+        self.builder.top.env["b_pos"] = self.builder.buffer(f"b_pos{self.chain.first}", pos, mutable=True, wide=True)
+        self.builder.top.env["out"] = self.builder.buffer("b_vals", target.scalar, mutable=True)
+
+    def kernel(self) -> Kernel:
+        top = self.builder.top
+        top.run(_BUCKETS, T=self.target.scalar, KEY=self._key, RANK=self._rank, DIGITS=self._digits, MERGE=self._merge)
+        if self.merge:
+            top.store(self.builder.buffer("sizes", "i64", mutable=True), const(0), top.expr("write"))
+        return self.builder.kernel()
+
+    def _key(self, block: Block) -> None:
+        """key = the coordinates of element e, packed."""
+        text = " | ".join(f"((b_crd{at}[e] - lo{at}) << shift{at})" for at in self.chain.levels)
+        block.run(f"key = {text}")
+
+    def _unpack(self, block: Block) -> None:
+        """The coordinates of element e, from k."""
+        for at in self.chain.levels:
+            block.run(f"b_crd{at}[e] = ((k >> shift{at}) & mask{at}) + lo{at}")
+
+    def _rank(self, block: Block) -> None:
+        block.run(_LOAD.replace("KEY_OF", "(key << 6) | s"), KEY=self._key)
+        for test, width in (("n <= 16", 16), ("n > 16", 64)):
+            text = f"for s in range(n, {width}):\n    ka[s] = {2**63 - 1}" + _RANK.replace("WIDTH", str(width))
+            indented = "\n".join("    " + line for line in text.splitlines())
+            block.run(f"if {test}:\n{indented}", UNPACK=self._unpack)
+
+    def _digits(self, block: Block) -> None:
+        block.run(_LOAD.replace("KEY_OF", "key"), KEY=self._key)
+        block.run(_DIGITS, UNPACK=self._unpack)
+
+    def _merge(self, block: Block) -> None:
+        def move(inner: Block) -> None:
+            for at in self.chain.levels:
+                inner.run(f"b_crd{at}[write] = b_crd{at}[e]")
+
+        if self.merge:
+            block.run(_MERGE, KEY=self._key, MOVE=move)
