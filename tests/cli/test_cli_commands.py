@@ -97,6 +97,14 @@ def test_bench_table(matrix: Path, capsys: Capture, dtype: str) -> None:
     assert "NO" not in out
 
 
+def test_bench_of_a_tensor(tensor: Path, capsys: Capture) -> None:
+    assert main(["bench", str(tensor), "--op", "mttkrp:3,sum,sum:0,sum:1,sum:2", "--seconds", "0.001", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["equal"] for row in rows] == [True] * 10
+    assert main(["bench", str(tensor), "--seconds", "0.001"]) == 0
+    assert "mttkrp:32" in capsys.readouterr().out
+
+
 def test_bench_finds_a_wrong_result(matrix: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(problem: contests.Problem, text: str) -> contests.Contest:
         right = contests.spmv(problem, text)
@@ -154,7 +162,8 @@ BAD = {
     "bad argument of an operation": ["bench", "{tmp}/good.mtx", "--op", "spmm:x", "--formats", "csr"],
     "unknown format to measure": ["bench", "{tmp}/good.mtx", "--formats", "crs"],
     "nothing to measure": ["bench", "{tmp}/good.mtx", "--op", ","],
-    "a tensor to measure": ["bench", "{tmp}/small.tns"],
+    "a product of a tensor": ["bench", "{tmp}/small.tns", "--op", "spmv"],
+    "a dimension that is not there": ["bench", "{tmp}/small.tns", "--op", "sum:3"],
     "no threads": ["bench", "{tmp}/good.mtx", "--threads", "0"],
     "broken expression": ["kernel", "y(i) += A(i,", "--formats", "A=csr"],
     "empty expression": ["kernel", ""],

@@ -11,10 +11,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from openwork.errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
 
 from .contests import DENSE_LIMIT, Problem, Skip, contest, parse_operation
+from .contests_tensor import TensorProblem, parse_tensor_operation, tensor_contest
 from .load import read, split_outside, to_csr
 from .main import CliError, one_line
 from .measure import medians
@@ -24,6 +26,8 @@ from .sizes import bytes_of
 
 __all__ = ["Row", "check_request", "measure", "measure_all", "print_rows", "run"]
 
+MATRIX = ("spmv,spmm:8,spmm:32,spmm:128,sddmm:32,to_csc,to_coo,sum,sum:0,sum:1", "csr,coo,csc,bsr(4,4)")
+TENSOR = ("mttkrp:32,sum,sum:0", "coo,csf")
 Step = Callable[[str], None]
 REFUSALS = (FormatError, ShapeError, InvariantError, DTypeError, UnsupportedError)
 
@@ -50,11 +54,11 @@ def works(run: Callable[[], object]) -> bool:
     return True
 
 
-def measure(problem: Problem, operation: str, budget: float) -> Row:
+def measure(problem: Problem | TensorProblem, operation: str, budget: float) -> Row:
     """Compare once, then time, taking turns."""
     row = Row(operation, problem.format)
     try:
-        what = contest(problem, operation)
+        what = contest(problem, operation) if isinstance(problem, Problem) else tensor_contest(problem, operation)
     except (Skip, UnsupportedError) as reason:
         row.note = one_line(reason)
         return row
@@ -70,10 +74,16 @@ def measure(problem: Problem, operation: str, budget: float) -> Row:
     return row
 
 
-def measure_all(csr: Any, formats: Sequence[str], operations: Sequence[str], budget: float, step: Step) -> list[Row]:
-    """Every operation on every format; a format that would take over a gigabyte and ten times CSR is left out."""
+def measure_all(
+    subject: Any, formats: Sequence[str], operations: Sequence[str], budget: float, step: Step
+) -> list[Row]:
+    """Every operation on every format of `subject`, a SciPy CSR array or a tensor in COO.
+
+    A format that would take over a gigabyte and ten times CSR is left out.
+    """
+    matrix = issparse(subject)
     rows = []
-    sizes = {name.replace(" ", ""): count for name, count in bytes_of(csr).items()}
+    sizes = {name.replace(" ", ""): count for name, count in bytes_of(subject).items()} if matrix else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in formats:
@@ -83,7 +93,7 @@ def measure_all(csr: Any, formats: Sequence[str], operations: Sequence[str], bud
                 continue
             step(name)
             try:
-                problem = Problem.of(csr, name)
+                problem = Problem.of(subject, name) if matrix else TensorProblem.of(subject, name)
             except REFUSALS as reason:
                 rows.append(Row("all", name, note=one_line(reason)))
                 continue
@@ -111,36 +121,49 @@ def print_rows(rows: Sequence[Row]) -> None:
             print(f"left out: {row.op} on {row.format}: {row.note}")
 
 
-def check_request(formats: Sequence[str], operations: Sequence[str]) -> None:
+def check_request(formats: Sequence[str], operations: Sequence[str], ndim: int = 2) -> None:
     """Refuse what is not known before any work is done."""
     import openwork as ow
 
     if not formats or not operations:
         raise CliError("nothing to measure: --op and --formats each need at least one name")
     for operation in operations:
-        parse_operation(operation)
+        (parse_operation if ndim == 2 else parse_tensor_operation)(operation)
     for name in formats:
-        ow.format(name, ndim=2)
+        ow.format(name, ndim=ndim)
+
+
+def canonical(t: Any, dtype: str) -> Any:
+    """A matrix as a SciPy CSR array, another tensor as COO; no duplicates, of `dtype`."""
+    return to_csr(t).astype(np.dtype(dtype)) if t.ndim == 2 else t.asformat("coo").astype(np.dtype(dtype))
+
+
+def title(arguments: argparse.Namespace, t: Any) -> str:
+    shape = " x ".join(map(str, t.shape))
+    threads = f"{arguments.threads} thread{'s' * (arguments.threads > 1)}"
+    return f"{arguments.file}: {shape}, {count_text(int(t.nnz))} elements, {arguments.dtype}, {threads}"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    formats, operations = split_outside(arguments.formats), split_outside(arguments.op)
-    check_request(formats, operations)
     set_threads(arguments.threads)
-    with progress("bench", 1 + len(formats) * (1 + len(operations))) as step:
-        step("read")
-        csr = to_csr(read(arguments.file)).astype(np.dtype(arguments.dtype))
-        rows = measure_all(csr, formats, operations, arguments.seconds, step)
-    wrong = [row for row in rows if row.equal is False]
+    with progress("read", 1) as step:
+        step(arguments.file)
+        subject = canonical(read(arguments.file), arguments.dtype)
+    usual = MATRIX if subject.ndim == 2 else TENSOR
+    operations, formats = (
+        split_outside(usual[k] if given is None else given) for k, given in enumerate((arguments.op, arguments.formats))
+    )
+    check_request(formats, operations, subject.ndim)
+    with progress("bench", len(formats) * (1 + len(operations))) as step:
+        rows = measure_all(subject, formats, operations, arguments.seconds, step)
     if arguments.json:
-        facts = {"file": arguments.file, "shape": list(csr.shape), "nse": int(csr.nnz), "dtype": arguments.dtype}
-        print(json.dumps({**facts, "threads": arguments.threads, "rows": [asdict(row) for row in rows]}, indent=2))
+        facts = {"file": arguments.file, "shape": list(subject.shape), "nse": int(subject.nnz)}
+        facts |= {"dtype": arguments.dtype, "threads": arguments.threads, "rows": [asdict(row) for row in rows]}
+        print(json.dumps(facts, indent=2))
     else:
-        print(
-            f"{arguments.file}: {csr.shape[0]} x {csr.shape[1]}, {count_text(int(csr.nnz))} elements, "
-            f"{arguments.dtype}, {arguments.threads} thread{'s' * (arguments.threads > 1)}"
-        )
+        print(title(arguments, subject))
         print_rows(rows)
+    wrong = [row for row in rows if row.equal is False]
     if wrong:
         print(f"openwork bench: {len(wrong)} results differ from SciPy's", file=sys.stderr)
     return 1 if wrong else 0

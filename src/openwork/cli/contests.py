@@ -13,7 +13,7 @@ from .main import CliError
 from .output import bytes_text
 from .peers import has_torch, in_scipy, in_torch, same_matrix
 
-__all__ = ["OPERATIONS", "Contest", "Problem", "Skip", "contest", "parse_operation"]
+__all__ = ["OPERATIONS", "Contest", "Problem", "Skip", "close", "contest", "extent", "parse_operation"]
 
 DENSE_LIMIT = 1 << 30
 TOLERANCE = {"f": 2e-4, "d": 1e-10, "F": 2e-4, "D": 1e-10}
@@ -54,14 +54,15 @@ class Problem:
         values = np.random.default_rng(1).standard_normal(shape)
         return values.astype(self.csr.dtype)
 
-    def close(self, got: object, want: Any) -> bool:
-        """Equal up to rounding; peers that were padded to whole blocks have more rows, which are dropped."""
-        array = np.asarray(got)
-        if array.shape != want.shape:
-            return False
-        tolerance = TOLERANCE[np.dtype(self.csr.dtype).char]
-        scale = float(np.abs(want).max(initial=0.0))
-        return bool(np.allclose(array, want, rtol=tolerance, atol=tolerance * scale))
+
+def close(got: object, want: Any, scale: float = 0.0) -> bool:
+    """Equal up to rounding in the dtype of `want`, relative to its largest element or to `scale`."""
+    array = np.asarray(got)
+    if array.shape != np.shape(want):
+        return False
+    tolerance = TOLERANCE[np.dtype(want.dtype).char]
+    scale = max(scale, float(np.abs(want).max(initial=0.0)))
+    return bool(np.allclose(array, want, rtol=tolerance, atol=tolerance * scale))
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def product(problem: Problem, x: Any) -> Contest:
         wide_torch = as_torch(wider(x, side.shape[1]))
         runs["torch"] = lambda: side @ wide_torch
     want = problem.csr @ x
-    return Contest(runs, lambda got: problem.close(got, want), name)
+    return Contest(runs, lambda got: close(got, want), name)
 
 
 def spmv(problem: Problem, text: str) -> Contest:
@@ -121,7 +122,7 @@ def vecmat(problem: Problem, text: str) -> Contest:
     wide = wider(x, theirs.shape[0])
     runs: dict[str, Callable[[], object]] = {"openwork": lambda: x @ ours, "scipy": lambda: wide @ theirs}
     want = x @ problem.csr
-    return Contest(runs, lambda got: problem.close(got, want), name)
+    return Contest(runs, lambda got: close(got, want), name)
 
 
 def sampled(csr: Any, a: Any, b: Any) -> Any:
@@ -152,7 +153,7 @@ def sddmm(problem: Problem, text: str) -> Contest:
     def equal(got: Any) -> bool:
         back = got.asformat("csr").to_scipy("csr")
         structure = np.array_equal(back.indptr, want.indptr) and np.array_equal(back.indices, want.indices)
-        return structure and problem.close(back.data, want.data)
+        return structure and close(back.data, want.data)
 
     return Contest(runs, equal, "csr")
 
@@ -189,7 +190,8 @@ def total(problem: Problem, text: str) -> Contest:
         elif layout in ("csr", "csc"):
             runs["torch"] = lambda: torch.sum(side, dim=axis, keepdim=True)
     want = np.asarray(problem.csr.sum(axis=axis))
-    return Contest(runs, lambda got: problem.close(got, want), name)
+    scale = float(np.asarray(abs(problem.csr).sum(axis=axis)).max(initial=0.0))
+    return Contest(runs, lambda got: close(got, want, scale), name)
 
 
 def conversion(target: str) -> Builder:

@@ -71,10 +71,10 @@ def build_parser() -> Parser:
 
     bench = commands.add_parser("bench", help="times against SciPy and torch, results compared")
     bench.add_argument("file")
-    bench.add_argument("--op", default="spmv,spmm:8,spmm:32,spmm:128,sddmm:32,to_csc,to_coo,sum,sum:0,sum:1")
     bench.add_argument(
-        "--formats", default="csr,coo,csc,bsr(4,4)", help="comma-separated; default csr,coo,csc,bsr(4,4)"
+        "--op", help="comma-separated, for example spmv,spmm:32,sddmm:32,to_csc,sum:1; default: the usual"
     )
+    bench.add_argument("--formats", help="comma-separated; default csr,coo,csc,bsr(4,4), or coo,csf for tensors")
     bench.add_argument("--dtype", default="float64", choices=["float32", "float64", "complex64", "complex128"])
     bench.add_argument("--threads", type=positive, default=1, help="threads of openwork and of torch (default 1)")
     bench.add_argument("--seconds", type=seconds, default=1.0, help="time to spend on each row (default 1)")
