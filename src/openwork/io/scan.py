@@ -124,9 +124,9 @@ def scan(
     """
     from . import kernels
 
-    capacity = room(text, start, layout)
-    if rows is not None:  # one more, so that the line that breaks off is reached and named
-        capacity = min(rows, capacity + 1)
+    capacity = room(text, start, layout) + 1  # one more, so that a line that breaks off is reached and named
+    if rows is not None:
+        capacity = min(rows, capacity)
     elif layout.rest is not Rest.NEXT:
         capacity = min(capacity, _lines(text.data[start:]))
     dtype = index_dtype(extents) if extents is not None else np.dtype(np.int64)

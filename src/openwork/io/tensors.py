@@ -45,10 +45,11 @@ def _from_coordinates(record: Coordinates) -> Tensor:
     first = np.array([0, record.values.size], record.indices[0].dtype)
     pos = (first, *([None] * (ndim - 1)))
     values = np.ascontiguousarray(record.values)
-    made = _tensor(record.shape, coo(ndim), values, pos, record.indices, 0)
+    crd = tuple(np.ascontiguousarray(c) for c in record.indices)
+    made = _tensor(record.shape, coo(ndim), values, pos, crd, 0)
     if holds(made._storage):
         return made
-    return _tensor(record.shape, coo(ndim, unique=False, ordered=False), values, pos, record.indices, 0)
+    return _tensor(record.shape, coo(ndim, unique=False, ordered=False), values, pos, crd, 0)
 
 
 def _from_buffers(path: str | os.PathLike[str], record: Buffers) -> Tensor:
