@@ -7,7 +7,7 @@ Readers return one of two: `Coordinates` (text formats: one array of indices per
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,8 +78,6 @@ class Buffers:
     values: Array
     symmetry: str = "general"
     fill_value: Any = 0
-    widen: bool = field(default=False)
-    """The file's own format only makes sense with the stored triangle: expanding goes through coordinates."""
 
 
 def expand(record: Coordinates) -> Coordinates:
@@ -91,11 +89,21 @@ def expand(record: Coordinates) -> Coordinates:
         return record
     row, column = record.indices
     off = np.flatnonzero(row != column)
-    mirrored = record.values[off]
+    values = _followed(record.values, record.values, off)
+    tail = values[record.values.size :]
     if record.symmetry == "skew-symmetric":
-        mirrored = -mirrored
+        np.negative(tail, out=tail)
     elif record.symmetry == "hermitian":
-        mirrored = mirrored.conj()
-    i, j = row[off], column[off]
-    indices = (np.concatenate([row, j]), np.concatenate([column, i]))
-    return Coordinates(record.shape, indices, np.concatenate([record.values, mirrored]))
+        np.conjugate(tail, out=tail)
+    return Coordinates(record.shape, (_followed(row, column, off), _followed(column, row, off)), values)
+
+
+def _followed(first: Array, second: Array, chosen: Array) -> Array:
+    """`first`, then `second[chosen]`."""
+    out = np.empty(first.size + chosen.size, first.dtype)
+    out[: first.size] = first
+    if chosen.size == second.size:
+        out[first.size :] = second
+    else:
+        np.take(second, chosen, out=out[first.size :], mode="clip")
+    return out
