@@ -114,11 +114,15 @@ def progress(label: str, total: int) -> Iterator[Callable[[str], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as view:
-        task = view.add_task(label, total=total, completed=-1)
+    # Drawn at each step only: a thread that redraws would disturb what is being timed.
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as view:
+        task = view.add_task(label, total=total)
+        begun = 0
 
         def step(name: str) -> None:
-            view.update(task, description=f"{label}: {name}", advance=1)
+            nonlocal begun
+            view.update(task, description=f"{label}: {name}", completed=begun, refresh=True)
+            begun += 1
 
         yield step
 

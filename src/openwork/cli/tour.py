@@ -87,9 +87,7 @@ def report(shown: list[Any], loops: str, times: list[tuple[str, list[Row]]]) -> 
     }
     for label, csr, rows, _ in shown:
         heading(f"the {label}: {about[label]}, {csr.shape[0]} x {csr.shape[1]}, {count_text(int(csr.nnz))} elements")
-        table(
-            ["format", "bytes", "converted in", "A @ x equal", "in the language"], [row[:4] + row[4:] for row in rows]
-        )
+        table(["format", "bytes", "converted in", "A @ x equal", "in the language"], rows, left=(0, 4))
     heading(f"the loops generated for {EXPRESSION} with A in CSR")
     print(loops)
     for label, rows in times:
