@@ -362,7 +362,8 @@ class Block:
                 found = self.env[name]
                 if isinstance(found, int):
                     return const(found, "bool" if isinstance(found, bool) else "i64")
-                assert not isinstance(found, str | Array) and not callable(found), name
+                if isinstance(found, str | Array) or callable(found):
+                    raise CompilerBug(f"fragment: {name} is no value")
                 return found
             case ast.Subscript(value=ast.Name(id=name), slice=index):
                 return self._array(name).read(self._expr(index))

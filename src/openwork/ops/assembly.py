@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..codegen import cache
 from ..compiler.conversion import helpers
 from ..compiler.conversion.append import STATUS_SLOTS, STATUS_UNIQUE
 from ..compiler.conversion.plan import Stage
-from ..compiler.conversion.target import Kind, Run, runs
-from ..compiler.operand import Operand
+from ..compiler.conversion.target import Kind, Run
 from ..errors import CompilerBug, FormatError
-from ..format.format import Format
-from ..ir.loop import Kernel
-from ..storage.buffers import Array, empty, length, scalar_of, to_numpy, zeros
+from ..storage.buffers import Array, address, empty, zeros
 from ..storage.storage import Storage
+from .recipe import Recipe, Spans, Words, call, recipe_of
 
-__all__ = ["Assembly", "SlotsFull", "full", "operand_of", "run_kernel", "source_arguments"]
+__all__ = ["Assembly", "SlotsFull", "full", "is_zero"]
 
 VACANT = -(2**31)
 """What an unwritten coordinate of a structured level or of a singleton is, while a result is assembled."""
@@ -34,41 +31,6 @@ class SlotsFull(Exception):
     def __init__(self, level: int, parent: int) -> None:
         super().__init__(level, parent)
         self.level, self.parent = level, parent
-
-
-def run_kernel(key: str, build: Callable[[], Kernel], arguments: Mapping[str, Any], lo: int = 0, hi: int = 0) -> int:
-    """Run the kernel of `key` on arguments by parameter name; returns its status, above 1."""
-    executable = cache.get(key, build)
-    words = executable.pack([arguments[p.name] for p in executable.params])
-    status = executable.run(words, lo, hi, status=True)
-    if status == 1:
-        raise MemoryError("conversion: no memory for a workspace")
-    return status
-
-
-def operand_of(storage: Storage) -> Operand:
-    """What a kernel knows of a storage."""
-
-    def scalars(buffers: Sequence[Array | None]) -> tuple[str | None, ...]:
-        return tuple(None if b is None else scalar_of(b) for b in buffers)
-
-    format = storage.format
-    ragged = format.ragged(storage.shape)
-    return Operand(storage.scalar, format.ndim, format, scalars(storage.pos), scalars(storage.crd), ragged)
-
-
-def source_arguments(storage: Storage) -> dict[str, Any]:
-    """The parameters that say where the tensor `a` is."""
-    found: dict[str, Any] = {f"n{d}": n for d, n in enumerate(storage.shape)}
-    slices = storage.batches
-    for part, buffers in (("pos", storage.pos), ("crd", storage.crd)):
-        for at, buffer in enumerate(buffers):
-            if buffer is not None:
-                found[f"a_{part}{at}"] = buffer
-                found[f"a_{part}{at}_slice"] = length(buffer) // slices if slices else 0
-    found["a_vals"] = storage.values
-    found["a_vals_slice"] = length(storage.values) // slices if slices else 0
-    return found
 
 
 def full(n: int, scalar: str, value: Any, like: Array) -> Array:
@@ -89,59 +51,67 @@ def is_zero(value: Any) -> bool:
     return z == 0 and not any(np.signbit([z.real, z.imag]))
 
 
-def index_scalar(storage: Storage, target: Format) -> str:
-    """The index width of a result: the source's, or i64 where its coordinates or positions need that."""
-    widths = {scalar_of(b) for b in (*storage.pos, *storage.crd) if b is not None} - {"bool"}
-    if "i64" in widths or (not widths and storage.library == "torch"):
-        return "i64"
-    spans = target.level_intervals(storage.shape)
-    largest = max([length(storage.values), *(max(-lo, hi) for lo, hi in spans)])
-    return "i32" if largest < 2**31 else "i64"
-
-
 @dataclass(slots=True)
 class Assembly:
-    """A result while it is being made."""
+    """A result while it is being made; `words` are the arguments of its kernels."""
 
-    stage: Stage
-    operand: Operand
+    recipe: Recipe
     shape: tuple[int, ...]
     fill_value: Any
     like: Array
-    index: str
-    spans: tuple[tuple[int, int], ...]
+    spans: Spans
+    words: Words
     pos: list[Array | None]
     crd: list[Array | None]
     values: Array | None = None
-    positions: tuple[int, ...] = ()
+    totals: Array | None = None
 
     @classmethod
     def begin(cls, storage: Storage, stage: Stage) -> Assembly:
         """An empty result of the stage's target format."""
-        target = stage.target
-        index = index_scalar(storage, target)
-        formats = [level.format for level in target.levels]
-        pos = tuple(index if "pos" in f.buffers else None for f in formats)
-        crd = tuple(("bool" if f.name == "bitmap" else index) if "crd" in f.buffers else None for f in formats)
-        operand = Operand(storage.scalar, target.ndim, target, pos, crd)
-        spans = target.level_intervals(storage.shape)
-        none: list[Array | None] = [None] * target.nlevels
-        return cls(stage, operand, storage.shape, storage.fill_value, storage.like, index, spans, none, none.copy())
+        recipe, spans = recipe_of(storage, stage)
+        none: list[Array | None] = [None] * len(spans)
+        words = recipe.words(storage)
+        out = cls(recipe, storage.shape, storage.fill_value, storage.like, spans, words, none, none.copy())
+        out.totals = np.zeros(max(len(recipe.runs), 2), np.int64)
+        words["sizes"] = address(out.totals)
+        if recipe.needs_fill:
+            out.fill = full(1, storage.scalar, storage.fill_value, storage.like)
+            words["fill"] = address(out.fill)
+        return out
+
+    fill: Array | None = None
+
+    @property
+    def stage(self) -> Stage:
+        return self.recipe.stage
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        return runs(self.stage.target)
+        return self.recipe.runs
 
-    def key(self, kind: str, source: Operand | None = None) -> str:
-        """A kernel's key: formats, scalar types, and what the stage says."""
-        stage = self.stage
-        flags = f"{stage.unique} {stage.keep} {stage.drop}"
-        about = (
-            ""
-            if source is None or source.format is None
-            else f"{source.format.canonical} {source.pos} {source.crd} {source.ragged}"
-        )
-        return f"convert {kind} | {about} | {stage.target.canonical} {self.index} | {self.operand.scalar} | {flags}"
+    @property
+    def index(self) -> str:
+        return self.recipe.index
+
+    @property
+    def scalar(self) -> str:
+        return self.recipe.source.scalar
+
+    def put(self, part: str, at: int, buffer: Array) -> None:
+        """Take `buffer` as pos or crd of level `at`."""
+        (self.pos if part == "pos" else self.crd)[at] = buffer
+        self.words[f"b_{part}{at}"] = address(buffer)
+
+    def put_values(self, buffer: Array) -> None:
+        """Take `buffer` as the values."""
+        self.values = buffer
+        self.words["b_vals"] = address(buffer)
+
+    def total(self, number: int) -> int:
+        """What a kernel left in sizes[number]."""
+        assert self.totals is not None
+        return int(self.totals[number])
 
     def levels_above(self, run: Run, sizes: Mapping[Run, int]) -> int:
         """Positions of the level above `run`."""
@@ -168,15 +138,14 @@ class Assembly:
         for run in self.runs:
             if run.kind is Kind.CHAIN:
                 count = parents + 1 if self.stage.target.levels[run.first].format.name == "compressed" else 2 * parents
-                self.pos[run.first] = zeros(count, self.index, self.like)
+                self.put("pos", run.first, zeros(count, self.index, self.like))
             self._allocate_crd(run, parents, sizes)
             exact = run.kind is Kind.CHAIN
             parents = self._positions(run, parents, sizes)
-        scalar = self.operand.scalar
         if exact:
-            self.values = empty(parents, scalar, self.like)
+            self.put_values(empty(parents, self.scalar, self.like))
         else:
-            self.values = full(parents, scalar, self.fill_value, self.like)
+            self.put_values(full(parents, self.scalar, self.fill_value, self.like))
 
     def _allocate_crd(self, run: Run, parents: int, sizes: Mapping[Run, int]) -> None:
         total = self._positions(run, parents, sizes)
@@ -185,22 +154,13 @@ class Assembly:
             if "crd" not in level.buffers:
                 parents *= self.spans[at][1] - self.spans[at][0]
             elif run.kind is Kind.CHAIN:
-                self.crd[at] = empty(total, self.index, self.like)
+                self.put("crd", at, empty(total, self.index, self.like))
             elif run.kind is Kind.SLOTS:
                 sentinel = EMPTY_SLOT if level.name == "ell" else VACANT
-                self.crd[at] = full(total, self.index, sentinel, self.like)
+                self.put("crd", at, full(total, self.index, sentinel, self.like))
             else:
                 parents *= self.spans[at][1] - self.spans[at][0]
-                self.crd[at] = zeros(parents, "bool", self.like)
-
-    def arguments(self) -> dict[str, Any]:
-        """The parameters that say where the tensor `b` is."""
-        found: dict[str, Any] = {"fill": full(1, self.operand.scalar, self.fill_value, self.like)}
-        found.update((f"b_pos{at}", b) for at, b in enumerate(self.pos) if b is not None)
-        found.update((f"b_crd{at}", b) for at, b in enumerate(self.crd) if b is not None)
-        if self.values is not None:
-            found["b_vals"] = self.values
-        return found
+                self.put("crd", at, zeros(parents, "bool", self.like))
 
     def finish(self, sizes: Mapping[Run, int]) -> Storage:
         """Close the edges of parents without children, fill structured slots, and give the storage."""
@@ -208,8 +168,8 @@ class Assembly:
         for number, run in enumerate(self.runs):
             level = self.stage.target.levels[run.first].format
             if level.name == "compressed" and number > 0 and self.runs[number - 1].kind is not Kind.CHAIN:
-                names = {"parents": parents, "pos": self.pos[run.first]}
-                run_kernel(f"close_edges {self.index}", lambda: helpers.close_kernel(self.index), names)
+                words = {"parents": parents, "pos": self.words[f"b_pos{run.first}"]}
+                call(f"close_edges {self.index}", lambda: helpers.close_kernel(self.index), words)
             if level.name == "structured":
                 self._complete(run, parents, number, sizes)
             elif run.kind is Kind.SLOTS and level.name == "singleton":
@@ -220,42 +180,47 @@ class Assembly:
     def storage(self) -> Storage:
         """The storage of the buffers as they are."""
         assert self.values is not None
-        target, scalar = self.stage.target, self.operand.scalar
-        return Storage(self.shape, target, scalar, self.fill_value, tuple(self.pos), tuple(self.crd), self.values)
+        target = self.stage.target
+        return Storage(self.shape, target, self.scalar, self.fill_value, tuple(self.pos), tuple(self.crd), self.values)
 
     def _complete(self, run: Run, parents: int, number: int, sizes: Mapping[Run, int]) -> None:
         block = 1
         for other in self.runs[number + 1 :]:
             block = self._positions(other, block, sizes)
-        scalar, index = self.operand.scalar, self.index
-        names = {"parents": parents, "width": run.width, "block": block, "vacant": VACANT}
-        names |= {"crd": self.crd[run.first], "out": self.values, "fill": self.arguments()["fill"]}
-        run_kernel(f"complete_slots {index} {scalar}", lambda: helpers.complete_kernel(index, scalar), names)
+        scalar, index = self.scalar, self.index
+        words = {"parents": parents, "width": run.width, "block": block, "vacant": VACANT, "fill": self.words["fill"]}
+        words |= {"crd": self.words[f"b_crd{run.first}"], "out": self.words["b_vals"]}
+        call(f"complete_slots {index} {scalar}", lambda: helpers.complete_kernel(index, scalar), words)
 
     def _expect_all(self, run: Run, parents: int) -> None:
         """A singleton that stands below located levels needs an element for each of their positions."""
-        sizes = np.zeros(1, np.int64)
-        names = {"count": parents, "vacant": VACANT, "crd": self.crd[run.first], "sizes": sizes}
-        run_kernel(f"find_vacant {self.index}", lambda: helpers.vacant_kernel(self.index), names)
-        if sizes[0] >= 0:
+        words = {
+            "count": parents,
+            "vacant": VACANT,
+            "crd": self.words[f"b_crd{run.first}"],
+            "sizes": self.words["sizes"],
+        }
+        call(f"find_vacant {self.index}", lambda: helpers.vacant_kernel(self.index), words)
+        if self.total(0) >= 0:
             raise FormatError(
-                f"conversion to {self.stage.target}: {self.place(run, int(sizes[0]))} has no element\n"
+                f"conversion to {self.stage.target}: {self.place(run, self.total(0))} has no element\n"
                 f"  expected: exactly one, as level {run.first} is a singleton\n"
                 f"  help: use compressed, or ell(1), for level {run.first}"
             )
 
-    def check(self, status: int, sizes: Array) -> None:
+    def check(self, status: int) -> None:
         """Raise what a kernel's status says."""
-        where = int(to_numpy(sizes)[0])
         if status == 0:
             return
+        where = self.total(0)
         levels = self.stage.target.nlevels
         if STATUS_SLOTS <= status < STATUS_SLOTS + levels:
             raise SlotsFull(status - STATUS_SLOTS, where)
         if STATUS_UNIQUE <= status < STATUS_UNIQUE + levels:
             at = status - STATUS_UNIQUE
             raise FormatError(
-                f"conversion to {self.stage.target}: level {at} is unique, but several elements have its coordinate {where}\n"
+                f"conversion to {self.stage.target}: level {at} is unique, but several elements "
+                f"have its coordinate {where}\n"
                 f"  expected: one, as level {at + 1} is a singleton\n"
                 f"  help: use compressed for level {at + 1}, or nonunique for level {at}"
             )

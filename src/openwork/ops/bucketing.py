@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from ..compiler.conversion import Stage
 from ..compiler.conversion.bucket import histogram_kernel, scan_kernel, scatter_kernel
-from ..compiler.conversion.stream import Walked
+from ..compiler.conversion.target import Run
 from ..compiler.conversion.within import KEY_BITS, order_kernel
 from ..storage.buffers import empty, zeros
 from ..storage.storage import Storage
-from .assembly import Assembly, operand_of, run_kernel, source_arguments
+from .assembly import Assembly
+from .recipe import call
 from .sorting import sort
 
 __all__ = ["bucket"]
@@ -27,37 +24,34 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
     ordered = stage.sort or merge
     if ordered and sum(bits) > KEY_BITS:
         return sort(storage, stage)
-    source = operand_of(storage)
-    stream = Walked(source, stage.drop)
+    recipe, words = out.recipe, out.words
+    stream, target = recipe.stream, recipe.target
     parents = out.levels_above(chain, {})
-    pos = out.pos[chain.first] = zeros(parents + 1, out.index, out.like)
-    totals = np.zeros(2, np.int64)
-    names: dict[str, Any] = source_arguments(storage)
-    names |= {f"b_pos{chain.first}": pos, "pos": pos, "sizes": totals, "parents": parents}
-    if stage.drop:
-        names |= out.arguments()
-    run_kernel(out.key("histogram", source), lambda: histogram_kernel("histogram", stream, out.operand), names)
-    run_kernel(f"scan {out.index}", lambda: scan_kernel(out.index), names)
-    count = int(totals[0])
+    out.put("pos", chain.first, zeros(parents + 1, out.index, out.like))
+    words["pos"], words["parents"] = words[f"b_pos{chain.first}"], parents
+    recipe.run("histogram", lambda: histogram_kernel("histogram", stream, target), words)
+    call(f"scan {out.index}", lambda: scan_kernel(out.index), words)
+    count, longest = out.total(0), out.total(1)
     for at in chain.levels:
-        names[f"b_crd{at}"] = out.crd[at] = empty(count, out.index, out.like)
-    names["b_vals"] = out.values = empty(count, storage.scalar, out.like)
-    run_kernel(out.key("bucket", source), lambda: scatter_kernel("bucket", stream, out.operand), names)
+        out.put("crd", at, empty(count, out.index, out.like))
+    out.put_values(empty(count, storage.scalar, out.like))
+    recipe.run("bucket", lambda: scatter_kernel("bucket", stream, target), words)
     if ordered:
-        longest = int(totals[1])
-        names |= {"room": max(longest, 64), "bits": sum(bits)}
+        words |= {"room": max(longest, 64), "bits": sum(bits)}
         for number, at in enumerate(chain.levels):
-            names |= {
-                f"lo{at}": out.spans[at][0],
-                f"shift{at}": sum(bits[number + 1 :]),
-                f"mask{at}": (1 << bits[number]) - 1,
-            }
-        run_kernel(out.key("order", None), lambda: order_kernel("order_buckets", out.operand, merge=merge), names)
-        if merge and totals[0] < count:
-            count = int(totals[0])
-            out.values = out.values[:count]
-            for at in chain.levels:
-                crd = out.crd[at]
-                assert crd is not None
-                out.crd[at] = crd[:count]
+            words[f"lo{at}"], words[f"shift{at}"] = out.spans[at][0], sum(bits[number + 1 :])
+            words[f"mask{at}"] = (1 << bits[number]) - 1
+        recipe.run("order", lambda: order_kernel("order_buckets", target, merge=merge), words)
+        if merge and out.total(0) < count:
+            _shorten(out, chain, out.total(0))
     return out.storage()
+
+
+def _shorten(out: Assembly, chain: Run, count: int) -> None:
+    """Leave out what summing has freed."""
+    assert out.values is not None
+    out.values = out.values[:count]
+    for at in chain.levels:
+        crd = out.crd[at]
+        assert crd is not None
+        out.crd[at] = crd[:count]

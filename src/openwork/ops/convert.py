@@ -7,15 +7,16 @@ from collections.abc import Callable
 import numpy as np
 
 from ..compiler.conversion import Stage, Strategy, plan
+from ..compiler.conversion.append import Pass
 from ..compiler.conversion.scatter import scatter_kernel
-from ..compiler.conversion.stream import Walked
 from ..errors import FormatError
 from ..format.format import Format, Level
 from ..format.levels import Compressed
+from ..ir.loop import Kernel
 from ..storage.buffers import length, to_numpy
 from ..storage.storage import Storage
-from .appending import append, builder, passes
-from .assembly import Assembly, SlotsFull, operand_of, run_kernel, source_arguments
+from .appending import append, passes
+from .assembly import Assembly, SlotsFull
 from .batches import batched
 from .bucketing import bucket
 from .sorting import sort
@@ -84,28 +85,22 @@ def _copy(storage: Storage, stage: Stage) -> Storage:
 def _scatter(storage: Storage, stage: Stage) -> Storage:
     """Every position of the target is computed."""
     out = Assembly.begin(storage, stage)
-    source = operand_of(storage)
+    recipe = out.recipe
     out.allocate({})
-    arguments = source_arguments(storage) | out.arguments()
-    for task in passes(stage, out):
-        key = out.key(f"scatter {task.value}", source)
-        build = builder(scatter_kernel, "scatter", Walked(source, stage.drop), out, task, unique=stage.unique)
-        run_kernel(key, build, arguments)
+
+    def build(task: Pass) -> Callable[[], Kernel]:
+        return lambda: scatter_kernel("scatter", recipe.stream, recipe.target, task, unique=stage.unique)
+
+    for task in passes(out):
+        recipe.run(f"scatter {task.value}", build(task), out.words)
     return out.finish({})
 
 
 def _append(storage: Storage, stage: Stage) -> Storage:
     """The walk is in the target's order."""
     out = Assembly.begin(storage, stage)
-    source = operand_of(storage)
-    count = None if stage.drop or _is_padded(source.format, source.ragged) else length(storage.values)
-    return append(out, Walked(source, stage.drop), source_arguments(storage), out.key("append", source), count)
-
-
-def _is_padded(format: Format | None, ragged: bool) -> bool:
-    """Whether some values belong to no element."""
-    assert format is not None
-    return ragged or any(level.format.functions.padded for level in format.levels)
+    count = None if stage.drop or out.recipe.padded else length(storage.values)
+    return append(out, out.recipe.stream, count)
 
 
 def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Exception:

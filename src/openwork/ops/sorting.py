@@ -8,50 +8,47 @@ import numpy as np
 
 from ..compiler.conversion import Stage
 from ..compiler.conversion.sort import DIGIT, count_kernel, extract_kernel, gather_kernel, radix_kernel
-from ..compiler.conversion.stream import Sorted, Walked
+from ..compiler.conversion.stream import Sorted
 from ..compiler.conversion.target import Kind
+from ..storage.buffers import address, length
 from ..storage.storage import Storage
-from .assembly import Assembly, operand_of, run_kernel, source_arguments
+from .appending import append
+from .assembly import Assembly
+from .recipe import Spans, call
 
 __all__ = ["sort"]
 
 
 def sort(storage: Storage, stage: Stage) -> Storage:
     """Convert by sorting; keys of one word where the coordinates' bits fit, else one sort per level."""
-    from .appending import append
-
     out = Assembly.begin(storage, stage)
-    source = operand_of(storage)
-    stream = Walked(source, stage.drop)
-    names: dict[str, Any] = source_arguments(storage) | out.arguments()
+    recipe, words = out.recipe, out.words
     bits = [max(hi - lo - 1, 0).bit_length() for lo, hi in out.spans]
-    packed = sum(bits) <= 64
-    total = np.zeros(1, np.int64)
-    run_kernel(
-        out.key("count elements", source), lambda: count_kernel("count", stream, stage.target), names | {"sizes": total}
-    )
-    count = int(total[0])
+    packed = sum(bits) <= 62
+    if stage.drop or recipe.padded:
+        recipe.run("count elements", lambda: count_kernel("count", recipe.stream, stage.target), words)
+        count = out.total(0)
+    else:
+        count = length(storage.values)
     shifts = [sum(bits[at + 1 :]) for at in range(len(bits))]
-    for at, n in enumerate(bits):
-        names[f"shift{at}"], names[f"mask{at}"] = min(shifts[at], 63), (1 << n) - 1
+    if packed:
+        for at, n in enumerate(bits):
+            words[f"shift{at}"], words[f"mask{at}"] = shifts[at], (1 << n) - 1
     leaves = np.empty(count, np.int64)
-    keys = (
-        {"key": np.empty(count, np.uint64)}
-        if packed
-        else {f"key{at}": np.empty(count, np.int64) for at in range(len(bits))}
-    )
-    names |= keys | {"order" if packed else "leaves": leaves, "sizes": total}
+    keys = [np.empty(count, np.uint64 if packed else np.int64) for _ in range(1 if packed else len(bits))]
+    words |= {"key" if packed else f"key{at}": address(key) for at, key in enumerate(keys)}
+    words["order" if packed else "leaves"] = address(leaves)
     kind = "packed" if packed else "levels"
-    build = lambda: extract_kernel("extract", stream, out.operand, packed=packed)  # noqa: E731
-    run_kernel(out.key(f"extract {kind}", source), build, names)
+    recipe.run(f"extract {kind}", lambda: extract_kernel("extract", recipe.stream, recipe.target, packed=packed), words)
     last = [run for run in out.runs if run.kind is not Kind.LOCATED][-1].last
     if packed:
-        names["key"], names["order"] = radix(keys["key"], leaves, shifts[last], sum(bits))
+        key, order = radix(keys[0], leaves, shifts[last], sum(bits))
+        words["key"], words["order"] = address(key), address(order)
     else:
-        names["order"] = by_levels([keys[f"key{at}"] for at in range(last + 1)], out.spans, bits)
-        names["leaves"] = leaves
-    names["count"] = count
-    return append(out, Sorted(len(bits), packed), names, out.key(f"append sorted {kind}"), count)
+        order = by_levels(keys[: last + 1], out.spans, bits)
+        words["order"], words["leaves"] = address(order), address(leaves)
+    words["count"] = count
+    return append(out, Sorted(len(bits), packed), count, f"append sorted {kind}")
 
 
 def radix(key: Any, order: Any, low: int, high: int) -> tuple[Any, Any]:
@@ -59,25 +56,20 @@ def radix(key: Any, order: Any, low: int, high: int) -> tuple[Any, Any]:
     if low < high and len(key) > 1:
         key_out, order_out = np.empty_like(key), np.empty_like(order)
         for shift in range(low, high, DIGIT):
-            names = {
-                "count": len(key),
-                "shift": shift,
-                "key": key,
-                "order": order,
-                "key_out": key_out,
-                "order_out": order_out,
-            }
-            run_kernel("radix_pass", radix_kernel, names)
+            words = {"count": len(key), "shift": shift, "key": address(key), "order": address(order)}
+            words |= {"key_out": address(key_out), "order_out": address(order_out)}
+            call("radix_pass", radix_kernel, words)
             key, key_out, order, order_out = key_out, key, order_out, order
     return key, order
 
 
-def by_levels(keys: list[Any], spans: tuple[tuple[int, int], ...], bits: list[int]) -> Any:
+def by_levels(keys: list[Any], spans: Spans, bits: list[int]) -> Any:
     """The permutation that sorts by several keys, the first the most significant."""
     order = np.arange(len(keys[0]), dtype=np.int64)
     for at in reversed(range(len(keys))):
         key = np.empty(len(order), np.uint64)
-        names = {"count": len(order), "low": spans[at][0], "raw": keys[at], "order": order, "key": key}
-        run_kernel("gather_keys", gather_kernel, names)
+        words = {"count": len(order), "low": spans[at][0]}
+        words |= {"raw": address(keys[at]), "order": address(order), "key": address(key)}
+        call("gather_keys", gather_kernel, words)
         _, order = radix(key, order, 0, bits[at])
     return order

@@ -18,7 +18,7 @@ from enum import Enum
 
 from ...ir.loop import Expr, Kernel, Var
 from ...ir.ops import const, op
-from ..build import Block, Builder, fold
+from ..build import Array, Block, Builder, Name, fold
 from ..operand import Operand
 from ..walk import Interval, intervals
 from .stream import Element, Stream, extents_of
@@ -169,7 +169,7 @@ class _Append:
             block.assign(
                 state.slot, block.expr("0 if p != last else slot + 1", p=parent, last=state.parent, slot=state.slot)
             )
-            names = {"slot": state.slot, "width": run.width, "p": parent}
+            names: dict[str, Name] = {"slot": state.slot, "width": run.width, "p": parent}
             status = STATUS_SLOTS + run.first
             block.run(f"if slot >= width:\n    sizes[0] = p\n    return {status}", **names)
             block.assign(state.q, block.expr("p * width + slot", **names))
@@ -180,14 +180,19 @@ class _Append:
                 block.store(self._crd(at), state.q, element.coordinates[at])
             if state.slot is None and run.first > 0:
                 self._edges(block, state, parent)
-        if not self._always_fresh(run) or state.slot is not None or self._strict(run) or self.format.levels[run.first].format.name == "loose_compressed":
+        if (
+            not self._always_fresh(run)
+            or state.slot is not None
+            or self._strict(run)
+            or self.format.levels[run.first].format.name == "loose_compressed"
+        ):
             block.assign(state.parent, parent)
         for at, last in zip(run.levels, state.last, strict=False):
             block.assign(last, element.coordinates[at])
 
     def _edges(self, block: Block, state: _State, parent: Expr) -> None:
         pos = self._pos(state.run)
-        names = {"pos": pos, "p": parent, "q": state.q, "last": state.parent}
+        names: dict[str, Name] = {"pos": pos, "p": parent, "q": state.q, "last": state.parent}
         if self.format.levels[state.run.first].format.name == "loose_compressed":
             block.run("if p != last:\n    pos[2 * p] = q\npos[2 * p + 1] = q + 1", **names)
         else:
@@ -219,12 +224,12 @@ class _Append:
     def _pos_at(self, run: Run) -> str | None:
         return self.target.pos[run.first]
 
-    def _pos(self, run: Run):  # type: ignore[no-untyped-def]
+    def _pos(self, run: Run) -> Array:
         scalar = self._pos_at(run)
         assert scalar is not None
         return self.builder.buffer(f"b_pos{run.first}", scalar, mutable=True, wide=True)
 
-    def _crd(self, at: int):  # type: ignore[no-untyped-def]
+    def _crd(self, at: int) -> Array:
         scalar = self.target.crd[at]
         assert scalar is not None
         return self.builder.buffer(f"b_crd{at}", scalar, mutable=True, wide=True)

@@ -10,6 +10,8 @@ Stable: elements of one parent stay in the order of the walk. No memory beyond t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...ir.loop import Expr, Kernel
 from ...ir.ops import const
 from ..build import Block, Builder
@@ -20,6 +22,9 @@ from .stream import Element, Stream, extents_of
 from .target import Run, runs
 
 __all__ = ["histogram_kernel", "scan_kernel", "scatter_kernel"]
+
+
+_Sink = Callable[[Block, Expr, Element, Run], None]
 
 
 def histogram_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
@@ -47,7 +52,7 @@ def scatter_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
     return _over(name, stream, target, sink)
 
 
-def _over(name: str, stream: Stream, target: Operand, sink) -> Kernel:  # type: ignore[no-untyped-def]
+def _over(name: str, stream: Stream, target: Operand, sink: _Sink) -> Kernel:
     assert target.format is not None
     format = target.format
     above, chain = runs(format)

@@ -1,0 +1,157 @@
+"""What a conversion stage needs again and again: operands, parameter names, kernels that are ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import TypeAlias
+
+from ..codegen import cache
+from ..codegen.executable import Executable
+from ..compiler.conversion.plan import Stage
+from ..compiler.conversion.stream import Walked
+from ..compiler.conversion.target import runs
+from ..compiler.operand import Operand
+from ..errors import UnsupportedError
+from ..ir.loop import Kernel
+from ..storage.buffers import Array, length, scalar_of
+from ..storage.storage import Storage
+
+__all__ = ["Recipe", "Spans", "Words", "call", "recipe_of"]
+
+Words: TypeAlias = dict[str, int]
+"""A kernel's arguments by parameter name: addresses and integers."""
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+
+_Ready: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[int]]]
+_SHARED: dict[str, _Ready] = {}
+
+
+def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], lo: int = 0, hi: int = 0) -> int:
+    """Run the kernel of `key`; returns its status, above 1. Raises MemoryError."""
+    ready = _SHARED.get(key)
+    if ready is None:
+        ready = _SHARED[key] = _ready(key, build)
+    return _run(ready, words, lo, hi)
+
+
+def _ready(key: str, build: Callable[[], Kernel]) -> _Ready:
+    executable = cache.get(key, build)
+    names = [p.name for p in executable.params]
+    if len(names) == 1:
+        (only,) = names
+        return executable, lambda words: (words[only],)
+    return executable, itemgetter(*names)
+
+
+def _run(ready: _Ready, words: Mapping[str, int], lo: int, hi: int) -> int:
+    executable, pick = ready
+    status = executable.run(pick(words), lo, hi, status=True)
+    if status == 1:
+        raise MemoryError(f"conversion: no memory for a workspace of {executable.name}")
+    return status
+
+
+class Recipe:
+    """A stage for operands of known scalar types, with the kernels that it has used so far."""
+
+    def __init__(self, stage: Stage, source: Operand, index: str) -> None:
+        target = stage.target
+        self.stage, self.source, self.index = stage, source, index
+        self.runs = runs(target)
+        self.stream = Walked(source, stage.drop)
+        formats = [level.format for level in target.levels]
+        pos = tuple(index if "pos" in f.buffers else None for f in formats)
+        crd = tuple(("bool" if f.name == "bitmap" else index) if "crd" in f.buffers else None for f in formats)
+        self.target = Operand(source.scalar, target.ndim, target, pos, crd)
+        assert source.format is not None
+        about = f"{source.format.canonical} {source.pos} {source.crd} {source.ragged}"
+        flags = f"{stage.unique} {stage.keep} {stage.drop}"
+        self.text = f"{about} | {target.canonical} {index} | {source.scalar} | {flags}"
+        self.needs_fill = stage.drop or any(f.name == "structured" for f in formats)
+        self._kernels: dict[str, _Ready] = {}
+        names = [f"a_{part}{at}" for at in range(len(source.pos)) for part in ("pos", "crd") if _has(source, part, at)]
+        self._names = (*names, "a_vals")
+
+    def words(self, storage: Storage) -> Words:
+        """The parameters that say where the source is."""
+        words = dict(zip(self._names, storage.addresses, strict=True))
+        for d, n in enumerate(storage.shape):
+            words[f"n{d}"] = n
+        if storage.format.batch_ndim:
+            slices = storage.batches
+            for name, buffer in zip(self._names, storage.buffers, strict=True):
+                words[f"{name}_slice"] = length(buffer) // slices if slices else 0
+        return words
+
+    def run(self, kind: str, build: Callable[[], Kernel], words: Mapping[str, int]) -> int:
+        """Run the kernel `kind` of this recipe; returns its status, above 1."""
+        ready = self._kernels.get(kind)
+        if ready is None:
+            ready = self._kernels[kind] = _ready(f"convert {kind} | {self.text}", build)
+        return _run(ready, words, 0, 0)
+
+    @property
+    def padded(self) -> bool:
+        """Whether some of the source's values belong to no element."""
+        format = self.source.format
+        assert format is not None
+        return self.source.ragged or any(level.format.functions.padded for level in format.levels)
+
+
+def _has(source: Operand, part: str, at: int) -> bool:
+    return (source.pos if part == "pos" else source.crd)[at] is not None
+
+
+class _Family:
+    """The recipes of a stage for storages of one signature: by index width."""
+
+    def __init__(self, storage: Storage, stage: Stage) -> None:
+        if storage.device != "cpu":
+            raise UnsupportedError(
+                f"conversion to {stage.target} of a tensor on {storage.device}\n"
+                f"  help: move it with .to('cpu') first; conversion runs on the CPU"
+            )
+        self.stage = stage
+        self.source = _operand(storage)
+        widths = {s for s in (*self.source.pos, *self.source.crd) if s not in (None, "bool")}
+        self.wide = "i64" in widths or (not widths and storage.library == "torch")
+        self.recipes: dict[str, Recipe] = {}
+        self.spans: tuple[tuple[int, ...], Spans, int] = ((-1,), (), 0)
+
+    def recipe(self, storage: Storage) -> tuple[Recipe, Spans]:
+        shape, spans, largest = self.spans
+        if shape != storage.shape:
+            spans = self.stage.target.level_intervals(storage.shape)
+            largest = max((max(-lo, hi) for lo, hi in spans), default=0)
+            self.spans = storage.shape, spans, largest
+        index = "i64" if self.wide or max(largest, length(storage.values)) >= 2**31 else "i32"
+        if index not in self.recipes:
+            self.recipes[index] = Recipe(self.stage, self.source, index)
+        return self.recipes[index], spans
+
+
+_FAMILIES: dict[tuple[int, int], _Family] = {}
+
+
+def recipe_of(storage: Storage, stage: Stage) -> tuple[Recipe, Spans]:
+    """The recipe of a stage for a storage, and the intervals of the target's levels.
+
+    The index width is the source's, or i64 where coordinates or positions need that.
+    """
+    key = storage.signature, id(stage)
+    family = _FAMILIES.get(key)
+    if family is None:
+        family = _FAMILIES[key] = _Family(storage, stage)
+    return family.recipe(storage)
+
+
+def _operand(storage: Storage) -> Operand:
+    """What a kernel knows of a storage."""
+
+    def scalars(buffers: Sequence[Array | None]) -> tuple[str | None, ...]:
+        return tuple(None if b is None else scalar_of(b) for b in buffers)
+
+    format = storage.format
+    ragged = format.ragged(storage.shape)
+    return Operand(storage.scalar, format.ndim, format, scalars(storage.pos), scalars(storage.crd), ragged)
