@@ -59,6 +59,11 @@ MESSAGES = [
     ("a.mtx", BANNER + "2 two 1\n1 1 1\n", "line 2: expected an integer size, got 'two'"),
     ("a.mtx", BANNER.replace("real", "integer") + "2 2 1\n1 1 1.5\n", "an integer of at most 64 bits, got '1.5'"),
     ("a.mtx", BANNER.replace("real", "integer") + f"2 2 1\n1 1 {2**64}\n", "an integer of at most 64 bits"),
+    (
+        "a.mtx",
+        BANNER.replace("real general", "integer skew-symmetric") + "%%openwork dtype bool\n2 2 1\n2 1 1\n",
+        "line 3: a skew-symmetric matrix needs signed values, got bool",
+    ),
     ("a.mtx", BANNER + "%%openwork dtype q7\n2 2 1\n1 1 1\n", "unknown dtype 'q7'"),
     ("a.mtx", "", 'line 1: expected the banner "%%MatrixMarket matrix coordinate real general"'),
     ("a.tns", "", "the file holds no entries"),

@@ -89,7 +89,10 @@ def read(text: Text, options: Options) -> Coordinates:
 def _typed(text: Text, banner: _Banner, values: Array) -> Array:
     if banner.field == "complex":
         values = values.view(np.complex128)
-    return as_declared(text, values, banner.dtype) if banner.dtype else values
+    typed = as_declared(text, values, banner.dtype) if banner.dtype else values
+    if banner.symmetry == "skew-symmetric" and typed.dtype.kind in "bu":
+        text.fail(banner.at, f"a skew-symmetric matrix needs signed values, got {typed.dtype}")
+    return typed
 
 
 def _banner(text: Text) -> _Banner:
