@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import openwork as ow
-from openwork.errors import DTypeError, UnsupportedError
+from openwork.errors import DTypeError, ShapeError, UnsupportedError
 from openwork.storage.buffers import address
 
 torch = pytest.importorskip("torch")
@@ -377,6 +377,16 @@ def test_refusals():
     for bad in (["a", "b"], np.array([object()]), np.array(["2020-01-01"], "M8[D]"), np.zeros(2, np.longdouble)):
         with pytest.raises(DTypeError, match=r"supported|numbers"):
             ow.asarray(bad)
+
+
+def test_more_refusals():
+    with pytest.raises(ShapeError, match="equal length"):
+        ow.asarray([[1, 2], [3]])
+    assert ow.asarray([1, 2], copy=False).shape == (2,)
+    with pytest.raises(DTypeError, match="no sparse float16"):
+        ow.asarray(np.eye(2, dtype="float16"), format="csr").to_scipy()
+    with pytest.raises(UnsupportedError, match="torch layout"):
+        ow.asarray(torch.eye(2).to_mkldnn())
 
 
 class FakeCOO:

@@ -14,10 +14,15 @@ from openwork.storage import Storage
 from openwork.storage.buffers import as_array
 
 
+def choose(monkeypatch, compiled: bool) -> None:
+    monkeypatch.setattr(checks, "SMALL", -1 if compiled else 2**62)
+    monkeypatch.setattr(checks, "_worthwhile", lambda chain: compiled)
+
+
 @pytest.fixture(params=["exact", "compiled"])
 def way(request, monkeypatch):
     """Both ways of checking: plain NumPy, and compiled kernels however small the tensor."""
-    monkeypatch.setattr(checks, "SMALL", -1 if request.param == "compiled" else 2**62)
+    choose(monkeypatch, request.param == "compiled")
     return request.param
 
 
@@ -78,12 +83,10 @@ def test_compiled_and_exact_agree(data):
         value = data.draw(st.integers(-3, 10) | st.sampled_from([info.min, info.max, info.min + 1, info.max - 1]))
         buffer[data.draw(st.integers(0, len(buffer) - 1))] = value
     found = []
-    for small in (-1, 2**62):
-        old, checks.SMALL = checks.SMALL, small
-        try:
+    for compiled in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            choose(patch, compiled)
             found.append(checks.holds(storage))
-        finally:
-            checks.SMALL = old
     assert found[0] == found[1]
 
 
@@ -95,6 +98,33 @@ def test_large_and_located():
     storage.crd[1][31_337] = 0
     with pytest.raises(InvariantError, match=r"crd\[1\]\[31337\] == 0 after crd\[1\]\[31336\] == 0"):
         checks.check(storage)
+
+
+def test_small_tensors_wait_for_a_kernel(monkeypatch):
+    monkeypatch.setattr(checks, "_kernels", {})
+    monkeypatch.setattr(checks, "_waiting", checks.Counter())
+    for _ in range(checks.PATIENCE):
+        checks.check(LAYOUTS["csr"]("i4"))
+        assert not checks._kernels
+    checks.check(LAYOUTS["csr"]("i4"))
+    assert len(checks._kernels) == 1
+
+
+@pytest.mark.parametrize("buffer", ["pos1", "crd1", "crd0"])
+def test_one_wrong_element_among_many_is_found(buffer):
+    rng = np.random.default_rng(0)
+    n, nse = 3000, 20_000
+    linear = np.sort(rng.choice(n * n, nse, replace=False))
+    row, column = linear // n, linear % n
+    pos = np.searchsorted(row, np.arange(n + 1))
+    for at in rng.integers(1, n - 1, 40):
+        storage = make("coo", (n, n), pos0=[0, nse], crd0=row, crd1=column)
+        if buffer == "pos1":
+            storage = make("csr", (n, n), pos1=pos, crd1=column)
+        checks.check(storage)
+        changed = storage.crd[0] if buffer == "crd0" else storage.pos[1] if buffer == "pos1" else storage.crd[1]
+        changed[at] = changed[at - 1] - 1 if buffer != "crd1" else n
+        assert not checks.holds(storage)
 
 
 def test_kernels_are_named_by_their_structure():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,10 +15,18 @@ from ..storage.exact import check_indices
 from ..storage.invariants import check_layout
 from ..storage.storage import Storage
 
+if TYPE_CHECKING:
+    from ..codegen.executable import Executable
+
 __all__ = ["check", "holds"]
 
 SMALL = 4096
-"""Stored coordinates up to which plain NumPy is quicker than fetching a kernel."""
+"""Stored coordinates up to which plain NumPy is quicker than compiling a kernel."""
+PATIENCE = 16
+"""Small tensors of one structure after which its kernel is fetched all the same."""
+
+_kernels: dict[Chain, Executable] = {}
+_waiting: Counter[Chain] = Counter()
 
 
 def check(storage: Storage, indices: bool = True) -> None:
@@ -52,20 +61,36 @@ def _quick(storage: Storage) -> bool | None:
     """What compiled kernels find; None where they do not tell: small tensors, CUDA, levels below padded ones."""
     if storage.device != "cpu":
         return None
-    if sum(length(b) for b in (*storage.pos, *storage.crd) if b is not None) <= SMALL:
-        return None
     launches = list(_launches(storage))
     if any(_needs_search(x.chain) for x in launches):
         return None
-    from ..codegen.cache import get
-
+    small = sum(length(b) for b in (*storage.pos, *storage.crd) if b is not None) <= SMALL
+    if small and not all(_worthwhile(x.chain) for x in launches):
+        return None
     out = np.zeros(1, np.int64)
     for chain, words in launches:
-        get(chain.key, lambda chain=chain: kernel(chain)).run([*words, address(out)])  # type: ignore[misc]
+        _kernel(chain).run([*words, address(out)])
         if out[0]:
             padded = any(level.format.functions.padded for level in storage.format.levels)
             return None if padded else False
     return True
+
+
+def _worthwhile(chain: Chain) -> bool:
+    """Whether a small tensor is checked by the kernel: it is there, or has been wanted often."""
+    if chain in _kernels:
+        return True
+    _waiting[chain] += 1
+    return _waiting[chain] > PATIENCE
+
+
+def _kernel(chain: Chain) -> Executable:
+    found = _kernels.get(chain)
+    if found is None:
+        from ..codegen.cache import get
+
+        found = _kernels[chain] = get(chain.key, lambda: kernel(chain))
+    return found
 
 
 def _needs_search(chain: Chain) -> bool:

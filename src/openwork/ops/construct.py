@@ -52,7 +52,7 @@ def as_shape(shape: object) -> tuple[int, ...]:
 def index_array(obj: object, like: Array) -> Array:
     """`obj` as an index buffer; lists become int64, arrays keep their dtype."""
     if not buffers.is_array(obj):
-        host = np.asarray(obj)
+        host = buffers.as_array(obj)
         obj = host.astype(np.int64) if host.size == 0 or host.dtype.kind in "iu" else host
     return buffers.as_array(obj, like=like)
 

@@ -92,12 +92,12 @@ def _distinct(rng: np.random.Generator, size: int, nse: int) -> Ints:
     found = np.empty(0, np.int64)
     while len(found) < nse:
         missing = nse - len(found)
-        drawn = rng.integers(0, size, missing + missing // 8 + 16)
-        found = np.unique(np.concatenate([found, drawn]))
+        clashes = missing * (missing + len(found)) // size
+        drawn = rng.integers(0, size, missing + clashes + clashes // 8 + 16)
+        found = np.sort(np.concatenate([found, drawn]))
+        found = found[np.append(True, found[1:] != found[:-1])]
     extra = len(found) - nse
-    if extra:
-        found = np.delete(found, rng.choice(len(found), extra, replace=False))
-    return found
+    return np.delete(found, rng.choice(len(found), extra, replace=False)) if extra else found
 
 
 def _values(rng: np.random.Generator, scalar: str, nse: int) -> np.ndarray[Any, Any]:

@@ -121,8 +121,10 @@ def _is_scipy(obj: object) -> bool:
 def _array(obj: Any) -> Array:
     if isinstance(obj, np.ma.MaskedArray):
         raise UnsupportedError("asarray: a masked array has elements without a value\n  help: give obj.filled(value)")
-    if isinstance(obj, np.ndarray | np.generic | int | float | complex | Sequence):
+    if isinstance(obj, np.ndarray):
         return np.asarray(obj)
+    if isinstance(obj, np.generic | int | float | complex | Sequence):
+        return buffers.as_array(obj)
     if hasattr(obj, "__dlpack__"):
         if obj.__dlpack_device__()[0] == 1:
             return np.from_dlpack(obj)

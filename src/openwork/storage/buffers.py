@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..errors import DTypeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError
 
 __all__ = [
     "Array",
@@ -212,7 +212,10 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
         if x.is_conj() or x.is_neg():
             x = x.resolve_conj().resolve_neg()
     else:
-        x = np.asarray(obj)
+        try:
+            x = np.asarray(obj)
+        except ValueError as error:
+            raise ShapeError(f"nested lists are no array: {error}\n  help: give lists of equal length") from error
         if not x.dtype.isnative:
             x = x.astype(x.dtype.newbyteorder("="))
         scalar_name(x.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from . import sizes
@@ -18,6 +19,12 @@ __all__ = ["Storage"]
 _SET = object.__setattr__
 _signatures: dict[object, int] = {}
 _numbers = itertools.count()
+
+
+@lru_cache(maxsize=1024)
+def _permuted(format: Format, names: tuple[str, ...], axes: tuple[int, ...]) -> Format:
+    """Equal formats may name their dimensions differently, so the names are part of the key."""
+    return format.permute(axes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +133,8 @@ class Storage:
         """The transpose whose dimension k is dimension `axes[k]` of this one, over the same buffers."""
         axes = tuple(axes)
         shape = tuple(self.shape[a] for a in axes)
-        out = Storage(shape, self.format.permute(axes), self.scalar, self.fill_value, self.pos, self.crd, self.values)
+        format = _permuted(self.format, self.format.dims, axes)
+        out = Storage(shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
         for name in ("_addresses", "_positions", "_nse"):
             _SET(out, name, getattr(self, name))
         return out
@@ -148,6 +156,8 @@ class Storage:
         """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given."""
         fill = self.fill_value if fill_value is None else fill_value
         out = Storage(self.shape, self.format, scalar_of(values), fill, self.pos, self.crd, values)
+        if self._addresses is not None:
+            _SET(out, "_addresses", (*self._addresses[:-1], address(values)))
         _SET(out, "_positions", self._positions)
         _SET(out, "_nse", self._nse)
         return out
