@@ -51,6 +51,9 @@ def test_batch_and_dense_dimensions():
     assert t.crow_indices().shape == (2, 2)
     assert t.col_indices().shape == (2, 1)
     assert address(t.col_indices()) == address(t.crd(2))
+    e = ow.sparse_csr_tensor([[0], [0]], np.zeros((2, 0), int), np.zeros((2, 0)), (2, 0, 3))
+    assert e.crow_indices().shape == (2, 1)
+    assert e.col_indices().shape == (2, 0)
 
 
 @pytest.mark.parametrize("format", FORMATS)

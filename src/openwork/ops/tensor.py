@@ -167,7 +167,9 @@ class Tensor(Operators):
         return layout
 
     def _batched(self, buffer: Array | None, layout: Layout) -> Array:
-        return buffer.reshape(*self.shape[: layout.batch], -1) if layout.batch and self.size else buffer  # type: ignore[union-attr]
+        slices = self._storage.batches
+        n = buffers.length(buffer) // slices if slices else 0
+        return buffer.reshape(*self.shape[: layout.batch], n) if layout.batch else buffer  # type: ignore[union-attr]
 
     def indices(self) -> Array:
         """All coordinates of a COO format, shape (sparse_dim, nse): a view where they lie one after the other."""
