@@ -1,0 +1,343 @@
+"""Conversion of every format to every format, against NumPy on the dense array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from strategies import formats, shapes
+
+from openwork.errors import FormatError, ShapeError
+from openwork.format import format as fmt
+from openwork.ir import interpret
+from openwork.ir.loop import Buffer, Kernel
+from openwork.ir.verify import verify
+from openwork.ops import assembly, recipe, sorting
+from openwork.ops.convert import convert, plan
+from openwork.storage import storage as storage_module
+from openwork.storage.buffers import SCALARS, as_array, numpy_dtype, to_numpy
+from openwork.storage.exact import check_indices
+from openwork.storage.invariants import check_layout
+from openwork.storage.specified import coordinates
+from openwork.storage.storage import Storage
+
+UNCOALESCED = {
+    1: "(i) -> (i : compressed(nonunique, unordered))",
+    2: "(i, j) -> (i : compressed(nonunique, unordered), j : singleton(nonunique))",
+    3: "(i, j, k) -> (i : compressed(nonunique, unordered), j : singleton(nonunique), k : singleton(nonunique))",
+    4: "(i, j, k, l) -> (i : compressed(nonunique, unordered), j : singleton(nonunique), k : singleton(nonunique), "
+    "l : singleton(nonunique))",
+}
+NAMED = (
+    "dense", "dense_f", "coo", "csr", "csc", "dcsr", "dcsc", "bsr(2,3)", "bsc(4,4)", "dia", "ell(9)", "csf", "bitmap",
+    "nm(4,4)",
+)  # fmt: skip
+
+
+def uncoalesced(
+    shape: tuple[int, ...], n: int, seed: int = 0, fill: Any = 0.0, scalar: str = "f64", index: type = np.int32
+) -> Storage:
+    """Random elements in no order, with duplicates and explicit zeros."""
+    rng = np.random.default_rng(seed)
+    n = 0 if 0 in shape else n
+    values = rng.integers(0, 4, n).astype(numpy_dtype(scalar))
+    if not shape:
+        return Storage((), fmt("() -> ()"), scalar, fill, (), (), np.array([3], numpy_dtype(scalar)))
+    crd = tuple(rng.integers(0, extent, n).astype(index) for extent in shape)
+    pos = (np.array([0, n], index), *[None] * (len(shape) - 1))
+    return Storage(shape, fmt(UNCOALESCED[len(shape)]), scalar, fill, pos, crd, values)
+
+
+def dense(s: Storage) -> np.ndarray[Any, Any]:
+    """The dense array, by NumPy alone."""
+    at, leaf = coordinates(s)
+    out = np.full(s.shape, s.fill_value, numpy_dtype(s.scalar)).reshape(-1)
+    flat = np.zeros(len(leaf), np.int64)
+    for coordinate, extent in zip(at, s.shape, strict=True):
+        flat = flat * extent + coordinate
+    out[flat] = 0
+    for index, value in zip(flat, to_numpy(s.values)[leaf], strict=True):
+        out[index] += value
+    return out.reshape(s.shape)
+
+
+def same(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    return np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
+
+
+def checked(s: Storage) -> Storage:
+    check_layout(s)
+    if 0 not in s.shape:
+        check_indices(s)
+    return s
+
+
+def buffers_equal(x: Storage, y: Storage) -> bool:
+    return x.format == y.format and all(
+        np.array_equal(to_numpy(a), to_numpy(b)) for a, b in zip(x.buffers, y.buffers, strict=True)
+    )
+
+
+class Interpreted:
+    """Stands in for an executable: runs the kernel's IR on the arrays whose addresses it is given."""
+
+    def __init__(self, kernel: Kernel, arrays: dict[int, Any]) -> None:
+        verify(kernel)
+        self.name, self.kernel, self.params, self.arrays = kernel.name, kernel, kernel.params, arrays
+
+    def run(self, words: Any, lo: int, hi: int, status: bool) -> int:
+        named = zip(self.params, words, strict=True)
+        args = {p.name: to_numpy(self.arrays[w]) if isinstance(p, Buffer) else w for p, w in named}
+        bounds = {"lo": lo, "hi": hi} if self.kernel.ranged else {}
+        return interpret.run(self.kernel, args, **bounds)
+
+
+@pytest.fixture
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Conversions run in the interpreter."""
+    arrays: dict[int, Any] = {}
+    kernels: dict[str, Interpreted] = {}
+    real = assembly.address
+
+    def address(x: Any) -> int:
+        arrays[real(x)] = x
+        return real(x)
+
+    class Cache:
+        @staticmethod
+        def get(key: str, build: Any) -> Interpreted:
+            if key not in kernels:
+                kernels[key] = Interpreted(build(), arrays)
+            return kernels[key]
+
+    for module in (assembly, sorting, storage_module):
+        monkeypatch.setattr(module, "address", address)
+    monkeypatch.setattr(recipe, "cache", Cache)
+    monkeypatch.setattr(recipe, "_FAMILIES", {})
+    monkeypatch.setattr(recipe, "_SHARED", {})
+    yield
+    arrays.clear()
+
+
+@pytest.mark.parametrize("source", NAMED)
+def test_every_named_format_to_every_named_format(source: str) -> None:
+    start = uncoalesced((6, 9), 25, seed=len(source))
+    expected = dense(start)
+    for origin in (start, convert(start, fmt("dense", 2))):
+        x = checked(convert(origin, fmt(source, 2)))
+        assert same(dense(x), expected)
+        for target in NAMED:
+            y = checked(convert(x, fmt(target, 2)))
+            assert y.format == fmt(target, 2)
+            assert same(dense(y), expected), (source, target)
+
+
+LOOSE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
+
+
+def drawn(data: st.DataObject, ndim: int | None = None) -> Any:
+    try:
+        return data.draw(formats(ndim))
+    except FormatError:
+        assume(False)
+
+
+def fits(s: Storage, format: Any) -> Storage:
+    """The conversion, unless the format cannot hold the elements."""
+    try:
+        return checked(convert(s, format))
+    except (FormatError, ShapeError) as error:
+        if "help:" not in str(error):
+            raise
+        assume(False)
+        raise
+
+
+@settings(max_examples=200, suppress_health_check=LOOSE)
+@given(st.data())
+def test_any_format_to_any_format(interpreter: None, data: st.DataObject) -> None:
+    f = drawn(data)
+    g = drawn(data, f.ndim)
+    shape = data.draw(shapes(f.ndim, max_extent=5))
+    fill = data.draw(st.sampled_from([0.0, 0.0, 2.0, float("nan")]))
+    s = uncoalesced(shape, data.draw(st.integers(0, 12)), data.draw(st.integers(0, 99)), fill)
+    if data.draw(st.booleans()):
+        s = convert(s, fmt("dense", f.ndim))
+    expected = dense(s)
+    x = fits(s, f)
+    assert same(dense(x), expected)
+    y = fits(x, g)
+    assert same(dense(y), expected)
+    if not any(level.format.functions.padded or level.format.name == "structured" for level in f.levels):
+        assert y.nse >= fits(s, g).nse
+
+
+@settings(max_examples=60, suppress_health_check=LOOSE)
+@given(st.data())
+def test_conversion_and_transposition_commute(interpreter: None, data: st.DataObject) -> None:
+    f = drawn(data)
+    axes = data.draw(st.permutations(range(f.ndim)))
+    s = uncoalesced(data.draw(shapes(f.ndim, max_extent=4)), 9, data.draw(st.integers(0, 99)))
+    s = convert(s, fmt("coo", f.ndim)) if f.ndim else s
+    x, y = fits(s, f).permute(axes), fits(s.permute(axes), f.permute(axes))
+    assert x.format == y.format
+    assert same(dense(x), dense(y))
+    if f.is_ordered and f.is_unique and not f.batch_ndim:
+        assert buffers_equal(x, y)
+
+
+@settings(max_examples=8, suppress_health_check=LOOSE)
+@given(st.data())
+def test_compiled_equals_dense_on_random_formats(data: st.DataObject) -> None:
+    f = drawn(data)
+    g = drawn(data, f.ndim)
+    s = uncoalesced(data.draw(shapes(f.ndim, max_extent=5)), 10, data.draw(st.integers(0, 99)))
+    assert same(dense(fits(fits(s, f), g)), dense(s))
+
+
+@pytest.mark.parametrize(
+    "target", ["csr", "csc", "coo", "bsr(2,2)", "dia", "csf", "ell(8)", "dense", "bitmap", "nm(3,4)"]
+)
+def test_interpreter_equals_compiled(target: str, request: pytest.FixtureRequest) -> None:
+    s = uncoalesced((7, 8), 14, seed=3)
+    compiled = convert(s, fmt(target, 2))
+    request.getfixturevalue("interpreter")
+    again = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, s.crd, s.values)
+    assert buffers_equal(convert(again, fmt(target, 2)), compiled)
+
+
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_every_scalar_type(interpreter: None, scalar: str) -> None:
+    if scalar == "bf16":
+        pytest.importorskip("ml_dtypes")
+    s = uncoalesced((5, 6), 20, scalar=scalar, fill=numpy_dtype(scalar).type(0))
+    expected = dense(s)
+    for name in ("csr", "coo", "bsr(2,2)", "dia", "dense", "bitmap", "nm(4,4)", "dcsc"):
+        x = checked(convert(s, fmt(name, 2)))
+        assert x.values.dtype == s.values.dtype
+        assert same(dense(x), expected)
+        back = convert(convert(x, fmt("dense", 2)), fmt("csr", 2))
+        assert same(dense(back), expected)
+
+
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_duplicates_are_summed_in_the_value_type(scalar: str) -> None:
+    if scalar == "bf16":
+        pytest.importorskip("ml_dtypes")
+    s = uncoalesced((3, 4), 30, scalar=scalar, fill=numpy_dtype(scalar).type(0))
+    x = checked(convert(s, fmt("csr", 2)))
+    assert same(dense(x), dense(s))
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_index_width_is_kept(index: type) -> None:
+    s = uncoalesced((6, 5), 12, index=index)
+    for name in ("csr", "coo", "bsr(2,2)", "dia", "dcsr", "ell(5)"):
+        x = convert(s, fmt(name, 2))
+        assert all(b.dtype == index for b in (*x.pos, *x.crd) if b is not None)
+
+
+def test_index_width_grows_where_coordinates_need_it() -> None:
+    s = uncoalesced((2**31 - 1, 3), 5)
+    x = convert(s, fmt("(i, j) -> (j - i : compressed, i : compressed)"))
+    assert x.crd[0].dtype == np.int32
+    y = convert(uncoalesced((2**31 - 1, 2**31 - 1), 5), fmt("(i, j) -> (i + j : compressed, i : compressed)"))
+    assert y.crd[0].dtype == np.int64
+
+
+def test_coordinates_of_more_than_one_word() -> None:
+    shape = (2**31 - 1,) * 4
+    s = uncoalesced(shape, 200, seed=1)
+    x = convert(s, fmt("csf", 4))
+    at, leaf = coordinates(x)
+    order = np.lexsort(tuple(to_numpy(c) for c in reversed(s.crd)))
+    assert np.array_equal(at, np.array([to_numpy(c)[order] for c in s.crd]))
+    assert np.array_equal(to_numpy(x.values)[leaf], to_numpy(s.values)[order])
+
+
+def test_duplicates_stay_where_the_target_is_nonunique() -> None:
+    s = uncoalesced((4, 4), 30)
+    for text in (
+        "(i, j) -> (i : dense, j : compressed(nonunique))",
+        "(i, j) -> (i : compressed(nonunique), j : singleton(nonunique))",
+        "(i, j) -> (j : dense, i : compressed(nonunique, unordered))",
+    ):
+        x = checked(convert(s, fmt(text)))
+        assert x.nse == 30
+        assert same(dense(x), dense(s))
+
+
+def test_explicit_zeros_stay_and_fill_of_dense_goes() -> None:
+    s = convert(uncoalesced((5, 5), 15, seed=2), fmt("coo", 2))
+    assert convert(s, fmt("csr", 2)).nse == s.nse
+    d = convert(s, fmt("dense", 2))
+    assert convert(d, fmt("csr", 2)).nse == np.count_nonzero(d.values)
+    nan = Storage(d.shape, d.format, "f64", float("nan"), d.pos, d.crd, np.where(d.values == 0, np.nan, d.values))
+    assert convert(nan, fmt("csr", 2)).nse == np.count_nonzero(d.values)
+
+
+def test_long_buckets_are_sorted() -> None:
+    s = uncoalesced((3, 5000), 4000, seed=5)
+    for name in ("csr", "csc"):
+        assert same(dense(checked(convert(s, fmt(name, 2)))), dense(s))
+    medium = uncoalesced((3, 60), 120, seed=5)
+    assert same(dense(checked(convert(medium, fmt("csr", 2)))), dense(medium))
+
+
+def test_torch_stays_torch() -> None:
+    torch = pytest.importorskip("torch")
+    s = uncoalesced((6, 7), 20)
+    like = torch.zeros(1)
+
+    def tensor(x: Any) -> Any:
+        return None if x is None else as_array(x, like=like)
+
+    t = Storage(s.shape, s.format, "f64", 0.0, tuple(map(tensor, s.pos)), tuple(map(tensor, s.crd)), tensor(s.values))
+    for name in ("csr", "dense", "dia", "dense_f", "bsr(2,2)", "nm(4,4)"):
+        x = convert(t, fmt(name, 2))
+        assert all(b is None or isinstance(b, torch.Tensor) for b in (*x.pos, *x.crd, x.values))
+        assert same(dense(x), dense(s))
+
+
+def diagonal(n: int, per_row: int) -> Storage:
+    d = np.zeros((n, n))
+    d[0, :per_row] = 1
+    d[1, 0] = 1
+    return Storage((n, n), fmt("dense", 2), "f64", 0.0, (None, None), (None, None), d.reshape(-1))
+
+
+def test_ell_that_is_too_narrow_says_which_row_and_what_would_do() -> None:
+    with pytest.raises(FormatError) as error:
+        convert(diagonal(4, 3), fmt("ell(2)", 2))
+    assert "i = 0 has 3 elements" in str(error.value)
+    assert "expected: at most 2, as level 1 is ell(2)" in str(error.value)
+    assert "help: use ell(3)" in str(error.value)
+
+
+def test_structured_that_is_too_narrow_says_which_group() -> None:
+    with pytest.raises(FormatError) as error:
+        convert(diagonal(4, 3), fmt("nm(2, 4)", 2))
+    assert "i = 0, j // 4 = 0 has 3 elements" in str(error.value)
+    assert "help: use structured(3, 4)" in str(error.value)
+
+
+def test_singleton_below_located_levels_needs_one_element_each() -> None:
+    with pytest.raises(FormatError, match="i = 2 has no element"):
+        convert(diagonal(4, 1), fmt("(i, j) -> (i : dense, j : singleton)"))
+    with pytest.raises(FormatError, match="level 0 is unique"):
+        convert(diagonal(4, 2), fmt("(i, j) -> (i : compressed, j : singleton)"))
+
+
+def test_batches_of_different_numbers_are_refused() -> None:
+    with pytest.raises(ShapeError, match="batch 1 has 1 elements in level 1, batch 0 has 3"):
+        convert(diagonal(4, 3), fmt("(b, i) -> (b : batch, i : compressed)"))
+
+
+def test_the_same_format_is_the_same_storage() -> None:
+    s = convert(uncoalesced((4, 5), 9), fmt("csr", 2))
+    assert convert(s, fmt("csr", 2)) is s
+    assert str(plan(s.format, s.format)) == "nothing to do"
