@@ -84,9 +84,8 @@ def test_orders_are_what_sorting_gives(data: st.DataObject) -> None:
     if not follows(a, b[:cut]):
         return
     shape = data.draw(shapes(f.ndim, max_extent=6))
-    points = np.array(list(np.ndindex(*shape)), np.int64).reshape(-1, f.ndim).T
-    keys = [tuple(evaluate(e, p) for e in a) for p in points.T]
-    ordered = [points[:, k] for k in sorted(range(len(keys)), key=keys.__getitem__)]
+    points = list(np.ndindex(*shape))
+    ordered = sorted(points, key=lambda p: tuple(evaluate(e, p) for e in a))
     seen = [tuple(evaluate(e, p) for e in b[:cut]) for p in ordered]
     assert seen == sorted(seen)
 
