@@ -151,8 +151,8 @@ def nest(f: Format, ragged: bool = False) -> str:
 
 def test_walk_of_csr() -> None:
     text = nest(fmt("csr"))
-    assert "for a_c0 in range(0, n0):" in text
-    assert "range(i64(a_pos1[a_c0]), i64(a_pos1[a_c0 + 1])):" in text
+    assert "for a_c0 in range(n0):" in text
+    assert "range(a_pos1[a_c0], a_pos1[a_c0 + 1]):" in text
     assert "if" not in text
 
 

@@ -107,6 +107,8 @@ def fold(name: str, a: Expr, b: Expr) -> Expr:
                 return const(min(x, y))
             case "max":
                 return const(max(x, y))
+            case "floordiv" | "mod" if y > 0:
+                return const(x // y if name == "floordiv" else x % y)
     if a.type == I64 and b.type == I64:
         zero, one = const(0), const(1)
         match name:

@@ -261,7 +261,8 @@ class _Walk:
             step = const(abs(factor))
             first = fold("floordiv", fold("add", first, const(abs(factor) - 1)), step)
             lo = fold("max", lo, first)
-            hi = fold("min", hi, fold("add", fold("floordiv", end, step), one))
+            past = fold("sub", self.extents[d], rest) if factor == 1 else fold("add", fold("floordiv", end, step), one)
+            hi = fold("min", hi, past)
         return block.let(f"{self.name}_first{at}", lo), block.let(f"{self.name}_last{at}", hi)
 
     def _guards(self, at: int, point: Point) -> list[Expr]:
