@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import CompilerBug
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
-from ..ir.loop import Assign, Const, Expr, For, Let, Mut, Stmt, Store, Var
+from ..ir.loop import Assign, Const, Expr, For, Mut, Stmt, Store, Var
 from ..ir.ops import cast, const, load, op
 from ..ir.types import I64, Type
 from .levels import fold
@@ -80,7 +80,7 @@ class Terms:
             case Literal(value):
                 return const(value, self.compute)
             case Apply("pattern", _):
-                return const(1, self.compute)
+                return const(1, Type(self.compute, walk.lanes))
             case Apply(name, args):
                 return op(name, *(self.value(a, walk, piece, base) for a in args))
             case Access() if e == self.driver:
@@ -126,7 +126,8 @@ class Terms:
             if f not in inner:
                 result = self.times(result, self.value(f.expr, walk, piece, base))
         if inner:
-            assert body is not None and names is not None
+            assert body is not None
+            assert names is not None
             result = self.times(result, self.dot(inner, walk, body, names))
         if result is None:
             result = const(1, self.compute)
@@ -157,9 +158,7 @@ class Terms:
             sums = [Var(names.fresh("sum"), Type(self.compute, p.lanes)) for p in self.plan.main]
             body += [Mut(s.name, cast(identity(self.reduce, self.compute), s.type)) for s in sums]
             k = Var(names.fresh(vector), I64)
-            steps = [
-                Assign(s.name, op(self.reduce, s, term(k, p))) for s, p in zip(sums, self.plan.main, strict=True)
-            ]
+            steps = [Assign(s.name, op(self.reduce, s, term(k, p))) for s, p in zip(sums, self.plan.main, strict=True)]
             body.append(For(k.name, const(0), start, tuple(steps), step=width))
             total = self.horizontal(_tree_sum(self.reduce, list(sums)))
         by_lanes: dict[int, Expr] = {}

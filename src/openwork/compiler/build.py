@@ -61,7 +61,7 @@ class Array:
         return cast(value, I64) if self.wide else value
 
     def write(self, index: Expr, value: Expr) -> Store:
-        return Store(self.name, cast(self._at(index), I64), cast(value, self.scalar))
+        return Store(self.name, cast(self._at(index), I64), cast(value, Type(self.scalar, value.type.lanes)))
 
     def _at(self, index: Expr) -> Expr:
         return index if self.offset is None else fold("add", self.offset, index)
@@ -274,6 +274,8 @@ class Block:
             case ast.Expr(value=ast.Call(func=ast.Name(id="prefetch"), args=[ast.Name(id=name), index])):
                 array = self._array(name)
                 self.stmts.append(Prefetch(array.name, cast(array._at(self._expr(index)), I64)))
+            case ast.Expr(value=ast.Call(func=ast.Name(id="vstore"), args=[ast.Name(id=name), index, value])):
+                self.store(self._array(name), self._expr(index), self._expr(value))
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self._assign(name, self._expr(value))
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=index)], value=value):
@@ -293,8 +295,9 @@ class Block:
                 self.env[name] = Array(buffer, scalar, wide=scalar in ("i32", "i64"))
                 self.stmts.append(Alloc(buffer, scalar, self._expr(size), how == "zeros"))
             case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=ast.expr() as value):
-                type = Type(self._scalar(kind))
-                first = cast(self._expr(value), type)
+                first = self._expr(value)
+                type = Type(self._scalar(kind), first.type.lanes)
+                first = cast(first, type)
                 self.stmts.append(Mut(self._bind(name, type, True), first))
             case ast.Return(value=ast.expr() as value):
                 self.stmts.append(Return(cast(self._expr(value), I64)))
@@ -383,6 +386,12 @@ class Block:
                 return fold("sub", const(0), self._expr(operand))
             case ast.IfExp(test=test, body=then, orelse=other):
                 return op("select", self._expr(test), self._expr(then), self._expr(other))
+            case ast.Call(func=ast.Name(id="vload"), args=[ast.Name(id=name), index, ast.Constant(value=int() as lanes)]):
+                array = self._array(name)
+                return load(array.name, array.scalar, array._at(self._expr(index)), lanes)
+            case ast.Call(func=ast.Name(id="broadcast"), args=[value, ast.Constant(value=int() as lanes)]):
+                one = self._expr(value)
+                return cast(one, one.type.with_lanes(lanes))
             case ast.Call(func=ast.Name(id=name), args=args):
                 return self._call(name, [self._expr(a) for a in args])
         raise CompilerBug(f"fragment: {ast.unparse(node)} is not in the language")

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ..format.level import Iterate
-from ..ir.index import Access, Assignment
-from ..ir.loop import Assign, Const, Expr, For, If, Kernel, Mut, Prefetch, Stmt, Store, Var, While
-from ..ir.ops import cast, const, load, op
+from ..ir.index import Assignment
+from ..ir.loop import Assign, Const, Expr, For, If, Kernel, Mut, Prefetch, Stmt, Var, While
+from ..ir.ops import const, op
 from ..ir.types import I64, Type, itemsize
 from .accumulate import Accumulators, Key, Terms
 from .levels import Params, evaluate, fold
 from .nest import Body, Names, Nest, Walk, all_of
 from .operand import Operand, ParamRef
-from .product import Factor, factors_of
+from .product import factors_of
 from .schedule import Schedule, Tile
 
 __all__ = ["Lowered", "lower_drive"]
@@ -128,11 +128,26 @@ class _Drive:
 
         if not self.nest.operand.ragged:
             return [*body, *copies(guarded=False)]
-        corner = replace(walk, coordinates=(*walk.coordinates, *(const(n - 1) for n in extents)))
-        full = self.block_guards(corner)
+        full = self.whole_block(walk, extents)
         if not full:
             return [*body, *copies(guarded=False)]
         return [*body, If(all_of(full), tuple(copies(guarded=False)), tuple(copies(guarded=True)))]
+
+    def whole_block(self, walk: Walk, extents: list[int]) -> list[Expr]:
+        """Conditions under which every element of a block lies in the shape: its extreme corners do."""
+        conditions: list[Expr] = []
+        for d, form in enumerate(self.fmt.inverse):
+            slopes = dict(form)
+            if not any(k >= self.plan.unrolled for k in slopes):
+                continue
+            for upper in (True, False):
+                at = [
+                    const(n - 1 if (slopes.get(self.plan.unrolled + k, 1) > 0) == upper else 0)
+                    for k, n in enumerate(extents)
+                ]
+                corner = replace(walk, coordinates=(*walk.coordinates, *at))
+                conditions += [c for c in self.nest.inside(d, form, corner) if c.op == ("lt" if upper else "ge")]
+        return conditions
 
     def block_guards(self, walk: Walk) -> list[Expr]:
         return [
@@ -150,7 +165,10 @@ class _Drive:
         body: list[Stmt] = []
         end = self.names.let(body, "end", hi)
         at, run, more = (Var(self.names.fresh(n), t) for n, t in (("at", I64), ("run", I64), ("more", Type("bool"))))
-        crd = lambda q: evaluate(level.format.functions.coordinate, level, {**env, "q": q})  # noqa: E731
+
+        def crd(q: Expr) -> Expr:
+            return evaluate(level.format.functions.coordinate, level, {**env, "q": q})
+
         step: list[Stmt] = []
         c = self.names.let(step, self.nest.hint(walk.depth), crd(at))
         after = op("add", run, const(1))

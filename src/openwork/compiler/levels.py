@@ -53,9 +53,9 @@ def fold(name: str, a: Expr, b: Expr) -> Expr:
         x, y = int(a.value.real), int(b.value.real)
         return const({"add": x + y, "sub": x - y, "mul": x * y}[name])
     if name == "mul":
-        for x, y in ((a, b), (b, a)):
-            if isinstance(x, Const) and x.value in (0, 1):
-                return y if x.value == 1 else const(0)
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, Const) and one.value in (0, 1):
+                return other if one.value == 1 else const(0)
     elif isinstance(b, Const) and b.value == 0:
         return a
     elif name == "add" and isinstance(a, Const) and a.value == 0:

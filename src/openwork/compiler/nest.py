@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ..format.level import Iterate
-from ..ir.loop import Const, Expr, For, If, Let, Stmt, Var
+from ..ir.loop import Const, Expr, For, If, Let, Op, Stmt, Var
 from ..ir.ops import const, op
-from ..ir.types import I64
+from ..ir.types import BOOL, I64
 from .levels import Level, Params, evaluate, fold
 from .operand import Operand, ParamRef
 
@@ -59,6 +59,11 @@ def all_of(conditions: list[Expr]) -> Expr:
     for c in conditions[1:]:
         result = op("and", result, c)
     return result
+
+
+def compare(name: str, a: Expr, b: Expr) -> Op:
+    """A comparison of two i64 values."""
+    return Op(name, (a, b), BOOL)
 
 
 class Nest:
@@ -155,16 +160,18 @@ class Nest:
         level = walk.depth - 1
         if not self.operand.ragged or self.fmt.levels[level].format.name == "range":
             return []
-        return [c for d, form in enumerate(self.fmt.inverse) if _last(form) == level for c in self.inside(d, form, walk)]
+        return [
+            c for d, form in enumerate(self.fmt.inverse) if _last(form) == level for c in self.inside(d, form, walk)
+        ]
 
-    def inside(self, dim: int, form: tuple[tuple[int, int], ...], walk: Walk) -> list[Expr]:
+    def inside(self, dim: int, form: tuple[tuple[int, int], ...], walk: Walk) -> list[Op]:
         """0 <= coordinate < extent for a dimension that several levels make up."""
         if len(form) == 1:
             return []
         value = self.linear(form, walk)
-        conditions = [op("lt", value, self.extent(dim))]
+        conditions = [compare("lt", value, self.extent(dim))]
         if any(a < 0 for _, a in form) or any(self.levels[k].name("lo") != const(0) for k, _ in form):
-            conditions.append(op("ge", value, const(0)))
+            conditions.append(compare("ge", value, const(0)))
         return conditions
 
     def valid_range(self, walk: Walk, body: list[Stmt]) -> tuple[Expr, Expr]:

@@ -18,7 +18,10 @@ class Operand:
     """An operand of a kernel.
 
     format is None for a strided array: element (i, j) lies at i * stride0 + j * stride1, and the stride of
-    dimension `unit` is known to be one. `ragged` says that some level coordinates fall outside the shape.
+    dimension `unit` is known to be one; a scalar
+    in memory has rank 0 and unit 0, one passed by value no unit.
+
+    `ragged` says that some level coordinates fall outside the shape.
     """
 
     scalar: str
@@ -34,16 +37,16 @@ class ParamRef(NamedTuple):
     """Where the word of a kernel's parameter comes from.
 
     kind is one of
-    "pos", "crd": buffer of level `index` of `tensor`;  "vals": its values;  "data": the strided array;
-    "size", "lower": extent and lowest coordinate of level `index`;  "last": its last position;
-    "slice": elements per batch of the buffer `part` ("pos", "crd" or "vals") of level `index`;
-    "extent": the extent of the index variable `tensor`;  "stride": of dimension `index`;
+    "pos", "crd": buffer of `level` of `tensor`;  "vals": its values;  "data": the strided array;
+    "size", "lower": extent and lowest coordinate of `level`;  "last": its last position;
+    "slice": elements per batch of the buffer `part` ("pos", "crd" or "vals") of `level`;
+    "extent": the extent of the index variable `tensor`;  "stride": of dimension `level`;
     "constant": a scalar operand.
     """
 
     kind: str
     tensor: str
-    index: int = 0
+    level: int = 0
     part: str = ""
 
     @property
@@ -57,8 +60,8 @@ class ParamRef(NamedTuple):
             case "extent":
                 return f"n_{self.tensor}"
             case "slice":
-                return f"{self.tensor}_{self.part}{self.index}_slice"
-        return f"{self.tensor}_{self.kind}{self.index}"
+                return f"{self.tensor}_{self.part}{self.level}_slice"
+        return f"{self.tensor}_{self.kind}{self.level}"
 
 
 _SLICE = re.compile(r"(.+)_(pos|crd|vals)(\d+)_slice")

@@ -23,9 +23,7 @@ class Factor:
     vector: bool
 
 
-def factors_of(
-    stmt: Assignment, driver: Access, fmt: Format, unrolled: int, vector: str | None
-) -> tuple[Factor, ...]:
+def factors_of(stmt: Assignment, driver: Access, fmt: Format, unrolled: int, vector: str | None) -> tuple[Factor, ...]:
     """The factors of the right side; a right side that is not a product is one factor."""
     reduce = stmt.reduction
     times = "and" if reduce == "or" else "add" if reduce in ("min", "max") else "mul"

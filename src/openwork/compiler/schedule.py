@@ -22,6 +22,7 @@ VECTOR_BYTES = 64
 MAX_ACCUMULATORS = 16
 MAX_CONSTANT = 256
 MAX_UNROLL = 64
+_NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         rest=rest,
         hoisted=hoisted,
         unrolled=unrolled,
-        block_vector=vector is None and _block_vector(fmt, unrolled, operands[driver]) and not shared,
+        block_vector=vector is None and not shared and _block_vector(stmt, operands, access, unrolled),
         segmented=segmented,
         exclusive=exclusive,
         covers=covers,
@@ -180,7 +181,12 @@ def _exclusive(fmt: Format, levels: tuple[int, ...], dims: list[int]) -> bool:
 
 
 def _unique(fmt: Format, hoisted: int) -> bool:
-    return all(fmt.levels[k].format.unique for k in range(hoisted))
+    """Whether no path of coordinates through the first levels repeats; a unique singleton ends a nonunique chain."""
+    unique = True
+    for level in fmt.levels[:hoisted]:
+        if level.format.name == "singleton" or not level.format.unique:
+            unique = level.format.unique
+    return unique
 
 
 def _segmented(fmt: Format, hoisted: int) -> bool:
@@ -228,9 +234,16 @@ def _tile_plan(
     return main, () if extent is None else tiles(extent % width, lanes)
 
 
-def _block_vector(fmt: Format, unrolled: int, operand: Operand) -> bool:
-    """The last block level fills vector lanes: a small power of two, and no ragged edge."""
-    if unrolled >= fmt.nlevels or operand.ragged or operand.scalar in ("c64", "c128", "bool", "f16", "bf16"):
+def _block_vector(stmt: Assignment, operands: dict[str, Operand], driver: Access, unrolled: int) -> bool:
+    """The last block level fills vector lanes: a small power of two, no ragged edge, contiguous in every array."""
+    operand = operands[driver.tensor]
+    fmt = operand.format
+    if fmt is None or unrolled >= fmt.nlevels or operand.ragged or operand.scalar in _NO_BLOCK_LANES:
         return False
-    e = fmt.levels[-1].expression
-    return isinstance(e, Mod) and not isinstance(e.base, Mod) and e.divisor in (2, 4, 8, 16)
+    last = fmt.nlevels - 1
+    e = fmt.levels[last].expression
+    if not isinstance(e, Mod) or e.divisor not in (2, 4, 8, 16):
+        return False
+    along = next(driver.indices[d] for d, form in enumerate(fmt.inverse) if (last, 1) in form)
+    arrays = [a for a in (stmt.lhs, *stmt.accesses) if along in a.indices and operands[a.tensor].format is None]
+    return all(a.indices.count(along) == 1 and a.indices[operands[a.tensor].unit or 0] == along for a in arrays)

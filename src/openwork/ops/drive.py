@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..codegen import cache, pool
+from ..codegen.executable import Executable
 from ..compiler.drive import lower_drive
-from ..compiler.product import identity
 from ..compiler.operand import Operand, ParamRef, parse_ref
+from ..compiler.product import identity
 from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
 from ..compiler.simplify import simplify
 from ..errors import ShapeError
@@ -41,7 +42,7 @@ class Prepared:
     """A compiled statement and where the words of its parameters come from."""
 
     schedule: Schedule
-    executable: cache.Executable
+    executable: Executable
     refs: tuple[ParamRef, ...]
 
 
@@ -73,7 +74,7 @@ def operand_of(s: Storage) -> Operand:
 
 
 def _strided_operand(view: Strided, unit: int | None) -> Operand:
-    return Operand(view.scalar, len(view.shape), unit=unit)
+    return Operand(view.scalar, len(view.shape), unit=unit if view.shape else 0)
 
 
 def extents_of(stmt: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
@@ -160,7 +161,7 @@ def pose(
         operands[target] = _strided_operand(out, out.unit)
     else:
         ndim = len(stmt.lhs.indices)
-        operands[target] = Operand(out_scalar, ndim, unit=last if last is not None else ndim - 1 if ndim else None)
+        operands[target] = Operand(out_scalar, ndim, unit=last if last is not None else max(0, ndim - 1))
     known = ((vector, canonical(extents[vector])),) if vector is not None else ()
     facts = Facts(known, gathered > LARGE_BYTES)
     return Problem(stmt, laid, operands, extents, facts, compute or compute_scalar(out_scalar), last, tuple(copies))
@@ -175,7 +176,7 @@ def prepare(problem: Problem) -> Prepared:
         plan = schedule(problem.stmt, operands, problem.facts)
         text = f"drive {problem.stmt} {sorted(operands.items())} {problem.facts} {problem.compute}"
         executable = cache.get(text, lambda: lower(problem, plan))
-        arrays = [n for n, o in operands.items() if o.format is None and (o.ndim or n == problem.stmt.lhs.tensor)]
+        arrays = [n for n, o in operands.items() if o.format is None and (o.unit is not None or o.ndim)]
         refs = tuple(parse_ref(p.name, operands, arrays) for p in executable.params)
         found = _prepared[key] = Prepared(plan, executable, refs)
     return found
@@ -248,7 +249,9 @@ def words_of(problem: Problem, prepared: Prepared, out: Any) -> list[int]:
 def run(problem: Problem, prepared: Prepared, out: Any) -> None:
     """Bind the words of a kernel and launch it."""
     driver: Storage = problem.values[prepared.schedule.driver]
-    launch(prepared.executable, words_of(problem, prepared, out), bounds_of(prepared, driver, work_of(problem, prepared)))
+    launch(
+        prepared.executable, words_of(problem, prepared, out), bounds_of(prepared, driver, work_of(problem, prepared))
+    )
 
 
 def work_of(problem: Problem, prepared: Prepared) -> int:

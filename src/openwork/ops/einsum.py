@@ -9,13 +9,13 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression
-from ..storage.buffers import is_array, is_torch, library_of, to_numpy
+from ..storage.buffers import is_array, library_of, to_numpy
 from .drive import contract
 from .promote import promote
-from .strided import Strided, strided
+from .strided import strided
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    pass
 
 __all__ = ["einsum", "mttkrp", "ttm", "ttv"]
 
@@ -34,7 +34,7 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
 
     Guarantees: equal to `numpy.einsum` on the dense arrays up to the order of floating-point sums.
     Cost: O(nse * extents of the letters that the sparse operand lacks).
-    Raises ShapeError if extents disagree, UnsupportedError for several sparse operands or a letter repeated in one term.
+    Raises ShapeError if extents disagree, UnsupportedError for several sparse operands or a repeated letter in a term.
     Source: numpy.einsum's notation; Kjolstad et al., The Tensor Algebra Compiler, OOPSLA 2017.
 
     Examples
@@ -70,7 +70,9 @@ def _single(inputs: tuple[str, ...], output: str, operands: list[Any], text: str
     from .tensor import Tensor
 
     if any(len(set(term)) != len(term) for term in (*inputs, output)):
-        raise UnsupportedError(f"einsum {text!r}: a letter repeated in one term (a diagonal) is not there yet\n  help: take the diagonal first")
+        raise UnsupportedError(
+            f"einsum {text!r}: a letter repeated in one term (a diagonal) is not there yet\n  help: take it first"
+        )
     values: dict[str, Any] = {}
     like: Any = None
     scalars = []
@@ -90,7 +92,9 @@ def _single(inputs: tuple[str, ...], output: str, operands: list[Any], text: str
     like = sparse.values if like is None else like
     for name, term in zip(values, inputs, strict=True):
         if len(values[name].shape) != len(term):
-            raise ShapeError(f"einsum {text!r}: the term {term!r} has {len(term)} letters, its operand has shape {values[name].shape}")
+            raise ShapeError(
+                f"einsum {text!r}: the term {term!r} has {len(term)} letters, its operand shape {values[name].shape}"
+            )
     return contract(_statement(inputs, output), values, promote(tuple(scalars), library_of(like)), like)
 
 
@@ -116,12 +120,14 @@ def parse_subscripts(text: str, operands: int) -> tuple[tuple[str, ...], str]:
     letters = "".join(inputs)
     bad = [c for c in letters + right if not c.isalpha()]
     if bad:
-        raise ShapeError(f"einsum {text!r}: {bad[0]!r} is no index letter\n  help: terms are letters, as in 'ij,jk->ik'")
+        raise ShapeError(f"einsum {text!r}: {bad[0]!r} is no index letter\n  help: write 'ij,jk->ik'")
     if not arrow:
         right = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     unknown = [c for c in right if c not in letters]
     if unknown or len(set(right)) != len(right):
-        raise ShapeError(f"einsum {text!r}: the output has {(unknown or [right])[0]!r}, which must stand once and on the left")
+        raise ShapeError(
+            f"einsum {text!r}: the output has {(unknown or [right])[0]!r}, which must stand once and on the left"
+        )
     return inputs, right
 
 

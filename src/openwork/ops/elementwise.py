@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import is_array, is_torch, library_of, scalar_of
+from ..storage.buffers import is_array, is_torch, scalar_of
 from ..storage.storage import Storage
 from .drive import pose, prepare, run
 from .sddmm import shared
@@ -132,7 +132,9 @@ def _with_dense(op: str, a: Any, b: Any) -> Any:
     array = b if left else a
     shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _broadcasts(t.shape, tuple(array.shape)) else None
     if shape is None:
-        raise ShapeError(f"{op}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand")
+        raise ShapeError(
+            f"{op}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
+        )
     if shape != t.shape:
         raise UnsupportedError(
             f"{op}: the sparse operand of shape {t.shape} would be stretched to {shape}"
@@ -182,7 +184,7 @@ def _dense_result(
     out = apply(op, fill, array) if left else apply(op, array, fill)
     if s.values.shape[0] and 0 not in shape:
         view = strided(out)
-        compute = scalar_of(apply("add", s.values[:0] if library_of(s.values) == library_of(array) else array.reshape(-1)[:0], array.reshape(-1)[:0])) if op in _COMPARISONS else None
+        compute = _result_scalar("add", s, array, left) if op in _COMPARISONS else None
         problem = pose(stmt, {"A": s, "D": strided(narrow)}, view.scalar, compute=compute, out=view)
         run(problem, prepare(problem), view)
     return out

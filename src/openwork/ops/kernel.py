@@ -75,7 +75,7 @@ def build_kernel(expression: str, formats: Mapping[str, str], dtypes: Mapping[st
 
 def _operand(text: str | None, ndim: int, scalar: str) -> Operand:
     if text is None or (text.lower() == "dense" and ndim == 0):
-        return Operand(scalar, ndim, unit=ndim - 1 if ndim else None)
+        return Operand(scalar, ndim, unit=max(0, ndim - 1))
     fmt: Format = parse_format(text, ndim)
     if fmt.ndim != ndim:
         raise FormatError(f"format {text!r} has {fmt.ndim} dimensions, its operand {ndim} indices")

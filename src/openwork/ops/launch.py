@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import cache, pool
+from ..codegen import pool
+from ..codegen.executable import Executable
 from ..compiler.operand import ParamRef
 from ..errors import CompilerBug
 from ..format.level import Iterate
@@ -32,16 +33,16 @@ def storage_word(ref: ParamRef, s: Storage) -> int:
     """The word of a parameter that belongs to a sparse operand."""
     match ref.kind:
         case "pos" | "crd":
-            return address((s.pos if ref.kind == "pos" else s.crd)[ref.index])
+            return address((s.pos if ref.kind == "pos" else s.crd)[ref.level])
         case "vals":
             return address(s.values)
         case "size" | "lower":
-            lo, hi = s.format.level_intervals(s.shape)[ref.index]
+            lo, hi = s.format.level_intervals(s.shape)[ref.level]
             return lo if ref.kind == "lower" else hi - lo
         case "last":
-            return max(0, s.positions[ref.index] - 1)
+            return max(0, s.positions[ref.level] - 1)
         case "slice":
-            buffer = s.values if ref.part == "vals" else (s.pos if ref.part == "pos" else s.crd)[ref.index]
+            buffer = s.values if ref.part == "vals" else (s.pos if ref.part == "pos" else s.crd)[ref.level]
             return length(buffer) // max(1, s.batches)
     raise CompilerBug(f"{ref} does not belong to a sparse operand")
 
@@ -54,7 +55,7 @@ def word(ref: ParamRef, values: Mapping[str, Any], extents: Mapping[str, int], s
     if isinstance(value, Storage):
         return storage_word(ref, value)
     if isinstance(value, Strided):
-        return value.strides[ref.index] if ref.kind == "stride" else value.address
+        return value.strides[ref.level] if ref.kind == "stride" else value.address
     return bits(value, scalars[ref.tensor])
 
 
@@ -80,7 +81,7 @@ def work_bounds(s: Storage, parts: int) -> tuple[int, ...]:
     return (lo, *sorted(min(hi, lo + int(c)) for c in cuts), hi)
 
 
-def launch(executable: cache.Executable, words: Sequence[int], bounds: Sequence[int]) -> None:
+def launch(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> None:
     """Run over the ranges between the bounds, side by side when there are several."""
     if len(bounds) == 2:
         executable.run(words, bounds[0], bounds[1])

@@ -10,15 +10,15 @@ import numpy as np
 from ..codegen import pool
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import Array, address, is_array, is_torch, library_of, numpy_dtype, scalar_of
+from ..storage.buffers import Array, is_array, is_torch, library_of, numpy_dtype
 from ..storage.storage import Storage
 from . import trace
-from .drive import bounds_of, contract, pose, prepare, words_of, work_of
+from .drive import Prepared, Problem, bounds_of, contract, pose, prepare, words_of, work_of
 from .promote import compute_scalar, promote
 from .strided import Strided, strided
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    pass
 
 __all__ = ["matmul"]
 
@@ -43,7 +43,7 @@ def matmul(a: Any, b: Any, /) -> Any:
 
     if type(b) is np.ndarray and isinstance(a, Tensor):
         ready = a._storage.plans.get((b.shape, b.dtype, b.flags.c_contiguous))
-        if ready is not None and not trace.active():
+        if ready is not None and ready.threads == pool.get_num_threads() and not trace.active():
             return ready(b)
     return _matmul(a, b)
 
@@ -51,9 +51,10 @@ def matmul(a: Any, b: Any, /) -> Any:
 class _Ready:
     """A product with everything bound but the dense operand and the result: what a repeated call runs."""
 
-    __slots__ = ("bounds", "dtype", "executable", "make", "right", "shape", "storage", "threads", "words", "x", "y")
+    __slots__ = ("bounds", "dtype", "executable", "make", "shape", "threads", "words", "x", "y")
 
-    def __init__(self, problem: Any, prepared: Any, shape: tuple[int, ...], scalar: str, x: str, storage: Storage) -> None:
+    def __init__(self, problem: Problem, prepared: Prepared, shape: tuple[int, ...], scalar: str, x: str) -> None:
+        storage: Storage = problem.values[prepared.schedule.driver]
         out = Strided(np.empty(0), shape, _row_major(shape), scalar)
         self.words = words_of(problem, prepared, out)
         kinds = [(r.kind, r.tensor) for r in prepared.refs]
@@ -85,7 +86,9 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def product_statement(a: int, b: int, ones_a: tuple[int, ...], ones_b: tuple[int, ...], sparse_left: bool) -> Assignment:
+def product_statement(
+    a: int, b: int, ones_a: tuple[int, ...], ones_b: tuple[int, ...], sparse_left: bool
+) -> Assignment:
     """`y[..., i, k] += A[..., i, j] * x[..., j, k]` for operands of ranks a and b.
 
     ones_a, ones_b: stack dimensions of extent one that broadcast. Those of the sparse operand get an index of
@@ -166,8 +169,7 @@ def _product(a: Any, b: Any) -> Array:
     values = {sparse: shifted, dense: dropped}
     result = contract(stmt, values, scalar, array)
     if storage.fill_value:
-        result = result + _fill_part(storage.fill_value, array, left, storage.shape, result.shape)
-        return result
+        return result + _fill_part(storage.fill_value, array, left, storage.shape)
     if left and not is_torch(array) and storage.batches == 1 and len(storage.shape) == 2:
         _remember(stmt, values, scalar, storage, array, result)
     return result
@@ -177,14 +179,19 @@ def _remember(stmt: Assignment, values: Any, scalar: str, storage: Storage, arra
     """Keep the launch for the next call with an array of this shape and type."""
     if compute_scalar(scalar) != scalar or 0 in result.shape or 0 in storage.shape or not array.flags.c_contiguous:
         return
-    if storage.library != "numpy" or type(array) is not np.ndarray or not array.flags.aligned or not array.dtype.isnative:
+    if (
+        storage.library != "numpy"
+        or type(array) is not np.ndarray
+        or not array.flags.aligned
+        or not array.dtype.isnative
+    ):
         return
     if len(storage.plans) >= 32:
         storage.plans.clear()
     problem = pose(stmt, values, scalar)
     if problem.copies or values["A"] is not storage:
         return
-    ready = _Ready(problem, prepare(problem), result.shape, scalar, "B", storage)
+    ready = _Ready(problem, prepare(problem), result.shape, scalar, "B")
     storage.plans[(array.shape, array.dtype, True)] = ready
 
 
@@ -215,7 +222,7 @@ def _without_fill(s: Storage) -> Storage:
     return s.with_values(s.values - s.fill_value, 0)
 
 
-def _fill_part(fill: Any, array: Array, left: bool, sparse: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+def _fill_part(fill: Any, array: Array, left: bool, sparse: tuple[int, ...]) -> Array:
     """What the unspecified elements' common value adds: fill times the sums of the dense operand."""
     if left:
         sums = array.sum(0 if array.ndim == 1 else -2)

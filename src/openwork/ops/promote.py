@@ -1,4 +1,4 @@
-"""Type promotion: NumPy's table for NumPy operands, torch's where a torch operand takes part; Python scalars are weak."""
+"""Type promotion: NumPy's table for NumPy operands, torch's where one is torch's; Python scalars are weak."""
 
 from __future__ import annotations
 

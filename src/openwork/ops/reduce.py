@@ -48,14 +48,20 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     if op == "mean":
         count = math.prod(t.shape[a] for a in axes)
         total = reduce("sum", t, axis, keepdims, dtype or _mean_dtype(t))
-        return Tensor._from_dense(total.to_dense() / count) if count else Tensor._from_dense(total.to_dense() / math.nan)
+        return (
+            Tensor._from_dense(total.to_dense() / count) if count else Tensor._from_dense(total.to_dense() / math.nan)
+        )
     if op in ("any", "all"):
         truth = t if t._storage.scalar == "bool" else t != 0
-        return reduce("max" if op == "any" else "min", truth, axis, keepdims, None) if _some(truth, axes) else _empty(
-            truth, axes, keepdims, op == "all"
+        return (
+            reduce("max" if op == "any" else "min", truth, axis, keepdims, None)
+            if _some(truth, axes)
+            else _empty(truth, axes, keepdims, op == "all")
         )
     if op not in _OPERATORS:
-        raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, 'mean', 'any', 'all'))}")
+        raise UnsupportedError(
+            f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, 'mean', 'any', 'all'))}"
+        )
     result = _reduce(op, t, axes, dtype)
     if keepdims:
         result = result.reshape(tuple(1 if d in axes else n for d, n in enumerate(t.shape)))
@@ -109,7 +115,7 @@ def _reduce(op: str, t: Tensor, axes: tuple[int, ...], dtype: Any) -> Array:
     if op in ("min", "max"):
         if s.scalar in ("c64", "c128"):
             raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
-        if not n and math.prod(d for k, d in enumerate(t.shape) if k not in axes):
+        if not n and all(d for k, d in enumerate(t.shape) if k not in axes):
             raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
     flat = _flat(op, s, axes, scalar)
     if flat is not None:

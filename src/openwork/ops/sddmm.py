@@ -19,7 +19,9 @@ from .strided import strided
 __all__ = ["sddmm", "shared"]
 
 _SAMPLED = Apply("mul", (Access("A", ("i", "k")), Access("B", ("k", "j"))))
-_SDDMM = Assignment(Access("C", ("i", "j")), "+=", Apply("mul", (Apply("pattern", (Access("M", ("i", "j")),)), _SAMPLED)))
+_SDDMM = Assignment(
+    Access("C", ("i", "j")), "+=", Apply("mul", (Apply("pattern", (Access("M", ("i", "j")),)), _SAMPLED))
+)
 """`pattern` is one at every stored element: the mask's values play no part."""
 
 
@@ -59,7 +61,13 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     from .tensor import Tensor
 
     a, b = (x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x) for x in (a, b))
-    if mask.ndim != 2 or a.ndim != 2 or b.ndim != 2 or (a.shape[0], b.shape[1]) != mask.shape or a.shape[1] != b.shape[0]:
+    if (
+        mask.ndim != 2
+        or a.ndim != 2
+        or b.ndim != 2
+        or (a.shape[0], b.shape[1]) != mask.shape
+        or a.shape[1] != b.shape[0]
+    ):
         raise ShapeError(
             f"sddmm: mask {mask.shape}, a {tuple(a.shape)}, b {tuple(b.shape)}; expected (m, n), (m, k), (k, n)"
         )

@@ -27,10 +27,10 @@ class Strided:
 
     @property
     def unit(self) -> int | None:
-        """The last dimension whose neighbours are neighbours in memory; one of extent 1 counts only if no other does."""
+        """The last dimension of stride one; a dimension of extent 1 counts only if no other does."""
         found = [d for d, s in enumerate(self.strides) if s == 1]
         long = [d for d in found if self.shape[d] > 1]
-        return (long or found or [None])[-1]
+        return next(iter((long or found)[::-1]), None)
 
     @property
     def nbytes(self) -> int:
@@ -56,7 +56,7 @@ def strided(x: Array) -> Strided:
 
 def contiguous_along(view: Strided, dim: int) -> Strided:
     """The same array with dimension `dim` contiguous: itself, or a copy."""
-    if view.strides[dim] == 1 or view.shape[dim] <= 1 and view.unit is None:
+    if view.strides[dim] == 1 or (view.shape[dim] <= 1 and view.unit is None):
         return view
     order = [d for d in range(len(view.shape)) if d != dim] + [dim]
     back = sorted(range(len(order)), key=order.__getitem__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,14 +38,15 @@ _TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical"
 def _function(name: str, torch_like: bool) -> Callable[..., Any]:
     numpy_name = UNARY.get(name) or BINARY.get(name)
     if numpy_name is None:
-        raise UnsupportedError(f"there is no elementwise operation {name!r}\n  supported: {', '.join((*UNARY, *BINARY))}")
+        raise UnsupportedError(
+            f"there is no elementwise operation {name!r}\n  supported: {', '.join((*UNARY, *BINARY))}"
+        )
     if torch_like:
         import torch
 
         found: Callable[..., Any] = getattr(torch, _TORCH.get(numpy_name, numpy_name))
         return found
-    found = getattr(np, numpy_name)
-    return found
+    return cast("Callable[..., Any]", getattr(np, numpy_name))
 
 
 def apply(name: str, *args: Any) -> Any:

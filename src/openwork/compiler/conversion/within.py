@@ -56,14 +56,15 @@ for s in range(0, n):
 """
 
 _RANK = """
+mine = vload(ka, 0, WIDTH)
+ranks: i64 = broadcast(0, WIDTH)
+for t in range(0, n):
+    ranks += i64(broadcast(ka[t], WIDTH) < mine)
+vstore(kb, 0, ranks)
 for s in range(0, n):
-    k = ka[s]
-    r: i64 = 0
-    for t in range(0, WIDTH):
-        r += i64(ka[t] < k)
-    e = first + r
+    e = first + kb[s]
     out[e] = va[s]
-    k = k >> 6
+    k = ka[s] >> 6
     UNPACK
 """
 
@@ -98,7 +99,14 @@ for s in range(0, n):
 """
 
 _MERGE = """
-if sorted and write == first:
+repeats: i64 = 0
+if sorted == False:
+    last = -1
+    for e in range(first, end):
+        KEY
+        repeats += i64(key == last)
+        last = key
+if repeats == 0 and write == first:
     write = end
 else:
     last = -1

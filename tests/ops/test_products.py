@@ -1,0 +1,274 @@
+"""Products of one sparse operand with dense ones, on every format, against NumPy."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import numpy as np
+import pytest
+from matrix import FORMATS, SHAPES, check, dense_array, same, tensor
+
+import openwork as ow
+
+TWO = [(spec, shape) for spec in FORMATS[2] for shape in SHAPES[2]]
+ids = [f"{spec.replace(' ', '')}-{shape}" for spec, shape in TWO]
+
+
+@pytest.mark.parametrize(("spec", "shape"), TWO, ids=ids)
+class TestMatmul:
+    def test_vector_right(self, spec: str, shape: tuple[int, int]) -> None:
+        x = dense_array((shape[1],), 1, density=1)
+        check(lambda t: t @ x, lambda a: a @ x, dense_array(shape), spec)
+
+    def test_vector_left(self, spec: str, shape: tuple[int, int]) -> None:
+        x = dense_array((shape[0],), 1, density=1)
+        check(lambda t: x @ t, lambda a: x @ a, dense_array(shape), spec)
+
+    @pytest.mark.parametrize("columns", [0, 5, 40])
+    def test_matrix_right(self, spec: str, shape: tuple[int, int], columns: int) -> None:
+        x = dense_array((shape[1], columns), 1, density=1)
+        check(lambda t: t @ x, lambda a: a @ x, dense_array(shape), spec)
+        check(lambda t: t @ np.asfortranarray(x), lambda a: a @ x, dense_array(shape), spec)
+
+    @pytest.mark.parametrize("rows", [5, 300])
+    def test_matrix_left(self, spec: str, shape: tuple[int, int], rows: int) -> None:
+        x = dense_array((rows, shape[0]), 1, density=1)
+        check(lambda t: x @ t, lambda a: x @ a, dense_array(shape), spec)
+        check(lambda t: x[::-1] @ t, lambda a: x[::-1] @ a, dense_array(shape), spec)
+
+    def test_stacks(self, spec: str, shape: tuple[int, int]) -> None:
+        x = dense_array((3, 2, shape[1], 4), 1, density=1)
+        check(lambda t: t @ x, lambda a: a @ x, dense_array(shape), spec)
+        y = dense_array((3, 4, shape[0]), 1, density=1)
+        check(lambda t: y @ t, lambda a: y @ a, dense_array(shape), spec)
+
+    def test_sampled(self, spec: str, shape: tuple[int, int]) -> None:
+        array = dense_array(shape)
+        t = tensor(array, spec)
+        for k in (3, 300):
+            u, v = dense_array((shape[0], k), 1, density=1), dense_array((k, shape[1]), 2, density=1)
+            stored = tensor(np.where(array != 0, 1.0, 0.0), spec)
+            pattern = ow.sddmm(t, u, v)
+            assert pattern.format == (t.format if t.format.is_unique else pattern.format)
+            got = pattern.to_numpy()
+            want = u @ v
+            np.testing.assert_array_equal(got[array != 0], want[array != 0])
+            assert pattern.nse == (t.nse if t.format.is_unique else t.coalesce().nse)
+            assert set(got[array == 0]) <= {0.0, *want[array == 0]}
+            assert stored.shape == pattern.shape
+
+    def test_sums(self, spec: str, shape: tuple[int, int]) -> None:
+        for axis in (None, 0, 1, (0, 1), ()):
+            check(
+                lambda t, axis=axis: t.sum(axis=axis), lambda a, axis=axis: a.sum(axis=axis), dense_array(shape), spec
+            )
+        check(lambda t: t.sum(axis=0, keepdims=True), lambda a: a.sum(axis=0, keepdims=True), dense_array(shape), spec)
+
+    def test_elementwise_with_dense(self, spec: str, shape: tuple[int, int]) -> None:
+        for other in (shape, (1, shape[1]), (shape[0], 1), (shape[1],)):
+            d = dense_array(other, 3, density=1)
+            array = dense_array(shape)
+            check(lambda t, d=d: t * d, lambda a, d=d: a * d, array, spec)
+            check(lambda t, d=d: d * t, lambda a, d=d: d * a, array, spec)
+            check(lambda t, d=d: t + d, lambda a, d=d: a + d, array, spec)
+            check(lambda t, d=d: d - t, lambda a, d=d: d - a, array, spec)
+            check(lambda t, d=d: t / d, lambda a, d=d: a / d, array, spec)
+            check(lambda t, d=d: t > d, lambda a, d=d: a > d, array, spec)
+
+    def test_unary_and_scalars(self, spec: str, shape: tuple[int, int]) -> None:
+        array = dense_array(shape)
+        check(lambda t: -t, lambda a: -a, array, spec)
+        check(abs, abs, -array, spec)
+        check(lambda t: t * 3.0, lambda a: a * 3.0, array, spec)
+        check(lambda t: t + 1.0, lambda a: a + 1.0, array, spec)
+        check(lambda t: 2.0 - t, lambda a: 2.0 - a, array, spec)
+        check(lambda t: t == 2.0, lambda a: a == 2.0, array, spec)
+        check(lambda t: (t + 1.0).sum(axis=0), lambda a: (a + 1.0).sum(axis=0), array, spec)
+        x = dense_array((shape[1],), 1, density=1)
+        check(lambda t: (t + 1.0) @ x, lambda a: (a + 1.0) @ x, array, spec)
+
+    def test_to_dense(self, spec: str, shape: tuple[int, int]) -> None:
+        check(lambda t: t.to_dense(), lambda a: a, dense_array(shape), spec)
+        check(lambda t: t.T.to_dense(), lambda a: a.T, dense_array(shape), spec)
+
+
+@pytest.mark.parametrize("spec", FORMATS[3])
+@pytest.mark.parametrize("shape", SHAPES[3], ids=str)
+@pytest.mark.parametrize("r", [1, 8, 35])
+def test_mttkrp(spec: str, shape: tuple[int, ...], r: int) -> None:
+    factors = [dense_array((n, r), k, density=1) for k, n in enumerate(shape)]
+    letters = "ijk"
+    for d in range(3):
+        others = [k for k in range(3) if k != d]
+        text = f"ijk,{','.join(letters[k] + 'r' for k in others)}->{letters[d]}r"
+        want = lambda a, text=text, others=others: np.einsum(text, a, *(factors[k] for k in others))  # noqa: E731
+        check(lambda t, d=d: ow.mttkrp(t, factors, d), want, dense_array(shape), spec)
+
+
+@pytest.mark.parametrize("spec", FORMATS[4])
+def test_mttkrp_of_rank_four(spec: str) -> None:
+    shape = SHAPES[4][0]
+    factors = [dense_array((n, 16), k, density=1) for k, n in enumerate(shape)]
+    want = np.einsum("abcd,ar,cr,dr->br", dense_array(shape), factors[0], factors[2], factors[3])
+    same(ow.mttkrp(tensor(dense_array(shape), spec), factors, 1), want)
+
+
+@pytest.mark.parametrize(("spec", "shape"), [(s, n) for d in (1, 3, 4) for s in FORMATS[d] for n in SHAPES[d]], ids=str)
+def test_tensor_times_vector_and_matrix(spec: str, shape: tuple[int, ...]) -> None:
+    letters = string.ascii_lowercase[: len(shape)]
+    for d, n in enumerate(shape):
+        v, m = dense_array((n,), 1, density=1), dense_array((n, 6), 2, density=1)
+        rest = letters[:d] + letters[d + 1 :]
+        check(
+            lambda t, d=d, v=v: ow.ttv(t, v, d),
+            lambda a, v=v, d=d, rest=rest: np.einsum(f"{letters},{letters[d]}->{rest}", a, v),
+            dense_array(shape),
+            spec,
+        )
+        into = letters[:d] + "z" + letters[d + 1 :]
+        check(
+            lambda t, d=d, m=m: ow.ttm(t, m, d),
+            lambda a, m=m, d=d, into=into: np.einsum(f"{letters},{letters[d]}z->{into}", a, m),
+            dense_array(shape),
+            spec,
+        )
+
+
+@pytest.mark.parametrize(
+    "spec", ["csr", "coo", "csc", "dense", "bsr(2,2)", "(i, j) -> (j - i : compressed, i : range)"]
+)
+@pytest.mark.parametrize("batch", [(3,), (2, 3)])
+def test_batched(spec: str, batch: tuple[int, ...]) -> None:
+    one = dense_array((4, 6))
+    array = np.stack(
+        [
+            one * (k + 1) if "range" in spec or "bsr" in spec else np.roll(one, k, axis=1)
+            for k in range(int(np.prod(batch)))
+        ]
+    )
+    array = array.reshape(*batch, 4, 6)
+    fmt = _batched_format(spec, len(batch))
+    t = ow.asarray(array).asformat(fmt)
+    x = dense_array((*batch, 6, 5), 1, density=1)
+    same(t @ x, array @ x)
+    same(t @ x[0], array @ x[0])
+    same(t.sum(axis=-1), array.sum(axis=-1))
+    same(t.sum(axis=0), array.sum(axis=0))
+    same(t * 2.0, array * 2.0)
+    y = dense_array((*batch, 5, 4), 1, density=1)
+    same(y @ t, y @ array)
+
+
+def _batched_format(spec: str, batch: int) -> ow.Format:
+    if not spec.startswith("("):
+        return ow.format(spec, batch=batch) if spec not in ("coo", "dense") else ow.format(spec, batch + 2, batch=batch)
+    names = [f"b{k}" for k in range(batch)]
+    dims, levels = spec.split(" -> ")
+    return ow.format(f"({', '.join(names)}, {dims[1:]} -> ({', '.join(n + ' : batch' for n in names)}, {levels[1:]}")
+
+
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 3)", "bsr(2, 2)", "dia", "ell(12)", "dcsr"])
+def test_dtypes(spec: str, dtype: str) -> None:
+    array = dense_array((7, 12), dtype=dtype)
+    for columns in (1, 9, 40):
+        x = dense_array((12, columns), 1, dtype=dtype, density=1)
+        check(lambda t, x=x: t @ x, lambda a, x=x: a @ x, array, spec)
+        check(lambda t, x=x: t @ x[:, 0], lambda a, x=x: a @ x[:, 0], array, spec)
+    y = dense_array((3, 7), 2, dtype=dtype, density=1)
+    check(lambda t: y @ t, lambda a: y @ a, array, spec)
+    check(lambda t: t * x[:, 0], lambda a: a * x[:, 0], array, spec)
+    check(lambda t: t.sum(axis=1), lambda a: a.sum(axis=1), array, spec)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("float32", "float64"),
+        ("int32", "float32"),
+        ("int64", "int8"),
+        ("float64", "complex64"),
+        ("bool", "float32"),
+        ("uint8", "int8"),
+    ],
+)
+def test_mixed_dtypes(pair: tuple[str, str]) -> None:
+    array, x = dense_array((7, 12), dtype=pair[0]), dense_array((12, 9), 1, dtype=pair[1], density=1)
+    check(lambda t: t @ x, lambda a: a @ x, array, "csr")
+
+
+@pytest.mark.parametrize("width", ["int32", "int64"])
+def test_index_widths(width: str) -> None:
+    array = dense_array((7, 12))
+    t = tensor(array, "csr")
+    s = ow.assemble("csr", (7, 12), pos={1: t.pos(1).astype(width)}, crd={1: t.crd(1).astype("int64")}, values=t.values)
+    x = dense_array((12, 5), 1, density=1)
+    same(s @ x, array @ x)
+
+
+def test_duplicates_add_up() -> None:
+    rows, cols, values = [2, 0, 2, 2], [1, 3, 1, 0], [1.0, 2.0, 5.0, 7.0]
+    t = ow.sparse_coo_tensor([rows, cols], values, (3, 4))
+    want = np.zeros((3, 4))
+    np.add.at(want, (rows, cols), values)
+    x = dense_array((4, 3), 1, density=1)
+    same(t @ x, want @ x)
+    same(t.sum(axis=0), want.sum(axis=0))
+    same(t * t.to_numpy(), want * want)
+    same(t + 1.0, want + 1.0)
+    same((t + 1.0) @ x, (want + 1.0) @ x)
+
+
+def test_nan_and_infinity_pass_through() -> None:
+    array = dense_array((5, 6))
+    array[array > 0] = [np.nan, np.inf, *np.ones(int((array > 0).sum()) - 2)]
+    x = np.ones(6)
+    got = tensor(array, "csr") @ x
+    want = array @ x
+    np.testing.assert_array_equal(got, want)
+
+
+def test_wrong_shapes_say_both() -> None:
+    t = tensor(dense_array((3, 4)), "csr")
+    with pytest.raises(ow.ShapeError, match=r"inner extents differ, 4 and 3.*\(3, 4\) and \(3, 2\)"):
+        t @ np.zeros((3, 2))
+    with pytest.raises(ow.ShapeError, match="scalar has no matrix product"):
+        t @ np.float64(3)
+    with pytest.raises(ow.ShapeError, match="do not broadcast"):
+        t * np.zeros((2, 4))
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    rng = np.random.default_rng(0)
+    array = dense_array((300, 200), density=0.5)
+    array[17] = 1
+    x = rng.integers(0, 9, (200, 40)).astype(float)
+    results: list[Any] = []
+    before = ow.get_num_threads()
+    try:
+        for n in (1, 2, 7):
+            ow.set_num_threads(n)
+            results.append(tensor(array, "csr") @ x)
+    finally:
+        ow.set_num_threads(before)
+    for r in results:
+        same(r, array @ x)
