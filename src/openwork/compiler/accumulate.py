@@ -204,6 +204,9 @@ class Terms:
         if out.format is not None:
             buffer = self.params.buffer(ParamRef("vals", lhs.tensor), out.scalar, mutable=True)
             value = cast(value, Type(out.scalar, max(value.type.lanes, walk.lanes)))
+            if not exclusive:
+                previous = self.computed(load(buffer, out.scalar, self.leaf_position(walk), value.type.lanes))
+                value = cast(op(self.reduce, previous, value), value.type)
             return [Store(buffer, self.leaf_position(walk), value)]
         buffer = self.params.buffer(ParamRef("data", lhs.tensor), out.scalar, mutable=True)
         index = self.address(lhs, walk, base, piece)

@@ -230,8 +230,9 @@ class _Drive:
         stores: list[Stmt] = []
         for key in acc.keys:
             at = self.terms.at_key(walk, key)
-            value = self.terms.multiply(acc.total(key), outer, at, key.piece, self.base)
-            store = self.terms.store(at, key.piece, self.base, value, self.plan.exclusive)
+            store: list[Stmt] = []
+            value = self.terms.multiply(acc.total(key), outer, at, key.piece, self.base, store, self.names)
+            store += self.terms.store(at, key.piece, self.base, value, self.plan.exclusive)
             guards = self.row_guards(at, key)
             stores += [If(all_of(guards), tuple(store))] if guards else store
         return [*acc.declarations(), *inner, *stores]
@@ -257,7 +258,7 @@ class _Drive:
         here = [f for f in self.factors if f.depth == walk.depth]
         out: list[Stmt] = [*acc.declarations(), *inner]
         for key in acc.keys:
-            value = self.terms.multiply(acc.total(key), here, walk, key.piece, self.base)
+            value = self.terms.multiply(acc.total(key), here, walk, key.piece, self.base, out, self.names)
             out += self.stack[-1].add(key, value)
         return out
 

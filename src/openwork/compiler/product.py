@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..format.format import Format
 from ..ir.index import Access, Apply, Assignment, Expression
@@ -29,7 +29,11 @@ def factors_of(stmt: Assignment, driver: Access, fmt: Format, unrolled: int, vec
     times = "and" if reduce == "or" else "add" if reduce in ("min", "max") else "mul"
     parts = _flatten(stmt.rhs, times) if (reduce, times) in _DISTRIBUTES else (stmt.rhs,)
     bottom = min(unrolled, fmt.nlevels)
-    return tuple(Factor(e, _depth(e, driver, fmt, bottom), _has(e, vector)) for e in parts)
+    factors = [Factor(e, _depth(e, driver, fmt, bottom), _has(e, vector)) for e in parts]
+    if vector not in stmt.lhs.indices:  # summed over the vector index, its factors are one
+        deepest = max((f.depth for f in factors if f.vector), default=0)
+        factors = [replace(f, depth=deepest) if f.vector else f for f in factors]
+    return tuple(factors)
 
 
 def _flatten(e: Expression, times: str) -> tuple[Expression, ...]:

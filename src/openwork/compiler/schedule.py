@@ -98,7 +98,9 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     hoisted = fmt.nlevels if shared else _bound_at(fmt, dims, unrolled)
     levels = _levels_above(fmt, hoisted, dims, unrolled)
     segmented = _segmented(fmt, hoisted) and not shared
+    outer = tuple(i for i in free if i != vector)
     exclusive = shared or (_exclusive(fmt, levels, dims) and (segmented or _unique(fmt, hoisted)))
+    exclusive = exclusive and all(i in stmt.lhs.indices for i in outer)
     covers = exclusive and not shared and all(fmt.levels[k].format.functions.full for k in range(hoisted))
     scalar = out.scalar
     lanes = max(1, VECTOR_BYTES // _compute_bytes(scalar))
@@ -106,7 +108,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     main, rest = _tile_plan(facts.extent(vector) if vector else None, vector, lanes, rows)
     return Schedule(
         driver=driver,
-        outer=tuple(i for i in free if i != vector),
+        outer=outer,
         vector=vector,
         main=main,
         rest=rest,

@@ -36,6 +36,8 @@ def shared(stmt: Assignment, values: dict[str, Any], out_scalar: str, driver: st
     if storage.values.shape[0] and 0 not in storage.shape:
         problem = pose(stmt, values, scalar, shared=True)
         prepared = prepare(problem)
+        if not prepared.schedule.exclusive:
+            out[:] = 0
         run(problem, prepared, result)
         if trace.active():
             describe(problem, prepared, out.shape[0] * itemsize(scalar))
