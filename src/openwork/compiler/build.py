@@ -44,7 +44,7 @@ from ..ir.loop import (
 from ..ir.ops import cast, const, load, op
 from ..ir.types import I64, SCALARS, Type
 
-__all__ = ["Array", "Block", "Builder", "Name", "fold"]
+__all__ = ["Array", "Block", "Builder", "Hole", "Name", "fold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,10 +386,13 @@ class Block:
                 return fold("sub", const(0), self._expr(operand))
             case ast.IfExp(test=test, body=then, orelse=other):
                 return op("select", self._expr(test), self._expr(then), self._expr(other))
-            case ast.Call(func=ast.Name(id="vload"), args=[ast.Name(id=name), index, ast.Constant(value=int() as lanes)]):
+            case ast.Call(
+                func=ast.Name(id="vload"), args=[ast.Name(id=name), index, ast.Constant(value=int() as lanes)]
+            ):
                 array = self._array(name)
                 return load(array.name, array.scalar, array._at(self._expr(index)), lanes)
-            case ast.Call(func=ast.Name(id="broadcast"), args=[value, ast.Constant(value=int() as lanes)]):
+            case ast.Call(func=ast.Name(id="broadcast"), args=[value, ast.Constant(value=lanes)]):
+                assert isinstance(lanes, int)
                 one = self._expr(value)
                 return cast(one, one.type.with_lanes(lanes))
             case ast.Call(func=ast.Name(id=name), args=args):

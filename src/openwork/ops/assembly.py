@@ -73,7 +73,7 @@ class Assembly:
         none: list[Array | None] = [None] * len(spans)
         words = recipe.words(storage)
         out = cls(recipe, storage.shape, storage.fill_value, storage.like, spans, words, none, none.copy())
-        out.totals = np.zeros(max(len(recipe.runs), 2), np.int64)
+        out.totals = np.zeros(max(len(recipe.runs), 4), np.int64)
         words["sizes"] = address(out.totals)
         if recipe.needs_fill:
             out.fill = full(1, storage.scalar, storage.fill_value, storage.like)

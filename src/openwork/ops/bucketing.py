@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..compiler.conversion import Stage
-from ..compiler.conversion.bucket import histogram_kernel, scan_kernel, scatter_kernel
+from ..compiler.conversion.bucket import (
+    distribute_kernel,
+    histogram_kernel,
+    partition_kernel,
+    scan_kernel,
+    scatter_kernel,
+)
 from ..compiler.conversion.target import Run
 from ..compiler.conversion.within import KEY_BITS, order_kernel
-from ..storage.buffers import empty, zeros
+from ..storage.buffers import address, empty, length, zeros
 from ..storage.storage import Storage
 from .assembly import Assembly
 from .recipe import call
 from .sorting import sort
 
 __all__ = ["bucket"]
+
+LARGE = 1 << 20
+"""Elements from which on the way of scattering is looked at."""
+MANY = 1 << 16
+"""Parents above which a scatter may miss the caches."""
+PROBE = 1 << 16
+"""Elements that are looked at."""
+NEIGHBOURHOODS = 256
+"""At least how many neighbourhoods of parents a scatter in two passes makes; twice as many at most."""
 
 
 def bucket(storage: Storage, stage: Stage) -> Storage:
@@ -29,13 +46,17 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
     parents = out.levels_above(chain, {})
     out.put("pos", chain.first, zeros(parents + 1, out.index, out.like))
     words["pos"], words["parents"] = words[f"b_pos{chain.first}"], parents
+    words["probe"] = PROBE if length(storage.values) >= LARGE and parents > MANY else 0
     recipe.run("histogram", lambda: histogram_kernel("histogram", stream, target), words)
     call(f"scan {out.index}", lambda: scan_kernel(out.index), words)
     count, longest = out.total(0), out.total(1)
     for at in chain.levels:
         out.put("crd", at, empty(count, out.index, out.like))
     out.put_values(empty(count, storage.scalar, out.like))
-    recipe.run("bucket", lambda: scatter_kernel("bucket", stream, target), words)
+    if 2 * out.total(2) > words["probe"] > 0:
+        _in_two_passes(out, parents, count)
+    else:
+        recipe.run("bucket", lambda: scatter_kernel("bucket", stream, target), words)
     if ordered:
         words |= {"room": max(longest, 64), "bits": sum(bits)}
         for number, at in enumerate(chain.levels):
@@ -45,6 +66,17 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
         if merge and out.total(0) < count:
             _shorten(out, chain, out.total(0))
     return out.storage()
+
+
+def _in_two_passes(out: Assembly, parents: int, count: int) -> None:
+    """Scatter to neighbourhoods of parents, then inside them."""
+    recipe, words = out.recipe, out.words
+    low = np.empty(count, np.uint16)
+    shift = min(max((parents // NEIGHBOURHOODS).bit_length(), 4), 16)
+    words |= {"shift": shift, "slots": -(-parents >> shift), "low": address(low), "total": count}
+    recipe.run("partition", lambda: partition_kernel("partition", recipe.stream, recipe.target), words)
+    words["room"] = max(out.total(1), 1)
+    recipe.run("distribute", lambda: distribute_kernel("distribute", recipe.target), words)
 
 
 def _shorten(out: Assembly, chain: Run, count: int) -> None:
