@@ -6,15 +6,15 @@ import itertools
 from typing import Any
 
 import numpy as np
+from drives import Drive, Packed, drive, packed
 from hypothesis import assume
 from hypothesis import strategies as st
+from reference import Unpackable
+from strategies import formats, shapes
 
-from drives import Drive, Packed, drive, packed
 from openwork.format.format import Format
 from openwork.ir.index import Access, Apply, Assignment, Expression
 from openwork.storage.buffers import numpy_dtype
-from reference import Unpackable
-from strategies import formats, shapes
 
 __all__ = ["drives", "sources", "statements"]
 

@@ -3,11 +3,13 @@ machine code; `agree` is the comparison with the dense oracle that `test_harness
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from reference import Buffers, pack, walk
 
 from openwork.codegen import cache
 from openwork.codegen import executable as machine
@@ -28,7 +30,6 @@ from openwork.ops.launch import outer_range, word
 from openwork.ops.strided import Strided, new_output, strided
 from openwork.storage.buffers import numpy_dtype
 from openwork.storage.storage import Storage
-from reference import Buffers, pack, walk
 
 __all__ = ["Drive", "Packed", "agree", "drive", "packed", "run_compiled", "run_interpreted"]
 
@@ -260,7 +261,7 @@ def _ranges(d: Drive, kernel: Kernel, pieces: int) -> list[tuple[int, int]]:
         return [(0, 0)]
     lo, hi = outer_range(d.source.storage)
     cuts = [lo + (hi - lo) * k // pieces for k in range(pieces + 1)]
-    return list(zip(cuts, cuts[1:], strict=False))
+    return list(itertools.pairwise(cuts))
 
 
 def run_interpreted(kernel: Kernel, d: Drive, out: Strided | Storage, pieces: int = 1) -> None:

@@ -113,9 +113,9 @@ def _slots(f: Format, at: int, lo: int, hi: int, parents: list[list[Item] | None
     for items in parents:
         children: dict[int, list[Item] | None] = dict(sorted(_groups(items, at).items()))
         unused = [c for c in range(lo, hi) if c not in children]
-        while len(children) < size:
+        while len(children) < size and (padded or unused):
             children[-1 - len(children) if padded else unused.pop(0)] = None if padded else []
-        if len(children) > size:
+        if len(children) != size:
             raise Unpackable
         ordered = children.items() if padded else sorted(children.items())
         crd += [max(c, -1) for c, _ in ordered]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
-
 from drive_strategies import drives
 from drives import Drive, agree, drive, packed, run_compiled
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from matrix import FORMATS, SHAPES, dense_array
+
 from openwork.compiler.drive import lower_drive
 from openwork.compiler.schedule import schedule
 from openwork.compiler.simplify import simplify
@@ -24,6 +25,7 @@ from openwork.ir.printer import show
 from openwork.ir.rewrite import operands, statements, subexpressions
 from openwork.ir.text import parse as parse_loops
 from openwork.ir.verify import verify
+from openwork.storage.storage import Storage
 
 SCALARS = ("f64", "f64", "f32", "i32", "i64", "u8", "c128")
 
@@ -49,7 +51,7 @@ def well_formed(d: Drive) -> None:
     assert show(simplify(raw)) == show(d.kernel)
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(drives(), st.integers(1, 3))
 def test_interpreted(d: Drive, pieces: int) -> None:
     event(str(d.source.storage.format.ndim))
@@ -68,6 +70,106 @@ def test_interpreted_in_every_kind_of_scalar(d: Drive, pieces: int) -> None:
 @given(drives(scalars=SCALARS), st.integers(1, 3))
 def test_compiled(d: Drive, pieces: int) -> None:
     agree(d, run=run_compiled, pieces=pieces)
+
+
+STATEMENTS = {
+    0: ("y += A", "y[r] += A * x[r]", "Y[s, r] += A * X[r, s]"),
+    1: ("y += A[i]", "y += A[i] * x[i]", "y[r] += A[i] * X[i, r]", "y[i] += A[i]", "y[i] += A[i] * X[r, i]"),
+    2: (
+        "y[i] += A[i, j] * x[j]",
+        "y[j] += x[i] * A[i, j]",
+        "Y[i, r] += A[i, j] * X[j, r]",
+        "Y[r, j] += X[r, i] * A[i, j]",
+        "Y[i, j] += A[i, j]",
+        "y += A[i, j]",
+        "y[j] += A[i, j]",
+        "y += u[i] * A[i, j] * v[j]",
+        "y[i] += A[i, j] * U[i, r] * V[j, r]",
+        "Y[b, i, r] += A[i, j] * X[b, j, r]",
+    ),
+    3: (
+        "Y[i, r] += A[i, j, k] * B[j, r] * C[k, r]",
+        "Y[j, r] += A[i, j, k] * B[i, r] * C[k, r]",
+        "Y[k, r] += A[i, j, k] * B[i, r] * C[j, r]",
+        "Y[i, k] += A[i, j, k] * v[j]",
+        "Y[i, j, r] += A[i, j, k] * M[r, k]",
+        "Y[k] += A[i, j, k]",
+        "y[i] += A[i, j, k] * v[j] * w[k]",
+    ),
+    4: (
+        "Y[b, r] += A[a, b, c, d] * U[a, r] * V[c, r] * W[d, r]",
+        "Y[d, a] += A[a, b, c, d] * u[b] * v[c]",
+    ),
+}
+NAMED = [(spec, text) for d, texts in STATEMENTS.items() for spec in FORMATS[d] for text in texts]
+
+
+@pytest.mark.parametrize(("spec", "text"), NAMED, ids=lambda x: x.replace(" ", ""))
+def test_named_statements_on_named_formats(spec: str, text: str) -> None:
+    """Spacious and ragged extents, an extent of the dense index inside and beyond a tile."""
+    stmt = parse(text)
+    rank = next(len(a.indices) for a in stmt.accesses if a.tensor == "A")
+    fmt = parse_format(spec, rank)
+    for r, shape in zip((3, 17), SHAPES[rank][:2] or SHAPES[rank], strict=False):
+        own = next(a.indices for a in stmt.accesses if a.tensor == "A")
+        extents = {
+            **dict.fromkeys(stmt.indices, r),
+            **dict(zip(own, shape, strict=True)),
+            "b": shape[1] if rank == 4 else 2,
+        }
+        source = packed(fmt, shape, elements(shape))
+        arrays = {
+            a.tensor: dense_array(tuple(extents[i] for i in a.indices), 7, density=1)
+            for a in stmt.accesses
+            if a.tensor != "A"
+        }
+        d = drive(stmt, source, arrays, "f64")
+        well_formed(d)
+        agree(d)
+
+
+def elements(shape: tuple[int, ...], seed: int = 3) -> list[tuple[tuple[int, ...], float]]:
+    """A third of the places, with values from 0 (explicit) to 4."""
+    rng = np.random.default_rng(seed)
+    places = np.argwhere(rng.random(shape) < 0.35)
+    return [(tuple(map(int, c)), float(rng.integers(0, 5))) for c in places]
+
+
+PRINT_KERNELS = """
+from openwork.ops.kernel import show_kernel
+for spec in ("csr", "coo", "bsr(2,3)", "dia", "ell(4)", "bitmap", "(i, j) -> (i // 2 : dense, j : compressed, i % 2 : dense)"):
+    for text in ("y[i] += A[i, j] * x[j]", "Y[i, r] += A[i, j] * X[j, r]", "y += A[i, j] * B[i, r] * C[j, r]"):
+        print(show_kernel(text, {"A": spec}))
+for text in ("Y[i, r] += A[i, j, k] * B[j, r] * C[k, r]", "y[j] += A[i, j, k] * B[i, r, s] * C[k, s, r]"):
+    print(show_kernel(text, {"A": "csf"}))
+"""
+
+
+def test_kernels_do_not_depend_on_the_hash_seed() -> None:
+    def printed(seed: str) -> str:
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        return subprocess.run(
+            [sys.executable, "-c", PRINT_KERNELS], capture_output=True, text=True, check=True, env=env
+        ).stdout
+
+    first = printed("1")
+    assert first.count("def drive") == 23
+    assert printed("2") == first == printed("77")
+
+
+def test_unordered_coordinates_and_duplicates() -> None:
+    """What the reference packs in order, in any order."""
+    fmt = parse_format("(i, j) -> (i : compressed(nonunique, unordered), j : singleton(nonunique, unordered))")
+    rng = np.random.default_rng(5)
+    places = [(int(i), int(j)) for i, j in rng.integers(0, 5, (40, 2))]
+    source = packed(fmt, (5, 5), [(c, float(k % 4)) for k, c in enumerate(places)])
+    order = rng.permutation(40)
+    crd = tuple(None if c is None else c[order] for c in source.storage.crd)
+    s = source.storage
+    shuffled = Storage(s.shape, s.format, s.scalar, 0, s.pos, crd, s.values[order])
+    arrays = {"X": dense_array((5, 9), 1, density=1)}
+    for text in ("Y[i, r] += A[i, j] * X[j, r]", "Y[j, r] += A[i, j] * X[i, r]", "Y[r] += A[i, j] * X[j, r]"):
+        agree(drive(parse(text), replace(source, storage=shuffled), arrays, "f64"))
 
 
 @pytest.mark.nightly
