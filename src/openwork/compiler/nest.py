@@ -134,7 +134,9 @@ class Nest:
     def for_(self, walk: Walk, var: Var, lo: Expr, hi: Expr, inner: list[Stmt]) -> Stmt:
         if walk.depth == 0 and self.is_ranged:
             lo, hi = Var("lo", I64), Var("hi", I64)
-        return For(var.name, lo, hi, tuple(inner))
+        # gathering in vector lanes loses to scalar loads on the short rows that sparse matrices have
+        sparse = self.fmt.levels[walk.depth].format.functions.iterate is Iterate.POSITION
+        return For(var.name, lo, hi, tuple(inner), hints=("novector",) if sparse else ())
 
     def enter(self, walk: Walk, level: Level, env: dict[str, Expr], inside: Body) -> list[Stmt]:
         """Inside a level's loop: its coordinate and child position; what may lie outside the shape is guarded."""

@@ -31,10 +31,14 @@ def _reduce(op: str, a: Any, axis: Any = None, keepdims: bool = False, dtype: An
     return reduce(op, a, axis, keepdims, dtype)
 
 
-def _matmul(a: Any, b: Any) -> Any:
-    from .products import matmul
+_matmul_function: Callable[[Any, Any], Any] | None = None
 
-    return matmul(a, b)
+
+def _matmul(a: Any, b: Any) -> Any:
+    global _matmul_function
+    if _matmul_function is None:
+        from .products import matmul as _matmul_function
+    return _matmul_function(a, b)
 
 
 def _forward(op: str) -> Callable[[Any, Any], Any]:

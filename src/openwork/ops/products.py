@@ -10,7 +10,7 @@ import numpy as np
 from ..codegen import pool
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import Array, is_array, is_torch, library_of, numpy_dtype
+from ..storage.buffers import Array, address, is_array, is_torch, library_of, numpy_dtype
 from ..storage.storage import Storage
 from . import trace
 from .drive import Prepared, Problem, bounds_of, contract, pose, prepare, words_of, work_of
@@ -39,12 +39,12 @@ def matmul(a: Any, b: Any, /) -> Any:
     Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
     Raises ShapeError if the inner extents differ, UnsupportedError for two sparse operands.
     """
-    from .tensor import Tensor
-
-    if type(b) is np.ndarray and isinstance(a, Tensor):
-        ready = a._storage.plans.get((b.shape, b.dtype, b.flags.c_contiguous))
-        if ready is not None and ready.threads == pool.get_num_threads() and not trace.active():
-            return ready(b)
+    if type(b) is np.ndarray and type(a) is not np.ndarray and not trace.active():
+        storage = getattr(a, "_storage", None)
+        if storage is not None:
+            ready = storage.plans.get((b.shape, b.dtype))
+            if ready is not None and ready.fits(b):
+                return ready(b)
     return _matmul(a, b)
 
 
@@ -65,11 +65,15 @@ class _Ready:
         self.make = np.empty if prepared.schedule.covers else np.zeros
         self.threads = pool.get_num_threads()
 
+    def fits(self, b: np.ndarray[Any, Any]) -> bool:
+        """Whether the launch holds for this array, whose shape and dtype are known to."""
+        return b.flags.c_contiguous and b.flags.aligned and self.threads == pool.get_num_threads()
+
     def __call__(self, b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         y = self.make(self.shape, self.dtype)
         words = self.words.copy()
-        words[self.x] = b.__array_interface__["data"][0]
-        words[self.y] = y.__array_interface__["data"][0]
+        words[self.x] = address(b)
+        words[self.y] = address(y)
         bounds = self.bounds
         if len(bounds) == 2:
             self.executable.run(words, bounds[0], bounds[1])
@@ -192,7 +196,7 @@ def _remember(stmt: Assignment, values: Any, scalar: str, storage: Storage, arra
     if problem.copies or values["A"] is not storage:
         return
     ready = _Ready(problem, prepare(problem), result.shape, scalar, "B")
-    storage.plans[(array.shape, array.dtype, True)] = ready
+    storage.plans[(array.shape, array.dtype)] = ready
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

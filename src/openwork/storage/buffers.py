@@ -6,6 +6,7 @@ torch is never imported from here unless somebody asks for a torch buffer; a ten
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from functools import cache
 from types import ModuleType
@@ -151,8 +152,17 @@ def scalar_of(x: Array) -> str:
     return scalar
 
 
+_word = ctypes.c_int64.from_address
+_DATA = object.__basicsize__
+"""Where an ndarray object keeps its data pointer: the first field of NumPy's public struct."""
+_sample = np.empty(1)
+_HAS_POINTER = bool(_word(id(_sample) + _DATA).value == _sample.__array_interface__["data"][0])
+
+
 def address(x: Array) -> int:
     """The address of the first element."""
+    if _HAS_POINTER and type(x) is np.ndarray:
+        return _word(id(x) + _DATA).value
     if isinstance(x, np.ndarray):
         return int(x.__array_interface__["data"][0])
     return int(x.data_ptr())
