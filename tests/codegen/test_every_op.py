@@ -79,6 +79,8 @@ def supported(op: str, scalar: str) -> bool:
         return op in (*ops.LOGICAL, *ops.COMPARISONS, *ON_BOOLS)
     if op in (*ops.BITWISE, "bnot"):
         return scalar in INTEGERS
+    if op in ("ctz", "popcount"):
+        return scalar in INTEGERS
     if op in ("div", "reciprocal", "floor", "ceil", "trunc", "round") or op in FLOAT_ONLY:
         return scalar in FLOATS or (scalar in COMPLEX and op not in REAL_ONLY)
     return scalar not in COMPLEX or op not in REAL_ONLY

@@ -279,5 +279,7 @@ _SPECIAL: dict[str, Callable[..., str]] = {
     "isinf": lambda b, t, x: b.const(False, t.with_scalar("bool")),
     "isfinite": lambda b, t, x: b.const(True, t.with_scalar("bool")),
     "signbit": _signbit,
+    "ctz": lambda b, t, x: b.call(b.type(t), f"llvm.cttz.{b.suffix(t)}", (b.type(t), x), ("i1", "false")),
+    "popcount": lambda b, t, x: b.call(b.type(t), f"llvm.ctpop.{b.suffix(t)}", (b.type(t), x)),
     "fma": _fma,
 }

@@ -112,6 +112,17 @@ def _erf(x: Value) -> Value:
     return values.astype(x.dtype) if x.ndim else x.dtype.type(values)
 
 
+def _on_bits(function: Callable[[int, int], int]) -> Callable[[Value], Value]:
+    """A function of the bits of an integer, as a number from 0, and their count."""
+
+    def apply_to(x: Value) -> Value:
+        width = 8 * x.dtype.itemsize
+        bits = [function(int(v) & ((1 << width) - 1), width) for v in np.ravel(x)]
+        return np.array(bits, x.dtype).reshape(np.shape(x))[()]
+
+    return apply_to
+
+
 def _select(cond: Value, a: Value, b: Value) -> Value:
     chosen: Any = np.where(cond, a, b)
     return chosen[()]
@@ -185,6 +196,8 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "signbit": lambda x: np.signbit(x) if x.dtype.kind == "f" else np.less(x, x.dtype.type(0)),
     "select": _select,
     "fma": lambda a, b, c: a * b + c,
+    "ctz": _on_bits(lambda bits, width: (bits & -bits).bit_length() - 1 if bits else width),
+    "popcount": _on_bits(lambda bits, width: bits.bit_count()),
     "hsum": np.add.reduce,
     "hprod": np.multiply.reduce,
     "hmin": np.minimum.reduce,

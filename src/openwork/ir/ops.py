@@ -4,7 +4,7 @@
 
 Meaning (the interpreter is the reference): integers wrap; floordiv and mod are Python's, and x // 0 == x % 0 == 0;
 a shift by the width or more gives 0, or -1 for a negative value shifted right; min and max of a NaN give NaN; round
-is to nearest even; on bool add, max, bor are "or" and mul, min, band are "and"; an integer to a negative power is
+is to nearest even; ctz counts the zero bits below the lowest set one (the width for 0); on bool add, max, bor are "or" and mul, min, band are "and"; an integer to a negative power is
 the exact value truncated to an integer, 0 to a negative power being 0. f16 and bf16 are computed in f32, and
 rounded when stored or cast. Complex numbers order as NumPy's do, by the real part first. On one lane `and` and `or`
 evaluate their right side, and `select` an arm, only where it decides; on several lanes everything is evaluated.
@@ -43,6 +43,7 @@ UNARY = (
     "neg", "abs", "sign", "sqrt", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan",
     "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc",
     "round", "isnan", "isinf", "isfinite", "bnot", "real", "imag", "conj", "square", "reciprocal", "signbit",
+    "ctz", "popcount",
 )  # fmt: skip
 REDUCTIONS = ("hsum", "hprod", "hmin", "hmax")
 """Vector to scalar."""
@@ -60,6 +61,7 @@ _ARITY = {
 _NOT_COMPLEX = frozenset((
     "floordiv", "mod", "atan2", "hypot", "copysign", "floor", "ceil", "trunc", "signbit", "erf",
 ))  # fmt: skip
+_BITS = frozenset(("ctz", "popcount"))
 _NOT_BOOL = frozenset(("sub", "floordiv", "mod", "pow", "shl", "shr", "neg", "abs", "sign", "square", "fma"))
 
 _RANK = {
@@ -95,6 +97,8 @@ def refusal(name: str, scalar: str) -> str | None:
     kind = _kind(scalar)
     if name in BITWISE or name == "bnot":
         wrong = kind > 1
+    elif name in _BITS:
+        wrong = kind != 1
     else:
         wrong = (kind == 3 and name in _NOT_COMPLEX) or (kind == 0 and name in _NOT_BOOL)
     return f"{name} is not defined on {scalar}" if wrong else None
