@@ -295,7 +295,8 @@ class _Drive:
         out: list[Stmt] = []
         c = self.names.let(out, "ahead", evaluate(level.format.functions.coordinate, level, {"q": ahead}))
         later = replace(walk, depth=walk.depth + 1, coordinates=(*walk.coordinates, c, *_zeros(self.fmt.nlevels)))
-        for buffer, index, scalar in self.terms.gathered(later, walk.depth, self.base):
+        base = self.base if self.stack else const(0)  # without registers the loop over tiles is further in
+        for buffer, index, scalar in self.terms.gathered(later, walk.depth, base):
             line = 64 // itemsize(scalar)
             span = self.pieces[-1].offset + self.pieces[-1].lanes if self.free_vector and self.pieces else 1
             out += [Prefetch(buffer, fold("add", index, const(k))) for k in range(0, span, line)]

@@ -125,9 +125,15 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
 
 def _driver(stmt: Assignment, operands: dict[str, Operand]) -> str:
     sparse = [a.tensor for a in stmt.accesses if operands[a.tensor].format is not None]
-    if len(set(sparse)) != 1:
+    if len(sparse) != 1:
         raise UnsupportedError(
-            f"{stmt}: one sparse operand with dense ones compiles here, got {len(set(sparse))} sparse operands"
+            f"{stmt}: one sparse operand with dense ones compiles here, got {len(sparse)} sparse operands"
+        )
+    indices = next(a.indices for a in stmt.accesses if a.tensor == sparse[0])
+    if len(set(indices)) != len(indices):
+        raise UnsupportedError(
+            f"{stmt}: an index repeated in the sparse operand {sparse[0]} (a diagonal) is not there yet"
+            "\n  help: take the diagonal first"
         )
     return sparse[0]
 

@@ -6,18 +6,31 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..ir.index import Assignment
+from ..errors import ShapeError, UnsupportedError
+from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
 from ..storage.buffers import is_array, library_of
 from .drive import contract
 from .promote import promote
-from .strided import strided
+from .strided import Strided, strided
 
 __all__ = ["evaluate"]
 
 
+_ODD = frozenset((
+    "neg", "abs", "sign", "sqrt", "expm1", "log1p", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh",
+    "erf", "floor", "ceil", "trunc", "round", "real", "imag", "conj", "square", "isnan", "isinf", "pattern",
+))  # fmt: skip
+"""Functions of one element that are 0 at 0."""
+_SUMS = frozenset(("add", "sub", "or", "xor", "bor", "bxor", "min", "max", "hypot", "ne", "lt", "gt"))
+"""Operations that are 0 where both operands are."""
+
+
 def evaluate(stmt: Assignment, operands: tuple[Any, ...]) -> Any:
-    """The left side of `stmt`, a dense array, from its right side's operands in order of appearance."""
+    """The left side of `stmt`, a dense array, from its right side's operands in order of appearance.
+
+    Raises UnsupportedError where unspecified elements would take part: the sparse operand must have fill value 0,
+    the right side be 0 where it is, and the reduction a sum.
+    """
     from .tensor import Tensor
 
     if len(operands) != len(stmt.tensors):
@@ -26,12 +39,68 @@ def evaluate(stmt: Assignment, operands: tuple[Any, ...]) -> Any:
     like: Any = None
     for name, x in zip(stmt.tensors, operands, strict=True):
         if isinstance(x, Tensor) and not x.format.is_dense:
-            values[name] = x._storage
+            sparse = x if x.format.is_unique or _linear(stmt.rhs, name) else x.coalesce()
+            values[name] = sparse._storage
+            _require_drive(stmt, name, x.fill_value)
         else:
             dense = x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x)
             values[name] = strided(dense)
             like = dense if like is None else like
+    if len(values) == sum(isinstance(v, Strided) for v in values.values()):
+        raise UnsupportedError(f"{stmt}: no operand is sparse\n  help: use einsum, or asformat() on one of them")
     if like is None:
         like = next(iter(values.values())).values
     scalar = promote(tuple(v.scalar for v in values.values()), library_of(like))
     return contract(stmt, values, scalar, like)
+
+
+def _require_drive(stmt: Assignment, name: str, fill: Any) -> None:
+    """UnsupportedError where the sum over the stored elements alone is not the statement's meaning."""
+    if fill:
+        why = f"{name} has fill value {fill!r}; supported: 0"
+    elif stmt.reduction not in ("add", "or"):
+        why = f"{stmt.op} would have to see the unspecified elements of {name}; supported: = and +="
+    elif not _vanishes(stmt.rhs, name):
+        why = f"the right side is not 0 where {name} is unspecified; supported: products with {name}"
+    else:
+        return
+    raise UnsupportedError(f"{stmt}: {why}\n  help: make {name} dense with .to_dense()")
+
+
+def _vanishes(e: Expression, name: str) -> bool:
+    """Whether the expression is 0 where the operand `name` is."""
+    match e:
+        case Access(tensor):
+            return tensor == name
+        case Literal(value):
+            return not value
+        case Apply("mul" | "and" | "band", args):
+            return any(_vanishes(a, name) for a in args)
+        case Apply("div" | "floordiv" | "mod" | "shl" | "shr", (left, _)):
+            return _vanishes(left, name)
+        case Apply("select", (_, *arms)):
+            return all(_vanishes(a, name) for a in arms)
+        case Apply(op, args) if op in _ODD or op in _SUMS:
+            return all(_vanishes(a, name) for a in args)
+    return False
+
+
+def _linear(e: Expression, name: str) -> bool:
+    """Whether the expression of a sum of two values of `name` is the sum of those of each."""
+    having = [_has(a, name) for a in e.args] if isinstance(e, Apply) else []
+    match e:
+        case Access(tensor):
+            return tensor == name
+        case Apply("neg" | "real" | "imag" | "conj", (arg,)):
+            return _linear(arg, name)
+        case Apply("add" | "sub", (left, right)):
+            return _linear(left, name) and _linear(right, name)
+        case Apply("mul", (left, right)) if sum(having) == 1:
+            return _linear(left if having[0] else right, name)
+        case Apply("div", (left, _)) if having == [True, False]:
+            return _linear(left, name)
+    return False
+
+
+def _has(e: Expression, name: str) -> bool:
+    return any(a.tensor == name for a in accesses(e))
