@@ -168,14 +168,18 @@ class Assembly:
         for number, run in enumerate(self.runs):
             level = self.stage.target.levels[run.first].format
             if level.name == "compressed" and number > 0 and self.runs[number - 1].kind is not Kind.CHAIN:
-                words = {"parents": parents, "pos": self.words[f"b_pos{run.first}"]}
-                call(f"close_edges {self.index}", lambda: helpers.close_kernel(self.index), words)
+                self.close(run, parents)
             if level.name == "structured":
                 self._complete(run, parents, number, sizes)
             elif run.kind is Kind.SLOTS and level.name == "singleton":
                 self._expect_all(run, parents)
             parents = self._positions(run, parents, sizes)
         return self.storage()
+
+    def close(self, run: Run, parents: int) -> None:
+        """Give parents without children their edges."""
+        words = {"parents": parents, "pos": self.words[f"b_pos{run.first}"]}
+        call(f"close_edges {self.index}", lambda: helpers.close_kernel(self.index), words)
 
     def storage(self) -> Storage:
         """The storage of the buffers as they are."""

@@ -13,7 +13,7 @@ from ..compiler.conversion.bucket import (
     scatter_kernel,
 )
 from ..compiler.conversion.target import Run
-from ..compiler.conversion.within import KEY_BITS, order_kernel
+from ..compiler.conversion.within import KEY_BITS, NARROW_BITS, order_kernel
 from ..storage.buffers import address, empty, length, zeros
 from ..storage.storage import Storage
 from .assembly import Assembly
@@ -62,7 +62,9 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
         for number, at in enumerate(chain.levels):
             words[f"lo{at}"], words[f"shift{at}"] = out.spans[at][0], sum(bits[number + 1 :])
             words[f"mask{at}"] = (1 << bits[number]) - 1
-        recipe.run("order", lambda: order_kernel("order_buckets", target, merge=merge), words)
+        narrow = sum(bits) <= NARROW_BITS
+        kind = "order narrow" if narrow else "order"
+        recipe.run(kind, lambda: order_kernel("order_buckets", target, merge=merge, narrow=narrow), words)
         if merge and out.total(0) < count:
             _shorten(out, chain, out.total(0))
     return out.storage()

@@ -19,6 +19,7 @@ from .appending import append, passes
 from .assembly import Assembly, SlotsFull
 from .batches import batched
 from .bucketing import bucket
+from .grouping import group
 from .sorting import sort
 
 __all__ = ["convert", "plan"]
@@ -133,5 +134,6 @@ _STRATEGIES: dict[Strategy, Callable[[Storage, Stage], Storage]] = {
     Strategy.SCATTER: _scatter,
     Strategy.APPEND: _append,
     Strategy.BUCKET: bucket,
+    Strategy.GROUP: group,
     Strategy.SORT: sort,
 }

@@ -113,11 +113,11 @@ def distribute_kernel(name: str, target: Operand) -> Kernel:
     parts = ["out"]
     top.run("w_out: T[room] = empty", T=target.scalar)
     for at in chain.levels:
-        scalar = target.crd[at]
-        assert scalar is not None
+        word = target.crd[at]
+        assert word is not None
         parts.append(f"b_crd{at}")
-        builder.buffer(f"b_crd{at}", scalar, mutable=True)
-        top.run(f"w_b_crd{at}: T[room] = empty", T=scalar)
+        builder.buffer(f"b_crd{at}", word, mutable=True)
+        top.run(f"w_b_crd{at}: T[room] = empty", T=word)
     there = "\n".join(f"        w_{part}[q - first] = {part}[e]" for part in parts)
     back = "\n".join(f"    for e in range(first, end):\n        {part}[e] = w_{part}[e - first]" for part in parts)
     text = f"""

@@ -26,6 +26,8 @@ class Strategy(Enum):
     """the walk is in the target's order already: a counting walk where needed, then one that fills"""
     BUCKET = "bucket"
     """a compressed level below located ones: histogram, scan, stable scatter; buckets sorted where needed"""
+    GROUP = "group"
+    """a compressed level with located ones below, the walk in the order of its parents: lists of children, sorted"""
     SORT = "sort"
     """keys of target coordinates, radix sort, then append"""
 
@@ -83,6 +85,8 @@ def plan(source: Format, target: Format) -> Plan:
         return Plan((replace(stage, strategy=Strategy.COPY if plain else Strategy.SCATTER),))
     if follows(traversal(source), _needed(goal, parts, sparse[-1], unique, stage.keep)):
         return Plan((replace(stage, strategy=Strategy.APPEND),))
+    if _is_grouped(source, goal, parts):
+        return Plan((replace(stage, strategy=Strategy.GROUP),))
     if (bucket := _bucket(stage, parts)) is not None:
         return Plan((bucket,))
     if (between := _between(goal, parts, unique)) is not None and between != source:
@@ -115,6 +119,17 @@ def _needed(target: Format, parts: tuple[Run, ...], last: Run, unique: bool, kee
             break
         needed.append(target.levels[at].expression)
     return needed
+
+
+def _is_grouped(source: Format, target: Format, parts: tuple[Run, ...]) -> bool:
+    """Whether the target is one compressed level with located levels below, and the walk meets parent after parent."""
+    chains = [run for run in parts if run.kind is not Kind.LOCATED]
+    if len(chains) != 1 or parts[-1] in chains or chains[0].kind is not Kind.CHAIN:
+        return False
+    (chain,) = chains
+    if chain.first != chain.last or target.levels[chain.first].format.name != "compressed":
+        return False
+    return follows(traversal(source), _expressions(target, 0, chain.first - 1))
 
 
 def _bucket(stage: Stage, parts: tuple[Run, ...]) -> Stage | None:

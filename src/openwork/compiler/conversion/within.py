@@ -13,17 +13,19 @@ from ...ir.loop import Kernel
 from ...ir.ops import const
 from ..build import Block, Builder
 from ..operand import Operand
-from .target import runs
+from .target import Kind, runs
 
-__all__ = ["KEY_BITS", "order_kernel"]
+__all__ = ["KEY_BITS", "NARROW_BITS", "order_kernel"]
 
 KEY_BITS = 56
 """What the coordinates of a chain may take; the key's other bits tell elements of a short bucket apart."""
+NARROW_BITS = 24
+"""What they take at most where keys are `narrow`: 32 bits instead of 64."""
 
 _BUCKETS = """
-ka: i64[room] = empty
+ka: K[room] = empty
 va: T[room] = empty
-kb: i64[room] = empty
+kb: K[room] = empty
 vb: T[room] = empty
 ends: i64[256] = empty
 begin: i64 = 0
@@ -57,9 +59,9 @@ for s in range(0, n):
 
 _RANK = """
 mine = vload(ka, 0, WIDTH)
-ranks: i64 = broadcast(0, WIDTH)
+ranks: K = broadcast(K(0), WIDTH)
 for t in range(0, n):
-    ranks += i64(broadcast(ka[t], WIDTH) < mine)
+    ranks += K(broadcast(K(ka[t]), WIDTH) < mine)
 vstore(kb, 0, ranks)
 for s in range(0, n):
     e = first + kb[s]
@@ -123,21 +125,23 @@ b_pos[p + 1] = write
 """
 
 
-def order_kernel(name: str, target: Operand, *, merge: bool) -> Kernel:
-    """Sort each bucket; with `merge` sum equal elements, sizes[0] is then their number.
+def order_kernel(name: str, target: Operand, *, merge: bool, narrow: bool, values: bool = True) -> Kernel:
+    """Sort each bucket; with `merge` sum equal elements, sizes[0] is then their number; without `values` only pos and
+    crd are there yet. `narrow` says that keys have at most NARROW_BITS bits.
 
     Parameters `lo{l}`, `shift{l}`, `mask{l}` say how level l's coordinate lies in the key of `bits` bits, `room` is the
     longest bucket's length and at least 64.
     """
-    return _Order(name, target, merge).kernel()
+    return _Order(name, target, merge, narrow, values).kernel()
 
 
 class _Order:
-    def __init__(self, name: str, target: Operand, merge: bool) -> None:
+    def __init__(self, name: str, target: Operand, merge: bool, narrow: bool, values: bool) -> None:
         assert target.format is not None
         self.builder = Builder(name)
-        self.target, self.merge = target, merge
-        self.chain = runs(target.format)[-1]
+        self.target, self.merge, self.values = target, merge, values
+        self.word, self.largest = ("i32", 2**31 - 1) if narrow else ("i64", 2**63 - 1)
+        self.chain = next(run for run in runs(target.format) if run.kind is Kind.CHAIN)
         for scalar in ("parents", "room", "bits"):
             self.builder.scalar(scalar)
         for at in self.chain.levels:
@@ -149,14 +153,29 @@ class _Order:
         pos = target.pos[self.chain.first]
         assert pos is not None
         self.builder.top.env["b_pos"] = self.builder.buffer(f"b_pos{self.chain.first}", pos, mutable=True, wide=True)
-        self.builder.top.env["out"] = self.builder.buffer("b_vals", target.scalar, mutable=True)
+        if values:
+            self.builder.top.env["out"] = self.builder.buffer("b_vals", target.scalar, mutable=True)
 
     def kernel(self) -> Kernel:
         top = self.builder.top
-        top.run(_BUCKETS, T=self.target.scalar, KEY=self._key, RANK=self._rank, DIGITS=self._digits, MERGE=self._merge)
+        top.run(
+            self._text(_BUCKETS),
+            T=self.target.scalar,
+            K=self.word,
+            KEY=self._key,
+            RANK=self._rank,
+            DIGITS=self._digits,
+            MERGE=self._merge,
+        )
         if self.merge:
             top.store(self.builder.buffer("sizes", "i64", mutable=True), const(0), top.expr("write"))
         return self.builder.kernel()
+
+    def _text(self, text: str) -> str:
+        """The fragment, without its lines on values where there are none."""
+        if self.values:
+            return text
+        return "\n".join(x for x in text.splitlines() if not any(v in x for v in ("out[", "va[", "vb[", "va:", "vb:")))
 
     def _key(self, block: Block) -> None:
         """key = the coordinates of element e, packed."""
@@ -169,15 +188,17 @@ class _Order:
             block.run(f"b_crd{at}[e] = ((k >> shift{at}) & mask{at}) + lo{at}")
 
     def _rank(self, block: Block) -> None:
-        block.run(_LOAD.replace("KEY_OF", "(key << 6) | s"), KEY=self._key)
-        for test, width in (("n <= 16", 16), ("n > 16", 64)):
-            text = f"for s in range(n, {width}):\n    ka[s] = {2**63 - 1}" + _RANK.replace("WIDTH", str(width))
+        block.run(self._text(_LOAD).replace("KEY_OF", "(key << 6) | s"), KEY=self._key)
+        for test, width in (("n <= 16", 16), ("16 < n and n <= 32", 32), ("n > 32", 64)):
+            text = f"for s in range(n, {width}):\n    ka[s] = {self.largest}" + self._text(_RANK).replace(
+                "WIDTH", str(width)
+            )
             indented = "\n".join("    " + line for line in text.splitlines())
             block.run(f"if {test}:\n{indented}", UNPACK=self._unpack)
 
     def _digits(self, block: Block) -> None:
-        block.run(_LOAD.replace("KEY_OF", "key"), KEY=self._key)
-        block.run(_DIGITS, UNPACK=self._unpack)
+        block.run(self._text(_LOAD).replace("KEY_OF", "key"), KEY=self._key)
+        block.run(self._text(_DIGITS), UNPACK=self._unpack)
 
     def _merge(self, block: Block) -> None:
         def move(inner: Block) -> None:

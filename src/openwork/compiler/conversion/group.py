@@ -1,0 +1,124 @@
+"""Assemble one compressed level with located levels below it (blocks, diagonals, hybrids), parent by parent.
+
+The walk comes to the parents in order, but to one parent's children at random. A first walk lists the children that
+each parent has, a workspace over the level's coordinates telling which are listed already; the lists are sorted; a
+second walk finds each child's position in a workspace, loaded when the parent changes::
+
+    if where[t] != p + 1:                    if p != now:
+        where[t] = p + 1                         for q in range(pos[p], pos[p + 1]): where[crd[q]] = q
+        crd[count] = t                       out[where[t] * 16 + ...] = x
+
+Memory: the level's extent beside the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...ir.loop import Expr, Kernel
+from ...ir.ops import const
+from ..build import Array, Block, Builder
+from ..operand import Operand
+from ..walk import Interval, intervals
+from .append import Pass, locate
+from .stream import Element, Stream, extents_of
+from .target import Run, runs
+
+__all__ = ["fill_kernel", "split", "touch_kernel"]
+
+
+def split(target: Operand) -> tuple[Run | None, Run, Run]:
+    """The located levels above (None where there are none), the compressed level, the located levels below."""
+    assert target.format is not None
+    *above, chain, below = runs(target.format)
+    return (above[0] if above else None), chain, below
+
+
+class _Group:
+    """What both walks share: names, the parent's position, the child's coordinate from 0."""
+
+    def __init__(self, name: str, target: Operand) -> None:
+        assert target.format is not None
+        self.target, self.format = target, target.format
+        self.above, self.chain, self.below = split(target)
+        self.builder = Builder(name)
+        extents = extents_of(self.builder, len(self.format.dims))
+        self.top = self.builder.top
+        self.spans: Sequence[Interval] = intervals(self.top, "b", self.format, extents)
+        self.top.env["n"] = self.spans[self.chain.first].size
+
+    def buffer(self, part: str, *, mutable: bool) -> Array:
+        at = self.chain.first
+        scalar = (self.target.pos if part == "pos" else self.target.crd)[at]
+        assert scalar is not None
+        return self.builder.buffer(f"b_{part}{at}", scalar, mutable=mutable, wide=True)
+
+    def emit(self, stream: Stream, sink: Callable[[Block, Expr, Expr, Element], None]) -> None:
+        """Give `sink` parent, child from 0, and element."""
+
+        def place(block: Block, element: Element) -> None:
+            parent: Expr = const(0)
+            if self.above is not None:
+                parent = locate(block, self.target, self.above, parent, self.spans, element, True)
+            at = self.chain.first
+            child = block.expr("c - lo", c=element.coordinates[at], lo=self.spans[at].lo)
+            sink(block, parent, block.let("child", child), element)
+
+        stream.emit(self.top, self.format, self.spans, place)
+
+
+def touch_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
+    """List the children of each parent, unsorted: pos[p + 1] is where they end (zero for parents without any),
+    sizes[0] how many there are, sizes[1] at most how many one parent has."""
+    group = _Group(name, target)
+    top = group.top
+    sizes = group.builder.buffer("sizes", "i64", mutable=True)
+    names = {"pos": group.buffer("pos", mutable=True), "crd": group.buffer("crd", mutable=True)}
+    top.run("where: i64[n] = zeros\ncount: i64 = 0\nmost: i64 = 0\nbegin: i64 = 0\nnow: i64 = -1")
+
+    def sink(block: Block, parent: Expr, child: Expr, element: Element) -> None:
+        text = """
+        if where[t] != p + 1:
+            where[t] = p + 1
+            if p != now:
+                now = p
+                begin = count
+            crd[count] = c
+            count += 1
+            pos[p + 1] = count
+            most = max(most, count - begin)
+        """
+        block.run(text, p=parent, t=child, c=element.coordinates[group.chain.first], **names)
+
+    group.emit(stream, sink)
+    top.run("sizes[0] = count\nsizes[1] = most", sizes=sizes)
+    return group.builder.kernel()
+
+
+def fill_kernel(name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool) -> Kernel:
+    """Write the values, which hold the fill value before; elements that are not unique are added up."""
+    group = _Group(name, target)
+    top, builder = group.top, group.builder
+    pos, crd = group.buffer("pos", mutable=False), group.buffer("crd", mutable=False)
+    out = builder.buffer("b_vals", target.scalar, mutable=True)
+    lo = group.spans[group.chain.first].lo
+    top.run("where: i64[n] = empty\nnow: i64 = -1")
+
+    def sink(block: Block, parent: Expr, child: Expr, element: Element) -> None:
+        text = """
+        if p != now:
+            now = p
+            for e in range(pos[p], pos[p + 1]):
+                where[crd[e] - lo] = e
+        q = where[t]
+        """
+        block.run(text, p=parent, t=child, lo=lo, pos=pos, crd=crd)
+        at = locate(block, target, group.below, block.expr("q"), group.spans, element, True)
+        if task is Pass.CLEAR:
+            block.store(out, at, const(0, target.scalar))
+            return
+        x = builder.buffer("a_vals", target.scalar)
+        block.run("out[q] = x[leaf]" if unique else "out[q] += x[leaf]", out=out, x=x, q=at, leaf=element.leaf)
+
+    group.emit(stream, sink)
+    return builder.kernel()
