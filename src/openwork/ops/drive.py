@@ -15,20 +15,19 @@ from ..codegen import cache, pool
 from ..codegen.executable import Executable
 from ..compiler.drive import lower_drive
 from ..compiler.operand import Operand, ParamRef, parse_ref
-from ..compiler.product import identity
 from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
 from ..compiler.simplify import simplify
 from ..errors import ShapeError
 from ..ir.index import Access, Assignment
 from ..ir.loop import Kernel
-from ..storage.buffers import Array, cast, scalar_of
+from ..storage.buffers import scalar_of
 from ..storage.storage import Storage
 from . import trace
 from .launch import launch, outer_range, word, work_bounds
 from .promote import compute_scalar
-from .strided import Strided, contiguous_along, new_output, strided
+from .strided import Strided, contiguous_along
 
-__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "contract", "describe", "operand_of", "prepare", "pose"]
+__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "describe", "operand_of", "prepare", "pose"]
 
 LARGE_BYTES = 1 << 20
 PARALLEL_WORK = 1 << 16
@@ -197,29 +196,7 @@ def bounds_of(prepared: Prepared, driver: Storage, work: int) -> tuple[int, ...]
     return work_bounds(driver, threads)
 
 
-def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
-    """Evaluate a statement whose output is a fresh dense array of the library of `like`.
-
-    Half precision is summed in float32 and rounded once.
-    """
-    scalar = compute_scalar(out_scalar)
-    problem = pose(stmt, values, scalar)
-    prepared = prepare(problem)
-    driver: Storage = problem.values[prepared.schedule.driver]
-    shape = tuple(problem.extents[i] for i in stmt.lhs.indices)
-    empty = 0 in driver.shape or 0 in problem.extents.values()
-    out = new_output(shape, scalar, like, problem.last, zero=empty or not prepared.schedule.covers)
-    start = identity(stmt.reduction, scalar).value
-    if start and (empty or not prepared.schedule.covers):
-        out[...] = start
-    if not empty:
-        run(problem, prepared, strided(out))
-    if trace.active():
-        describe(problem, prepared, strided(out).nbytes)
-    return out if scalar == out_scalar else cast(out, out_scalar)
-
-
-def describe(problem: Problem, prepared: Prepared, allocated: int) -> None:
+def describe(problem: Problem, prepared: Prepared, bounds: tuple[int, ...], allocated: int) -> None:
     """Tell `explain` about a launch."""
     plan = prepared.schedule
     formats = ", ".join(
@@ -233,10 +210,9 @@ def describe(problem: Problem, prepared: Prepared, allocated: int) -> None:
         facts.append(("vectorised", f"{plan.vector}{known}, register tile of {' + '.join(map(str, pieces))} lanes"))
     if problem.copies:
         facts.append(("packs", f"{', '.join(problem.copies)} to be contiguous along {plan.vector}"))
-    ranges = len(bounds_of(prepared, problem.values[plan.driver], work_of(problem, prepared))) - 1
+    ranges = len(bounds) - 1
     facts.append(("parallel", f"{ranges} range(s) of the outermost loop" if plan.parallel else "no: outputs overlap"))
-    packed = sum(problem.values[n].nbytes for n in problem.copies)
-    trace.note(trace.Step(f"kernel {problem.stmt}", tuple(facts), allocated + packed, prepared.executable))
+    trace.note(trace.Step(f"kernel {problem.stmt}", tuple(facts), allocated, prepared.executable))
 
 
 def words_of(problem: Problem, prepared: Prepared, out: Any) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..storage.buffers import is_array, library_of, to_numpy
-from .drive import contract
+from .contract import contract
 from .promote import promote
 from .strided import strided
 

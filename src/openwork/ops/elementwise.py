@@ -15,8 +15,8 @@ from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import is_array, is_torch, scalar_of
 from ..storage.storage import Storage
+from .contract import shared
 from .drive import pose, prepare, run
-from .sddmm import shared
 from .strided import strided
 from .values import apply, apply_scalar
 
@@ -148,7 +148,7 @@ def _with_dense(op: str, a: Any, b: Any) -> Any:
     stmt = _statement(op, len(shape), dims, left)
     scalar = _result_scalar(op, s, array, left)
     if keeps:
-        return Tensor._from_storage(shared(stmt, {"A": s, "D": strided(narrow)}, scalar, "A"))
+        return Tensor._from_storage(shared(stmt, {"A": s, "D": strided(narrow)}, scalar))
     return _dense_result(op, s, array, narrow, stmt, left, shape)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
 from ..storage.buffers import is_array, library_of
-from .drive import contract
+from .contract import contract
 from .promote import promote
 from .strided import Strided, strided
 

@@ -38,7 +38,7 @@ def _matmul(a: Any, b: Any) -> Any:
     global _matmul_function
     if _matmul_function is None:
         from .products import matmul as _matmul_function
-    return _matmul_function(a, b)
+    return _matmul_function(a, b)  # type: ignore[misc]
 
 
 def _forward(op: str) -> Callable[[Any, Any], Any]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import pool
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import Array, address, is_array, is_torch, library_of, numpy_dtype
 from ..storage.storage import Storage
 from . import trace
-from .drive import Prepared, Problem, bounds_of, contract, pose, prepare, words_of, work_of
+from .contract import contract
 from .promote import compute_scalar, promote
+from .ready import Ready, key_of, recall, remember
 from .strided import Strided, strided
 
 if TYPE_CHECKING:
@@ -48,45 +48,23 @@ def matmul(a: Any, b: Any, /) -> Any:
     return _matmul(a, b)
 
 
-class _Ready:
-    """A product with everything bound but the dense operand and the result: what a repeated call runs."""
+class _Product:
+    """A product ready to run on an array of known shape and dtype."""
 
-    __slots__ = ("bounds", "dtype", "executable", "make", "shape", "threads", "words", "x", "y")
+    __slots__ = ("dtype", "make", "ready", "shape")
 
-    def __init__(self, problem: Problem, prepared: Prepared, shape: tuple[int, ...], scalar: str, x: str) -> None:
-        storage: Storage = problem.values[prepared.schedule.driver]
-        out = Strided(np.empty(0), shape, _row_major(shape), scalar)
-        self.words = words_of(problem, prepared, out)
-        kinds = [(r.kind, r.tensor) for r in prepared.refs]
-        self.x, self.y = kinds.index(("data", x)), kinds.index(("data", problem.stmt.lhs.tensor))
-        self.executable = prepared.executable
-        self.bounds = bounds_of(prepared, storage, work_of(problem, prepared))
-        self.shape, self.dtype = shape, numpy_dtype(scalar)
-        self.make = np.empty if prepared.schedule.covers else np.zeros
-        self.threads = pool.get_num_threads()
+    def __init__(self, ready: Ready, shape: tuple[int, ...], scalar: str) -> None:
+        self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
+        self.make = np.empty if ready.prepared.schedule.covers else np.zeros
 
     def fits(self, b: np.ndarray[Any, Any]) -> bool:
         """Whether the launch holds for this array, whose shape and dtype are known to."""
-        return b.flags.c_contiguous and b.flags.aligned and self.threads == pool.get_num_threads()
+        return b.flags.c_contiguous and b.flags.aligned and self.ready.valid
 
     def __call__(self, b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         y = self.make(self.shape, self.dtype)
-        words = self.words.copy()
-        words[self.x] = address(b)
-        words[self.y] = address(y)
-        bounds = self.bounds
-        if len(bounds) == 2:
-            self.executable.run(words, bounds[0], bounds[1])
-        else:
-            pool.parallel(self.executable, words, bounds)
+        self.ready.start((address(b),), address(y))
         return y
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for n in reversed(shape[1:]):
-        strides.append(strides[-1] * n)
-    return tuple(reversed(strides)) if shape else ()
 
 
 @lru_cache(maxsize=256)
@@ -181,22 +159,13 @@ def _product(a: Any, b: Any) -> Array:
 
 def _remember(stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any) -> None:
     """Keep the launch for the next call with an array of this shape and type."""
-    if compute_scalar(scalar) != scalar or 0 in result.shape or 0 in storage.shape or not array.flags.c_contiguous:
+    if compute_scalar(scalar) != scalar or type(array) is not np.ndarray or storage.library != "numpy":
         return
-    if (
-        storage.library != "numpy"
-        or type(array) is not np.ndarray
-        or not array.flags.aligned
-        or not array.dtype.isnative
-    ):
+    if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
         return
-    if len(storage.plans) >= 32:
-        storage.plans.clear()
-    problem = pose(stmt, values, scalar)
-    if problem.copies or values["A"] is not storage:
-        return
-    ready = _Ready(problem, prepare(problem), result.shape, scalar, "B")
-    storage.plans[(array.shape, array.dtype)] = ready
+    ready = recall(storage, key_of(stmt, scalar, values.values()))
+    if ready is not None and not ready.problem.copies and result.flags.c_contiguous:
+        remember(storage, (array.shape, array.dtype), _Product(ready, result.shape, scalar))
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -12,7 +12,7 @@ from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import Array, cast, is_torch, scalar_name, scalar_of
 from ..storage.storage import Storage
-from .drive import contract
+from .contract import contract
 from .promote import accumulator
 
 if TYPE_CHECKING:

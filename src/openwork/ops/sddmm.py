@@ -9,39 +9,19 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import cast, empty, is_array, itemsize, library_of
+from ..storage.buffers import is_array, library_of
 from ..storage.storage import Storage
-from . import trace
-from .drive import describe, pose, prepare, run
-from .promote import compute_scalar, promote
+from .contract import shared
+from .promote import promote
 from .strided import strided
 
-__all__ = ["sddmm", "shared"]
+__all__ = ["sddmm"]
 
 _SAMPLED = Apply("mul", (Access("A", ("i", "k")), Access("B", ("k", "j"))))
 _SDDMM = Assignment(
     Access("C", ("i", "j")), "+=", Apply("mul", (Apply("pattern", (Access("M", ("i", "j")),)), _SAMPLED))
 )
 """`pattern` is one at every stored element: the mask's values play no part."""
-
-
-def shared(stmt: Assignment, values: dict[str, Any], out_scalar: str, driver: str) -> Storage:
-    """Evaluate a statement at the stored elements of the operand `driver`: a storage that shares its structure."""
-    storage: Storage = values[driver]
-    scalar = compute_scalar(out_scalar)
-    out = empty(storage.values.shape[0], scalar, storage.values)
-    if storage.format.blocksize is not None or storage.format.is_dense or storage.nse != storage.values.shape[0]:
-        out[:] = 0
-    result = storage.with_values(out, 0)
-    if storage.values.shape[0] and 0 not in storage.shape:
-        problem = pose(stmt, values, scalar, shared=True)
-        prepared = prepare(problem)
-        if not prepared.schedule.exclusive:
-            out[:] = 0
-        run(problem, prepared, result)
-        if trace.active():
-            describe(problem, prepared, out.shape[0] * itemsize(scalar))
-    return result if scalar == out_scalar else storage.with_values(cast(out, out_scalar), 0)
 
 
 def sddmm(mask: Any, a: Any, b: Any) -> Any:
@@ -76,4 +56,4 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     pattern: Storage = (mask if mask.format.is_unique else mask.coalesce())._storage
     va, vb = strided(a), strided(b)
     scalar = promote((va.scalar, vb.scalar), library_of(a))
-    return Tensor._from_storage(shared(_SDDMM, {"M": pattern, "A": va, "B": vb}, scalar, "M"))
+    return Tensor._from_storage(shared(_SDDMM, {"M": pattern, "A": va, "B": vb}, scalar))

@@ -1,0 +1,95 @@
+"""Launches made ready: everything bound but the addresses of the dense operands and of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..codegen import pool
+from ..ir.index import Assignment
+from ..storage.storage import Storage
+from .drive import Prepared, Problem, bounds_of, words_of, work_of
+from .strided import Strided
+
+__all__ = ["Ready", "key_of", "recall", "remember"]
+
+LIMIT = 64
+"""Launches kept for one tensor."""
+
+
+class Ready:
+    """A compiled statement bound to one sparse operand, for dense operands of known shapes, strides and types.
+
+    `inputs` are (operand, dimension to pack along or None) in the order in which `start` takes their addresses.
+    """
+
+    __slots__ = ("bounds", "inputs", "out", "prepared", "problem", "slots", "threads", "words")
+
+    def __init__(self, problem: Problem, prepared: Prepared, out: Any) -> None:
+        driver: Storage = problem.values[prepared.schedule.driver]
+        self.problem, self.prepared = _without_arrays(problem), prepared
+        self.words = words_of(problem, prepared, out)
+        self.bounds = bounds_of(prepared, driver, work_of(problem, prepared))
+        self.threads = pool.get_num_threads()
+        places = {(r.kind, r.tensor): at for at, r in enumerate(prepared.refs)}
+        target = problem.stmt.lhs.tensor
+        self.out = places.get(("data", target), places.get(("vals", target), -1))
+        names = [n for n, v in problem.values.items() if isinstance(v, Strided)]
+        self.inputs = tuple((n, problem.operands[n].unit if n in problem.copies else None) for n in names)
+        self.slots = tuple(places.get(("data", n), -1) for n in names)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the number of threads is still the one that the ranges were cut for."""
+        return self.threads == pool.get_num_threads()
+
+    def start(self, addresses: Sequence[int], out: int) -> None:
+        """Run on dense operands at these addresses, writing to `out`."""
+        words = self.words.copy()
+        for slot, address in zip(self.slots, addresses, strict=True):
+            if slot >= 0:
+                words[slot] = address
+        words[self.out] = out
+        bounds = self.bounds
+        if len(bounds) == 2:
+            self.prepared.executable.run(words, bounds[0], bounds[1])
+        else:
+            pool.parallel(self.prepared.executable, words, bounds)
+
+
+def _without_arrays(problem: Problem) -> Problem:
+    """The problem without the arrays, which a launch that is kept must not hold alive."""
+    values = {n: v for n, v in problem.values.items() if not isinstance(v, Strided)}
+    return Problem(
+        problem.stmt, values, problem.operands, problem.extents, problem.facts, problem.compute, problem.last,
+        problem.copies,
+    )  # fmt: skip
+
+
+def key_of(stmt: Assignment, scalar: str, views: Iterable[Any]) -> tuple[Any, ...] | None:
+    """What a ready launch depends on beside the sparse operand; None where an operand is a plain number."""
+    parts: list[Any] = [stmt, scalar]
+    for v in views:
+        if isinstance(v, Strided):
+            parts.append((v.shape, v.strides, v.scalar))
+        elif not isinstance(v, Storage):
+            return None
+    return tuple(parts)
+
+
+def recall(storage: Storage, key: tuple[Any, ...] | None) -> Ready | None:
+    """The launch that was kept under `key`, if it still holds."""
+    found: Ready | None = storage.plans.get(key)
+    return found if found is not None and found.valid else None
+
+
+def remember(storage: Storage, key: Any, value: Any) -> None:
+    """Keep something ready for a sparse operand."""
+    if len(storage.plans) >= LIMIT:
+        storage.plans.clear()
+    storage.plans[key] = value
+
+
+def sparse_operand(values: Mapping[str, Any]) -> Storage:
+    """The one storage among the operands."""
+    return next(v for v in values.values() if isinstance(v, Storage))
