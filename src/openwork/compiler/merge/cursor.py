@@ -1,0 +1,184 @@
+"""Where a merge stands in one operand, and how it gets one level down: the level functions, put to use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ...format.expression import Expression
+from ...format.level import Iterate
+from ...ir.loop import Expr, Var
+from ...ir.ops import cast, const, load, op
+from ..build import Block, Name, fold
+from ..levels import Level, Params, evaluate
+from ..operand import ParamRef
+from .problem import Input
+
+__all__ = ["Cursor", "Source", "Walker"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """`level` levels are entered; the children of position `position` come next.
+
+    Below a nonunique level the children are those of the positions `position` to `end`, one each.
+    """
+
+    level: int = 0
+    position: Expr = field(default_factory=lambda: const(0))
+    end: Expr | None = None
+    batch: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """A level that is being walked: the position it stands at, which moves, and the end."""
+
+    at: Var
+    end: Expr
+
+
+class Source:
+    """The level functions of one operand in the kernel that is being built."""
+
+    def __init__(self, given: Input, params: Params) -> None:
+        assert given.operand.format is not None
+        self.given, self.name, self.params = given, given.name, params
+        self.format = given.operand.format
+        self.levels = [Level(given.name, k, given.operand, params) for k in range(self.format.nlevels)]
+        for k, (pos, crd) in enumerate(zip(given.operand.pos, given.operand.crd, strict=True)):
+            for part, scalar in (("pos", pos), ("crd", crd)):
+                if scalar is not None:
+                    params.buffer(ParamRef(part, given.name, k), scalar)
+        params.buffer(ParamRef("vals", given.name), given.operand.scalar)
+
+    def counts(self, cursor: Cursor) -> Expression | None:
+        """What the next level counts; None for a stretched dimension. The cursor is not at the leaf."""
+        return self.given.levels[cursor.level]
+
+    def at_leaf(self, cursor: Cursor) -> bool:
+        return cursor.level == self.format.nlevels
+
+    def value(self, position: Expr, batch: Expr | None) -> Expr:
+        """The element at a leaf position."""
+        if batch is not None:
+            stride = self.params.scalar(ParamRef("slice", self.name, max(self.format.nlevels - 1, 0), "vals"))
+            position = fold("add", fold("mul", batch, stride), position)
+        return load(f"{self.name}_vals", self.given.operand.scalar, position)
+
+    # -- walking ---------------------------------------------------------------------------------------------------
+
+    def env(self, cursor: Cursor) -> dict[str, Expr]:
+        found: dict[str, Expr] = {"p": cursor.position}
+        if cursor.batch is not None and self.levels[cursor.level].format.name != "batch":
+            found["batch"] = cursor.batch
+        return found
+
+    def coordinate(self, cursor: Cursor, q: Expr) -> Expr:
+        """The coordinate at position q of the next level."""
+        level = self.levels[cursor.level]
+        return evaluate(level.format.functions.coordinate, level, {**self.env(cursor), "q": q})
+
+    def walker(self, block: Block, cursor: Cursor, lower: Expr | None, upper: Expr | None) -> Walker:
+        """Begin a walk of the next level, between two coordinates where these are given."""
+        level = self.levels[cursor.level]
+        functions, env = level.format.functions, self.env(cursor)
+        if cursor.end is not None:
+            first, last = cursor.position, cursor.end
+        else:
+            first, last = (evaluate(text, level, env) for text in functions.bounds)
+        if functions.present is not None:
+            last = self._last_present(block, cursor, block.let("begin", first), block.let("slots", last))
+        if lower is not None and upper is not None:
+            first, last = block.let("begin", first), block.let("end", last)
+            first = self._bound(block, cursor, first, last, lower)
+            last = self._bound(block, cursor, first, last, upper)
+        end = block.let(f"e{self.name}", last)
+        return Walker(block.mut(f"q{self.name}", first), end)
+
+    def _last_present(self, block: Block, cursor: Cursor, first: Expr, last: Expr) -> Expr:
+        """The end of the slots in use: those behind hold a sentinel."""
+        level = self.levels[cursor.level]
+        end = block.mut("used", first)
+        present = evaluate(level.format.functions.present or "", level, {**self.env(cursor), "q": end})
+        block.run(
+            "while TEST:\n    STEP",
+            TEST=op("and", op("lt", end, last), present),
+            STEP=lambda b: b.assign(end, op("add", end, const(1))),
+        )
+        return end
+
+    def _bound(self, block: Block, cursor: Cursor, first: Expr, last: Expr, limit: Expr) -> Expr:
+        """The first position from `first` to `last` whose coordinate is not below `limit`."""
+        low, high = block.mut("low", first), block.mut("high", last)
+
+        def halve(inner: Block) -> None:
+            middle = inner.let("middle", op("shr", op("add", low, high), const(1)))
+            below = op("lt", self.coordinate(cursor, middle), limit)
+            inner.when(below, lambda b: b.assign(low, op("add", middle, const(1))), lambda b: b.assign(high, middle))
+
+        block.run("while TEST:\n    HALVE", TEST=op("lt", low, high), HALVE=halve)
+        return low
+
+    def segment(self, block: Block, cursor: Cursor, walker: Walker, c: Expr) -> Var | None:
+        """The end of the positions from the walker's that hold coordinate c; None where it is one at most."""
+        if self.levels[cursor.level].format.unique:
+            return None
+        end = block.mut(f"s{self.name}", walker.at)
+        block.run(
+            "while TEST:\n    STEP",
+            TEST=op("and", op("lt", end, walker.end), op("eq", self.coordinate(cursor, end), c)),
+            STEP=lambda b: b.assign(end, op("add", end, const(1))),
+        )
+        return end
+
+    # -- entering --------------------------------------------------------------------------------------------------
+
+    def walked(self, cursor: Cursor, walker: Walker, segment: Var | None) -> Cursor:
+        """One level down, at the walker's position."""
+        return replace(cursor, level=cursor.level + 1, position=walker.at, end=segment)
+
+    def locate(self, block: Block, cursor: Cursor, c: Expr, size: Expr, low: Expr) -> tuple[Cursor, Expr | None]:
+        """One level down at coordinate c, and the condition under which it is there (None: always)."""
+        level = self.levels[cursor.level]
+        functions = level.format.functions
+        below = replace(cursor, level=cursor.level + 1, end=None)
+        if level.format.name == "batch":
+            row = fold("mul", cursor.batch, size) if cursor.batch is not None else const(0)
+            batch = block.let(f"batch{self.name}", fold("add", row, c))
+            return replace(below, batch=batch, position=const(0)), None
+        env = {**self.env(cursor), "c": c, "N": size, "lo": low}
+        position = block.let(f"p{self.name}", evaluate(functions.position, level, env))
+        present = None if functions.present is None else evaluate(functions.present, level, env)
+        return replace(below, position=position), present
+
+    def only(self, block: Block, cursor: Cursor) -> tuple[Cursor, Expr | None]:
+        """One level down in a stretched dimension: its one coordinate is 0."""
+        level = self.levels[cursor.level]
+        functions = level.format.functions
+        if functions.iterate is Iterate.COORDINATE:
+            return self.locate(block, cursor, const(0), level.name("N"), const(0))
+        env = self.env(cursor)
+        below = replace(cursor, level=cursor.level + 1)
+        if cursor.end is not None:
+            return replace(below, end=None if level.format.unique else cursor.end), None
+        first, last = (evaluate(text, level, env) for text in functions.bounds)
+        first = block.let(f"p{self.name}", first)
+        present: Expr | None = None if functions.branchless else op("lt", first, last)
+        if functions.present is not None:
+            there = evaluate(functions.present, level, {**env, "q": first})
+            present = there if present is None else op("and", present, there)
+        end = None if level.format.unique else block.let(f"s{self.name}", last)
+        return replace(below, position=first, end=end), present
+
+
+def both(a: Expr | None, b: Expr) -> Expr:
+    """The conjunction."""
+    return b if a is None else op("and", a, b)
+
+
+def number(value: Expr) -> Expr:
+    """A truth value as 0 or 1."""
+    return cast(value, "i64")
+
+
+_ = Name

@@ -1,0 +1,443 @@
+"""Lower a merge to one loop nest: for every level its lattice, for every lattice point a loop.
+
+    for i in range(lower, upper):                    i : dense, dense        every coordinate
+        while qA < eA and qB < eB:                   j : walked, walked      while A, B: {A, B} {A} {B}
+            c = min(A_crd1[qA], B_crd1[qB])
+            ...
+        for q in range(qA, eA): ...                                          while A: {A}
+        for q in range(qB, eB): ...                                          while B: {B}
+
+The innermost level of a union, where an element is one new position, has no branches but the loop's own: values of
+operands that are not at the coordinate are replaced by their fill value, and the position moves on where something
+was to be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ...format.level import Iterate
+from ...ir.loop import Buffer, Expr, Kernel, Op, Scalar, Var
+from ...ir.ops import cast, const, op
+from ...ir.rewrite import subexpressions, walk
+from ...ir.types import Type
+from ..build import Block, Builder, fold
+from ..lattice import Case, Lattice, Point, lattice
+from ..levels import Params
+from .cursor import Cursor, Source, Walker, both, number
+from .output import Output, Place
+from .problem import Merge
+
+__all__ = ["lower_merge"]
+
+Cursors = Mapping[str, Cursor]
+_COSTLY = frozenset((
+    "pow", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "atan2", "hypot", "floordiv", "mod",
+))  # fmt: skip
+
+
+def lower_merge(name: str, merge: Merge) -> Kernel:
+    """The kernel of a merge: ranged over the chunks of its outermost loop, see `merge.output`."""
+    return _Merge(name, merge).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One level of the nest: the operands that walk it, those that are asked for the coordinate."""
+
+    at: int
+    walked: tuple[str, ...]
+    asked: tuple[str, ...]
+    located: tuple[str, ...]
+    lattice: Lattice
+
+
+class _Merge:
+    def __init__(self, name: str, merge: Merge) -> None:
+        self.merge, self.order, self.regions = merge, merge.order, merge.regions
+        self.builder = Builder(name, ranged=True)
+        self.params = Params()
+        self.sources = {given.name: Source(given, self.params) for given in merge.inputs}
+        self.out = Output(self.builder, merge.target)
+        self.range: tuple[Expr, Expr] = (const(0), const(0))
+
+    def lower(self) -> Kernel:
+        top = self.builder.top
+        for name in self.merge.runtime_fills:
+            self.builder.scalar(f"{name}_fill", self.regions.fills[name].type.scalar)
+
+        def chunk(block: Block, t: Var) -> None:
+            self.range = self.out.begin(block, t)
+            self.descend(block, 0, {name: Cursor() for name in self.sources}, Place(const(0)))
+            if self.out.chains and self.out.chains[0].first == 0:
+                self.out.close(block, self.out.chains[0], const(0))
+            self.out.finish(block, t)
+
+        top.loop("t", self.builder.top.expr("lo"), self.builder.top.expr("hi"), chunk)
+        params: tuple[Buffer | Scalar, ...] = (*self.params.params, *self.builder.params)
+        notes = (f"{self.merge.target.format}",)
+        return Kernel(self.builder.name, params, tuple(self.builder.body), ranged=True, notes=notes)
+
+    # -- one level -------------------------------------------------------------------------------------------------
+
+    def descend(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
+        """The nest from level `at` on, where the operands of `cursors` are present."""
+        self.settle(block, at, cursors, lambda b, found: self.settled(b, at, found, place))
+
+    def settle(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
+        """Enter the levels of stretched dimensions; where the one coordinate is not there, the operand is absent."""
+        for name, cursor in cursors.items():
+            source = self.sources[name]
+            if source.at_leaf(cursor) or source.counts(cursor) is not None:
+                continue
+            below, present = source.only(block, cursor)
+            entered = {**cursors, name: below}
+            if present is None:
+                self.settle(block, at, entered, inner)
+            else:
+                rest = {k: v for k, v in cursors.items() if k != name}
+                block.when(
+                    present, lambda b: self.settle(b, at, entered, inner), lambda b: self.settle(b, at, rest, inner)
+                )
+            return
+        inner(block, cursors)
+
+    def settled(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
+        if at == len(self.order):
+            body = self.regions.body(cursors)
+            if body is not None:
+                self.out.write(block, place, self.filled(self.substituted(body, cursors)))
+            return
+        level = self.level(at, cursors)
+        if self.out.covers(at) or level.lattice.every:
+            self.counted(block, level, cursors, place)
+        else:
+            self.merged(block, level, cursors, place)
+
+    def level(self, at: int, cursors: Cursors) -> _Level:
+        """Who takes part in level `at`, and its lattice."""
+        walked, asked, located = [], [], []
+        for name, cursor in cursors.items():
+            source = self.sources[name]
+            if source.at_leaf(cursor) or source.counts(cursor) != self.order[at]:
+                continue
+            functions = source.levels[cursor.level].format.functions
+            if functions.iterate is Iterate.POSITION:
+                walked.append(name)
+            else:
+                (located if functions.present is None else asked).append(name)
+        moving = {*walked, *asked}
+        base = frozenset(cursors) - moving
+        droppable = frozenset(
+            name
+            for name, cursor in cursors.items()
+            if any(
+                self.sources[name].given.may_lack(k)
+                for k in range(cursor.level + (name in moving), self.sources[name].format.nlevels)
+            )
+        )
+        found = lattice(
+            tuple(walked),
+            lambda case: self.regions.wanted(base | frozenset(case), droppable),
+            lambda name, case: self.regions.matters(name, base | frozenset(case), droppable | frozenset(case)),
+            tuple(asked),
+        )
+        return _Level(at, tuple(walked), tuple(asked), tuple(located), found)
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def substituted(self, body: Expr, cursors: Cursors) -> Expr:
+        """The body with the elements at the cursors."""
+        values = {n: self.sources[n].value(c.position, c.batch) for n, c in cursors.items()}
+        return self.replaced(body, values)
+
+    def replaced(self, body: Expr, values: Mapping[str, Expr]) -> Expr:
+        return walk(body, lambda e: values.get(e.name) if isinstance(e, Var) else None)
+
+    def filled(self, value: Expr) -> Expr:
+        return value
+
+    def fill(self, name: str) -> Expr:
+        """The fill value of an operand."""
+        return self.regions.fills[name]
+
+    # -- counted loops ---------------------------------------------------------------------------------------------
+
+    def bounds(self, at: int) -> tuple[Expr, Expr]:
+        return self.range if at == 0 else (self.out.low(at), self.out.high(at))
+
+    def walkers(self, block: Block, level: _Level, cursors: Cursors) -> dict[str, Walker]:
+        lower, upper = self.range if level.at == 0 else (None, None)
+        return {n: self.sources[n].walker(block, cursors[n], lower, upper) for n in level.walked}
+
+    def counted(self, block: Block, level: _Level, cursors: Cursors, place: Place) -> None:
+        """Every coordinate of the level."""
+        out, at = self.out, level.at
+        walkers = self.walkers(block, level, cursors)
+        first, last = self.bounds(at)
+
+        def body(inner: Block, c: Var) -> None:
+            here: dict[str, Expr] = {}
+            ends = {}
+            for name, walker in walkers.items():
+                cursor = cursors[name]
+                there = op("lt", walker.at, walker.end)
+                same = op("eq", self.sources[name].coordinate(cursor, walker.at), c)
+                here[name] = inner.let(f"in{name}", op("and", there, same))
+                ends[name] = self.sources[name].segment(inner, cursor, walker, c)
+            covers = out.covers(at)
+            parent = inner.let("r", out.located(at, c, place)) if covers else const(0)
+            otherwise = (lambda b: out.close_all(b, at, parent)) if covers else None
+            self.cases(inner, level, cursors, walkers, ends, here, c, place, level.lattice.cases, otherwise)
+            for name, walker in walkers.items():
+                end = ends[name]
+                inner.assign(walker.at, op("add", walker.at, number(here[name])) if end is None else end)
+
+        block.loop(self.hint(at), first, last, body)
+
+    def hint(self, at: int) -> str:
+        return "ijklmnop"[at] if at < 8 else f"i{at}"
+
+    def cases(
+        self,
+        block: Block,
+        level: _Level,
+        cursors: Cursors,
+        walkers: Mapping[str, Walker],
+        ends: Mapping[str, Var | None],
+        here: dict[str, Expr],
+        c: Expr,
+        place: Place,
+        cases: tuple[Case, ...],
+        otherwise: Callable[[Block], None] | None = None,
+    ) -> None:
+        """Branch to the case at coordinate c. `here` says who is there; who is not named in it is."""
+        entered = dict(cursors)
+        for name in (*level.located, *level.asked):
+            size, low = self.out.size(level.at), self.out.low(level.at)
+            entered[name], present = self.sources[name].locate(block, cursors[name], c, size, low)
+            if present is not None:
+                here[name] = block.let(f"in{name}", present)
+        for name, walker in walkers.items():
+            entered[name] = self.sources[name].walked(cursors[name], walker, ends.get(name))
+        moving = {*level.walked, *level.asked}
+
+        def case(inner: Block, chosen: Case) -> None:
+            below = {n: entered[n] for n in entered if n in chosen or n not in moving}
+
+            def deeper(b: Block, p: Place) -> None:
+                self.descend(b, level.at + 1, below, p)
+                chain = self.out.chain_below(level.at)
+                if chain is not None and self.out.covers(level.at) and chain.first == level.at + 1:
+                    self.out.close(b, chain, p.parent)
+
+            self.out.enter(inner, level.at, c, place, deeper)
+
+        self.branch(block, cases, [n for n in (*walkers, *level.asked)], here, case, otherwise)
+
+    def branch(
+        self,
+        block: Block,
+        cases: tuple[Case, ...],
+        names: list[str],
+        here: Mapping[str, Expr],
+        case: Callable[[Block, Case], None],
+        otherwise: Callable[[Block], None] | None,
+    ) -> None:
+        """The first case whose operands are here; those of a larger set that is no case are told apart."""
+        if not cases:
+            if otherwise is not None:
+                otherwise(block)
+            return
+        chosen, rest = cases[0], cases[1:]
+        test = self.test(chosen, cases, names, here)
+        if test is None:
+            case(block, chosen)
+            return
+        following = (lambda b: self.branch(b, rest, names, here, case, otherwise)) if rest or otherwise else None
+        block.when(test, lambda b: case(b, chosen), following)
+
+    def test(self, chosen: Case, cases: tuple[Case, ...], names: list[str], here: Mapping[str, Expr]) -> Expr | None:
+        """The condition of a case, as those that come before it do not hold."""
+        result: Expr | None = None
+        for name in names:
+            if name not in here:
+                continue
+            if name in chosen:
+                result = both(result, here[name])
+            elif self.excludes(name, chosen, names):
+                result = both(result, op("not", here[name]))
+        return result
+
+    def excludes(self, name: str, chosen: Case, names: list[str]) -> bool:
+        """Whether the presence of `name` beside `chosen` is to be ruled out: some larger set may be no case."""
+        return True
+
+    # -- merges ----------------------------------------------------------------------------------------------------
+
+    def merged(self, block: Block, level: _Level, cursors: Cursors, place: Place) -> None:
+        """The loops of the lattice's points, one after the other."""
+        if not level.lattice.points:
+            return
+        used = {name for point in level.lattice.points for name in point.walked}
+        walkers = self.walkers(block, replace(level, walked=tuple(n for n in level.walked if n in used)), cursors)
+        for point in level.lattice.points:
+            self.point(block, level, point, cursors, walkers, place)
+
+    def point(
+        self,
+        block: Block,
+        level: _Level,
+        point: Point,
+        cursors: Cursors,
+        walkers: Mapping[str, Walker],
+        place: Place,
+    ) -> None:
+        mine = {n: walkers[n] for n in point.walked}
+        segments = any(not self.sources[n].levels[cursors[n].level].format.unique for n in mine)
+        if len(mine) == 1 and not segments:
+            self.rest(block, level, point, cursors, mine, place)
+            return
+
+        def body(inner: Block) -> None:
+            at = {n: inner.let(f"c{n}", self.sources[n].coordinate(cursors[n], w.at)) for n, w in mine.items()}
+            c: Expr = next(iter(at.values()))
+            for other in list(at.values())[1:]:
+                c = op("min", c, other)
+            c = inner.let(self.hint(level.at), c)
+            here = {n: inner.let(f"in{n}", op("eq", x, c)) for n, x in at.items()} if len(at) > 1 else {}
+            ends = {n: self.sources[n].segment(inner, cursors[n], w, c) for n, w in mine.items()}
+            steps = dict(here)
+            if self.is_flat(level, point, cursors):
+                self.flat(inner, level, point, cursors, mine, here, c, place)
+            else:
+                self.cases(inner, level, cursors, mine, ends, here, c, place, point.cases)
+            for n, walker in mine.items():
+                end = ends[n]
+                moved = op("add", walker.at, number(steps[n]) if n in steps else const(1))
+                inner.assign(walker.at, moved if end is None else end)
+
+        test: Expr | None = None
+        for walker in mine.values():
+            test = both(test, op("lt", walker.at, walker.end))
+        assert test is not None
+        block.run("while TEST:\n    BODY", TEST=test, BODY=body)
+
+    def rest(
+        self,
+        block: Block,
+        level: _Level,
+        point: Point,
+        cursors: Cursors,
+        walkers: Mapping[str, Walker],
+        place: Place,
+    ) -> None:
+        """A point of one operand: what is left of it."""
+        ((name, walker),) = walkers.items()
+
+        def body(inner: Block, q: Var) -> None:
+            c = inner.let(self.hint(level.at), self.sources[name].coordinate(cursors[name], q))
+            self.cases(inner, level, cursors, {name: Walker(q, walker.end)}, {}, {}, c, place, point.cases)
+
+        block.loop(f"p{name}", walker.at, walker.end, body, hints=("novector",))
+
+    # -- without branches ------------------------------------------------------------------------------------------
+
+    def is_flat(self, level: _Level, point: Point, cursors: Cursors) -> bool:
+        """Whether the point is a union of leaves that are appended, and cheap to compute for all cases alike."""
+        if not self.out.ends(level.at) or level.asked or len(point.cases) < 2:
+            return False
+        if any(self.sources[n].levels[c.level].format.unique is False for n, c in cursors.items() if n in point.walked):
+            return False
+        for name, cursor in cursors.items():
+            moved = name in level.walked or name in level.located
+            if cursor.level + moved != self.sources[name].format.nlevels:
+                return False
+        ops_used = {e.op for e in subexpressions(self.regions.expr) if isinstance(e, Op)}
+        return not ops_used & _COSTLY
+
+    def flat(
+        self,
+        block: Block,
+        level: _Level,
+        point: Point,
+        cursors: Cursors,
+        walkers: Mapping[str, Walker],
+        here: Mapping[str, Expr],
+        c: Expr,
+        place: Place,
+    ) -> None:
+        """Store every coordinate's value, and move on where it is that of a case."""
+        values: dict[str, Expr] = {}
+        for name, cursor in cursors.items():
+            source = self.sources[name]
+            if name in level.walked:
+                if name in walkers:
+                    values[name] = block.let(f"v{name}", source.value(walkers[name].at, cursor.batch))
+                continue
+            if name in level.located:
+                size, low = self.out.size(level.at), self.out.low(level.at)
+                cursor, _ = source.locate(block, cursor, c, size, low)
+            values[name] = block.let(f"v{name}", source.value(cursor.position, cursor.batch))
+        base = frozenset(cursors) - frozenset(level.walked)
+        value = self.flat_value(block, point, base, values, here)
+        keep = self.kept(point, here)
+        run = self.out.run(level.at)
+        self.out.write(block, Place(self.out.counters[run]), value)
+        self.out.record(block, run, (*place.pending, c), None if keep is None else number(keep))
+
+    def flat_value(
+        self, block: Block, point: Point, base: frozenset[str], values: dict[str, Expr], here: Mapping[str, Expr]
+    ) -> Expr:
+        """One expression for all cases where the fill values put in give it, else a choice among theirs."""
+        bodies = [(case, self.regions.body(base | frozenset(case))) for case in point.cases]
+        always = base | frozenset(point.walked)
+        if all(body == self.regions.plain(base | frozenset(case)) for case, body in bodies):
+            chosen = {
+                n: op("select", here[n], v, cast(self.fill(n), v.type)) if n in here else v for n, v in values.items()
+            }
+            return self.replaced(self.regions.plain(always), {n: block.let(f"x{n}", v) for n, v in chosen.items()})
+        result: Expr | None = None
+        for case, body in reversed(bodies):
+            assert body is not None
+            computed = block.let("x", self.replaced(body, values))
+            if result is None:
+                result = computed
+            else:
+                test: Expr | None = None
+                for name in case:
+                    test = both(test, here[name])
+                assert test is not None
+                result = op("select", test, computed, result)
+        assert result is not None
+        return result
+
+    def kept(self, point: Point, here: Mapping[str, Expr]) -> Expr | None:
+        """Whether the coordinate is that of a case; None: always."""
+        names = point.walked
+        if len(point.cases) == 2 ** len(names) - 1:
+            return None
+        keep: Expr | None = None
+        for case in point.cases:
+            if any(set(other) < set(case) for other in point.cases) and self._upward(point):
+                continue
+            test: Expr | None = None
+            for name in names:
+                if name in case:
+                    test = both(test, here[name])
+                elif not self._upward(point):
+                    test = both(test, op("not", here[name]))
+            assert test is not None
+            keep = test if keep is None else op("or", keep, test)
+        return keep
+
+    def _upward(self, point: Point) -> bool:
+        """Whether every larger set of the point's operands is a case where a smaller one is."""
+        cases = {frozenset(case) for case in point.cases}
+        return all(case | {name} in cases for case in cases for name in point.walked)
+
+
+_TYPE = Type
+_FOLD = fold

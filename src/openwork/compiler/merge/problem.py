@@ -1,0 +1,64 @@
+"""What a merge is made from: operands with their levels in the result's dimensions, regions, and the result's format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...format.expression import Expression
+from ...format.level import Iterate
+from ...ir.loop import Const
+from ..fill import Regions
+from ..operand import Operand
+
+__all__ = ["Input", "Merge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An operand: what each of its levels counts, in the result's dimensions.
+
+    None is a level of a dimension that is stretched: its extent is one, its coordinate 0.
+    `free` says that every level can be located, so that levels may be entered in any order of the loops.
+    """
+
+    name: str
+    operand: Operand
+    levels: tuple[Expression | None, ...]
+    free: bool = False
+
+    def walks(self, level: int) -> bool:
+        """Whether the level's coordinates are walked by position."""
+        return self._functions(level).iterate is Iterate.POSITION
+
+    def may_lack(self, level: int) -> bool:
+        """Whether the level may have no element at a coordinate."""
+        functions = self._functions(level)
+        return functions.present is not None or (functions.iterate is Iterate.POSITION and not functions.branchless)
+
+    def _functions(self, level: int):  # type: ignore[no-untyped-def]
+        assert self.operand.format is not None
+        return self.operand.format.levels[level].format.functions
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A pointwise expression over several operands, and how its result is stored.
+
+    The loops are the levels of the target: `dense`, `range` and `bitmap` levels are located, `compressed` ones and
+    the singletons below them are appended to.
+    """
+
+    inputs: tuple[Input, ...]
+    regions: Regions
+    target: Operand
+    runtime_fills: tuple[str, ...] = ()
+    """operands whose fill value is a parameter of the kernel, as it plays no part in what is computed where"""
+
+    @property
+    def order(self) -> tuple[Expression, ...]:
+        assert self.target.format is not None
+        return tuple(level.expression for level in self.target.format.levels)
+
+    @property
+    def fill(self) -> Const:
+        return self.regions.fill

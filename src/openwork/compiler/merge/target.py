@@ -1,0 +1,86 @@
+"""Formats of a merge: what the result is assembled in, and what an operand that does not follow is converted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ...format.expression import Dim, Expression, Mod, dimensions, rename
+from ...format.format import Format, Level
+from ...format.level import LevelFormat
+from ...format.levels import Bitmap, Compressed, Dense, Range, Singleton
+from ..conversion.target import is_unique
+
+__all__ = ["fitted", "native", "plain", "projected"]
+
+Dims = tuple[int | None, ...]
+"""For each dimension of an operand that of the result; None for one that is stretched."""
+
+
+@lru_cache(maxsize=1024)
+def native(format: Format) -> Format:
+    """The format with the same level expressions that a merge assembles: every level located, or appended to.
+
+    Unordered, nonunique and loose levels become ordered, unique and compressed ones; coordinate chains stay chains.
+    """
+    levels: list[Level] = []
+    chained = False
+    for at, level in enumerate(format.levels):
+        kind = level.format.name
+        made: LevelFormat
+        if kind in ("dense", "batch"):
+            made, chained = Dense(), False
+        elif kind in ("range", "bitmap"):
+            made, chained = (Range() if kind == "range" else Bitmap()), False
+        else:
+            following = at + 1 < format.nlevels and format.levels[at + 1].format.name == "singleton"
+            head = following and not level.format.unique
+            made = (Singleton if chained and kind == "singleton" else Compressed)(unique=not head)
+            chained = head
+        levels.append(Level(level.expression, made))
+    return Format(format.dims, tuple(levels))
+
+
+def plain(ndim: int) -> Format:
+    """The format of a result that no operand gives one to: CSR for a matrix, all levels compressed otherwise."""
+    names = tuple(f"i{d}" for d in range(ndim))
+    kinds = [Dense() if ndim == 2 and d == 0 else Compressed() for d in range(ndim)]
+    return Format(names, tuple(Level(Dim(d), k) for d, k in enumerate(kinds)))
+
+
+def fitted(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Expression | None, ...] | None:
+    """What each level counts in the result's dimensions, if an operand can be walked by loops in this order."""
+    if not (format.is_ordered and is_unique(format)):
+        return None
+    found: list[Expression | None] = []
+    next_loop = 0
+    for level in format.levels:
+        mapped = [dims[d] for d in dimensions(level.expression)]
+        if all(d is None for d in mapped):
+            found.append(None)
+            continue
+        if any(d is None for d in mapped):
+            return None
+        e = rename(level.expression, [d if d is not None else 0 for d in dims])
+        while next_loop < len(order) and order[next_loop] != e:
+            next_loop += 1
+        if next_loop == len(order):
+            return None
+        next_loop += 1
+        found.append(e)
+    return tuple(found)
+
+
+def projected(target: Format, dims: Dims) -> Format:
+    """The target without the dimensions that an operand lacks, in the operand's own: one that loops over the target
+    can walk. Stretched dimensions come first, dense."""
+    own = {d: k for k, d in enumerate(dims) if d is not None}
+    names = tuple(f"i{k}" for k in range(len(dims)))
+    levels = [Level(Dim(k), Dense()) for k, d in enumerate(dims) if d is None]
+    for level in target.levels:
+        if not all(d in own for d in dimensions(level.expression)):
+            continue
+        e = rename(level.expression, [own.get(d, 0) for d in range(target.ndim)])
+        located = level.format.name == "dense" or isinstance(level.expression, Mod)
+        levels.append(Level(e, Dense() if located else Compressed()))
+    return Format(names, tuple(levels))

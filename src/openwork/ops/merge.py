@@ -1,0 +1,200 @@
+"""Elementwise operations on several sparse tensors: co-iteration, with a sparse result.
+
+`merge` is the binary case; `pointwise` takes any expression. Both lead to a `merge_plan.MergePlan`, kept by what
+decides the kernel (operation, signatures, fill values), and run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ShapeError, UnsupportedError
+from ..ir.index import Access, Apply, Assignment, Expression
+from ..ir.index import accesses as accesses_of
+from ..ir.index_text import parse, parse_expression
+from ..storage.buffers import length
+from ..storage.storage import Storage
+from .formats import resolve_format
+from .merge_plan import MergePlan, plan_merge
+from .merge_run import run_plan
+from .values import apply
+
+if TYPE_CHECKING:
+    from ..format.format import Format
+    from .tensor import Tensor
+
+__all__ = ["merge", "pointwise"]
+
+MAX_MERGED = 4
+"""Operands of one kernel; a larger expression is cut, and its parts are kept in temporaries."""
+
+_BINARY: dict[Any, MergePlan] = {}
+_GENERAL: dict[Any, MergePlan] = {}
+
+
+def _fill_key(fill: Any) -> Any:
+    """What tells fill values apart, -0.0 and NaN included."""
+    return fill if fill and fill == fill else repr(fill)
+
+
+def merge(op: str, a: Tensor, b: Tensor) -> Tensor:
+    """`a op b` of two sparse tensors, elementwise with broadcasting.
+
+    Parameters
+    ----------
+    op : name of a binary operation of the loop IR
+    a, b : Tensors of any formats, shapes that broadcast
+
+    Returns
+    -------
+    Tensor of the broadcast shape, NumPy's dtype; its fill value is `op` of the two. Of two equal formats the result
+    has that format, else that of the first operand that has all dimensions. Sorted, without duplicates; `ell` and
+    `structured` levels become compressed ones, whose width a result has no need to fit.
+
+    Guarantees: equal to NumPy's result on the dense arrays, but that an unspecified zero times an unknown value is
+    zero. Structure is shared with an operand where it is the same.
+    Cost: O(nse(a) + nse(b)); operands whose order of levels disagrees are converted once.
+    """
+    from .tensor import Tensor
+
+    s, t = a._storage, b._storage
+    if s.shape != t.shape:
+        n = max(len(s.shape), len(t.shape))
+        names = tuple(f"i{d}" for d in range(n))
+        e = Apply(op, (Access("A", names[n - len(s.shape) :]), Access("B", names[n - len(t.shape) :])))
+        return pointwise(e, {"A": a, "B": b})
+    key = (op, s.signature, t.signature, _fill_key(s.fill_value), _fill_key(t.fill_value))
+    plan = _BINARY.get(key)
+    if plan is None:
+        names = tuple(f"i{d}" for d in range(len(s.shape)))
+        e = Apply(op, (Access("A", names), Access("B", names)))
+        dims = tuple(range(len(s.shape)))
+        plan = _BINARY[key] = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
+    if plan.keeps and s.pos is t.pos and s.crd is t.crd and length(s.values) == length(t.values):
+        return Tensor._from_storage(s.with_values(apply(op, s.values, t.values), plan.fill))
+    return Tensor._from_storage(run_plan(plan, (s, t), s.shape))
+
+
+def pointwise(
+    expression: str | Expression | Assignment, tensors: Mapping[str, Tensor], format: object = None
+) -> Tensor:
+    """Any elementwise expression over sparse tensors, in one pass.
+
+    Parameters
+    ----------
+    expression : index notation, such as "A[i, j] * B[i, j] + C[j]" or "D[i, j] = A[i, j] - B[j, i]"; accesses without
+        indices are aligned at the last dimension, as NumPy broadcasts
+    tensors : by name; those of rank 0 too
+    format : of the result; without, that of the operands (see `merge`)
+
+    Returns
+    -------
+    Tensor; the result's dimensions are those of the left side, or the indices in order of appearance
+
+    Guarantees: equal to NumPy's result on the dense arrays, see `merge`.
+    Raises ShapeError where shapes do not agree, UnsupportedError for reductions.
+    """
+    from .tensor import Tensor
+
+    e, free = _parsed(expression)
+    named = _aligned(e, tensors)
+    indices = free if free is not None else _order(named)
+    storages = {name: t._storage for name, t in tensors.items() if any(a.tensor == name for a in accesses_of(e))}
+    return Tensor._from_storage(_evaluate(named, storages, indices, format))
+
+
+def _parsed(expression: str | Expression | Assignment) -> tuple[Expression, tuple[str, ...] | None]:
+    if isinstance(expression, str):
+        text = expression
+        try:
+            expression = parse_expression(text)
+        except Exception:
+            expression = parse(text)
+    if isinstance(expression, Assignment):
+        if expression.reduction_indices or expression.op not in ("=", "+="):
+            raise UnsupportedError(f"pointwise: {expression} reduces\n  help: use einsum, or a reduction of the result")
+        return expression.rhs, expression.lhs.indices
+    return expression, None
+
+
+def _map(e: Expression, visit: Any) -> Expression:
+    match e:
+        case Access():
+            found: Expression = visit(e)
+            return found
+        case Apply(op, args):
+            return Apply(op, tuple(_map(a, visit) for a in args))
+    return e
+
+
+def _aligned(e: Expression, tensors: Mapping[str, Tensor]) -> Expression:
+    """Accesses without indices get those of the last dimensions."""
+    for access in accesses_of(e):
+        if access.tensor not in tensors:
+            raise ShapeError(f"pointwise: no tensor {access.tensor}\n  help: given are {', '.join(tensors)}")
+    ndim = max((tensors[a.tensor].ndim for a in accesses_of(e)), default=0)
+
+    def visit(a: Access) -> Expression:
+        t = tensors[a.tensor]
+        if a.indices or not t.ndim:
+            return a
+        return Access(a.tensor, tuple(f"i{d}" for d in range(ndim - t.ndim, ndim)))
+
+    return _map(e, visit)
+
+
+def _order(e: Expression) -> tuple[str, ...]:
+    """The indices of the result: those of the access with most, then the others."""
+    found = sorted(accesses_of(e), key=lambda a: -len(a.indices))
+    every = dict.fromkeys(i for a in found for i in a.indices)
+    if all(i[0] == "i" and i[1:].isdigit() for i in every):
+        return tuple(sorted(every, key=lambda i: int(i[1:])))
+    return tuple(every)
+
+
+def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...]) -> dict[str, int]:
+    sizes = dict.fromkeys(indices, 1)
+    for access in accesses_of(e):
+        shape = storages[access.tensor].shape
+        if len(shape) != len(access.indices) or len(set(access.indices)) != len(access.indices):
+            raise ShapeError(f"pointwise: {access} does not suit a tensor of shape {shape}")
+        for i, n in zip(access.indices, shape, strict=True):
+            if i not in sizes:
+                raise UnsupportedError(f"pointwise: index {i} of {access} is not one of the result's {indices}")
+            if n != 1 and sizes[i] not in (1, n):
+                listed = ", ".join(f"{a} {storages[a.tensor].shape}" for a in accesses_of(e))
+                raise ShapeError(f"pointwise: shapes do not broadcast: {listed}\n  help: reshape an operand")
+            sizes[i] = n if n != 1 else sizes[i]
+    return sizes
+
+
+def _evaluate(e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object) -> Storage:
+    """Run an expression whose accesses have their indices."""
+    sizes = _extents(e, storages, indices)
+    e, operands, dims = _operands(e, storages, indices, sizes)
+    ndim = len(indices)
+    wanted: Format | None = None if format is None else resolve_format(format, ndim)
+    shape = tuple(sizes[i] for i in indices)
+    fills = tuple(_fill_key(s.fill_value) for s in operands.values())
+    key = (str(e), tuple(s.signature for s in operands.values()), tuple(dims.values()), fills, ndim, wanted)
+    plan = _GENERAL.get(key)
+    if plan is None:
+        plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted)
+    return run_plan(plan, tuple(operands.values()), shape)
+
+
+def _operands(
+    e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...], sizes: Mapping[str, int]
+) -> tuple[Expression, dict[str, Storage], dict[str, tuple[int | None, ...]]]:
+    """One operand for each distinct access, called A0, A1, ...; where each of its dimensions is in the result."""
+    names: dict[Access, str] = {}
+    operands: dict[str, Storage] = {}
+    dims: dict[str, tuple[int | None, ...]] = {}
+    for access in dict.fromkeys(accesses_of(e)):
+        name = names[access] = f"A{len(names)}"
+        s = operands[name] = storages[access.tensor]
+        dims[name] = tuple(
+            None if n == 1 != sizes[i] else indices.index(i) for i, n in zip(access.indices, s.shape, strict=True)
+        )
+    return _map(e, lambda a: Access(names[a])), operands, dims

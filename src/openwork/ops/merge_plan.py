@@ -1,0 +1,206 @@
+"""Plans of merges: formats, conversions of operands, regions, and the compiled kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..codegen import cache
+from ..compiler.conversion.target import Kind, Run, runs
+from ..compiler.fill import Regions
+from ..compiler.merge.lower import lower_merge
+from ..compiler.merge.problem import Input, Merge
+from ..compiler.merge.target import Dims, fitted, native, plain, projected
+from ..compiler.operand import Operand, ParamRef, parse_ref
+from ..compiler.simplify import simplify
+from ..format.expression import Mod
+from ..format.format import Format
+from ..ir.index import Expression
+from ..ir.loop import Kernel
+from ..ir.ops import const
+from ..ir.printer import show
+from ..storage.scalars import python_scalar
+from ..storage.storage import Storage
+from .drive import operand_of
+from .merge_types import typed
+
+__all__ = ["Bound", "Compiled", "MergePlan", "plan_merge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How many positions a chain can have: the least of the sums over `sums`, and the product of its loops' extents.
+
+    Each term is an operand's number, the level whose positions count (-1: one), and the loops that it lacks.
+    """
+
+    at: int
+    sums: tuple[tuple[tuple[int, int, tuple[int, ...]], ...], ...]
+
+
+@dataclass(slots=True)
+class Compiled:
+    """A merge for one width of the result's indices."""
+
+    merge: Merge
+    index: str
+    executable: cache.Executable
+    refs: dict[str, ParamRef]
+    names: tuple[str, ...]
+    """parameters behind the operands' buffers"""
+    prefix: int
+    """how many parameters are operands' buffers"""
+
+
+@dataclass(slots=True)
+class MergePlan:
+    """What a merge does: convert operands, run the nest, convert the result."""
+
+    text: str
+    regions: Regions
+    dims: dict[str, Dims]
+    steps: tuple[Format | None, ...]
+    """the format that each operand is converted to first"""
+    target: Format
+    format: Format
+    scalar: str
+    fill: Any
+    runs: tuple[Run, ...]
+    keeps: bool
+    """whether operands of one structure give a result of that structure, and nothing is converted"""
+    compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
+    last: Any = None
+    """what the launch before found, for operands of the same signatures"""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def plan_merge(
+    e: Expression, storages: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int, format: Format | None
+) -> MergePlan:
+    """The plan of an expression over storages; `dims` says where their dimensions are in the result."""
+    library = "torch" if any(s.library == "torch" for s in storages.values()) else "numpy"
+    scalars = {name: s.scalar for name, s in storages.items()}
+    expr = typed(e, scalars, library)
+    fills = {name: const(s.fill_value, s.scalar) for name, s in storages.items()}
+    regions = Regions(expr, fills)
+    scalar = expr.type.scalar
+    fill = python_scalar(regions.fill.value, scalar)
+    wanted = format or _default(regions, storages, dims, ndim)
+    target = native(wanted)
+    order = [level.expression for level in target.levels]
+    steps: list[Format | None] = []
+    for name, s in storages.items():
+        fits = fitted(s.format, dims[name], order) is not None
+        steps.append(None if fits else projected(target, dims[name]))
+    final = wanted if format is not None else target
+    if format is None and any(level.format.name == "batch" for level in wanted.levels):
+        final = _batches(wanted, target)
+    same = all(s.format == final == target and None not in dims[name] for name, s in storages.items())
+    text = f"{e} -> {target}"
+    return MergePlan(text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same)
+
+
+def _batches(wanted: Format, target: Format) -> Format:
+    """The target with the batch levels that were asked for."""
+    n = wanted.batch_ndim
+    return Format(target.dims, (*wanted.levels[:n], *target.levels[n:]))
+
+
+def _default(
+    regions: Regions, storages: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int
+) -> Format:
+    """The format of the result: that of the operands where they agree, else of the first that has all dimensions and
+    is sparse; dense where something is computed with all sparse operands absent."""
+    dense = frozenset(name for name, s in storages.items() if s.format.is_dense and s.format.ndim)
+    if dense and regions.body(dense) is not None:
+        for name in sorted(dense):
+            if None not in dims[name] and len(dims[name]) == ndim:
+                return _aligned(storages[name].format, dims[name], ndim)
+        from ..format import format as parse
+
+        return parse("dense", ndim)
+    for name, s in storages.items():
+        if None not in dims[name] and len(dims[name]) == ndim and name not in dense:
+            return _aligned(s.format, dims[name], ndim)
+    return plain(ndim)
+
+
+def _aligned(format: Format, dims: Dims, ndim: int) -> Format:
+    """An operand's format in the result's dimensions."""
+    axes = sorted(range(ndim), key=lambda k: dims[k] or 0)
+    return format if axes == list(range(ndim)) else format.permute(axes)
+
+
+def compiled(plan: MergePlan, storages: tuple[Storage, ...], index: str) -> Compiled:
+    """The kernel for storages that follow the target's order, with result indices of type `index`."""
+    key = (index, tuple(s.signature for s in storages))
+    found = plan.compiled.get(key)
+    if found is None:
+        found = plan.compiled[key] = _compile(plan, storages, index)
+    return found
+
+
+def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str) -> Compiled:
+    order = [level.expression for level in plan.target.levels]
+    inputs = []
+    for name, s in zip(plan.dims, storages, strict=True):
+        levels = fitted(s.format, plan.dims[name], order)
+        assert levels is not None
+        inputs.append(Input(name, operand_of(s), levels))
+    formats = [level.format for level in plan.target.levels]
+    pos = tuple(index if "pos" in f.buffers else None for f in formats)
+    crd = tuple(("bool" if f.name == "bitmap" else index) if "crd" in f.buffers else None for f in formats)
+    target = Operand(plan.scalar, plan.target.ndim, plan.target, pos, crd)
+    merge = Merge(tuple(inputs), plan.regions, target)
+    executable = cache.get(_key(merge), lambda: build(merge))
+    names = {given.name: given.operand for given in inputs}
+    own = tuple(p.name for p in executable.params)
+    prefix = sum(len(s.buffers) for s in storages)
+    refs = {n: parse_ref(n, names, ()) for n in own if _belongs(n, names)}
+    return Compiled(merge, index, executable, refs, own[prefix:], prefix)
+
+
+def build(merge: Merge) -> Kernel:
+    """The simplified kernel of a merge."""
+    return simplify(lower_merge("merge", merge))
+
+
+def _belongs(name: str, operands: Mapping[str, Operand]) -> bool:
+    return any(name.startswith(f"{operand}_") for operand in operands)
+
+
+def _key(merge: Merge) -> str:
+    regions = merge.regions
+    inputs = [(g.name, g.operand, g.levels) for g in merge.inputs]
+    fills = {n: f"{f.value!r} {f.type}" for n, f in regions.fills.items()}
+    target = f"{merge.target.format and merge.target.format.canonical} {merge.target}"
+    return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}"
+
+
+def bounds_of(plan: MergePlan, merge: Merge) -> tuple[Bound, ...]:
+    """The bounds of the result's chains."""
+    numbers = {given.name: k for k, given in enumerate(merge.inputs)}
+    sets = merge.regions.hitting()
+    found = []
+    for run in plan.runs:
+        if run.kind is not Kind.CHAIN:
+            continue
+        loops = merge.order[: run.last + 1]
+        sums = []
+        for names in sets:
+            terms = []
+            for name in sorted(names):
+                given = merge.inputs[numbers[name]]
+                own = [k for k, e in enumerate(given.levels) if e in loops or e is None]
+                prefix = max((k for k in range(len(own)) if own[k] == k), default=-1)
+                lacks = tuple(at for at, e in enumerate(loops) if e not in given.levels[: prefix + 1])
+                terms.append((numbers[name], prefix, lacks))
+            sums.append(tuple(terms))
+        found.append(Bound(run.last, tuple(sums)))
+    return tuple(found)
+
+
+_ = Mod

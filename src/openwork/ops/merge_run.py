@@ -1,0 +1,227 @@
+"""Run a merge: convert what does not follow, bound the result, launch, trim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..codegen import pool
+from ..compiler.conversion.target import Kind, Run
+from ..errors import UnsupportedError
+from ..storage.buffers import Array, address, as_array, empty, is_torch, length, scalar_of, zeros
+from ..storage.storage import Storage
+from .assembly import full
+from .convert import convert, replace_format
+from .launch import storage_word
+from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
+
+__all__ = ["run_plan"]
+
+
+@dataclass(slots=True)
+class _Launch:
+    """What a launch needs beside addresses, for operands of given signatures and a shape."""
+
+    key: tuple[Any, ...]
+    made: Compiled
+    bounds: tuple[Bound, ...]
+    spans: tuple[tuple[int, int], ...]
+    extents: dict[str, int]
+
+
+def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
+    """The result of a plan on storages of its signatures, in the plan's format."""
+    if any(s.device != "cpu" for s in storages):
+        raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
+    like = storages[0].values
+    ready = storages
+    for k, step in enumerate(plan.steps):
+        if step is not None:
+            ready = (*ready[:k], convert(ready[k], step), *ready[k + 1 :])
+    if 0 in shape:
+        result = _nothing(plan, shape, like)
+    else:
+        result = _run(plan, ready, shape, like)
+    if plan.format is plan.target:
+        return result
+    if plan.format.batch_ndim:
+        from .batches import batched
+
+        if plan.format.levels[plan.format.batch_ndim :] == plan.target.levels[plan.format.batch_ndim :]:
+            return batched(result, plan.format)
+    converted = convert(result, plan.format)
+    return replace_format(converted, plan.format)
+
+
+def _nothing(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:
+    """A result without elements."""
+    from ..storage.sizes import positions
+
+    index = "i64" if is_torch(like) else "i32"
+    pos: list[Array | None] = []
+    crd: list[Array | None] = []
+    parents = 1
+    spans = plan.target.level_intervals(shape)
+    for level, (lo, hi) in zip(plan.target.levels, spans, strict=True):
+        name = level.format.name
+        pos.append(zeros(parents + 1, index, like) if name == "compressed" else None)
+        located = name in ("dense", "range", "bitmap")
+        parents = parents * (hi - lo) if located else 0
+        stored = "crd" in level.format.buffers
+        crd.append(zeros(parents, "bool" if name == "bitmap" else index, like) if stored else None)
+    count = positions(plan.target, shape, crd)[-1] if crd else 1
+    values = full(count, plan.scalar, plan.fill, like)
+    return Storage(shape, plan.target, plan.scalar, plan.fill, tuple(pos), tuple(crd), values)
+
+
+def _width(storages: tuple[Storage, ...], largest: int, like: Array) -> str:
+    """The type of the result's indices: the widest of the operands', i64 where coordinates or positions need it."""
+    widths = {scalar_of(b) for s in storages for b in (*s.pos, *s.crd) if b is not None} - {"bool"}
+    if "i64" in widths or largest >= 2**31 - 1 or (not widths and is_torch(like)):
+        return "i64"
+    return "i32"
+
+
+def _prepare(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array) -> _Launch:
+    spans = plan.target.level_intervals(shape)
+    largest = max((max(-lo, hi) for lo, hi in spans), default=0)
+    made = compiled(plan, storages, _width(storages, largest, like))
+    bounds = bounds_of(plan, made.merge)
+    if made.index == "i32" and any(_capacity(b, storages, spans) >= 2**31 - 1 for b in bounds):
+        made = compiled(plan, storages, "i64")
+    extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
+    extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
+    key = (shape, tuple(s.signature for s in storages))
+    return _Launch(key, made, bounds, spans, extents)
+
+
+def _capacity(bound: Bound, storages: tuple[Storage, ...], spans: tuple[tuple[int, int], ...]) -> int:
+    """The most positions that a chain can have."""
+    most = 1
+    for lo, hi in spans[: bound.at + 1]:
+        most *= hi - lo
+    for terms in bound.sums:
+        total = 0
+        for number, level, lacks in terms:
+            count = 1 if level < 0 else _positions(storages[number], level)
+            for at in lacks:
+                lo, hi = spans[at]
+                count *= hi - lo
+            total += count
+        most = min(most, total)
+    return most
+
+
+def _positions(s: Storage, level: int) -> int:
+    return length(s.values) if level == len(s.pos) - 1 else s.positions[level]
+
+
+def _run(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array) -> Storage:
+    launch: _Launch | None = plan.last
+    key = (shape, tuple(s.signature for s in storages))
+    if launch is None or launch.key != key:
+        launch = plan.last = _prepare(plan, storages, shape, like)
+    return _once(plan, launch, storages, shape, like)
+
+
+def _once(plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array) -> Storage:
+    """One chunk: the result is assembled where it stays, and cut to its length."""
+    made, spans = launch.made, launch.spans
+    lo, hi = spans[0] if spans else (0, 1)
+    meta = [lo, hi]
+    caps: dict[Run, int] = {}
+    for run, bound in zip([r for r in plan.runs if r.kind is Kind.CHAIN], launch.bounds, strict=True):
+        caps[run] = _capacity(bound, storages, spans)
+        meta.append(0)
+    meta += [0] * len(caps)
+    state = np.array(meta, np.int64)
+    pos, crd, values, words = _allocate(plan, made, caps, spans, like)
+    words["meta"] = address(state)
+    words["chunks"] = 1
+    words |= launch.extents
+    fill = None
+    if "fill" in made.names:
+        fill = full(1, plan.scalar, plan.fill, like)
+        words["fill"] = address(fill)
+    packed = [w for s in storages for w in s.addresses]
+    by_name = dict(zip(plan.dims, storages, strict=True))
+    for name in made.names:
+        ref = made.refs.get(name)
+        packed.append(words[name] if ref is None else storage_word(ref, by_name[ref.tensor]))
+    made.executable.run(packed, 0, 1)
+    used = state.tolist()[2 + len(caps) :]
+    return _trim(plan, dict(zip(caps, used, strict=True)), spans, pos, crd, values, shape)
+
+
+def _allocate(
+    plan: MergePlan, made: Compiled, caps: dict[Run, int], spans: tuple[tuple[int, int], ...], like: Array
+) -> tuple[list[Array | None], list[Array | None], Array, dict[str, int]]:
+    """Buffers that hold whatever the merge may find, one speculative position more for each chain."""
+    n = len(spans)
+    pos: list[Array | None] = [None] * n
+    crd: list[Array | None] = [None] * n
+    words: dict[str, int] = {}
+    parents = 1
+    sparse = False
+    for run in plan.runs:
+        if run.kind is Kind.CHAIN:
+            pos[run.first] = buffer = empty(parents + 1, made.index, like)
+            buffer[0] = 0
+            words[f"out_pos{run.first}"] = address(buffer)
+            parents = caps[run] + 1
+            sparse = True
+            for at in run.levels:
+                crd[at] = buffer = empty(parents, made.index, like)
+                words[f"out_crd{at}"] = address(buffer)
+            continue
+        for at in run.levels:
+            parents *= spans[at][1] - spans[at][0]
+            if plan.target.levels[at].format.name == "bitmap":
+                crd[at] = buffer = zeros(parents, "bool", like)
+                words[f"out_crd{at}"] = address(buffer)
+    values = empty(parents, plan.scalar, like) if sparse else full(parents, plan.scalar, plan.fill, like)
+    words["out_vals"] = address(values)
+    return pos, crd, values, words
+
+
+def _trim(
+    plan: MergePlan,
+    used: dict[Run, int],
+    spans: tuple[tuple[int, int], ...],
+    pos: list[Array | None],
+    crd: list[Array | None],
+    values: Array,
+    shape: tuple[int, ...],
+) -> Storage:
+    """The result with its buffers cut to what was used."""
+    parents = 1
+    for run in plan.runs:
+        if run.kind is Kind.CHAIN:
+            pos[run.first] = _cut(pos[run.first], parents + 1)
+            parents = used[run]
+            for at in run.levels:
+                crd[at] = _cut(crd[at], parents)
+        else:
+            for at in run.levels:
+                parents *= spans[at][1] - spans[at][0]
+                crd[at] = None if crd[at] is None else _cut(crd[at], parents)
+    values = _cut(values, parents)
+    return Storage(shape, plan.target, plan.scalar, plan.fill, tuple(pos), tuple(crd), values)
+
+
+def _cut(buffer: Array, n: int) -> Array:
+    """The first n elements; memory that is not used is given back where that is worth it."""
+    have = length(buffer)
+    if have == n:
+        return buffer
+    if have < 4096:
+        return buffer[:n]
+    if isinstance(buffer, np.ndarray):
+        buffer.resize(n, refcheck=False)
+        return buffer
+    return buffer[:n].clone() if 4 * n < 3 * have else buffer[:n]
+
+
+_ = (pool, as_array)
