@@ -21,48 +21,69 @@ from .errors import (
 from .format import Format, format
 
 if TYPE_CHECKING:
-    from .codegen.pool import get_num_threads, set_num_threads
-    from .io import read, write
-    from .ops.construct import (
-        asarray,
-        assemble,
-        random,
-        sparse_bsc_tensor,
-        sparse_bsr_tensor,
-        sparse_coo_tensor,
-        sparse_csc_tensor,
-        sparse_csr_tensor,
-    )
-    from .ops.einsum import einsum, mttkrp, ttm, ttv
-    from .ops.explain import explain
-    from .ops.products import matmul
-    from .ops.sddmm import sddmm
-    from .ops.tensor import Tensor
+    from . import linalg as linalg
+    from .codegen.pool import get_num_threads as get_num_threads
+    from .codegen.pool import set_num_threads as set_num_threads
+    from .io import read as read
+    from .io import write as write
+    from .ops.construct import *  # noqa: F403
+    from .ops.creation import *  # noqa: F403
+    from .ops.dtypes import *  # noqa: F403
+    from .ops.einsum import einsum as einsum
+    from .ops.einsum import mttkrp as mttkrp
+    from .ops.einsum import ttm as ttm
+    from .ops.einsum import ttv as ttv
+    from .ops.explain import explain as explain
+    from .ops.functions import *  # noqa: F403
+    from .ops.namespace import __array_namespace_info__ as __array_namespace_info__
+    from .ops.products import matmul as matmul
+    from .ops.sddmm import sddmm as sddmm
+    from .ops.statistics import *  # noqa: F403
+    from .ops.tensor import Tensor as Tensor
 
 __version__ = "0.1.0.dev0"
+__array_api_version__ = "2024.12"
 
-_LAZY = {
-    "Tensor": "ops.tensor",
-    **dict.fromkeys(
-        (
-            "asarray",
-            "assemble",
-            "random",
-            "sparse_bsc_tensor",
-            "sparse_bsr_tensor",
-            "sparse_coo_tensor",
-            "sparse_csc_tensor",
-            "sparse_csr_tensor",
-        ),
-        "ops.construct",
+_HOMES: dict[str, tuple[str, ...]] = {
+    "codegen.pool": ("get_num_threads", "set_num_threads"),
+    "io": ("read", "write"),
+    "ops.construct": (
+        "asarray", "assemble", "random", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor",
+        "sparse_csc_tensor", "sparse_csr_tensor",
     ),
-    **dict.fromkeys(("einsum", "mttkrp", "ttm", "ttv"), "ops.einsum"),
-    **dict.fromkeys(("get_num_threads", "set_num_threads"), "codegen.pool"),
-    **dict.fromkeys(("read", "write"), "io"),
-    "explain": "ops.explain",
-    "matmul": "ops.products",
-    "sddmm": "ops.sddmm",
-}
+    "ops.creation": (
+        "arange", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones",
+        "ones_like", "zeros", "zeros_like",
+    ),
+    "ops.dtypes": (
+        "astype", "bool", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64", "iinfo",
+        "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type", "uint8", "uint16",
+        "uint32", "uint64",
+    ),
+    "ops.einsum": ("einsum", "mttkrp", "ttm", "ttv"),
+    "ops.explain": ("explain",),
+    "ops.functions": (
+        "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+        "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
+        "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot",
+        "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
+        "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
+        "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit",
+        "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
+    ),
+    "ops.namespace": ("__array_namespace_info__",),
+    "ops.products": ("matmul",),
+    "ops.sddmm": ("sddmm",),
+    "ops.statistics": (
+        "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "max", "mean", "min",
+        "prod", "std", "sum", "var",
+    ),
+    "ops.tensor": ("Tensor",),
+}  # fmt: skip
+"""The modules that public names are loaded from when first used."""
+
+_LAZY = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ("linalg",)
 
 __all__ = [
     "CompilerBug",
@@ -72,32 +93,16 @@ __all__ = [
     "FormatError",
     "InvariantError",
     "ShapeError",
-    "Tensor",
     "UnsupportedError",
-    "asarray",
-    "assemble",
-    "einsum",
-    "explain",
     "format",
-    "get_num_threads",
-    "matmul",
-    "mttkrp",
-    "random",
-    "read",
-    "sddmm",
-    "set_num_threads",
-    "sparse_bsc_tensor",
-    "sparse_bsr_tensor",
-    "sparse_coo_tensor",
-    "sparse_csc_tensor",
-    "sparse_csr_tensor",
-    "ttm",
-    "ttv",
-    "write",
+    *_LAZY,
+    *_MODULES,
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     home = _LAZY.get(name)
     if home is None:
         raise AttributeError(f"module 'openwork' has no attribute {name!r}")
@@ -107,4 +112,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_MODULES})

@@ -28,11 +28,14 @@ BINARY = {
     "mod": "remainder", "pow": "power", "min": "minimum", "max": "maximum", "atan2": "arctan2", "hypot": "hypot",
     "copysign": "copysign", "band": "bitwise_and", "bor": "bitwise_or", "bxor": "bitwise_xor", "shl": "left_shift",
     "shr": "right_shift", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
-    "ge": "greater_equal", "and": "logical_and", "or": "logical_or", "xor": "logical_xor",
+    "ge": "greater_equal", "and": "logical_and", "or": "logical_or", "xor": "logical_xor", "logaddexp": "logaddexp",
+    "nextafter": "nextafter",
 }  # fmt: skip
 
 _TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
           "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow"}  # fmt: skip
+_VIEWS = ("real", "imag")
+"""Operations that give every second element of a complex array."""
 
 
 def _function(name: str, torch_like: bool) -> Callable[..., Any]:
@@ -54,13 +57,34 @@ def apply(name: str, *args: Any) -> Any:
     torch_like = any(is_torch(a) for a in args)
     function = _function(name, torch_like)
     if torch_like:
-        return function(*args)
+        return _torch_apply(name, function, args)
     with np.errstate(all="ignore"):
         try:
-            return function(*args)
+            found = function(*args)
+            return np.array(found) if name in _VIEWS else found
         except TypeError as error:
             kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
             raise DTypeError(f"{name} does not take {kinds}\n  help: convert with .astype(...)") from error
+
+
+def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    import torch
+
+    if name == "imag" and not args[0].is_complex():
+        return torch.zeros_like(args[0])
+    if name == "sign" and args[0].is_complex():
+        return torch.sgn(args[0])
+    boxed = args if is_torch(args[0]) else (torch.as_tensor(args[0]), *args[1:])
+    if len(boxed) == 2 and name in _TENSORS_ONLY and not is_torch(boxed[1]):
+        boxed = (boxed[0], torch.as_tensor(boxed[1], dtype=boxed[0].dtype))
+    try:
+        return function(*boxed).contiguous() if name in _VIEWS else function(*boxed)
+    except (RuntimeError, TypeError) as error:
+        kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
+        raise DTypeError(f"{name} does not take {kinds}: {error}\n  help: convert with .astype(...)") from error
+
+
+_TENSORS_ONLY = ("min", "max", "atan2", "hypot", "and", "or", "xor", "logaddexp", "nextafter", "copysign")
 
 
 def apply_scalar(name: str, like: Array, *args: Any) -> Any:

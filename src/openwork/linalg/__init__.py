@@ -1,0 +1,1 @@
+"""Linear algebra on tensors of any format."""

@@ -1,0 +1,199 @@
+"""The creation functions of the array API standard, 2024.12.
+
+What holds one value everywhere is sparse: `zeros`, `ones`, `full`, `empty` and their `_like` forms give a COO tensor
+without stored elements whose fill value is that value, and `eye` a COO tensor of its diagonal, unless `format=` says
+otherwise. `arange`, `linspace` and `meshgrid` are dense.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..format import format as parse
+from ..format.format import Format
+from ..storage import buffers
+from ..storage.scalars import python_scalar
+from ..storage.storage import Storage
+from .formats import resolve_format
+from .sources import asarray
+from .tensor import Tensor
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones",
+    "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def full(
+    shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None
+) -> Tensor:
+    """A tensor of one value everywhere.
+
+    Parameters
+    ----------
+    shape : extents, or one extent
+    fill_value : a Python scalar
+    dtype : default bool, int64, float64 or complex128, by the kind of `fill_value`
+    format : default COO, which stores nothing: the value is the tensor's fill value
+
+    Raises ShapeError for a negative extent, DTypeError for a value that the dtype has not.
+
+    Examples
+    --------
+    >>> full((3, 4), 2.5).nse
+    0
+    """
+    extents = _shape(shape)
+    if dtype is None:
+        dtype = np.asarray(fill_value).dtype
+    scalar = buffers.scalar_name(dtype)
+    if isinstance(fill_value, complex) and scalar not in ("c64", "c128"):
+        raise DTypeError(f"full: {fill_value} is no {dtype}\n  help: give dtype='complex128'")
+    target = resolve_format("coo" if format is None else format, len(extents)) if extents or format else parse("()->()")
+    like = buffers.empty(0, scalar, _like(dtype))
+    out = _constant(target, extents, scalar, python_scalar(fill_value, scalar), like)
+    return out if device is None else out.to(device)
+
+
+def _like(dtype: Any) -> Any:
+    """A buffer of the library that the dtype belongs to."""
+    if str(dtype).startswith("torch."):
+        import torch
+
+        return torch.empty(0)
+    return np.empty(0)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    items = [shape] if not isinstance(shape, Sequence | np.ndarray) else shape
+    try:
+        extents = tuple(operator.index(n) for n in items)
+    except TypeError as error:
+        raise ShapeError(f"a shape is of integers; got: {shape!r}\n  help: write (rows, columns)") from error
+    if any(n < 0 for n in extents):
+        raise ShapeError(f"shape {extents} has a negative extent\n  help: extents are 0 or more")
+    return extents
+
+
+def _constant(target: Format, shape: tuple[int, ...], scalar: str, fill: Any, like: Any) -> Tensor:
+    """Nothing stored, or everything where the format is dense."""
+    if target.is_dense:
+        n = math.prod(hi - lo for lo, hi in target.level_intervals(shape))
+        values = buffers.zeros(n, scalar, like)
+        if fill:
+            values[...] = fill
+        none = (None,) * len(target.levels)
+        return Tensor._from_storage(Storage(shape, target, scalar, fill, none, none, values))
+    ndim = len(shape)
+    start = parse("coo", ndim)
+    index = [buffers.zeros(0, "i64", like) for _ in range(ndim)]
+    pos = (buffers.zeros(2, "i64", like), *[None] * (ndim - 1))
+    out = Tensor._from_storage(Storage(shape, start, scalar, fill, pos, tuple(index), like))
+    return out if target == start else out.asformat(target)
+
+
+def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+    """A tensor of zeros: COO without stored elements unless `format=` is given; float64 unless `dtype=` is."""
+    return full(shape, 0, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
+
+
+def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+    """A tensor of ones: COO of fill value 1 without stored elements unless `format=` is given."""
+    return full(shape, 1, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
+
+
+def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+    """`zeros`: there is nothing uninitialised in a tensor that stores nothing."""
+    return zeros(shape, dtype=dtype, device=device, format=format)
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+    """A tensor of one value everywhere, with the shape, dtype and device of `x` unless others are given.
+
+    A dense `x` gives a dense tensor, any other a COO tensor without stored elements.
+    """
+    t = x if isinstance(x, Tensor) else asarray(x)
+    form = format if format is not None else "dense" if t.format.is_dense and t.ndim else None
+    place = device if device is not None else None if t.device == "cpu" else t.device
+    return full(t.shape, fill_value, dtype=t.dtype if dtype is None else dtype, device=place, format=form)
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+    """`full_like` of 0."""
+    return full_like(x, 0, dtype=dtype, device=device, format=format)
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+    """`full_like` of 1."""
+    return full_like(x, 1, dtype=dtype, device=device, format=format)
+
+
+def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+    """`zeros_like`."""
+    return full_like(x, 0, dtype=dtype, device=device, format=format)
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
+) -> Tensor:
+    """Ones on the diagonal `k`, zeros elsewhere: COO unless `format=` is given; float64 unless `dtype=` is."""
+    rows, cols = _shape((n_rows, n_rows if n_cols is None else n_cols))
+    scalar = buffers.scalar_name(np.float64 if dtype is None else dtype)
+    like = _like(dtype)
+    first = np.arange(max(0, -k), max(max(0, -k), min(rows, cols - k)))
+    crd = tuple(buffers.as_array(c, like=like) for c in (first, first + k))
+    pos = (buffers.as_array(np.array([0, len(first)]), like=like), None)
+    values = buffers.as_array(np.ones(len(first)), scalar, like=like)
+    fill = python_scalar(0, scalar)
+    out = Tensor._from_storage(Storage((rows, cols), parse("coo", 2), scalar, fill, pos, crd, values))
+    out = out if format is None else out.asformat(format)
+    return out if device is None else out.to(device)
+
+
+def _dense(array: np.ndarray[Any, Any], dtype: Any, device: Any, format: Any) -> Tensor:
+    like = _like(dtype)
+    out = Tensor._from_dense(buffers.as_array(array, None if dtype is None else buffers.scalar_name(dtype), like=like))
+    out = out if format is None else out.asformat(format)
+    return out if device is None else out.to(device)
+
+
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None,
+    format: Any = None,
+) -> Tensor:  # fmt: skip
+    """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given."""
+    if stop is None:
+        start, stop = 0, start
+    n = max(0, math.ceil((stop - start) / step))
+    integral = all(isinstance(x, int) for x in (start, stop, step))
+    array = start + step * np.arange(n, dtype=np.int64) if integral else start + step * np.arange(n, dtype=np.float64)
+    return _dense(array, dtype, device, format)
+
+
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
+    format: Any = None,
+) -> Tensor:  # fmt: skip
+    """`num` numbers from `start` to `stop`, evenly spaced: dense unless `format=` is given."""
+    return _dense(np.linspace(start, stop, num, endpoint=endpoint), dtype, device, format)
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
+    """Dense coordinate tensors of the grid that these vectors span."""
+    if indexing not in ("xy", "ij"):
+        raise UnsupportedError(f"meshgrid: indexing={indexing!r}\n  supported: 'xy', 'ij'")
+    given = [x.to_numpy() if isinstance(x, Tensor) else np.asarray(x) for x in arrays]
+    return [Tensor._from_dense(np.ascontiguousarray(g)) for g in np.meshgrid(*given, indexing=indexing)]  # type: ignore[call-overload]
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A dense Tensor over the memory of an object that has `__dlpack__`, copied only where `copy=True`."""
+    if isinstance(x, Tensor):
+        return asarray(x, copy=copy, device=device)
+    return asarray(x, copy=copy, device=device)

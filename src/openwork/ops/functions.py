@@ -1,0 +1,206 @@
+"""The elementwise functions of the array API standard, 2024.12, by their standard names.
+
+Unary functions map stored values and the fill value and share the structure. Functions of two operands broadcast;
+what the result is stored as follows from the operands (see `ops.elementwise`). Dtypes mix as in the operands' library:
+NumPy's table, of which the standard's is a part, or torch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, UnsupportedError
+from ..storage.buffers import is_array
+from .dtypes import KINDS
+from .elementwise import elementwise, unary
+from .tensor import Tensor
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign", "cos",
+    "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "imag",
+    "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal",
+    "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square",
+    "subtract", "tan", "tanh", "trunc", "where",
+]  # fmt: skip
+
+
+def _tensor(x: Any) -> Any:
+    """`x` as an operand: Tensors and arrays as they are, anything else as a dense Tensor."""
+    if isinstance(x, Tensor) or is_array(x) or isinstance(x, np.generic | int | float | complex):
+        return x
+    from .sources import asarray
+
+    return asarray(x)
+
+
+def _one(name: str, op: str, doc: str) -> Callable[[Any], Any]:
+    def function(x: Any, /) -> Any:
+        from .sources import asarray
+
+        return unary(op, x if isinstance(x, Tensor) else asarray(x))
+
+    return _named(function, name, doc)
+
+
+def _two(name: str, op: str, doc: str) -> Callable[[Any, Any], Any]:
+    def function(x1: Any, x2: Any, /) -> Any:
+        a, b = _tensor(x1), _tensor(x2)
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+            from .sources import asarray
+
+            a, b = asarray(a), asarray(b) if is_array(b) else b
+        if op in _NOT_COMPILED:
+            return _by_library(op, a, b)
+        return elementwise(op, a, b)
+
+    return _named(function, name, doc)
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+_NOT_COMPILED = ("logaddexp", "nextafter")
+"""Operations that the compiler has not, and that no sparse pair needs: of two zeros they are not zero."""
+
+
+def _by_library(op: str, a: Any, b: Any) -> Any:
+    """The array library's operation; a sparse operand meets a scalar, or a dense one with which the result is dense."""
+    sparse = [isinstance(x, Tensor) and not x.format.is_dense for x in (a, b)]
+    if all(sparse):
+        raise UnsupportedError(
+            f"{op} of two sparse tensors\n  supported: one sparse, one scalar or dense"
+            "\n  help: x1.asformat('dense') first"
+        )
+    if any(sparse):
+        a, b = (x.asformat("dense") if isinstance(x, Tensor) and x.ndim else x for x in (a, b))
+    return elementwise(op, a, b)
+
+
+abs = _one("abs", "abs", "The absolute value; that of a complex number is real.")
+acos = _one("acos", "acos", "The inverse cosine.")
+acosh = _one("acosh", "acosh", "The inverse hyperbolic cosine.")
+asin = _one("asin", "asin", "The inverse sine.")
+asinh = _one("asinh", "asinh", "The inverse hyperbolic sine.")
+atan = _one("atan", "atan", "The inverse tangent.")
+atanh = _one("atanh", "atanh", "The inverse hyperbolic tangent.")
+bitwise_invert = _one("bitwise_invert", "bnot", "Every bit inverted.")
+ceil = _one("ceil", "ceil", "The least integer that is not smaller.")
+conj = _one("conj", "conj", "The complex conjugate.")
+cos = _one("cos", "cos", "The cosine.")
+cosh = _one("cosh", "cosh", "The hyperbolic cosine.")
+exp = _one("exp", "exp", "The exponential.")
+expm1 = _one("expm1", "expm1", "`exp(x) - 1`, accurate near 0.")
+floor = _one("floor", "floor", "The greatest integer that is not larger.")
+imag = _one("imag", "imag", "The imaginary part.")
+isfinite = _one("isfinite", "isfinite", "Whether neither infinite nor NaN.")
+isinf = _one("isinf", "isinf", "Whether infinite.")
+isnan = _one("isnan", "isnan", "Whether NaN.")
+log = _one("log", "log", "The natural logarithm.")
+log10 = _one("log10", "log10", "The logarithm to base 10.")
+log1p = _one("log1p", "log1p", "`log(1 + x)`, accurate near 0.")
+log2 = _one("log2", "log2", "The logarithm to base 2.")
+logical_not = _one("logical_not", "not", "Whether zero.")
+negative = _one("negative", "neg", "`-x`.")
+real = _one("real", "real", "The real part.")
+reciprocal = _one("reciprocal", "reciprocal", "`1 / x`.")
+round = _one("round", "round", "The nearest integer, the even one of two.")
+sign = _one("sign", "sign", "-1, 0 or 1; a complex number divided by its absolute value.")
+signbit = _one("signbit", "signbit", "Whether the sign bit is set, that of -0.0 included.")
+sin = _one("sin", "sin", "The sine.")
+sinh = _one("sinh", "sinh", "The hyperbolic sine.")
+sqrt = _one("sqrt", "sqrt", "The square root.")
+square = _one("square", "square", "`x * x`.")
+tan = _one("tan", "tan", "The tangent.")
+tanh = _one("tanh", "tanh", "The hyperbolic tangent.")
+trunc = _one("trunc", "trunc", "The integer part.")
+
+add = _two("add", "add", "`x1 + x2`.")
+atan2 = _two("atan2", "atan2", "The angle of the point (x2, x1).")
+bitwise_and = _two("bitwise_and", "band", "`x1 & x2`.")
+bitwise_left_shift = _two("bitwise_left_shift", "shl", "`x1 << x2`.")
+bitwise_or = _two("bitwise_or", "bor", "`x1 | x2`.")
+bitwise_right_shift = _two("bitwise_right_shift", "shr", "`x1 >> x2`.")
+bitwise_xor = _two("bitwise_xor", "bxor", "`x1 ^ x2`.")
+copysign = _two("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
+divide = _two("divide", "div", "`x1 / x2`.")
+equal = _two("equal", "eq", "`x1 == x2`.")
+floor_divide = _two("floor_divide", "floordiv", "`x1 // x2`.")
+greater = _two("greater", "gt", "`x1 > x2`.")
+greater_equal = _two("greater_equal", "ge", "`x1 >= x2`.")
+hypot = _two("hypot", "hypot", "`sqrt(x1**2 + x2**2)` without overflow.")
+less = _two("less", "lt", "`x1 < x2`.")
+less_equal = _two("less_equal", "le", "`x1 <= x2`.")
+logaddexp = _two("logaddexp", "logaddexp", "`log(exp(x1) + exp(x2))` without overflow.")
+logical_and = _two("logical_and", "and", "Whether both are true.")
+logical_or = _two("logical_or", "or", "Whether one is true.")
+logical_xor = _two("logical_xor", "xor", "Whether exactly one is true.")
+maximum = _two("maximum", "max", "The larger of two; NaN where one is NaN.")
+minimum = _two("minimum", "min", "The smaller of two; NaN where one is NaN.")
+multiply = _two("multiply", "mul", "`x1 * x2`.")
+nextafter = _two("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
+not_equal = _two("not_equal", "ne", "`x1 != x2`.")
+pow = _two("pow", "pow", "`x1 ** x2`.")
+remainder = _two("remainder", "mod", "`x1 % x2`, with the sign of x2.")
+subtract = _two("subtract", "sub", "`x1 - x2`.")
+
+
+def positive(x: Any, /) -> Any:
+    """`+x`: the tensor itself."""
+    from .sources import asarray
+
+    return asarray(x)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
+
+    The dtype of `x` is kept, as the standard says. Raises DTypeError where a limit is of a higher kind than `x`.
+    """
+    out: Any = positive(x)
+    for op, limit in (("max", min), ("min", max)):
+        if limit is not None:
+            out = elementwise(op, out, _limit(limit, out))
+    return out
+
+
+def _limit(limit: Any, x: Tensor) -> Any:
+    limit = _tensor(limit)
+    kind = {bool: 0, int: 1, float: 2, complex: 3}.get(type(limit))
+    own = next(k for k, name in enumerate(_KINDS) if x._storage.scalar in KINDS[name])
+    if kind is not None:
+        if kind > own:
+            raise DTypeError(
+                f"clip: limit {limit} of a tensor of {x.dtype}\n  help: convert the tensor with .astype(...)"
+            )
+        return limit
+    return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
+
+
+_KINDS = ("bool", "integral", "real floating", "complex floating")
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+    """`x1` where `condition` is true, else `x2`, with broadcasting; at most one of the two a Python scalar.
+
+    Raises UnsupportedError where sparse operands cannot be merged.
+    """
+    given = [positive(condition), *(_tensor(x) for x in (x1, x2))]
+    if all(isinstance(x, int | float | complex) for x in given[1:]):
+        given[1] = positive(given[1])
+    if all(not isinstance(x, Tensor) or x.format.is_dense for x in given):
+        return Tensor._from_dense(np.where(*(x.to_numpy() if isinstance(x, Tensor) else x for x in given)))
+    try:
+        from .merge import pointwise  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise UnsupportedError(
+            "where: sparse operands are not merged yet\n  help: condition * x1 + (1 - condition) * x2"
+        ) from None
+    return pointwise("select", *given)

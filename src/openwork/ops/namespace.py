@@ -1,0 +1,56 @@
+"""What the array API standard asks of a namespace about itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..errors import DTypeError
+from ..ir.types import COMPLEX, FLOATS, INTEGERS
+from ..storage.buffers import numpy_dtype
+from . import dtypes
+
+__all__ = ["NamespaceInfo", "__array_namespace_info__"]
+
+_NAMED = {s: str(numpy_dtype(s)) for s in ("bool", *INTEGERS, *FLOATS, *COMPLEX) if s != "bf16"}
+
+
+class NamespaceInfo:
+    """Capabilities, devices and dtypes of the namespace."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Data-dependent shapes are there; rank is limited by NumPy's 64 for dense results."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """The device of a tensor that is made without one."""
+        return "cpu"
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """The dtypes of tensors that are made without one."""
+        return {
+            "real floating": dtypes.float64,
+            "complex floating": dtypes.complex128,
+            "integral": dtypes.int64,
+            "indexing": dtypes.int64,
+        }
+
+    def devices(self) -> list[str]:
+        """The CPU, and CUDA devices where torch is loaded and has some."""
+        torch: Any = sys.modules.get("torch")
+        found = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
+        return ["cpu", *(f"cuda:{k}" for k in range(found))]
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """The dtypes by name, of one kind or several where `kind` says so."""
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        for k in kinds:
+            if k is not None and k not in dtypes.KINDS:
+                raise DTypeError(f"dtypes: {k!r} is no kind of dtypes\n  supported: {', '.join(dtypes.KINDS)}")
+        wanted = {s for k in kinds for s in (dtypes.KINDS[k] if k is not None else _NAMED)}
+        return {name: numpy_dtype(s) for s, name in _NAMED.items() if s in wanted}
+
+
+def __array_namespace_info__() -> NamespaceInfo:
+    """Capabilities, devices and dtypes of this namespace, as the standard asks."""
+    return NamespaceInfo()
