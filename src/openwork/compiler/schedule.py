@@ -119,7 +119,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         exclusive=exclusive,
         covers=covers,
         parallel=shared or _parallel(fmt, dims, hoisted),
-        prefetch=(16 if vector else 48) if facts.large else 0,
+        prefetch=(16 if vector else 32) if facts.large else 0,
     )
 
 

@@ -29,7 +29,8 @@ from .strided import Strided, contiguous_along
 
 __all__ = ["PARALLEL_WORK", "Prepared", "Problem", "describe", "operand_of", "prepare", "pose"]
 
-LARGE_BYTES = 1 << 20
+LARGE_ROWS, LARGE_VECTOR = 1 << 20, 6 << 20
+"""Bytes of gathered data from which prefetching pays: rows of a matrix, and single elements of a vector."""
 PARALLEL_WORK = 1 << 16
 
 _operands: dict[int, Operand] = {}
@@ -162,7 +163,7 @@ def pose(
         ndim = len(stmt.lhs.indices)
         operands[target] = Operand(out_scalar, ndim, unit=last if last is not None else max(0, ndim - 1))
     known = ((vector, canonical(extents[vector])),) if vector is not None else ()
-    facts = Facts(known, gathered > LARGE_BYTES)
+    facts = Facts(known, gathered > (LARGE_VECTOR if vector is None else LARGE_ROWS))
     return Problem(stmt, laid, operands, extents, facts, compute or compute_scalar(out_scalar), last, tuple(copies))
 
 
