@@ -1,0 +1,116 @@
+"""Structural operations: a walk over a tensor's stored elements that writes each of them at new coordinates.
+
+A `Remap` says where an element goes, in the language of `compiler.build`: steps that test (`if x0 == k0:`), bind
+(`t = x1 - k1`) or repeat (`for s in range(a, b):`), and the coordinates that come out at the end. Slices, gathers,
+rolls, reshapes, broadcasts and triangles are all remaps; so is writing into a region, and keeping what lies outside::
+
+    if x0 == k0:                          A[3, 2:]
+        t1 = x1 - k1
+        if t1 >= 0:
+            EMIT  (t1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.loop import Kernel
+from ..ir.ops import const
+from .build import Block, Builder, Name, fold
+from .operand import Operand
+from .walk import Point, walk
+
+__all__ = ["Remap", "ranges_kernel", "remap_kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remap:
+    """Where stored elements go. A step that ends in a colon holds all that follow it.
+
+    `x0`, `x1`, ... are the element's coordinates, `a_vals[leaf]` is its value; `scalars` and `buffers` are the
+    parameters that the steps use beside these.
+    """
+
+    steps: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    scalars: tuple[str, ...] = ()
+    buffers: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return nested((*self.steps, f"EMIT({', '.join(self.coordinates)})"))
+
+
+def nested(steps: Sequence[str]) -> str:
+    """The steps as one text, each inside those before it that end in a colon."""
+    lines: list[str] = []
+    depth = 0
+    for step in steps:
+        lines += ["    " * depth + line for line in step.splitlines()]
+        depth += step.endswith(":")
+    return "\n".join(lines)
+
+
+def remap_kernel(source: Operand, remap: Remap, index: str) -> Kernel:
+    """Write coordinates to `crd{r}` and values to `b_vals` from place `begin` on, in storage order.
+
+    sizes[0] is the place behind the last element; with filling == 0 that is all: a counting pass.
+    """
+    assert source.format is not None
+    builder = Builder("remap")
+    for name in ("begin", "filling", *remap.scalars):
+        builder.scalar(name)
+    sizes = builder.buffer("sizes", "i64", mutable=True, wide=True)
+    for name, scalar in remap.buffers:
+        builder.buffer(name, scalar, wide=scalar in ("i32", "i64"))
+    values = builder.buffer("a_vals", source.scalar)
+    crd = [builder.buffer(f"crd{r}", index, mutable=True, wide=True) for r in range(len(remap.coordinates))]
+    out = builder.buffer("b_vals", source.scalar, mutable=True)
+    extents = tuple(builder.scalar(f"m{d}") for d in range(source.format.ndim))
+    top = builder.top
+    place = top.mut("place", top.expr("begin"))
+    text = nested((*remap.steps, "EMIT"))
+
+    def leaf(block: Block, point: Point) -> None:
+        def store(inner: Block) -> None:
+            for array, coordinate in zip(crd, remap.coordinates, strict=True):
+                inner.store(array, place, inner.expr(coordinate))
+            inner.store(out, place, values.read(point.leaf))
+
+        def emit(inner: Block) -> None:
+            inner.when(inner.expr("filling != 0"), store)
+            inner.assign(place, fold("add", place, const(1)))
+
+        names: dict[str, Name] = {f"x{d}": x for d, x in enumerate(point.at)}
+        block.run(text, EMIT=emit, leaf=point.leaf, **names)
+
+    walk(top, "a", source, extents, leaf)
+    top.store(sizes, const(0), place)
+    return builder.kernel()
+
+
+def ranges_kernel(pos: str, crd: str, scalar: str) -> Kernel:
+    """Copy the children of parents rows[lo:hi] one after the other, each to ends[t]; `block` values per child."""
+    builder = Builder("take_ranges", ranged=True)
+    builder.buffer("rows", "i64", wide=True)
+    builder.buffer("ends", "i64", wide=True)
+    builder.scalar("block")
+    builder.buffer("pos", pos, wide=True)
+    builder.buffer("crd", crd, wide=True)
+    builder.buffer("vals", scalar)
+    builder.buffer("b_crd", crd, mutable=True, wide=True)
+    builder.buffer("b_vals", scalar, mutable=True)
+    builder.top.run(
+        """
+        for t in range(lo, hi):
+            r = rows[t]
+            first = pos[r]
+            end = pos[r + 1]
+            to = ends[t]
+            for q in range(first, end):
+                b_crd[to + q - first] = crd[q]
+            for q in range(first * block, end * block):
+                b_vals[to * block + q - first * block] = vals[q]
+        """
+    )
+    return builder.kernel()

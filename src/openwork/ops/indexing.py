@@ -1,0 +1,218 @@
+"""Indexing: integers, slices, new dimensions, index arrays and masks, mixed as NumPy defines it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..format.expression import rename
+from ..format.format import Format, Level
+from ..format.levels import Dense
+from ..storage.buffers import is_torch, length, to_numpy
+from ..storage.storage import Storage
+from .index_keys import Axis, Ints, Selection, Span, select
+from .lookup import look_up
+from .outer import drop_outer, outer_dim, slice_outer, take_outer
+from .remap import NAMES, Program, remap
+from .settle import from_host, library, settle, summed
+from .tensor import Tensor
+
+__all__ = ["host_key", "index", "index_selection", "insert_dims"]
+
+
+def index(t: Tensor, key: Any) -> Tensor:
+    """`t[key]`.
+
+    Parameters
+    ----------
+    t : Tensor, any format and fill value
+    key : integers, slices, `...`, `None`, integer and boolean arrays (lists, NumPy, torch, Tensors, sparse masks
+        too), or a tuple of these
+
+    Returns
+    -------
+    Tensor, of the shape and elements that NumPy gives; canonical, in the format of `t` where the rank stays and it
+    suits, else csr, csf, bitmap or coo. Ranges of the outermost level share crd and values.
+
+    Cost: O(nse + places that arrays name); O(rows taken) for ranges of the outermost level.
+    Raises IndexError, worded as NumPy's.
+
+    Examples
+    --------
+    >>> A = asarray([[0, 1], [2, 0]], format="csr")
+    >>> A[1].to_numpy()
+    array([2, 0])
+    """
+    if t.format.is_dense:
+        select(key, t.shape)
+        return from_host(library(t)[host_key(key)], t)
+    return index_selection(t, select(key, t.shape))
+
+
+def host_key(key: Any) -> Any:
+    """The key with arrays of other libraries as NumPy's."""
+    if isinstance(key, tuple):
+        return tuple(host_key(item) for item in key)
+    if isinstance(key, Tensor):
+        return key.to_numpy()
+    return to_numpy(key) if is_torch(key) else key
+
+
+def index_selection(t: Tensor, selection: Selection) -> Tensor:
+    """What a selection says, of a tensor whose format is not dense."""
+    storage, like = t._storage, t.format
+    plain = not selection.has_arrays and all(axis.dim is not None for axis in selection.axes)
+    d = outer_dim(like)
+    if d is not None:
+        storage = _narrow(storage, selection, d)
+        if plain and not selection.integers and _is_whole(selection, storage.shape):
+            return Tensor._from_storage(storage)
+        if plain and set(selection.integers) == {d} and _is_whole(selection, storage.shape):
+            dropped = drop_outer(storage)
+            if dropped is not None:
+                return Tensor._from_storage(dropped)
+    if not selection.integers and not selection.has_arrays and _is_whole(selection, storage.shape):
+        new = tuple(at for at, axis in enumerate(selection.axes) if axis.dim is None)
+        if not new and like.is_unique and like.is_ordered:
+            return Tensor._from_storage(storage)
+        if new and like.is_unique and like.is_ordered:
+            return Tensor._from_storage(insert_dims(storage, new))
+    rows = _rows(selection, d, storage.shape)
+    if rows is not None:
+        taken = take_outer(storage, rows)
+        if taken is not None:
+            return Tensor._from_storage(taken)
+    return _general(storage, like, selection)
+
+
+def _is_whole(selection: Selection, shape: tuple[int, ...]) -> bool:
+    return all(span.covers(shape[d]) for d, span in selection.spans.items())
+
+
+def _narrow(storage: Storage, selection: Selection, d: int) -> Storage:
+    """Cut the outermost dimension to the range that the selection leaves of it."""
+    k = selection.integers.get(d)
+    if k is not None:
+        selection.integers[d] = 0
+        return slice_outer(storage, k, k + 1)
+    span = selection.spans.get(d)
+    if span is None or span.step != 1 or span.covers(storage.shape[d]):
+        return storage
+    selection.spans[d] = Span(0, 1, span.count)
+    return slice_outer(storage, span.start, span.start + span.count)
+
+
+def _rows(selection: Selection, d: int | None, shape: tuple[int, ...]) -> Ints | None:
+    """The coordinates of the outermost dimension that are taken, where that is all that the selection does."""
+    if d is None or selection.integers or len(selection.axes) != len(shape):
+        return None
+    if any(not span.covers(shape[k]) for k, span in selection.spans.items() if k != d):
+        return None
+    if selection.has_arrays:
+        if set(selection.arrays) != {d} or selection.axes != [Axis(k) if k != d else Axis(array=0) for k in range(len(shape))]:
+            return None
+        return selection.arrays[d]
+    if any(axis.dim is None for axis in selection.axes):
+        return None
+    span = selection.spans[d]
+    return np.arange(span.count, dtype=np.int64) * span.step + span.start
+
+
+def _general(storage: Storage, like: Format, selection: Selection) -> Tensor:
+    """By a remap of the stored elements."""
+    program = Program()
+    write(program, selection, storage)
+    if not selection.shape:
+        program.coordinates, program.free = ["0"], [0]
+        return summed(remap([(storage, program)], (1,), "indexing"))
+    return settle(remap([(storage, program)], selection.shape, "indexing"), like)
+
+
+def write(program: Program, selection: Selection, storage: Storage) -> None:
+    """The steps of a selection: tests of integers and slices, then the places of index arrays."""
+    shape = storage.shape
+    for d, k in selection.integers.items():
+        program.test(f"x{d} == {program.int(k)}")
+        program.fixed.add(d)
+    spans = {d: inside(program, d, span, shape[d]) for d, span in selection.spans.items()}
+    place = ""
+    if selection.arrays and selection.picks:
+        place = look_up(program, selection.arrays, shape, length(storage.values))
+    strides = np.cumprod([1, *selection.broadcast[:0:-1]], dtype=np.int64)[::-1].tolist()
+    for axis in selection.axes:
+        r = len(program.coordinates)
+        if axis.dim is not None:
+            program.coordinates.append(spans[axis.dim])
+            if selection.spans[axis.dim].step > 0:
+                program.rises[axis.dim] = r
+        elif axis.array is None or not place:
+            program.coordinates.append("0")
+            program.free.append(r)
+        else:
+            program.coordinates.append(digit(program, place, strides[axis.array], selection.broadcast[axis.array], axis.array == 0))
+    _rising(program, selection)
+
+
+def digit(program: Program, place: str, stride: int, extent: int, first: bool) -> str:
+    """One dimension of a row-major place."""
+    high = place if stride == 1 else f"{place} // {program.int(stride)}"
+    return high if first else f"({high}) % {program.int(extent)}"
+
+
+def inside(program: Program, d: int, span: Span, extent: int) -> str:
+    """Test that dimension d lies in the span, and give its coordinate there."""
+    if span.covers(extent):
+        return f"x{d}"
+    if span.step == 1:
+        t = program.bind(f"x{d} - {program.int(span.start)}") if span.start else f"x{d}"
+    elif span.step == -1:
+        t = program.bind(f"{program.int(span.start)} - x{d}")
+    else:
+        step = program.int(abs(span.step))
+        far = f"x{d} - {program.int(span.start)}" if span.step > 0 else f"{program.int(span.start)} - x{d}"
+        far = program.bind(far)
+        program.test(f"{far} >= 0")
+        t = program.bind(f"{far} // {step}")
+        program.test(f"{t} * {step} == {far}")
+    bounded = span.step == -1 and span.count == extent
+    if not bounded:
+        program.test(f"{t} >= 0 and {t} < {program.int(span.count)}")
+    return t
+
+
+def _rising(program: Program, selection: Selection) -> None:
+    """Whether the places of an index array follow the dimension that it indexes."""
+    if len(selection.arrays) != 1 or len(selection.broadcast) != 1:
+        return
+    ((d, array),) = selection.arrays.items()
+    at = selection.axes.index(Axis(array=0))
+    steps = np.diff(array)
+    if bool(np.all(steps > 0)):
+        program.rises[d] = at
+    elif bool(np.all(steps >= 0)):
+        program.rises_last[d] = at
+
+
+@lru_cache(maxsize=4096)
+def _inserted(format: Format, new: tuple[int, ...]) -> Format:
+    """The format of a tensor with dimensions of extent 1 at `new`, dense levels in front of all but the batch."""
+    rank = format.ndim + len(new)
+    position = [r for r in range(rank) if r not in new]
+    levels = [Level(rename(level.expression, position), level.format) for level in format.levels]
+    batch = format.batch_ndim
+    from ..format.expression import Dim
+
+    levels[batch:batch] = [Level(Dim(r), Dense()) for r in new]
+    return Format(NAMES[:rank], tuple(levels))
+
+
+def insert_dims(s: Storage, new: tuple[int, ...]) -> Storage:
+    """The storage with dimensions of extent 1 at the places `new` of the result, over the same buffers."""
+    extents = iter(s.shape)
+    shape = tuple(1 if r in new else next(extents) for r in range(len(s.shape) + len(new)))
+    none = (None,) * len(new)
+    batch = s.format.batch_ndim
+    pos, crd = ((*group[:batch], *none, *group[batch:]) for group in (s.pos, s.crd))
+    return Storage(shape, _inserted(s.format, new), s.scalar, s.fill_value, pos, crd, s.values)
