@@ -4,7 +4,7 @@ machine code; `agree` is the comparison with the dense oracle that `test_harness
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,7 +69,8 @@ def packed(
     widths: tuple[str, str] = ("int32", "int32"),
 ) -> Packed:
     """The elements in a format. Of a batched one they are the coordinates of each slice, the values growing by one
-    from slice to slice. Raises `Unpackable` where the format has no place for them."""
+    from slice to slice. What the buffers hold besides (padding, gaps, unset slots) is filled with a value that shows.
+    Raises `Unpackable` where the format has no place for the elements."""
     batch = fmt.batch_ndim
     inner, at = _inner(fmt)
     sizes = [shape[level.expression.index] for level in fmt.levels[:batch]]  # type: ignore[union-attr]
@@ -91,6 +92,9 @@ def packed(
     )
     values = np.array([v for s in slices for v in s.values]).astype(numpy_dtype(scalar))
     storage = Storage(shape, fmt, scalar, 0, tuple(pos), tuple(crd), values)
+    unused = np.ones(values.shape, bool)
+    unused[[int(at) for _, at in _elements(storage, np.arange(len(values)))]] = False
+    values[unused] = True if scalar == "bool" else 101
     return Packed(storage, *_walked(storage, values))
 
 
@@ -118,11 +122,19 @@ def _inner(fmt: Format) -> tuple[Format, list[int]]:
 
 def _walked(s: Storage, values: Array) -> tuple[Array, Array]:
     """The dense array of `values` in the structure of `s`, and how often each element is stored."""
+    dense, stored = np.zeros(s.shape, values.dtype), np.zeros(s.shape, int)
+    for c, v in _elements(s, values):
+        dense[c] = v if not stored[c] else dense[c] + v
+        stored[c] += 1
+    return dense, stored
+
+
+def _elements(s: Storage, values: Array) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Coordinates and values of all stored elements."""
     inner, at = _inner(s.format)
     batch = s.format.batch_ndim
     dims = [level.expression.index for level in s.format.levels[:batch]]  # type: ignore[union-attr]
     sizes = [s.shape[d] for d in dims]
-    dense, stored = np.zeros(s.shape, values.dtype), np.zeros(s.shape, int)
     number = int(np.prod(sizes))
     for b in range(number):
         cut = [None if x is None else np.split(x, number)[b] for x in (*s.pos[batch:], *s.crd[batch:])]
@@ -133,9 +145,7 @@ def _walked(s: Storage, values: Array) -> tuple[Array, Array]:
             full = [0] * s.format.ndim
             for d, x in (*zip(dims, lead, strict=True), *zip(at, c, strict=True)):
                 full[d] = int(x)
-            dense[tuple(full)] = v if not stored[tuple(full)] else dense[tuple(full)] + v
-            stored[tuple(full)] += 1
-    return dense, stored
+            yield tuple(full), v
 
 
 @dataclass(frozen=True)
