@@ -17,6 +17,7 @@ from ..storage.buffers import is_array, is_torch, scalar_of
 from ..storage.storage import Storage
 from .contract import shared
 from .drive import pose, prepare, run
+from .merge import merge
 from .strided import strided
 from .values import apply, apply_scalar
 
@@ -69,6 +70,9 @@ def elementwise(op: str, a: Any, b: Any) -> Any:
     annihilates: 0 * NaN and 0 * inf at an unspecified element are 0.
     Raises ShapeError if the shapes do not broadcast.
     """
+    s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
+    if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
+        return merge(op, a, b)
     from .tensor import Tensor
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
@@ -80,10 +84,6 @@ def elementwise(op: str, a: Any, b: Any) -> Any:
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         result = apply(op, a, b)
         return Tensor._from_dense(result) if both else result
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        from .merge import merge
-
-        return merge(op, a, b)
     result = _with_dense(op, a, b)
     return Tensor._from_dense(result) if both and not isinstance(result, Tensor) else result
 
