@@ -129,6 +129,14 @@ class Regions:
             self.body((rest - gone) | {name}) != self.body(rest - gone) for gone in _subsets(droppable & rest)
         )
 
+    def needs(self, name: str) -> bool:
+        """Whether nothing is computed where `name` is absent."""
+        return all(self.body(s) is None for s in _subsets(frozenset(self.names) - {name}))
+
+    def keeps(self, name: str) -> bool:
+        """Whether something is computed wherever `name` is present."""
+        return all(self.body(s | {name}) is not None for s in _subsets(frozenset(self.names) - {name}))
+
     def hitting(self) -> tuple[frozenset[str], ...]:
         """The smallest sets of operands of which one is present wherever something is computed."""
         regions = [s for s in _subsets(frozenset(self.names)) if self.body(s) is not None]

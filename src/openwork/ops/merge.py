@@ -56,8 +56,6 @@ def merge(op: str, a: Tensor, b: Tensor) -> Tensor:
     zero. Structure is shared with an operand where it is the same.
     Cost: O(nse(a) + nse(b)); operands whose order of levels disagrees are converted once.
     """
-    from .tensor import Tensor
-
     s, t = a._storage, b._storage
     if s.shape != t.shape:
         n = max(len(s.shape), len(t.shape))
@@ -72,8 +70,8 @@ def merge(op: str, a: Tensor, b: Tensor) -> Tensor:
         dims = tuple(range(len(s.shape)))
         plan = _BINARY[key] = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
     if plan.keeps and s.pos is t.pos and s.crd is t.crd and length(s.values) == length(t.values):
-        return Tensor._from_storage(s.with_values(apply(op, s.values, t.values), plan.fill))
-    return Tensor._from_storage(run_plan(plan, (s, t), s.shape))
+        return a._from_storage(s.with_values(apply(op, s.values, t.values), plan.fill))
+    return a._from_storage(run_plan(plan, (s, t), s.shape))
 
 
 def pointwise(

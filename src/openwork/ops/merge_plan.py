@@ -69,9 +69,13 @@ class MergePlan:
     runs: tuple[Run, ...]
     keeps: bool
     """whether operands of one structure give a result of that structure, and nothing is converted"""
+    shares: tuple[int, ...]
+    """operands whose structure is the result's where both have as many elements: one contains the other"""
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
     last: Any = None
     """what the launch before found, for operands of the same signatures"""
+    quick: Any = None
+    """the lean launch of the last shape"""
 
     def __str__(self) -> str:
         return self.text
@@ -100,7 +104,24 @@ def plan_merge(
         final = _batches(wanted, target)
     same = all(s.format == final == target and None not in dims[name] for name, s in storages.items())
     text = f"{e} -> {target}"
-    return MergePlan(text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same)
+    shares = _shares(regions, storages, dims, target)
+    return MergePlan(text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same, shares)
+
+
+def _shares(
+    regions: Regions, storages: Mapping[str, Storage], dims: Mapping[str, Dims], target: Format
+) -> tuple[int, ...]:
+    """The operands of the target's format that contain every element of the result, or the other way round."""
+    if not target.levels or runs(target)[-1].kind is not Kind.CHAIN:
+        return ()
+    found = []
+    for k, (name, s) in enumerate(storages.items()):
+        if s.format != target or dims[name] != tuple(range(target.ndim)):
+            continue
+        contains = regions.needs(name)
+        if contains or regions.keeps(name):
+            found.append(k)
+    return tuple(found)
 
 
 def _batches(wanted: Format, target: Format) -> Format:
@@ -159,7 +180,7 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str) -> Comp
     names = {given.name: given.operand for given in inputs}
     own = tuple(p.name for p in executable.params)
     prefix = sum(len(s.buffers) for s in storages)
-    refs = {n: parse_ref(n, names, ()) for n in own if _belongs(n, names)}
+    refs = {n: parse_ref(n, names, ()) for n in own[prefix:] if _belongs(n, names)}
     return Compiled(merge, index, executable, refs, own[prefix:], prefix)
 
 

@@ -95,7 +95,10 @@ class Output:
     # -- a chunk ---------------------------------------------------------------------------------------------------
 
     def begin(self, block: Block, t: Expr) -> tuple[Expr, Expr]:
-        """Bind the chunk's range of coordinates and set the counters to its slots."""
+        """Bind the chunk's range of coordinates and set the counters to its slots; edges begin with 0."""
+        first = [self._wide("pos", run.first) for run in self.chains]
+        if first:
+            block.when(op("eq", t, const(0)), lambda b: [b.store(pos, const(0), const(0)) for pos in first] and None)
         lower = block.let("lower", self.meta.read(t))
         upper = block.let("upper", self.meta.read(fold("add", t, const(1))))
         for number, run in enumerate(self.chains):

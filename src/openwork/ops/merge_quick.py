@@ -1,0 +1,130 @@
+"""The lean way through a merge: NumPy operands, nothing to convert, a result of one chain that ends its elements.
+
+CSR, CSC, DCSR's last level alone, COO and CSF of one level are of this kind. Whatever does not change from call to
+call is found once for a shape, so that a call on tiny tensors costs some microseconds of Python.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..compiler.conversion.target import Kind
+from ..storage.buffers import address, numpy_dtype
+from ..storage.storage import Storage
+from .merge_plan import Bound, Compiled, MergePlan
+
+__all__ = ["Quick", "quick"]
+
+SMALL = 1 << 15
+"""Bytes of a result whose buffers share one allocation."""
+
+
+class Quick:
+    """Launches of one compiled merge for one shape."""
+
+    __slots__ = (
+        "_at", "_fields", "_made", "_meta", "_most", "_plan", "_pos", "_shares", "_sums", "_tail", "shape",
+    )  # fmt: skip
+
+    def __init__(self, plan: MergePlan, made: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
+        self._plan, self._made = plan, made
+        run = plan.runs[-1]
+        sizes = [hi - lo for lo, hi in spans]
+        self._at = run.first
+        self._most = math.prod(sizes)
+        self._sums = [[(k, math.prod(sizes[at] for at in lacks)) for k, _, lacks in terms] for terms in bound.sums]
+        parents = math.prod(sizes[: run.first])
+        index, value = numpy_dtype(made.index), numpy_dtype(plan.scalar)
+        self._fields = [index] * len(run.levels) + [value]
+        self._pos = (parents + 1, index, -(-(parents + 1) * index.itemsize // 16) * 16)
+        self._meta = np.array([*spans[0], 0, 0], np.int64)
+        extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
+        names = made.names[made.names.index("chunks") + 1 :]
+        self._tail = (1, *(extents[name] for name in names))
+        self._shares = plan.shares
+        self.shape: tuple[int, ...] = ()
+
+    def run(self, storages: tuple[Storage, ...]) -> Storage:
+        """The result for operands of the plan's signatures and this shape."""
+        cap = self._most
+        for terms in self._sums:
+            total = 0
+            for k, factor in terms:
+                total += storages[k].values.shape[0] * factor
+            if total < cap:
+                cap = total
+        cap += 1
+        meta = self._meta.copy()
+        count, index, begin = self._pos
+        at = begin
+        offsets = [begin]
+        for dtype in self._fields:
+            at += -(-cap * dtype.itemsize // 16) * 16
+            offsets.append(at)
+        small = at <= SMALL
+        if small:
+            whole = np.empty(at + 16, np.uint8)
+            base = address(whole)
+            words: tuple[int, ...] = (base, *[base + o for o in offsets[:-1]])
+            buffers: list[Any] = []
+        else:
+            buffers = [np.empty(count, index), *[np.empty(cap, dtype) for dtype in self._fields]]
+            words = tuple(map(address, buffers))
+        operands: tuple[int, ...] = ()
+        for s in storages:
+            operands += s.addresses
+        self._made.executable.run((*operands, *words, address(meta), *self._tail), 0, 1)
+        used = int(meta[3])
+        if small:
+            pos = np.ndarray((count,), index, whole)
+            parts = [
+                np.ndarray((used,), dtype, whole, o) for dtype, o in zip(self._fields, offsets, strict=False)
+            ]
+        else:
+            pos, *parts = buffers
+            for part in parts:
+                part.resize(used, refcheck=False)
+        return self._result(storages, pos, parts, used)
+
+    def _result(self, storages: tuple[Storage, ...], pos: Any, parts: list[Any], used: int) -> Storage:
+        plan = self._plan
+        for k in self._shares:
+            if storages[k].values.shape[0] == used:
+                s = storages[k]
+                return Storage(s.shape, plan.target, plan.scalar, plan.fill, s.pos, s.crd, parts[-1])
+        n = plan.target.nlevels
+        all_pos: list[Any] = [None] * n
+        all_pos[self._at] = pos
+        crd = (*(None,) * self._at, *parts[:-1])
+        return Storage(self.shape, plan.target, plan.scalar, plan.fill, tuple(all_pos), crd, parts[-1])
+
+
+def quick(
+    plan: MergePlan, made: Compiled, bounds: tuple[Bound, ...], spans: tuple[tuple[int, int], ...],
+    storages: tuple[Storage, ...], shape: tuple[int, ...],
+) -> Quick | None:  # fmt: skip
+    """The lean launch, where the plan is of its kind."""
+    chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
+    levels = plan.target.levels
+    if len(chains) != 1 or chains[0] is not plan.runs[-1] or any(level.format.name == "bitmap" for level in levels):
+        return None
+    if any(plan.steps) or plan.format is not plan.target or any(s.library != "numpy" for s in storages):
+        return None
+    (bound,) = bounds
+    whole = all(level == len(s.pos) - 1 for terms in bound.sums for k, level, _ in terms for s in (storages[k],))
+    if made.refs or "fill" in made.names or not whole or not bound.sums:
+        return None
+    order = [name for name in made.names if name.startswith("out_")]
+    expected = [f"out_pos{chains[0].first}", *(f"out_crd{at}" for at in chains[0].levels), "out_vals"]
+    if order != expected or made.names[len(order) : len(order) + 2] != ("meta", "chunks"):
+        return None
+    found = Quick(plan, made, bound, spans)
+    found.shape = shape
+    return found
+
+
+_ = pairwise
