@@ -1,0 +1,45 @@
+"""Semirings by name, those of the user included."""
+
+from __future__ import annotations
+
+from ..compiler.semiring import MONOIDS, SEMIRINGS, Monoid, Semiring
+from ..errors import UnsupportedError
+
+__all__ = ["Monoid", "Semiring", "monoid", "register_semiring", "semiring"]
+
+
+def semiring(name: str | Semiring) -> Semiring:
+    """The semiring of a name: "plus_times", "min_plus", "any_pair", "lor_land", ...; a Semiring is itself.
+
+    Raises UnsupportedError for a name that nobody has registered.
+    """
+    if isinstance(name, Semiring):
+        return name
+    found = SEMIRINGS.get(name)
+    if found is None:
+        raise UnsupportedError(
+            f"semiring {name!r} is not known\n  supported: {', '.join(sorted(SEMIRINGS))}"
+            "\n  help: Semiring(name, monoid(add), multiply) makes one"
+        )
+    return found
+
+
+def monoid(name: str | Monoid) -> Monoid:
+    """The monoid of a name: "plus", "times", "min", "max", "any", "lor", "land", "lxor"."""
+    if isinstance(name, Monoid):
+        return name
+    found = MONOIDS.get(name)
+    if found is None:
+        raise UnsupportedError(
+            f"monoid {name!r} is not known\n  supported: {', '.join(MONOIDS)}"
+            "\n  help: Monoid(name, operation, identity) makes one"
+        )
+    return found
+
+
+def register_semiring(value: Semiring) -> Semiring:
+    """Let a semiring be asked for by its name; returns it. Raises ValueError where the name means another one."""
+    known = SEMIRINGS.setdefault(value.name, value)
+    if known != value:
+        raise ValueError(f"semiring {value.name!r} exists already, as {known.add.operation!r} and {known.multiply!r}")
+    return value
