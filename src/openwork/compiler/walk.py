@@ -122,26 +122,27 @@ def walk(
     extents: Sequence[Expr],
     leaf: Leaf,
     *,
-    within: tuple[Expr, Expr] | None = None,
+    tile: tuple[int, Expr, Expr] | None = None,
 ) -> None:
     """Append the nest that calls `leaf` with every stored element of the tensor `name`.
 
     Buffers are `{name}_pos{l}` and `{name}_crd{l}`; with batch levels the parameters `{name}_pos{l}_slice`,
-    `{name}_crd{l}_slice` and `{name}_vals_slice` are the lengths of one slice. `within` cuts the outermost loop.
+    `{name}_crd{l}_slice` and `{name}_vals_slice` are the lengths of one slice. `tile` = (d, lo, hi) visits
+    only the elements with lo <= dimension d < hi, where level loops over coordinates settle d.
 
     Guarantees: `leaf` sees each stored element once, in storage order, inside the shape, its dimensions as
     linear forms of the level coordinates.
     """
-    _Walk(name, operand, tuple(extents), leaf, within).run(block)
+    _Walk(name, operand, tuple(extents), leaf, tile).run(block)
 
 
 class _Walk:
     def __init__(
-        self, name: str, operand: Operand, extents: tuple[Expr, ...], leaf: Leaf, within: tuple[Expr, Expr] | None
+        self, name: str, operand: Operand, extents: tuple[Expr, ...], leaf: Leaf, tile: tuple[int, Expr, Expr] | None
     ) -> None:
         assert operand.format is not None
         self.name, self.operand, self.format, self.extents = name, operand, operand.format, extents
-        self.leaf, self.within = leaf, within
+        self.leaf, self.tile = leaf, tile
 
     def run(self, block: Block) -> None:
         self.intervals = intervals(block, self.name, self.format, self.extents)
@@ -164,8 +165,6 @@ class _Walk:
             first, last = self._tight(block, at, point)
         else:
             first, last = (block.expr(bound, **names) for bound in functions.bounds)
-        if self.within is not None and at == 0:
-            first, last = (fold("max", first, self.within[0]), fold("min", last, self.within[1]))
 
         def body(inner: Block, var: Expr) -> None:
             names["c" if by_coordinate else "q"] = var
@@ -263,6 +262,8 @@ class _Walk:
             lo = fold("max", lo, first)
             past = fold("sub", self.extents[d], rest) if factor == 1 else fold("add", fold("floordiv", end, step), one)
             hi = fold("min", hi, past)
+        if self.tile is not None and self.format.inverse[self.tile[0]] == ((at, 1),):
+            lo, hi = fold("max", lo, self.tile[1]), fold("min", hi, self.tile[2])
         return block.let(f"{self.name}_first{at}", lo), block.let(f"{self.name}_last{at}", hi)
 
     def _guards(self, at: int, point: Point) -> list[Expr]:

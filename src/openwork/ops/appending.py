@@ -14,13 +14,23 @@ from .assembly import Assembly, is_zero
 __all__ = ["append", "passes"]
 
 
-def append(out: Assembly, stream: Stream, count: int | None, kind: str = "append") -> Storage:
-    """Assemble from elements in the target's order; `count` is their number where it is known."""
+def append(
+    out: Assembly, stream: Stream, count: int | None, kind: str = "append", kept: Storage | None = None
+) -> Storage:
+    """Assemble from elements in the target's order; `count` is their number where it is known.
+
+    Of `kept`, the source, buffers that the result holds too are copied as they are.
+    """
     recipe, stage = out.recipe, out.stage
+    given = recipe.given if kept is not None else None
+    kept = kept if given is not None else None
 
     def build(task: Pass) -> Callable[[], Kernel]:
         name = f"append_{task.value}"
-        return lambda: append_kernel(name, stream, recipe.target, task, unique=stage.unique, keep=stage.keep)
+        levels = None if given is None else tuple(given)
+        return lambda: append_kernel(
+            name, stream, recipe.target, task, unique=stage.unique, keep=stage.keep, given=levels
+        )
 
     chains = [run for run in out.runs if run.kind is Kind.CHAIN]
     sizes: dict[Run, int] = {}
@@ -30,7 +40,7 @@ def append(out: Assembly, stream: Stream, count: int | None, kind: str = "append
     elif chains:
         out.check(recipe.run(f"{kind} count", build(Pass.COUNT), out.words))
         sizes = {run: out.total(number) for number, run in enumerate(out.runs) if run.kind is Kind.CHAIN}
-    out.allocate(sizes)
+    out.allocate(sizes, kept)
     for task in passes(out):
         out.check(recipe.run(f"{kind} {task.value}", build(task), out.words))
     return out.finish(sizes)

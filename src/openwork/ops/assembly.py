@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..compiler.conversion.append import STATUS_SLOTS, STATUS_UNIQUE
 from ..compiler.conversion.plan import Stage
 from ..compiler.conversion.target import Kind, Run
 from ..errors import CompilerBug, FormatError
-from ..storage.buffers import Array, address, empty, zeros
+from ..storage.buffers import Array, address, cast, empty, zeros
 from ..storage.storage import Storage
 from .recipe import Recipe, Spans, Words, call, recipe_of
 
@@ -43,6 +43,11 @@ def full(n: int, scalar: str, value: Any, like: Array) -> Array:
     else:
         out.fill_(value)
     return out
+
+
+def copy(x: Array) -> Array:
+    """The same elements in memory of their own."""
+    return x.copy() if isinstance(x, np.ndarray) else x.clone()
 
 
 def is_zero(value: Any) -> bool:
@@ -131,28 +136,34 @@ class Assembly:
             parents *= self.spans[at][1] - self.spans[at][0]
         return parents
 
-    def allocate(self, sizes: Mapping[Run, int]) -> None:
-        """Allocate every buffer, given the positions of each chain."""
+    def allocate(self, sizes: Mapping[Run, int], kept: Storage | None = None) -> None:
+        """Allocate every buffer, given the positions of each chain; those of `kept` that stay as they are, copied."""
         parents = 1
         exact = True
         for run in self.runs:
             if run.kind is Kind.CHAIN:
                 count = parents + 1 if self.stage.target.levels[run.first].format.name == "compressed" else 2 * parents
                 self.put("pos", run.first, zeros(count, self.index, self.like))
-            self._allocate_crd(run, parents, sizes)
+            self._allocate_crd(run, parents, sizes, () if kept is None else self.recipe.given or ())
             exact = run.kind is Kind.CHAIN
             parents = self._positions(run, parents, sizes)
-        if exact:
+        if kept is not None:
+            self.put_values(copy(kept.values))
+            for at, level in (self.recipe.given or {}).items():
+                self.put("crd", at, copy(cast(kept.crd[level], self.index)))
+        elif exact:
             self.put_values(empty(parents, self.scalar, self.like))
         else:
             self.put_values(full(parents, self.scalar, self.fill_value, self.like))
 
-    def _allocate_crd(self, run: Run, parents: int, sizes: Mapping[Run, int]) -> None:
+    def _allocate_crd(self, run: Run, parents: int, sizes: Mapping[Run, int], given: Collection[int]) -> None:
         total = self._positions(run, parents, sizes)
         for at in run.levels:
             level = self.stage.target.levels[at].format
             if "crd" not in level.buffers:
                 parents *= self.spans[at][1] - self.spans[at][0]
+            elif run.kind is Kind.CHAIN and at in given:
+                continue
             elif run.kind is Kind.CHAIN:
                 self.put("crd", at, empty(total, self.index, self.like))
             elif run.kind is Kind.SLOTS:

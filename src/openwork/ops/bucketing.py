@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..compiler.conversion import Stage
@@ -12,12 +14,14 @@ from ..compiler.conversion.bucket import (
     scan_kernel,
     scatter_kernel,
 )
+from ..compiler.conversion.stream import Walked, dimension_of_last
 from ..compiler.conversion.target import Run
 from ..compiler.conversion.within import KEY_BITS, NARROW_BITS, order_kernel
+from ..format.expression import Dim
 from ..storage.buffers import address, empty, length, zeros
 from ..storage.storage import Storage
 from .assembly import Assembly
-from .recipe import call
+from .recipe import Recipe, call
 from .sorting import sort
 
 __all__ = ["bucket"]
@@ -42,7 +46,7 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
     if ordered and sum(bits) > KEY_BITS:
         return sort(storage, stage)
     recipe, words = out.recipe, out.words
-    stream, target = recipe.stream, recipe.target
+    stream, target = _stream(recipe, chain), recipe.target
     parents = out.levels_above(chain, {})
     out.put("pos", chain.first, zeros(parents + 1, out.index, out.like))
     words["pos"], words["parents"] = words[f"b_pos{chain.first}"], parents
@@ -68,6 +72,14 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
         if merge and out.total(0) < count:
             _shorten(out, chain, out.total(0))
     return out.storage()
+
+
+def _stream(recipe: Recipe, chain: Run) -> Walked:
+    """The walk; tile by tile where it would run through all parents again for every diagonal."""
+    assert recipe.source.format is not None
+    d = dimension_of_last(recipe.source.format)
+    above = [level.expression for level in recipe.stage.target.levels[: chain.first]]
+    return replace(recipe.stream, tiled=True) if d is not None and above == [Dim(d)] else recipe.stream
 
 
 def _in_two_passes(out: Assembly, parents: int, count: int) -> None:

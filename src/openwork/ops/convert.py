@@ -101,7 +101,7 @@ def _append(storage: Storage, stage: Stage) -> Storage:
     """The walk is in the target's order."""
     out = Assembly.begin(storage, stage)
     count = None if stage.drop or out.recipe.padded else length(storage.values)
-    return append(out, out.recipe.stream, count)
+    return append(out, out.recipe.stream, count, kept=storage)
 
 
 def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Exception:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ from ..codegen import cache
 from ..codegen.executable import Executable
 from ..compiler.conversion.plan import Stage
 from ..compiler.conversion.stream import Walked
-from ..compiler.conversion.target import runs
+from ..compiler.conversion.target import Kind, runs
 from ..compiler.operand import Operand
 from ..errors import UnsupportedError
 from ..ir.loop import Kernel
@@ -90,6 +91,20 @@ class Recipe:
         if ready is None:
             ready = self._kernels[kind] = _ready(f"convert {kind} | {self.text}", build)
         return _run(ready, words, 0, 0)
+
+    @cached_property
+    def given(self) -> dict[int, int] | None:
+        """Where elements keep their positions: the levels of the target whose crd is a level's of the source, and that
+        level; None where they do not."""
+        assert self.source.format is not None
+        mine, stage = runs(self.source.format)[-1:], self.stage
+        if not mine or self.padded or stage.drop or not (stage.unique or stage.keep):
+            return None
+        if any(run.kind is not Kind.CHAIN for run in (*mine, self.runs[-1])):
+            return None
+        at = {self.source.format.levels[level].expression: level for level in mine[0].levels}
+        levels = stage.target.levels
+        return {x: at[levels[x].expression] for x in self.runs[-1].levels if levels[x].expression in at}
 
     @property
     def padded(self) -> bool:

@@ -52,18 +52,28 @@ class _State:
     last: tuple[Var, ...]
 
 
-def append_kernel(name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, keep: bool) -> Kernel:
+def append_kernel(
+    name: str,
+    stream: Stream,
+    target: Operand,
+    task: Pass,
+    *,
+    unique: bool,
+    keep: bool,
+    given: tuple[int, ...] | None = None,
+) -> Kernel:
     """The kernel of one pass; `unique`: the elements are distinct, `keep`: duplicates stay apart.
 
     COUNT writes the number of positions of run r into sizes[r]. FILL expects pos zeroed, the slots' crd at their
-    sentinel, values at the fill value (wherever not every position is written).
+    sentinel, values at the fill value (wherever not every position is written). `given`: these levels' crd, and the values,
+    are there already.
     """
     assert target.format is not None
     builder = Builder(name)
     extents = extents_of(builder, len(target.format.dims))
     top = builder.top
     spans = intervals(top, "b", target.format, extents)
-    _Append(builder, target, spans, task, unique, keep).emit(top, stream)
+    _Append(builder, target, spans, task, unique, keep, given).emit(top, stream)
     return builder.kernel()
 
 
@@ -83,8 +93,16 @@ def locate(
 
 class _Append:
     def __init__(
-        self, builder: Builder, target: Operand, spans: Sequence[Interval], task: Pass, unique: bool, keep: bool
+        self,
+        builder: Builder,
+        target: Operand,
+        spans: Sequence[Interval],
+        task: Pass,
+        unique: bool,
+        keep: bool,
+        given: tuple[int, ...] | None,
     ) -> None:
+        self.given, self.values = given or (), given is None
         assert target.format is not None
         self.builder, self.target, self.spans, self.task = builder, target, spans, task
         self.format = target.format
@@ -176,7 +194,7 @@ class _Append:
         else:
             block.assign(state.q, fold("add", state.q, const(1)))
         if self.task is not Pass.COUNT:
-            for at in run.levels:
+            for at in (x for x in run.levels if x not in self.given):
                 block.store(self._crd(at), state.q, element.coordinates[at])
             if state.slot is None and run.first > 0:
                 self._edges(block, state, parent)
@@ -207,7 +225,7 @@ class _Append:
         block.run(f"if test:\n    sizes[0] = c\n    return {status}", test=test, c=element.coordinates[at])
 
     def _value(self, block: Block, element: Element, position: Expr, add: bool) -> None:
-        if self.task is Pass.COUNT:
+        if self.task is Pass.COUNT or not self.values:
             return
         out = self.builder.buffer("b_vals", self.target.scalar, mutable=True)
         if self.task is Pass.CLEAR:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...format.expression import Expression
+from ...format.expression import Dim, Expression
 from ...format.format import Format
 from ...ir.loop import Expr
 from ...ir.ops import const, op
@@ -13,7 +13,7 @@ from ..build import Block, Builder
 from ..operand import Operand
 from ..walk import Interval, Point, coordinate_of, walk
 
-__all__ = ["Element", "Sink", "Sorted", "Stream", "Walked", "extents_of"]
+__all__ = ["Element", "Sink", "Sorted", "Stream", "Walked", "dimension_of_last", "extents_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,28 @@ def extents_of(builder: Builder, ndim: int) -> tuple[Expr, ...]:
     return tuple(builder.scalar(f"n{d}") for d in range(ndim))
 
 
+TILE = 4096
+
+
+def dimension_of_last(format: Format) -> int | None:
+    """The dimension that the last level is, where it is a range below stored diagonals."""
+    if format.nlevels < 2 or format.levels[-1].format.name != "range":
+        return None
+    e = format.levels[-1].expression
+    return e.index if isinstance(e, Dim) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """The elements of a tensor in storage order; `drop` leaves out those equal to the fill value `fill[0]`."""
+    """The elements of a tensor in storage order; `drop` leaves out those equal to the fill value `fill[0]`.
+
+    Tiled, the walk is repeated for the elements of each `TILE` coordinates of the dimension that the last level holds:
+    a scatter that is indexed by it stays in the cache. The order changes only between different coordinates.
+    """
 
     source: Operand
     drop: bool = False
+    tiled: bool = False
 
     def emit(self, block: Block, target: Format, intervals: Sequence[Interval], sink: Sink) -> None:
         builder = block.builder
@@ -59,7 +75,17 @@ class Walked:
                 sink(inner, element)
 
         extents = extents_of(builder, len(target.dims))
-        walk(block, "a", self.source, extents, leaf)
+        if not self.tiled:
+            walk(block, "a", self.source, extents, leaf)
+            return
+        d = dimension_of_last(self.source.format)
+        assert d is not None
+
+        def tile(inner: Block, number: Expr) -> None:
+            lo = inner.let("tile_lo", inner.expr(f"number * {TILE}", number=number))
+            walk(inner, "a", self.source, extents, leaf, tile=(d, lo, inner.expr(f"lo + {TILE}", lo=lo)))
+
+        block.loop("tile", const(0), block.expr(f"(n + {TILE - 1}) >> {TILE.bit_length() - 1}", n=extents[d]), tile)
 
 
 def _differs(block: Block, scalar: str, leaf: Expr) -> Expr:
