@@ -43,6 +43,7 @@ from ..ir.loop import (
 )
 from ..ir.ops import cast, const, load, op
 from ..ir.types import I64, SCALARS, Type
+from .folding import fold
 
 __all__ = ["Array", "Block", "Builder", "Hole", "Name", "fold"]
 
@@ -90,52 +91,6 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Gt: "gt",
     ast.GtE: "ge",
 }
-
-
-def fold(name: str, a: Expr, b: Expr) -> Expr:
-    """`a name b` for i64, without the zeros and ones that level functions are full of."""
-    if isinstance(a, Const) and isinstance(b, Const):
-        x, y = int(a.value.real), int(b.value.real)
-        match name:
-            case "add":
-                return const(x + y)
-            case "sub":
-                return const(x - y)
-            case "mul":
-                return const(x * y)
-            case "min":
-                return const(min(x, y))
-            case "max":
-                return const(max(x, y))
-            case "floordiv" | "mod" if y > 0:
-                return const(x // y if name == "floordiv" else x % y)
-    if a.type == I64 and b.type == I64:
-        zero, one = const(0), const(1)
-        match name:
-            case "add" if a == zero:
-                return b
-            case "add" | "sub" if b == zero:
-                return a
-            case "mul" if zero in (a, b):
-                return zero
-            case "mul" if a == one:
-                return b
-            case "mul" | "floordiv" if b == one:
-                return a
-            case "floordiv" | "mod" if isinstance(b, Const):
-                return _divide(name, a, int(b.value.real))
-            case "min" | "max" if a == b:
-                return a
-    return op(name, a, b)
-
-
-def _divide(name: str, a: Expr, divisor: int) -> Expr:
-    """Floor division and remainder by a power of two are a shift and a mask."""
-    if divisor > 0 and divisor & (divisor - 1) == 0:
-        if name == "mod":
-            return op("band", a, const(divisor - 1))
-        return op("shr", a, const(divisor.bit_length() - 1))
-    return op(name, a, const(divisor))
 
 
 class Builder:

@@ -47,7 +47,7 @@ def full(n: int, scalar: str, value: Any, like: Array) -> Array:
 
 def copy(x: Array) -> Array:
     """The same elements in memory of their own."""
-    return x.copy() if isinstance(x, np.ndarray) else x.clone()
+    return x.copy() if isinstance(x, np.ndarray) else x.detach().clone()
 
 
 def is_zero(value: Any) -> bool:

@@ -65,8 +65,8 @@ def append_kernel(
     """The kernel of one pass; `unique`: the elements are distinct, `keep`: duplicates stay apart.
 
     COUNT writes the number of positions of run r into sizes[r]. FILL expects pos zeroed, the slots' crd at their
-    sentinel, values at the fill value (wherever not every position is written). `given`: these levels' crd, and the values,
-    are there already.
+    sentinel, values at the fill value (wherever not every position is written). The crd of the levels `given`, and with
+    `given` the values, are there already.
     """
     assert target.format is not None
     builder = Builder(name)
