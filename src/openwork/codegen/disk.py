@@ -18,7 +18,7 @@ from ..ir.loop import Buffer, Param, Scalar
 
 __all__ = ["Entry", "folder", "read", "write"]
 
-_MAGIC = b"openwork object 1\n"
+_MAGIC = b"openwork object 2\n"
 _LIMIT = 256 << 20
 _SUFFIX = ".owk"
 _CPU_LINES = ("vendor_id", "cpu family", "model", "flags", "features", "cpu implementer", "cpu part")
@@ -53,7 +53,8 @@ def read(key: str) -> Entry | None:
     if where is None:
         return None
     try:
-        return _decode(_path(where, key).read_bytes())
+        path = _path(where, key)
+        return _decode(path.read_bytes(), path.name)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -67,9 +68,10 @@ def write(key: str, entry: Entry) -> None:
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, temporary = tempfile.mkstemp(dir=where, suffix=".tmp")
         try:
+            path = _path(where, key)
             with os.fdopen(handle, "wb") as file:
-                file.write(_encode(entry))
-            os.replace(temporary, _path(where, key))
+                file.write(_encode(entry, path.name))
+            os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
             raise
@@ -80,20 +82,21 @@ def _path(where: Path, key: str) -> Path:
     return where / (hashlib.sha256(f"{_stamp()}\n{key}".encode()).hexdigest() + _SUFFIX)
 
 
-def _encode(entry: Entry) -> bytes:
+def _encode(entry: Entry, name: str) -> bytes:
+    """The file's content; its checksum covers its name, so that one kernel's file is never taken for another's."""
     params = [
         ["b", p.name, p.scalar, p.mutable] if isinstance(p, Buffer) else ["s", p.name, p.scalar, False]
         for p in entry.params
     ]
     head = json.dumps({"name": entry.name, "params": params}).encode()
     payload = len(head).to_bytes(4, "little") + head + entry.code
-    return _MAGIC + hashlib.sha256(payload).digest() + payload
+    return _MAGIC + hashlib.sha256(name.encode() + payload).digest() + payload
 
 
-def _decode(raw: bytes) -> Entry | None:
+def _decode(raw: bytes, name: str) -> Entry | None:
     start = len(_MAGIC) + 32
     payload = raw[start:]
-    if raw[: len(_MAGIC)] != _MAGIC or hashlib.sha256(payload).digest() != raw[len(_MAGIC) : start]:
+    if raw[: len(_MAGIC)] != _MAGIC or hashlib.sha256(name.encode() + payload).digest() != raw[len(_MAGIC) : start]:
         return None
     size = int.from_bytes(payload[:4], "little")
     head = json.loads(payload[4 : 4 + size])
