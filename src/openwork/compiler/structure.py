@@ -21,7 +21,7 @@ from .build import Block, Builder, Name, fold
 from .operand import Operand
 from .walk import Point, walk
 
-__all__ = ["Remap", "ranges_kernel", "remap_kernel"]
+__all__ = ["Remap", "find_kernel", "ranges_kernel", "remap_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,4 +113,55 @@ def ranges_kernel(pos: str, crd: str, scalar: str) -> Kernel:
                 b_vals[to * block + q - first * block] = vals[q]
         """
     )
+    return builder.kernel()
+
+
+_FIND = """
+key = KEY
+if at > 0 and keys[at - 1] >= key:
+    at = 0
+step: i64 = 1
+while at + step < count and keys[at + step] <= key:
+    at += step
+    step = step * 2
+high: i64 = min(at + step, count)
+low: i64 = at + 0
+while low < high:
+    mid = (low + high) >> 1
+    if keys[mid] < key:
+        low = mid + 1
+    else:
+        high = mid
+at = low
+if at < count and keys[at] == key:
+    b_vals[leaf] = vals[at]
+"""
+
+
+def find_kernel(mask: Operand, scalar: str, *, dense: bool) -> Kernel:
+    """For each element of the mask, the value at its row-major place: `vals[place]` where dense, else searched for.
+
+    The search gallops on from where the last one ended, so that it costs little where both are in one order.
+    """
+    assert mask.format is not None
+    builder = Builder("find")
+    builder.buffer("vals", scalar)
+    builder.buffer("b_vals", scalar, mutable=True)
+    extents = tuple(builder.scalar(f"m{d}") for d in range(mask.format.ndim))
+    top = builder.top
+    if not dense:
+        builder.scalar("count")
+        builder.buffer("keys", "i64", wide=True)
+        top.run("at: i64 = 0")
+
+    def leaf(block: Block, point: Point) -> None:
+        place = point.at[0]
+        for x, n in zip(point.at[1:], extents[1:], strict=True):
+            place = fold("add", fold("mul", place, n), x)
+        if dense:
+            block.run("b_vals[leaf] = vals[place]", leaf=point.leaf, place=place)
+        else:
+            block.run(_FIND, leaf=point.leaf, KEY=place)
+
+    walk(top, "a", mask, extents, leaf)
     return builder.kernel()

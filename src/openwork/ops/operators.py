@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import ShapeError, UnsupportedError
 
 if TYPE_CHECKING:
+    from .assign import At
     from .tensor import Tensor
 
 __all__ = ["Operators"]
@@ -136,6 +137,20 @@ class Operators:
                 "indexing a Tensor is not there yet\n  help: to_scipy()[...] or to_numpy()[...]"
             ) from None
         return index(self, key)
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        """Set elements: this tensor gets a new structure, tensors that shared its buffers stay as they are."""
+        from .assign import assign
+
+        me = cast("Tensor", self)
+        me._storage = assign(me, key, values)._storage
+
+    @property
+    def at(self) -> At:
+        """`t.at[key].set(v)`, `.add(v)`, `.mul(v)`, `.min(v)`, `.max(v)`: new tensors with elements changed."""
+        from .assign import At
+
+        return At(cast("Tensor", self))
 
     def __len__(self) -> int:
         shape = cast("Tensor", self).shape

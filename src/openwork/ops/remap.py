@@ -98,18 +98,18 @@ class Program:
 
 
 @lru_cache(maxsize=4096)
-def coordinates_format(order: tuple[int, ...], ordered: int, unique: bool) -> Format:
-    """Coordinates whose level l holds dimension order[l]; the first `ordered` levels are in order."""
+def coordinates_format(order: tuple[int, ...], ordered: bool, unique: bool) -> Format:
+    """Coordinates whose level l holds dimension order[l]."""
     levels = []
     for at, d in enumerate(order):
         kind: type[LevelFormat] = Singleton if at else Compressed
         last = at == len(order) - 1
-        levels.append(Level(Dim(d), kind(unique=unique and last, ordered=at < ordered)))
+        levels.append(Level(Dim(d), kind(unique=unique and last, ordered=ordered)))
     return Format(NAMES[: len(order)], tuple(levels))
 
 
 def order_of(source: Format, program: Program) -> list[int]:
-    """The result dimensions in whose order elements leave, outermost first, as far as that is known."""
+    """The result dimensions in whose order elements leave, outermost first; fewer than all where it is not known."""
     rank = len(program.coordinates)
     found = list(program.free)
     walked = traversal(source)
@@ -196,8 +196,8 @@ def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], oper
             _run(storage, program, words, sizes, index)
         begin += count
     order = order_of(first.format, parts[0][1]) if len(parts) == 1 else []
-    known = len(order)
-    order += [r for r in range(len(shape)) if r not in order]
+    known = len(order) == len(shape)
+    order = order if known else list(range(len(shape)))
     unique = all(p.injective and is_unique(s.format) for s, p in parts)
     format = coordinates_format(tuple(order), known, unique)
     pos = as_array(np.array([0, total], numpy_dtype(index)), like=first.like)

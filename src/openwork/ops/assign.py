@@ -1,0 +1,289 @@
+"""Setting elements: `A[key] = v`, and `A.at[key].set(v)`, `.add(v)`, ... which give a new tensor.
+
+What the key names is taken out of the stored elements, what is set is put in: two remaps into one result. Values equal
+to the fill value are not stored.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..format import format as parse
+from ..storage import buffers
+from ..storage.buffers import itemsize, length
+from ..storage.scalars import python_scalar
+from ..storage.storage import Storage
+from .index_keys import Ints, Selection, select
+from .indexing import digit, host_key, index_selection
+from .lookup import keys_of, sorted_places, test_member
+from .remap import Program, remap
+from .settle import from_host, library, settle
+from .sources import asarray
+from .tensor import Tensor
+
+__all__ = ["At", "AtKey", "assign", "combine"]
+
+_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """`t.at`: index it, then say what happens there."""
+
+    tensor: Tensor
+
+    def __getitem__(self, key: Any) -> AtKey:
+        return AtKey(self.tensor, key)
+
+
+@dataclass(frozen=True, slots=True)
+class AtKey:
+    """`t.at[key]`. Each method gives a new tensor; places that the key names several times count several times."""
+
+    tensor: Tensor
+    key: Any
+
+    def get(self) -> Any:
+        """`t[key]`."""
+        return self.tensor[self.key]
+
+    def set(self, values: Any) -> Tensor:
+        """With the elements set to `values`, broadcast; of places named several times the last one stays."""
+        return assign(self.tensor, self.key, values)
+
+    def add(self, values: Any) -> Tensor:
+        """With `values` added."""
+        return combine(self.tensor, self.key, values, "add")
+
+    def mul(self, values: Any) -> Tensor:
+        """With the elements multiplied by `values`."""
+        return combine(self.tensor, self.key, values, "mul")
+
+    multiply = mul
+
+    def min(self, values: Any) -> Tensor:
+        """With the smaller of the elements and `values`."""
+        return combine(self.tensor, self.key, values, "min")
+
+    def max(self, values: Any) -> Tensor:
+        """With the larger of the elements and `values`."""
+        return combine(self.tensor, self.key, values, "max")
+
+
+def assign(t: Tensor, key: Any, values: Any) -> Tensor:
+    """`t` with `t[key] = values`, as a new tensor.
+
+    Parameters
+    ----------
+    key : as for `index`
+    values : a scalar, array or Tensor that broadcasts to the shape of `t[key]`, cast to the dtype of `t`
+
+    Returns
+    -------
+    Tensor, in the format of `t` where it can hold the elements; what equals the fill value is not stored.
+
+    Cost: O(nse + elements set). Raises IndexError for the key, ShapeError where shapes do not broadcast,
+    UnsupportedError where a sparse `values` has another fill value.
+    """
+    selection = select(key, t.shape)
+    given = _values(values, t, selection)
+    if t.format.is_dense:
+        host = np.array(library(t))
+        host[host_key(key)] = given.to_numpy()
+        return from_host(host, t)
+    if 0 in selection.shape:
+        return t
+    return settle(remap([(t._storage, _outside(t._storage, selection)), *_put(t, selection, given, True)], t.shape, "setting elements"), t.format)
+
+
+def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
+    """`t` with `op` of the elements at `key` and `values`, as a new tensor; op is add, mul, min or max."""
+    selection = select(key, t.shape)
+    given = _values(values, t, selection)
+    if t.format.is_dense:
+        host = np.array(library(t))
+        _UFUNCS[op].at(host, host_key(key), given.to_numpy())
+        return from_host(host, t)
+    if 0 in selection.shape:
+        return t
+    if op == "add" and not t.fill_value:
+        program = Program()
+        for d in range(t.ndim):
+            program.keep(d)
+        parts = [(t._storage, program), *_put(t, selection, given, False)]
+        parts[-1][1].injective = False
+        return settle(_summing(remap(parts, t.shape, "adding to elements")), t.format)
+    return _combined(t, selection, given, _UFUNCS[op])
+
+
+def _summing(found: Storage) -> Storage:
+    """Elements of the two parts may meet: the format must say so."""
+    from .remap import coordinates_format
+
+    order = tuple(range(len(found.shape)))
+    return found.with_format(coordinates_format(order, False, False))
+
+
+def _combined(t: Tensor, selection: Selection, given: Tensor, ufunc: np.ufunc) -> Tensor:
+    """By the distinct places: their elements are taken, combined and set."""
+    places = _places(selection, t.shape)
+    distinct, group = np.unique(keys_of(places, t.shape), return_inverse=True)
+    coordinates = {}
+    for d in reversed(range(t.ndim)):
+        distinct, coordinates[d] = np.divmod(distinct, max(t.shape[d], 1))
+    count = len(coordinates[0])
+    picked = Selection(arrays=coordinates, broadcast=(count,), has_arrays=True, shape=(count,))
+    from .index_keys import Axis
+
+    picked.axes = [Axis(array=0)]
+    current = np.array(index_selection(t, picked).to_numpy())
+    ufunc.at(current, group.reshape(-1), np.broadcast_to(given.to_numpy(), selection.shape).reshape(-1))
+    return assign(t, tuple(coordinates[d] for d in range(t.ndim)), current)
+
+
+def _places(selection: Selection, shape: tuple[int, ...]) -> dict[int, Ints]:
+    """The coordinates of every place of the selection, row-major."""
+    if math.prod(shape) >= 2**62:
+        raise UnsupportedError(f"changing elements of a tensor of shape {shape}\n  help: use add, or set")
+    rank = len(selection.shape)
+    found: dict[int, Ints] = {}
+    for d, k in selection.integers.items():
+        found[d] = np.full(selection.shape, k, np.int64).reshape(-1)
+    arrays = [r for r, axis in enumerate(selection.axes) if axis.array is not None]
+    for d, array in selection.arrays.items():
+        extents = [n if r in arrays else 1 for r, n in enumerate(selection.shape)]
+        found[d] = np.broadcast_to(array.reshape(extents), selection.shape).reshape(-1)
+    for r, axis in enumerate(selection.axes):
+        if axis.dim is not None:
+            span = selection.spans[axis.dim]
+            line = (np.arange(span.count) * span.step + span.start).reshape([-1 if k == r else 1 for k in range(rank)])
+            found[axis.dim] = np.broadcast_to(line, selection.shape).reshape(-1)
+    return found
+
+
+def _values(values: Any, t: Tensor, selection: Selection) -> Tensor:
+    """What is set, in the dtype and library of `t`, of at most the rank of the selection."""
+    if not isinstance(values, Tensor):
+        values = asarray(values)
+    shape = selection.shape
+    v: Tensor = values
+    while v.ndim > len(shape) and v.shape[0] == 1:
+        v = v[0]
+    lead = len(shape) - v.ndim
+    if lead < 0 or any(n not in (1, m) for n, m in zip(v.shape, shape[max(lead, 0) :], strict=False)):
+        raise ShapeError(
+            f"could not broadcast input array from shape {values.shape} into shape {shape}\n"
+            "  help: the value's extents agree with those of the elements set, or are 1"
+        )
+    scalar = t._storage.scalar
+    if v._storage.scalar != scalar:
+        v = v.astype(buffers.dtype_of(scalar, v.values))
+    if v._storage.library != t._storage.library:
+        like = t.values
+        v = Tensor._from_storage(v._storage.mapped(lambda b: buffers.as_array(b, like=like)))
+    return v
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a == b or (a != a and b != b))
+
+
+def _elements(v: Tensor, fill: Any) -> Storage | None:
+    """The elements of v that differ from the fill value, or None where there are none."""
+    if not v.ndim:
+        value = v.to_numpy()[()].item()
+        if _same(value, fill):
+            return None
+        storage = v._storage if v.format.is_dense else v.asformat(parse("() -> ()"))._storage
+        return storage
+    if v.format.is_dense:
+        dense = v.asformat("dense")._storage
+        return Tensor._from_storage(dense.with_values(dense.values, fill)).asformat("coo")._storage
+    if _same(v.fill_value, python_scalar(fill, v._storage.scalar)):
+        return v._storage
+    raise UnsupportedError(
+        f"setting elements of fill value {fill} to a sparse tensor of fill value {v.fill_value} would store"
+        f' {math.prod(v.shape) * itemsize(v._storage.scalar)} bytes of values\n  help: asformat("dense") it first'
+    )
+
+
+def _outside(s: Storage, selection: Selection) -> Program:
+    """The stored elements that the selection does not name."""
+    program = Program()
+    tests = [f"x{d} == {program.int(k)}" for d, k in selection.integers.items()]
+    for d, span in selection.spans.items():
+        if span.covers(s.shape[d]):
+            continue
+        start, count = program.int(span.start), program.int(span.count)
+        far = f"x{d} - {start}" if span.step > 0 else f"{start} - x{d}"
+        if abs(span.step) == 1:
+            tests += [f"{far} >= 0", f"{far} < {count}"]
+        else:
+            step = program.int(abs(span.step))
+            tests += [f"{far} >= 0", f"({far}) // {step} < {count}", f"({far}) % {step} == 0"]
+    if selection.arrays:
+        tests.append(f"{test_member(program, selection.arrays, s.shape, length(s.values))} == 1")
+    program.test(f"not ({' and '.join(tests)})" if tests else "False")
+    for d in range(len(s.shape)):
+        program.keep(d)
+    return program
+
+
+def _put(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[Storage, Program]]:
+    """The elements of `v` at the places of the selection; `last`: of a place named several times the last one only."""
+    source = _elements(v, t.fill_value)
+    if source is None:
+        return [(t._storage, _nothing(t.ndim))]
+    program = Program()
+    lead = len(selection.shape) - v.ndim
+    program.copies = 1
+    at: list[str] = []
+    for r, n in enumerate(selection.shape):
+        if r < lead or (v.shape[r - lead] == 1 and n != 1):
+            at.append(program.loop("0", program.int(n)) if n != 1 else "0")
+            program.copies *= n
+        else:
+            at.append(f"x{r - lead}")
+    where = {d: program.int(k) for d, k in selection.integers.items()}
+    for r, axis in enumerate(selection.axes):
+        if axis.dim is not None:
+            span = selection.spans[axis.dim]
+            sign = "+" if span.step > 0 else "-"
+            step = f"{at[r]}" if abs(span.step) == 1 else f"{at[r]} * {program.int(abs(span.step))}"
+            where[axis.dim] = step if (span.start, sign) == (0, "+") else f"{program.int(span.start)} {sign} {step}"
+    if selection.arrays:
+        _put_arrays(program, selection, at, where, t.shape, last)
+    program.coordinates = [where[d] for d in range(t.ndim)]
+    return [(source, program)]
+
+
+def _put_arrays(
+    program: Program, selection: Selection, at: list[str], where: dict[int, str], shape: tuple[int, ...], last: bool
+) -> None:
+    place = "0"
+    for r, axis in enumerate(selection.axes):
+        if axis.array is not None:
+            place = at[r] if place == "0" else f"({place}) * {program.int(selection.broadcast[axis.array])} + {at[r]}"
+    place = program.bind(place, "place")
+    if last:
+        in_order, order = sorted_places(keys_of(selection.arrays, shape))
+        stays = np.append(in_order[1:] != in_order[:-1], True)
+        if not stays.all():
+            wins = np.zeros(len(order), np.bool_)
+            wins[order[stays]] = True
+            program.test(f"{program.array(wins)}[{place}]")
+    for d, array in selection.arrays.items():
+        where[d] = f"{program.array(array)}[{place}]"
+
+
+def _nothing(ndim: int) -> Program:
+    program = Program()
+    program.test("False")
+    for d in range(ndim):
+        program.keep(d)
+    return program

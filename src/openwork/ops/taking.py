@@ -1,0 +1,171 @@
+"""Elements taken along an axis; the ones that a mask names, or that are large enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..storage.buffers import address, empty, is_torch, length, to_numpy
+from ..compiler.structure import find_kernel
+from ..format import coo
+from .assembly import full
+from .axes import as_tensor, axis_of
+from .drive import operand_of
+from .index_keys import Ints, select
+from .indexing import index, index_selection
+from .recipe import call
+from .remap import NAMES, Program, on_host, source_words
+from .settle import from_host, library, structural
+from .shaping import reshape, taken
+from .tensor import Tensor
+
+__all__ = ["prune", "sparse_mask", "take", "take_along_axis"]
+
+
+def _integers(indices: Any, operation: str) -> Ints:
+    given = indices.to_numpy() if isinstance(indices, Tensor) else to_numpy(indices) if is_torch(indices) else indices
+    found = np.asarray(given)
+    if found.size == 0 and found.dtype.kind == "f":
+        found = found.astype(np.int64)
+    if found.dtype.kind not in "iu":
+        raise DTypeError(f"{operation}: indices are integers; got dtype {found.dtype}\n  help: convert them")
+    return found.astype(np.int64)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+    """The elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again.
+
+    Raises IndexError for an index out of bounds.
+    """
+    t = as_tensor(x)
+    if axis is None:
+        return take(reshape(t, (-1,)), indices, axis=0)
+    d = axis_of(axis, t.ndim, "take")
+    return index(t, (*(slice(None),) * d, _integers(indices, "take")))
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+    """For each place of `indices`, of the rank of `x`, the element whose coordinate along `axis` stands there.
+
+    `indices` broadcasts with `x` beside `axis`.
+    """
+    t, places = as_tensor(x), _integers(indices, "take_along_axis")
+    d = axis_of(axis, t.ndim, "take_along_axis")
+    if places.ndim != t.ndim:
+        raise ShapeError(
+            f"take_along_axis: indices have {places.ndim} dimensions, the tensor {t.ndim}\n  help: give as many"
+        )
+    key: list[Any] = []
+    for k, n in enumerate(t.shape):
+        shape = [1] * t.ndim
+        shape[k] = -1
+        extent = places.shape[k] if n == 1 else n
+        key.append(places if k == d else (np.arange(n) if n != 1 else np.zeros(extent, np.int64)).reshape(shape))
+    try:
+        return index(t, tuple(key))
+    except IndexError as error:
+        if "broadcast" not in str(error):
+            raise
+        raise ShapeError(
+            f"take_along_axis: indices of shape {places.shape} do not broadcast with {t.shape} beside axis {d}"
+            "\n  help: extents agree, or are 1"
+        ) from None
+
+
+def prune(x: Any, threshold: Any = 0, /) -> Tensor:
+    """Without the elements that differ from the fill value by no more than `threshold`.
+
+    Parameters
+    ----------
+    threshold : 0 leaves out what equals the fill value only; NaN stays, unless the fill value is NaN
+
+    Guarantees: nse(out) <= nse(x), every kept value as it was.
+    """
+    t = as_tensor(x)
+    if t.format.is_dense:
+        return t
+    if not (t.format.is_unique and t.format.is_ordered):
+        from .remap import canonical
+
+        t = t.asformat(canonical(t.format))
+    scalar = t._storage.scalar
+    limit = "f64" if scalar in ("f64", "c128") else "f32" if scalar in ("f16", "bf16", "f32", "c64") else scalar
+    if limit not in ("f32", "f64"):
+        threshold = int(threshold)
+    bound = full(1, limit, threshold, t.values)
+    fill = full(1, scalar, t.fill_value, t.values)
+
+    def write(program: Program) -> None:
+        value, base = "a_vals[leaf]", f"{program.array(fill)}[0]"
+        most = f"{program.array(bound)}[0]"
+        if scalar == "bool":
+            program.test(f"{value} != {base} and {most} == False")
+        else:
+            program.test(f"not ({_near(scalar, value, base, most)})")
+        for d in range(t.ndim):
+            program.keep(d)
+
+    return structural(t, t.shape, "prune", write, lambda a: a)
+
+
+def _near(scalar: str, value: str, base: str, most: str) -> str:
+    """The test that two values are not further apart than `most`; NaN is near NaN."""
+    if scalar[0] in "iu":
+        return f"max({value}, {base}) - min({value}, {base}) <= {most}"
+    parts = [f"{part}({x})" for x in (value, base) for part in ("real", "imag")] if scalar[0] == "c" else [value, base]
+    half = len(parts) // 2
+    nans = [" or ".join(f"isnan({p})" for p in group) for group in (parts[:half], parts[half:])]
+    return f"{value} == {base} or abs({value} - {base}) <= {most} or (({nans[0]}) and ({nans[1]}))"
+
+
+def sparse_mask(x: Any, mask: Any, /) -> Tensor:
+    """The elements of `x` that `mask` specifies, in the structure of `mask`; its values play no part.
+
+    Parameters
+    ----------
+    x : tensor of any format, or array
+    mask : Tensor of the same shape
+
+    Returns
+    -------
+    Tensor over pos and crd of `mask`, with the dtype and fill value of `x`; what `x` does not specify is its fill
+    value, stored. A mask that stores an element twice is coalesced first.
+
+    Cost: O(nse of both) where they are walked in one order, a search per element of `mask` otherwise.
+    Raises ShapeError where the shapes differ.
+    """
+    t, m = as_tensor(x), as_tensor(mask)
+    if t.shape != m.shape:
+        raise ShapeError(f"sparse_mask: shape {t.shape} of the tensor, {m.shape} of the mask\n  help: make them equal")
+    if not m.format.is_unique:
+        from .remap import canonical
+
+        m = m.asformat(canonical(m.format))
+    on_host(m._storage, "sparse_mask")
+    on_host(t._storage, "sparse_mask")
+    if not m.ndim:
+        return t
+    plain = _linear(t)
+    source, scalar = operand_of(m._storage), t._storage.scalar
+    out = full(length(m.values), scalar, t.fill_value, t.values)
+    keys, values = plain
+    key = f"find {source.format} {source.pos} {source.crd} {source.ragged} {scalar} {keys is None}"
+    words = source_words(m._storage) | {"vals": address(values), "b_vals": address(out), "a_vals": 0}
+    if keys is not None:
+        words |= {"keys": address(keys), "count": len(keys)}
+    call(key, lambda: find_kernel(source, scalar, dense=keys is None), words)
+    return Tensor._from_storage(m._storage.with_values(out, t.fill_value))
+
+
+def _linear(t: Tensor) -> tuple[Ints | None, Any]:
+    """The row-major places of the stored elements in order, and their values; no places for a dense tensor."""
+    if t.format.is_dense:
+        return None, t.asformat("dense").values
+    plain = t.coalesce()._storage if t.dense_dim == 0 else t.asformat(coo(t.ndim))._storage
+    keys = np.zeros(length(plain.values), np.int64)
+    for d, n in enumerate(t.shape):
+        keys *= n
+        keys += to_numpy(plain.crd[d])
+    return keys, plain.values

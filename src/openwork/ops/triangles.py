@@ -1,0 +1,140 @@
+"""Triangles and diagonals, and the identity."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..format import format as parse
+from ..storage.buffers import Array, as_array, itemsize, numpy_dtype, scalar_name
+from ..storage.scalars import python_scalar
+from ..storage.storage import Storage
+from .axes import as_tensor, axis_of
+from .formats import resolve_format
+from .remap import Program
+from .settle import structural
+from .tensor import Tensor
+
+__all__ = ["diag", "diagonal", "eye", "tril", "triu"]
+
+
+def tril(x: Any, /, *, k: int = 0) -> Tensor:
+    """The lower triangles of the last two dimensions: elements (i, j) with j - i <= k, all others zero.
+
+    Raises UnsupportedError where the fill value is not zero and the format sparse, as the result has no fill value.
+    """
+    return _triangle(as_tensor(x), k, "tril")
+
+
+def triu(x: Any, /, *, k: int = 0) -> Tensor:
+    """The upper triangles of the last two dimensions: elements (i, j) with j - i >= k, all others zero."""
+    return _triangle(as_tensor(x), k, "triu")
+
+
+def _triangle(t: Tensor, k: int, name: str) -> Tensor:
+    if t.ndim < 2:
+        raise ShapeError(f"{name}: expected two dimensions or more; got shape {t.shape}\n  help: use diag for a matrix")
+    if t.fill_value and not t.format.is_dense:
+        raise UnsupportedError(
+            f"{name}: elements outside the triangle are 0, unspecified ones inside are {t.fill_value}: the result"
+            f" would need {math.prod(t.shape) * itemsize(t._storage.scalar)} bytes of values"
+            '\n  help: asformat("dense") first'
+        )
+    i, j = t.ndim - 2, t.ndim - 1
+
+    def write(program: Program) -> None:
+        program.test(f"x{j} - x{i} {'<=' if name == 'tril' else '>='} {program.int(k)}")
+        for d in range(t.ndim):
+            program.keep(d)
+
+    host = np.tril if name == "tril" else np.triu
+    return structural(t, t.shape, name, write, lambda a: host(a, k))
+
+
+def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
+    t = as_tensor(x)
+    if t.ndim < 2:
+        raise ShapeError(f"diagonal: expected two dimensions or more; got shape {t.shape}\n  help: diag makes a matrix")
+    i, j = axis_of(axis1, t.ndim, "diagonal"), axis_of(axis2, t.ndim, "diagonal")
+    if i == j:
+        raise ShapeError(f"diagonal: axis1 and axis2 are both {i}\n  help: name two axes")
+    rows, columns = max(-offset, 0), max(offset, 0)
+    extent = max(min(t.shape[i] - rows, t.shape[j] - columns), 0)
+    others = [d for d in range(t.ndim) if d not in (i, j)]
+    shape = (*(t.shape[d] for d in others), extent)
+
+    def write(program: Program) -> None:
+        program.test(f"x{j} - x{i} == {program.int(offset)}")
+        for d in others:
+            program.keep(d)
+        program.rises[i] = program.rises[j] = len(others)
+        program.fixed.add(j)
+        program.coordinates.append(f"x{i} - {program.int(rows)}")
+
+    return structural(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
+
+
+def diag(x: Any, /, *, k: int = 0) -> Tensor:
+    """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal and zeros elsewhere."""
+    t = as_tensor(x)
+    if t.ndim == 2:
+        return diagonal(t, offset=k)
+    if t.ndim != 1:
+        raise ShapeError(f"diag: expected one or two dimensions; got shape {t.shape}\n  help: diagonal takes any rank")
+    if t.format.is_dense or t.fill_value:
+        full = t.asformat("dense")._storage
+        bitmap = parse("(i) -> (i : ell(1))") if False else parse("coo", 1)
+        n = t.shape[0]
+        pos, crd = _index([0, n], full.values), _index(np.arange(n), full.values)
+        t = Tensor._from_storage(
+            Storage(t.shape, bitmap, full.scalar, python_scalar(0, full.scalar), (pos,), (crd,), full.values)
+        )
+    extent = t.shape[0] + abs(k)
+
+    def write(program: Program) -> None:
+        program.coordinates += [f"x0 + {program.int(max(-k, 0))}", f"x0 + {program.int(max(k, 0))}"]
+        program.rises[0] = 0
+        program.natural = True
+
+    return structural(t, (extent, extent), "diag", write, lambda a: np.diag(a, k), format="csr")
+
+
+def _index(values: Any, like: Array) -> Array:
+    return as_array(np.asarray(values, np.int64), like=like)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: object = None,
+    device: object = None,
+    format: object = "csr",
+) -> Tensor:
+    """The matrix with ones on its k-th diagonal, in a sparse format.
+
+    Parameters
+    ----------
+    n_rows, n_cols : the extents; n_cols as n_rows where left out
+    k : the diagonal, above the main one where positive
+    dtype : float64 where left out
+    """
+    m, n = int(n_rows), int(n_rows if n_cols is None else n_cols)
+    if m < 0 or n < 0:
+        raise ShapeError(f"eye: negative extents ({m}, {n})\n  help: give extents of 0 or more")
+    scalar = scalar_name(np.float64 if dtype is None else dtype)
+    first = max(-k, 0)
+    count = max(min(m - first, n - max(k, 0)), 0)
+    width = np.int32 if max(m, n) < 2**31 else np.int64
+    pos = np.clip(np.arange(m + 1) - first, 0, count).astype(width)
+    crd = (np.arange(count) + max(k, 0)).astype(width)
+    values = np.ones(count, numpy_dtype(scalar))
+    made = Storage((m, n), parse("csr", 2), scalar, python_scalar(0, scalar), (None, pos), (None, crd), values)
+    out = Tensor._from_storage(made).asformat(resolve_format(format, 2))
+    return out if device is None else out.to(device)
