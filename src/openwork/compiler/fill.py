@@ -125,9 +125,7 @@ class Regions:
     def matters(self, name: str, present: frozenset[str], droppable: frozenset[str]) -> bool:
         """Whether the presence of `name` makes a difference for `present`, less any of `droppable`."""
         rest = present - {name}
-        return any(
-            self.body((rest - gone) | {name}) != self.body(rest - gone) for gone in _subsets(droppable & rest)
-        )
+        return any(self.body((rest - gone) | {name}) != self.body(rest - gone) for gone in _subsets(droppable & rest))
 
     def needs(self, name: str) -> bool:
         """Whether nothing is computed where `name` is absent."""

@@ -170,6 +170,7 @@ def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str,
 def _evaluate(e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object) -> Storage:
     """Run an expression whose accesses have their indices."""
     sizes = _extents(e, storages, indices)
+    e, storages = _cut(e, storages, indices)
     e, operands, dims = _operands(e, storages, indices, sizes)
     ndim = len(indices)
     wanted: Format | None = None if format is None else resolve_format(format, ndim)
@@ -180,6 +181,26 @@ def _evaluate(e: Expression, storages: dict[str, Storage], indices: tuple[str, .
     if plan is None:
         plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted)
     return run_plan(plan, tuple(operands.values()), shape)
+
+
+def _count(e: Expression) -> int:
+    return len(set(accesses_of(e)))
+
+
+def _cut(
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...]
+) -> tuple[Expression, dict[str, Storage]]:
+    """The expression over at most MAX_MERGED operands: its largest parts are computed into temporaries."""
+    while _count(e) > MAX_MERGED:
+        assert isinstance(e, Apply)
+        part = max(e.args, key=_count)
+        small, storages = _cut(part, storages, indices)
+        used = {i for a in accesses_of(small) for i in a.indices}
+        own = tuple(i for i in indices if i in used)
+        name = f"part{len(storages)}"
+        storages = {**storages, name: _evaluate(small, storages, own, None)}
+        e = Apply(e.op, tuple(Access(name, own) if a is part else a for a in e.args))
+    return e, storages
 
 
 def _operands(

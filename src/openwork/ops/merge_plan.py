@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..codegen import cache
+from ..codegen.executable import Executable
 from ..compiler.conversion.target import Kind, Run, runs
 from ..compiler.fill import Regions
 from ..compiler.merge.lower import lower_merge
 from ..compiler.merge.problem import Input, Merge
-from ..compiler.merge.target import Dims, fitted, native, plain, projected
+from ..compiler.merge.target import Dims, fitted, native, plain, projected, projects
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.simplify import simplify
-from ..format.expression import Mod
 from ..format.format import Format
 from ..ir.index import Expression
 from ..ir.loop import Kernel
@@ -45,7 +45,7 @@ class Compiled:
 
     merge: Merge
     index: str
-    executable: cache.Executable
+    executable: Executable
     refs: dict[str, ParamRef]
     names: tuple[str, ...]
     """parameters behind the operands' buffers"""
@@ -94,6 +94,8 @@ def plan_merge(
     fill = python_scalar(regions.fill.value, scalar)
     wanted = format or _default(regions, storages, dims, ndim)
     target = native(wanted)
+    if not all(projects(target, d) for d in dims.values()):
+        target = plain(ndim)
     order = [level.expression for level in target.levels]
     steps: list[Format | None] = []
     for name, s in storages.items():
@@ -130,9 +132,7 @@ def _batches(wanted: Format, target: Format) -> Format:
     return Format(target.dims, (*wanted.levels[:n], *target.levels[n:]))
 
 
-def _default(
-    regions: Regions, storages: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int
-) -> Format:
+def _default(regions: Regions, storages: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int) -> Format:
     """The format of the result: that of the operands where they agree, else of the first that has all dimensions and
     is sparse; dense where something is computed with all sparse operands absent."""
     dense = frozenset(name for name, s in storages.items() if s.format.is_dense and s.format.ndim)
@@ -222,6 +222,3 @@ def bounds_of(plan: MergePlan, merge: Merge) -> tuple[Bound, ...]:
             sums.append(tuple(terms))
         found.append(Bound(run.last, tuple(sums)))
     return tuple(found)
-
-
-_ = Mod

@@ -7,7 +7,6 @@ call is found once for a shape, so that a call on tiny tensors costs some micros
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -81,9 +80,7 @@ class Quick:
         used = int(meta[3])
         if small:
             pos = np.ndarray((count,), index, whole)
-            parts = [
-                np.ndarray((used,), dtype, whole, o) for dtype, o in zip(self._fields, offsets, strict=False)
-            ]
+            parts = [np.ndarray((used,), dtype, whole, o) for dtype, o in zip(self._fields, offsets, strict=False)]
         else:
             pos, *parts = buffers
             for part in parts:
@@ -125,6 +122,3 @@ def quick(
     found = Quick(plan, made, bound, spans)
     found.shape = shape
     return found
-
-
-_ = pairwise

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import pool
 from ..compiler.conversion.target import Kind, Run
 from ..errors import UnsupportedError
-from ..storage.buffers import Array, address, as_array, empty, is_torch, length, scalar_of, zeros
+from ..storage.buffers import Array, address, empty, is_torch, length, scalar_of, zeros
 from ..storage.storage import Storage
 from .assembly import full
 from .convert import convert, replace_format
@@ -44,10 +43,7 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
     for k, step in enumerate(plan.steps):
         if step is not None:
             ready = (*ready[:k], convert(ready[k], step), *ready[k + 1 :])
-    if 0 in shape:
-        result = _nothing(plan, shape, like)
-    else:
-        result = _run(plan, ready, shape, like)
+    result = _nothing(plan, shape, like) if 0 in shape else _run(plan, ready, shape, like)
     if plan.format is plan.target:
         return result
     if plan.format.batch_ndim:
@@ -131,7 +127,9 @@ def _run(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...],
     return _once(plan, launch, storages, shape, like)
 
 
-def _once(plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array) -> Storage:
+def _once(
+    plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array
+) -> Storage:
     """One chunk: the result is assembled where it stays, and cut to its length."""
     made, spans = launch.made, launch.spans
     lo, hi = spans[0] if spans else (0, 1)
@@ -226,6 +224,3 @@ def _cut(buffer: Array, n: int) -> Array:
         buffer.resize(n, refcheck=False)
         return buffer
     return buffer[:n].clone() if 4 * n < 3 * have else buffer[:n]
-
-
-_ = (pool, as_array)

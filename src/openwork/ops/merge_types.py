@@ -15,7 +15,6 @@ from ..ir.loop import Cast, Expr, Var
 from ..ir.ops import COMPARISONS, LOGICAL, cast, const, op
 from ..ir.types import Type
 from ..storage.buffers import numpy_dtype, scalar_of, torch_dtype
-from .promote import compute_scalar
 from .values import apply
 
 __all__ = ["typed"]
@@ -109,6 +108,3 @@ def _common(samples: list[Any], library: str) -> Any:
 
         return torch.empty(0, dtype=torch.result_type(*samples))
     return np.empty(0, np.result_type(*samples))
-
-
-_ = compute_scalar

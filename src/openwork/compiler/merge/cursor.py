@@ -8,7 +8,7 @@ from ...format.expression import Expression
 from ...format.level import Iterate
 from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, load, op
-from ..build import Block, Name, fold
+from ..build import Block, fold
 from ..levels import Level, Params, evaluate
 from ..operand import ParamRef
 from .problem import Input
@@ -179,6 +179,3 @@ def both(a: Expr | None, b: Expr) -> Expr:
 def number(value: Expr) -> Expr:
     """A truth value as 0 or 1."""
     return cast(value, "i64")
-
-
-_ = Name

@@ -18,24 +18,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ...format.level import Iterate
-from ...ir.loop import Buffer, Expr, Kernel, Op, Scalar, Var
-from ...ir.ops import cast, const, op
-from ...ir.rewrite import subexpressions, walk
-from ...ir.types import Type
-from ..build import Block, Builder, fold
+from ...ir.loop import Buffer, Expr, Kernel, Scalar, Var
+from ...ir.ops import const, op
+from ..build import Block, Builder
 from ..lattice import Case, Lattice, Point, lattice
 from ..levels import Params
 from .cursor import Cursor, Source, Walker, both, number
+from .flat import is_cheap, kept, replaced, value_of
 from .output import Output, Place
 from .problem import Merge
 
 __all__ = ["lower_merge"]
 
 Cursors = Mapping[str, Cursor]
-_COSTLY = frozenset((
-    "pow", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "atan2", "hypot", "floordiv", "mod",
-))  # fmt: skip
 
 
 def lower_merge(name: str, merge: Merge) -> Kernel:
@@ -65,8 +60,6 @@ class _Merge:
 
     def lower(self) -> Kernel:
         top = self.builder.top
-        for name in self.merge.runtime_fills:
-            self.builder.scalar(f"{name}_fill", self.regions.fills[name].type.scalar)
 
         def chunk(block: Block, t: Var) -> None:
             self.range = self.out.begin(block, t)
@@ -108,7 +101,7 @@ class _Merge:
         if at == len(self.order):
             body = self.regions.body(cursors)
             if body is not None:
-                self.out.write(block, place, self.filled(self.substituted(body, cursors)))
+                self.out.write(block, place, self.substituted(body, cursors))
             return
         level = self.level(at, cursors)
         if self.out.covers(at) or level.lattice.every:
@@ -118,7 +111,9 @@ class _Merge:
 
     def level(self, at: int, cursors: Cursors) -> _Level:
         """Who takes part in level `at`, and its lattice."""
-        walked, asked, located = [], [], []
+        walked: list[str] = []
+        asked: list[str] = []
+        located: list[str] = []
         for name, cursor in cursors.items():
             source = self.sources[name]
             if source.at_leaf(cursor) or source.counts(cursor) != self.order[at]:
@@ -151,17 +146,10 @@ class _Merge:
     def substituted(self, body: Expr, cursors: Cursors) -> Expr:
         """The body with the elements at the cursors."""
         values = {n: self.sources[n].value(c.position, c.batch) for n, c in cursors.items()}
-        return self.replaced(body, values)
+        return replaced(body, values)
 
     def replaced(self, body: Expr, values: Mapping[str, Expr]) -> Expr:
         return walk(body, lambda e: values.get(e.name) if isinstance(e, Var) else None)
-
-    def filled(self, value: Expr) -> Expr:
-        return value
-
-    def fill(self, name: str) -> Expr:
-        """The fill value of an operand."""
-        return self.regions.fills[name]
 
     # -- counted loops ---------------------------------------------------------------------------------------------
 
@@ -235,7 +223,7 @@ class _Merge:
 
             self.out.enter(inner, level.at, c, place, deeper)
 
-        self.branch(block, cases, [n for n in (*walkers, *level.asked)], here, case, otherwise)
+        self.branch(block, cases, [*walkers, *level.asked], here, case, otherwise)
 
     def branch(
         self,
@@ -252,28 +240,20 @@ class _Merge:
                 otherwise(block)
             return
         chosen, rest = cases[0], cases[1:]
-        test = self.test(chosen, cases, names, here)
+        test = self.test(chosen, names, here)
         if test is None:
             case(block, chosen)
             return
         following = (lambda b: self.branch(b, rest, names, here, case, otherwise)) if rest or otherwise else None
         block.when(test, lambda b: case(b, chosen), following)
 
-    def test(self, chosen: Case, cases: tuple[Case, ...], names: list[str], here: Mapping[str, Expr]) -> Expr | None:
-        """The condition of a case, as those that come before it do not hold."""
+    def test(self, chosen: Case, names: list[str], here: Mapping[str, Expr]) -> Expr | None:
+        """The condition that those of `chosen` are here, and no other; None where nobody has to be asked."""
         result: Expr | None = None
         for name in names:
-            if name not in here:
-                continue
-            if name in chosen:
-                result = both(result, here[name])
-            elif self.excludes(name, chosen, names):
-                result = both(result, op("not", here[name]))
+            if name in here:
+                result = both(result, here[name] if name in chosen else op("not", here[name]))
         return result
-
-    def excludes(self, name: str, chosen: Case, names: list[str]) -> bool:
-        """Whether the presence of `name` beside `chosen` is to be ruled out: some larger set may be no case."""
-        return True
 
     # -- merges ----------------------------------------------------------------------------------------------------
 
@@ -349,14 +329,13 @@ class _Merge:
         """Whether the point is a union of leaves that are appended, and cheap to compute for all cases alike."""
         if not self.out.ends(level.at) or level.asked or len(point.cases) < 2:
             return False
-        if any(self.sources[n].levels[c.level].format.unique is False for n, c in cursors.items() if n in point.walked):
+        if any(not self.sources[n].levels[cursors[n].level].format.unique for n in point.walked):
             return False
         for name, cursor in cursors.items():
             moved = name in level.walked or name in level.located
             if cursor.level + moved != self.sources[name].format.nlevels:
                 return False
-        ops_used = {e.op for e in subexpressions(self.regions.expr) if isinstance(e, Op)}
-        return not ops_used & _COSTLY
+        return is_cheap(self.regions.expr)
 
     def flat(
         self,
@@ -373,71 +352,16 @@ class _Merge:
         values: dict[str, Expr] = {}
         for name, cursor in cursors.items():
             source = self.sources[name]
-            if name in level.walked:
-                if name in walkers:
-                    values[name] = block.let(f"v{name}", source.value(walkers[name].at, cursor.batch))
+            if name in level.walked and name not in walkers:
                 continue
+            position = walkers[name].at if name in walkers else cursor.position
             if name in level.located:
                 size, low = self.out.size(level.at), self.out.low(level.at)
-                cursor, _ = source.locate(block, cursor, c, size, low)
-            values[name] = block.let(f"v{name}", source.value(cursor.position, cursor.batch))
+                position = source.locate(block, cursor, c, size, low)[0].position
+            values[name] = block.let(f"v{name}", source.value(position, cursor.batch))
         base = frozenset(cursors) - frozenset(level.walked)
-        value = self.flat_value(block, point, base, values, here)
-        keep = self.kept(point, here)
+        value = value_of(block, self.regions, point, base, values, here)
+        keep = kept(point, here)
         run = self.out.run(level.at)
         self.out.write(block, Place(self.out.counters[run]), value)
         self.out.record(block, run, (*place.pending, c), None if keep is None else number(keep))
-
-    def flat_value(
-        self, block: Block, point: Point, base: frozenset[str], values: dict[str, Expr], here: Mapping[str, Expr]
-    ) -> Expr:
-        """One expression for all cases where the fill values put in give it, else a choice among theirs."""
-        bodies = [(case, self.regions.body(base | frozenset(case))) for case in point.cases]
-        always = base | frozenset(point.walked)
-        if all(body == self.regions.plain(base | frozenset(case)) for case, body in bodies):
-            chosen = {
-                n: op("select", here[n], v, cast(self.fill(n), v.type)) if n in here else v for n, v in values.items()
-            }
-            return self.replaced(self.regions.plain(always), {n: block.let(f"x{n}", v) for n, v in chosen.items()})
-        result: Expr | None = None
-        for case, body in reversed(bodies):
-            assert body is not None
-            computed = block.let("x", self.replaced(body, values))
-            if result is None:
-                result = computed
-            else:
-                test: Expr | None = None
-                for name in case:
-                    test = both(test, here[name])
-                assert test is not None
-                result = op("select", test, computed, result)
-        assert result is not None
-        return result
-
-    def kept(self, point: Point, here: Mapping[str, Expr]) -> Expr | None:
-        """Whether the coordinate is that of a case; None: always."""
-        names = point.walked
-        if len(point.cases) == 2 ** len(names) - 1:
-            return None
-        keep: Expr | None = None
-        for case in point.cases:
-            if any(set(other) < set(case) for other in point.cases) and self._upward(point):
-                continue
-            test: Expr | None = None
-            for name in names:
-                if name in case:
-                    test = both(test, here[name])
-                elif not self._upward(point):
-                    test = both(test, op("not", here[name]))
-            assert test is not None
-            keep = test if keep is None else op("or", keep, test)
-        return keep
-
-    def _upward(self, point: Point) -> bool:
-        """Whether every larger set of the point's operands is a case where a smaller one is."""
-        cases = {frozenset(case) for case in point.cases}
-        return all(case | {name} in cases for case in cases for name in point.walked)
-
-
-_TYPE = Type
-_FOLD = fold

@@ -96,9 +96,13 @@ class Output:
 
     def begin(self, block: Block, t: Expr) -> tuple[Expr, Expr]:
         """Bind the chunk's range of coordinates and set the counters to its slots; edges begin with 0."""
-        first = [self._wide("pos", run.first) for run in self.chains]
-        if first:
-            block.when(op("eq", t, const(0)), lambda b: [b.store(pos, const(0), const(0)) for pos in first] and None)
+
+        def zero(inner: Block) -> None:
+            for run in self.chains:
+                inner.store(self._wide("pos", run.first), const(0), const(0))
+
+        if self.chains:
+            block.when(op("eq", t, const(0)), zero)
         lower = block.let("lower", self.meta.read(t))
         upper = block.let("upper", self.meta.read(fold("add", t, const(1))))
         for number, run in enumerate(self.chains):

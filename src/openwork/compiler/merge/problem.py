@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...format.expression import Expression
-from ...format.level import Iterate
+from ...format.level import Iterate, LevelFunctions
 from ...ir.loop import Const
 from ..fill import Regions
 from ..operand import Operand
@@ -18,24 +18,18 @@ class Input:
     """An operand: what each of its levels counts, in the result's dimensions.
 
     None is a level of a dimension that is stretched: its extent is one, its coordinate 0.
-    `free` says that every level can be located, so that levels may be entered in any order of the loops.
     """
 
     name: str
     operand: Operand
     levels: tuple[Expression | None, ...]
-    free: bool = False
-
-    def walks(self, level: int) -> bool:
-        """Whether the level's coordinates are walked by position."""
-        return self._functions(level).iterate is Iterate.POSITION
 
     def may_lack(self, level: int) -> bool:
         """Whether the level may have no element at a coordinate."""
         functions = self._functions(level)
         return functions.present is not None or (functions.iterate is Iterate.POSITION and not functions.branchless)
 
-    def _functions(self, level: int):  # type: ignore[no-untyped-def]
+    def _functions(self, level: int) -> LevelFunctions:
         assert self.operand.format is not None
         return self.operand.format.levels[level].format.functions
 
@@ -51,8 +45,6 @@ class Merge:
     inputs: tuple[Input, ...]
     regions: Regions
     target: Operand
-    runtime_fills: tuple[str, ...] = ()
-    """operands whose fill value is a parameter of the kernel, as it plays no part in what is computed where"""
 
     @property
     def order(self) -> tuple[Expression, ...]:

@@ -11,7 +11,7 @@ from ...format.level import LevelFormat
 from ...format.levels import Bitmap, Compressed, Dense, Range, Singleton
 from ..conversion.target import is_unique
 
-__all__ = ["fitted", "native", "plain", "projected"]
+__all__ = ["fitted", "native", "plain", "projected", "projects"]
 
 Dims = tuple[int | None, ...]
 """For each dimension of an operand that of the result; None for one that is stretched."""
@@ -69,6 +69,16 @@ def fitted(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Exp
         next_loop += 1
         found.append(e)
     return tuple(found)
+
+
+def projects(target: Format, dims: Dims) -> bool:
+    """Whether the target less the dimensions that an operand lacks is a format: no diagonal is cut in two."""
+    own = {d for d in dims if d is not None}
+    return all(len(own.intersection(needs)) in (0, len(needs)) for needs in _needs(target))
+
+
+def _needs(target: Format) -> list[set[int]]:
+    return [set(dimensions(level.expression)) for level in target.levels]
 
 
 def projected(target: Format, dims: Dims) -> Format:

@@ -1,0 +1,93 @@
+"""A point of the innermost level without branches: every coordinate is stored, and kept where it is that of a case.
+
+    c = min(cA, cB)
+    out_crd[q] = c
+    out_vals[q] = (A[qA] if inA else fill) + (B[qB] if inB else fill)
+    q += 1                                            or: the truth value of the cases
+    qA += inA; qB += inB
+
+Half of the steps of a merge go one way and half the other, in no order that a processor could learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...ir.loop import Expr, Op, Var
+from ...ir.ops import cast, op
+from ...ir.rewrite import subexpressions, walk
+from ..build import Block
+from ..fill import Regions
+from ..lattice import Case, Point
+from .cursor import both
+
+__all__ = ["is_cheap", "kept", "replaced", "value_of"]
+
+_COSTLY = frozenset((
+    "pow", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "atan2", "hypot", "floordiv", "mod",
+))  # fmt: skip
+"""Operations that cost more than a mispredicted branch."""
+
+
+def is_cheap(expr: Expr) -> bool:
+    """Whether the expression may be computed where it is not needed."""
+    return not any(isinstance(e, Op) and e.op in _COSTLY for e in subexpressions(expr))
+
+
+def replaced(body: Expr, values: Mapping[str, Expr]) -> Expr:
+    """The body with values for its variables."""
+    return walk(body, lambda e: values.get(e.name) if isinstance(e, Var) else None)
+
+
+def value_of(
+    block: Block,
+    regions: Regions,
+    point: Point,
+    base: frozenset[str],
+    values: Mapping[str, Expr],
+    here: Mapping[str, Expr],
+) -> Expr:
+    """What is computed at the coordinate: one expression for all cases, where the fill values put in for absent
+    operands give that, else a choice among the cases' expressions."""
+    bodies = [(case, regions.body(base | frozenset(case))) for case in point.cases]
+    if all(body == regions.plain(base | frozenset(case)) for case, body in bodies):
+        chosen = {
+            n: op("select", here[n], v, cast(regions.fills[n], v.type)) if n in here else v for n, v in values.items()
+        }
+        named = {n: block.let(f"x{n}", v) for n, v in chosen.items()}
+        return replaced(regions.plain(base | frozenset(point.walked)), named)
+    result: Expr | None = None
+    for case, body in reversed(bodies):
+        assert body is not None
+        computed = block.let("x", replaced(body, values))
+        result = computed if result is None else op("select", _all(case, here), computed, result)
+    assert result is not None
+    return result
+
+
+def kept(point: Point, here: Mapping[str, Expr]) -> Expr | None:
+    """Whether the coordinate is that of a case; None: always."""
+    names = point.walked
+    if len(point.cases) == 2 ** len(names) - 1:
+        return None
+    cases = {frozenset(case) for case in point.cases}
+    upward = all(case | {name} in cases for case in cases for name in names)
+    keep: Expr | None = None
+    for case in point.cases:
+        if upward and any(other < frozenset(case) for other in cases):
+            continue
+        test = _all(case, here)
+        for name in names:
+            if name not in case and not upward:
+                test = op("and", test, op("not", here[name]))
+        keep = test if keep is None else op("or", keep, test)
+    return keep
+
+
+def _all(case: Case, here: Mapping[str, Expr]) -> Expr:
+    test: Expr | None = None
+    for name in case:
+        test = both(test, here[name])
+    assert test is not None
+    return test
