@@ -162,6 +162,8 @@ class _Drive:
         level = self.nest.levels[walk.depth]
         env = self.nest.environment(walk, level)
         lo, hi = (evaluate(text, level, env) for text in level.format.functions.bounds)
+        if walk.depth == 0 and self.nest.is_ranged:
+            lo, hi = Var("lo", I64), Var("hi", I64)
         body: list[Stmt] = []
         end = self.names.let(body, "end", hi)
         at, run, more = (Var(self.names.fresh(n), t) for n, t in (("at", I64), ("run", I64), ("more", Type("bool"))))

@@ -118,7 +118,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         segmented=segmented,
         exclusive=exclusive,
         covers=covers,
-        parallel=shared or _parallel(fmt, dims, hoisted),
+        parallel=shared or _parallel(fmt, dims, hoisted, segmented),
         prefetch=(16 if vector else 32) if facts.large else 0,
     )
 
@@ -209,12 +209,12 @@ def _segmented(fmt: Format, hoisted: int) -> bool:
     )  # fmt: skip
 
 
-def _parallel(fmt: Format, dims: list[int], hoisted: int) -> bool:
-    """Ranges of the outermost loop write disjoint outputs: its coordinate is part of the output's."""
-    if not fmt.nlevels or hoisted == 0:
+def _parallel(fmt: Format, dims: list[int], hoisted: int, segmented: bool) -> bool:
+    """Ranges of the outermost loop write disjoint outputs: its coordinate follows from the output's and comes once,
+    or in one run that no range is cut inside of."""
+    if not fmt.nlevels or hoisted == 0 or fmt.batch_ndim or not _exclusive(fmt, (0,), dims):
         return False
-    first = fmt.levels[0]
-    return not fmt.batch_ndim and _exclusive(fmt, (0,), dims) and first.format.unique and first.format.functions.full
+    return fmt.levels[0].format.unique or (segmented and hoisted == 1)
 
 
 def _accumulators_per_tile(fmt: Format, dims: list[int], unrolled: int) -> int:
@@ -252,6 +252,12 @@ def _block_vector(stmt: Assignment, operands: dict[str, Operand], driver: Access
     e = fmt.levels[last].expression
     if not isinstance(e, Mod) or e.divisor not in (2, 4, 8, 16):
         return False
-    along = next(driver.indices[d] for d, form in enumerate(fmt.inverse) if (last, 1) in form)
+    along = next((driver.indices[d] for d, form in enumerate(fmt.inverse) if (last, 1) in form), None)
+    if along is None:
+        return False
     arrays = [a for a in (stmt.lhs, *stmt.accesses) if along in a.indices and operands[a.tensor].format is None]
-    return all(a.indices.count(along) == 1 and a.indices[operands[a.tensor].unit or 0] == along for a in arrays)
+    units = [operands[a.tensor].unit for a in arrays]
+    return all(
+        u is not None and a.indices[u] == along and a.indices.count(along) == 1
+        for a, u in zip(arrays, units, strict=True)
+    )

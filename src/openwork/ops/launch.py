@@ -70,15 +70,22 @@ def outer_range(s: Storage) -> tuple[int, int]:
 
 
 def work_bounds(s: Storage, parts: int) -> tuple[int, ...]:
-    """Cut the range of the outermost loop into pieces of about equal numbers of stored elements."""
+    """Cut the range of the outermost loop into pieces of about equal numbers of stored elements.
+
+    A run of equal coordinates of an ordered outermost level is never cut.
+    """
     lo, hi = outer_range(s)
     below = s.pos[1] if len(s.format.levels) > 1 else None
-    if below is None or length(below) != hi - lo + 1 or s.format.batch_ndim:
-        return tuple(lo + (hi - lo) * k // parts for k in range(parts + 1))
-    pos = to_numpy(below)
-    work = np.linspace(0, int(pos[-1]), parts + 1)[1:-1]
-    cuts = np.searchsorted(pos, work).tolist()
-    return (lo, *sorted(min(hi, lo + int(c)) for c in cuts), hi)
+    if below is not None and length(below) == hi - lo + 1 and not s.format.batch_ndim:
+        pos = to_numpy(below)
+        cuts = np.searchsorted(pos, np.linspace(0, int(pos[-1]), parts + 1)[1:-1]).tolist()
+        return (lo, *sorted(min(hi, lo + int(c)) for c in cuts), hi)
+    even = [lo + (hi - lo) * k // parts for k in range(1, parts)]
+    first, crd = s.format.levels[0].format, s.crd[0]
+    if crd is not None and first.ordered and not first.unique and hi > lo:
+        run = to_numpy(crd)[lo:hi]
+        even = [lo + int(np.searchsorted(run, run[cut - lo])) for cut in even if cut < hi]
+    return (lo, *even, hi)
 
 
 def launch(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> None:

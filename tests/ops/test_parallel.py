@@ -1,0 +1,44 @@
+"""Ranges of the outermost loop run side by side: the same results for any number of threads, in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from matrix import dense_array, same, tensor
+
+import openwork as ow
+from openwork.ops import drive
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(drive, "PARALLEL_WORK", 1)
+    before = ow.get_num_threads()
+    yield
+    ow.set_num_threads(before)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("spec", ["csr", "coo", "dcsr", "csc", "bsr(4, 4)", "dia", "ell(80)", "bitmap"])
+def test_threads_do_not_change_the_result(spec: str, threads: int) -> None:
+    array = dense_array((200, 80), density=0.1)
+    array[17] = 1  # one row holds most of the work
+    array[40:90] = 0
+    ow.set_num_threads(threads)
+    t = tensor(array, spec)
+    x, wide = dense_array((80,), 1, density=1), dense_array((80, 20), 2, density=1)
+    u, v = dense_array((200, 4), 3, density=1), dense_array((4, 80), 4, density=1)
+    same(t @ x, array @ x)
+    same(t @ wide, array @ wide)
+    same(t.sum(axis=1), array.sum(axis=1))
+    np.testing.assert_array_equal(ow.sddmm(t, u, v).to_numpy()[array != 0], (u @ v)[array != 0])
+
+
+def test_which_kernels_are_cut() -> None:
+    ow.set_num_threads(4)
+    array, x = dense_array((200, 80), density=0.1), np.ones((80, 3))
+    for spec, parallel in (("csr", True), ("coo", True), ("dcsr", True), ("csc", False), ("dia", False)):
+        steps = ow.explain(ow.matmul, tensor(array, spec), x).steps
+        assert dict(steps[-1].facts)["parallel"].startswith("4 range") == parallel
