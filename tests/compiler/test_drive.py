@@ -106,11 +106,12 @@ NAMED = [(spec, text) for d, texts in STATEMENTS.items() for spec in FORMATS[d] 
 
 @pytest.mark.parametrize(("spec", "text"), NAMED, ids=lambda x: x.replace(" ", ""))
 def test_named_statements_on_named_formats(spec: str, text: str) -> None:
-    """Spacious and ragged extents, an extent of the dense index inside and beyond a tile."""
+    """Extents that blocks divide and that they do not, small and large dense extents, strided operands."""
     stmt = parse(text)
     rank = next(len(a.indices) for a in stmt.accesses if a.tensor == "A")
     fmt = parse_format(spec, rank)
-    for r, shape in zip((3, 17), SHAPES[rank][:2] or SHAPES[rank], strict=False):
+    first, second = SHAPES[rank][0], SHAPES[rank][:2][-1]
+    for r, shape, step in ((3, first, 1), (17, second, 1), (3, first, 2)):
         own = next(a.indices for a in stmt.accesses if a.tensor == "A")
         extents = {
             **dict.fromkeys(stmt.indices, r),
@@ -119,13 +120,22 @@ def test_named_statements_on_named_formats(spec: str, text: str) -> None:
         }
         source = packed(fmt, shape, elements(shape))
         arrays = {
-            a.tensor: dense_array(tuple(extents[i] for i in a.indices), 7, density=1)
+            a.tensor: spread(dense_array(tuple(extents[i] for i in a.indices), 7, density=1), step)
             for a in stmt.accesses
             if a.tensor != "A"
         }
         d = drive(stmt, source, arrays, "f64")
         well_formed(d)
         agree(d)
+
+
+def spread(array: np.ndarray, step: int) -> np.ndarray:
+    """The array with its last dimension's elements `step` apart."""
+    if array.ndim == 0 or step == 1:
+        return array
+    wide = np.full((*array.shape[:-1], array.shape[-1] * step), 77.0)
+    wide[..., ::step] = array
+    return wide[..., ::step]
 
 
 def elements(shape: tuple[int, ...], seed: int = 3) -> list[tuple[tuple[int, ...], float]]:
