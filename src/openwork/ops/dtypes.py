@@ -91,7 +91,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     torch_like = any(is_torch(getattr(x, "values", x)) or str(x).startswith("torch.") for x in others)
     scalar = promote(tuple(scalar_of_operand(x) for x in others), "torch" if torch_like else "numpy")
     for kind in python:
-        scalar = weak(scalar, kind)
+        scalar = weak(scalar, kind)  # type: ignore[arg-type]
     return torch_dtype(scalar) if torch_like else numpy_dtype(scalar)
 
 

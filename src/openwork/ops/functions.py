@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
-from ..storage.buffers import is_array
-from .dtypes import KINDS
+from ..ir.index import Access, Apply, Literal
+from ..storage.buffers import is_array, is_torch
+from .dtypes import KINDS, isdtype, result_type
 from .elementwise import elementwise, unary
 from .tensor import Tensor
 
@@ -68,18 +69,27 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
 
 
 _NOT_COMPILED = ("logaddexp", "nextafter")
-"""Operations that the compiler has not, and that no sparse pair needs: of two zeros they are not zero."""
+"""Operations that the loop IR has not."""
+
+_LOGADDEXP = "select(A == B, A + log(2.0), max(A, B) + log1p(exp(-abs(A - B))))"
+"""Equal operands by themselves: of two infinite ones the difference is NaN."""
 
 
 def _by_library(op: str, a: Any, b: Any) -> Any:
-    """The array library's operation; a sparse operand meets a scalar, or a dense one with which the result is dense."""
+    """The array library's operation: a sparse operand meets a scalar, or a dense one with which the result is dense."""
     sparse = [isinstance(x, Tensor) and not x.format.is_dense for x in (a, b)]
+    if all(sparse) and op == "logaddexp":
+        from .merge import pointwise
+
+        dtype = result_type(a, b)
+        floating = dtype if isdtype(dtype, "real floating") else np.float64
+        return pointwise(_LOGADDEXP, {"A": a.astype(floating, copy=False), "B": b.astype(floating, copy=False)})
     if all(sparse):
         raise UnsupportedError(
             f"{op} of two sparse tensors\n  supported: one sparse, one scalar or dense"
             "\n  help: x1.asformat('dense') first"
         )
-    if any(sparse):
+    if any(sparse) and not any(isinstance(x, np.generic | int | float) for x in (a, b)):
         a, b = (x.asformat("dense") if isinstance(x, Tensor) and x.ndim else x for x in (a, b))
     return elementwise(op, a, b)
 
@@ -188,19 +198,37 @@ _KINDS = ("bool", "integral", "real floating", "complex floating")
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """`x1` where `condition` is true, else `x2`, with broadcasting; at most one of the two a Python scalar.
+    """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
 
-    Raises UnsupportedError where sparse operands cannot be merged.
+    Returns
+    -------
+    Tensor, dense where all operands are; else by co-iteration, in the format that `ops.merge.pointwise` finds, its
+    fill value the choice of the fill values
+
+    Raises ShapeError if the shapes do not broadcast.
     """
-    given = [positive(condition), *(_tensor(x) for x in (x1, x2))]
-    if all(isinstance(x, int | float | complex) for x in given[1:]):
-        given[1] = positive(given[1])
-    if all(not isinstance(x, Tensor) or x.format.is_dense for x in given):
-        return Tensor._from_dense(np.where(*(x.to_numpy() if isinstance(x, Tensor) else x for x in given)))
-    try:
-        from .merge import pointwise  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise UnsupportedError(
-            "where: sparse operands are not merged yet\n  help: condition * x1 + (1 - condition) * x2"
-        ) from None
-    return pointwise("select", *given)
+    test = positive(condition)
+    choices = [x if isinstance(x, int | float | complex) else positive(x) for x in (x1, x2)]
+    if not any(isinstance(x, Tensor) for x in choices):
+        choices[0] = positive(choices[0])
+    dtype = result_type(*choices)
+    choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
+    if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):
+        dense = (x.to_dense() if isinstance(x, Tensor) else x for x in (test, *choices))
+        return Tensor._from_dense(_choose(*dense))
+    from .merge import pointwise
+
+    named = {"C": test if test._storage.scalar == "bool" else test != 0}
+    shown = []
+    for name, x in zip("AB", choices, strict=True):
+        shown.append(Access(name) if isinstance(x, Tensor) else Literal(x))
+        named |= {name: x} if isinstance(x, Tensor) else {}
+    return pointwise(Apply("select", (Access("C"), *shown)), named)
+
+
+def _choose(condition: Any, x1: Any, x2: Any) -> Any:
+    if is_torch(condition):
+        import torch
+
+        return torch.where(condition.bool(), x1, x2)
+    return np.where(condition, x1, x2)

@@ -1,8 +1,13 @@
-"""Reductions of one tensor over any dimensions, the unspecified elements included."""
+"""Reductions of one tensor over any dimensions, the unspecified elements included.
+
+A reduction is a compiled walk of the stored elements, `s[i] += A[i, j]`, and where elements are missing a second one
+that counts what is stored, `n[i] += pattern(A[i, j])`: the fill value then counts as often as it is there.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +15,9 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import Array, cast, is_torch, scalar_name, scalar_of
+from ..ir.types import COMPLEX, FLOATS
+from ..storage.buffers import Array, cast, dtype_of, is_torch, scalar_name, scalar_of
+from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .contract import contract
 from .promote import accumulator
@@ -18,7 +25,7 @@ from .promote import accumulator
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["reduce"]
+__all__ = ["axes_of", "finish", "fold", "kept_shape", "missing", "reduce", "statement_names", "wide"]
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
 
@@ -28,7 +35,7 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
 
     Parameters
     ----------
-    op : "sum", "prod", "min", "max", "mean", "any" or "all"
+    op : "sum", "prod", "min", "max", "mean", "any", "all" or "count_nonzero"
     t : Tensor of any format and fill value
     axis : an axis, several, or None for all
     keepdims : keep the reduced dimensions with extent 1
@@ -38,94 +45,141 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     -------
     Tensor of dense format
 
-    Guarantees: equal to the reduction of the dense array, up to the order of floating-point sums.
+    Guarantees: equal to the reduction of the dense array, up to the order of floating-point sums; a NaN among the
+    elements is the least and the largest of them. Means are summed in float64, or complex128.
     Cost: O(nse + size of the result).
-    Raises ShapeError for an axis that is not there or twice there.
+    Raises ShapeError for an axis that is not there or twice there, and for `min` and `max` of no elements.
     """
-    from .tensor import Tensor
-
-    axes = _axes(axis, t.ndim)
-    if op == "mean":
-        count = math.prod(t.shape[a] for a in axes)
-        total = reduce("sum", t, axis, keepdims, dtype or _mean_dtype(t))
-        return (
-            Tensor._from_dense(total.to_dense() / count) if count else Tensor._from_dense(total.to_dense() / math.nan)
+    axes = axes_of(axis, t.ndim)
+    if op in _OPERATORS:
+        s = t._storage
+        scalar = (
+            scalar_name(dtype) if dtype is not None else accumulator(s.scalar) if op in ("sum", "prod") else s.scalar
         )
-    if op in ("any", "all"):
-        truth = t if t._storage.scalar == "bool" else t != 0
-        return (
-            reduce("max" if op == "any" else "min", truth, axis, keepdims, None)
-            if _some(truth, axes)
-            else _empty(truth, axes, keepdims, op == "all")
-        )
-    if op not in _OPERATORS:
-        raise UnsupportedError(
-            f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, 'mean', 'any', 'all'))}"
-        )
-    result = _reduce(op, t, axes, dtype)
-    if keepdims:
-        result = result.reshape(tuple(1 if d in axes else n for d, n in enumerate(t.shape)))
-    return Tensor._from_dense(result)
+        return finish(fold(op, t, axes, scalar), t, axes, keepdims)
+    function = _DERIVED.get(op)
+    if function is None:
+        raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
+    return finish(function(t, axes), t, axes, keepdims)
 
 
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes as sorted numbers from 0; all of them for None."""
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple | list) else (axis,)
     bad = [a for a in given if not -ndim <= a < ndim]
-    if bad:
+    if bad and ndim:
         raise ShapeError(f"axis {bad[0]} of a tensor of rank {ndim}\n  help: axes are {-ndim} to {ndim - 1}")
-    axes = tuple(sorted(a % ndim for a in given))
+    if bad:
+        raise ShapeError(f"axis {bad[0]} of a tensor of rank 0\n  help: it has no axes; leave axis out")
+    axes = tuple(sorted(int(a) % ndim for a in given))
     if len(set(axes)) != len(axes):
         raise ShapeError(f"axis {given} names a dimension twice\n  help: name each once")
     return axes
 
 
-def _mean_dtype(t: Tensor) -> Any:
-    from .tensor import Tensor  # noqa: F401
-
-    return t.dtype if t._storage.scalar[0] in "fbc" and t._storage.scalar != "bool" else "float64"
-
-
-def _some(t: Tensor, axes: tuple[int, ...]) -> bool:
-    return all(t.shape[a] for a in axes)
+def kept_shape(t: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
+    """The shape of a reduction over `axes`."""
+    return tuple(1 if d in axes else n for d, n in enumerate(t.shape) if keepdims or d not in axes)
 
 
-def _empty(t: Tensor, axes: tuple[int, ...], keepdims: bool, value: bool) -> Tensor:
+def finish(result: Array, t: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """A dense Tensor of a reduced array."""
     from .tensor import Tensor
 
-    shape = tuple(1 if d in axes else n for d, n in enumerate(t.shape) if keepdims or d not in axes)
-    return Tensor._from_dense(np.full(shape, value))
+    return Tensor._from_dense(result.reshape(kept_shape(t, axes, True)) if keepdims else result)
+
+
+def wide(scalar: str) -> str:
+    """The type that means and variances are summed in."""
+    return "c128" if scalar in COMPLEX else "f64"
+
+
+def _mean(t: Tensor, axes: tuple[int, ...]) -> Array:
+    scalar = t._storage.scalar
+    total = fold("sum", t, axes, wide(scalar))
+    count = math.prod(t.shape[a] for a in axes)
+    mean = total / (count or math.nan)
+    return cast(mean if is_torch(mean) else np.asarray(mean), scalar if scalar in (*FLOATS, *COMPLEX) else "f64")
+
+
+def _truth(t: Tensor) -> Tensor:
+    if t._storage.scalar == "bool":
+        return t
+    truth: Tensor = t != 0
+    return truth
+
+
+def _any_all(op: str, empty: bool) -> Callable[[Tensor, tuple[int, ...]], Array]:
+    def function(t: Tensor, axes: tuple[int, ...]) -> Array:
+        if all(t.shape[a] for a in axes):
+            return fold(op, _truth(t), axes, "bool")
+        out = np.full(kept_shape(t, axes), empty)
+        return _library(t._storage.values).asarray(out)
+
+    return function
+
+
+def _count_nonzero(t: Tensor, axes: tuple[int, ...]) -> Array:
+    return fold("sum", _truth(t), axes, "i64")
+
+
+_DERIVED: dict[str, Callable[[Tensor, tuple[int, ...]], Array]] = {
+    "mean": _mean,
+    "any": _any_all("max", False),
+    "all": _any_all("min", True),
+    "count_nonzero": _count_nonzero,
+}
+
+
+def statement_names(ndim: int, axes: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Index names of the dimensions, and those that a reduction over `axes` keeps."""
+    names = tuple(f"i{k}" for k in range(ndim))
+    return names, tuple(n for k, n in enumerate(names) if k not in axes)
 
 
 @lru_cache(maxsize=256)
 def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assignment:
-    names = tuple(f"i{k}" for k in range(ndim))
-    kept = tuple(n for k, n in enumerate(names) if k not in axes)
+    names, kept = statement_names(ndim, axes)
     source = Access("A", names)
-    return Assignment(Access("s", kept), "+=" if count else op, Apply("pattern", (source,)) if count else source)
+    return Assignment(Access("s", kept), op, Apply("pattern", (source,)) if count else source)
 
 
-def _reduce(op: str, t: Tensor, axes: tuple[int, ...], dtype: Any) -> Array:
+def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
+    """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
-    if not t.format.is_unique and (op != "sum" or s.fill_value):
+    if not t.format.is_unique and (op != "sum" or s.fill_value or s.scalar == "bool"):
         s = t.coalesce()._storage
-    scalar = scalar_name(dtype) if dtype is not None else accumulator(s.scalar) if op in ("sum", "prod") else s.scalar
+    if s.scalar in COMPLEX and op in ("min", "max"):
+        raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
+    if s.scalar in COMPLEX and scalar not in COMPLEX:
+        raise DTypeError(f"{op}: the sum of a complex tensor is no {scalar}\n  help: take the real part first")
     n = math.prod(t.shape[a] for a in axes)
-    if op in ("min", "max"):
-        if s.scalar in ("c64", "c128"):
-            raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
-        if not n and all(d for k, d in enumerate(t.shape) if k not in axes):
-            raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
+    if op in ("min", "max") and not n and 0 not in kept_shape(t, axes):
+        raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
     flat = _flat(op, s, axes, scalar)
     if flat is not None:
         return flat
-    result = contract(_statement(_OPERATORS[op], t.ndim, axes, False), {"A": s}, scalar, s.values)
-    neutral = {"sum": 0, "prod": 1}.get(op)
-    if s.fill_value == neutral or t.size == s.nse or not n:
+    exact = op == "sum" and len(axes) == t.ndim and scalar in ("f32", "f16", "bf16")
+    result = contract(_statement(_OPERATORS[op], t.ndim, axes, False), {"A": s}, "f64" if exact else scalar, s.values)
+    result = cast(result, scalar) if exact else result
+    fill = python_scalar(s.fill_value, scalar)
+    if fill == {"sum": 0, "prod": 1}.get(op) or not n:
         return result
-    stored = contract(_statement("+=", t.ndim, axes, True), {"A": s}, "i64", s.values)
-    return _add_fill(op, result, n - stored, s.fill_value, scalar)
+    absent = missing(s, axes)
+    return result if absent is None else _add_fill(op, result, absent, fill, scalar)
+
+
+def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:
+    """How many elements over `axes` are not stored, int64; None where all are. The storage has no duplicates."""
+    size = math.prod(s.shape)
+    if size == s.nse:
+        return None
+    if len(axes) == len(s.shape):
+        return _library(s.values).asarray(size - s.nse)
+    stored = contract(_statement("+=", len(s.shape), axes, True), {"A": s}, "i64", s.values)
+    return math.prod(s.shape[a] for a in axes) - stored
 
 
 def _flat(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | None:
@@ -133,21 +187,29 @@ def _flat(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | No
     compact = s.values.shape[0] == s.nse and not s.fill_value
     if op != "sum" or len(axes) != len(s.shape) or not compact:
         return None
-    total = cast(s.values, scalar).sum() if scalar_of(s.values) != scalar else s.values.sum(dtype=s.values.dtype)
+    values = s.values
+    if "bf16" in (s.scalar, scalar) and not is_torch(values):
+        return np.asarray(values.astype(np.float32).sum()).astype(dtype_of(scalar, values))
+    total = values.sum(dtype=dtype_of(scalar, values))
     return total if is_torch(total) else np.asarray(total)
 
 
-def _add_fill(op: str, result: Array, missing: Array, fill: Any, scalar: str) -> Array:
-    """Take the unspecified elements in: `missing` of them, all of the value `fill`."""
-    xp: Any = np
-    if is_torch(result):
+def _library(like: Array) -> Any:
+    if is_torch(like):
         import torch
 
-        xp = torch
-    if op == "sum":
-        return result + xp.where(missing > 0, cast(missing, scalar) * fill, cast(missing * 0, scalar))
-    filled = cast(missing * 0, scalar) + fill
-    if op == "prod":
-        return result * filled ** cast(missing, scalar)
-    choose = xp.minimum if op == "min" else xp.maximum
-    return xp.where(missing > 0, choose(result, filled), result)
+        return torch
+    return np
+
+
+def _add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> Array:
+    """Take the unspecified elements in: `absent` of them, all of the value `fill`."""
+    xp = _library(result)
+    filled = cast(absent * 0, scalar) + fill
+    with np.errstate(all="ignore"):
+        if op == "sum":
+            return xp.where(absent > 0, result + cast(absent, scalar) * filled, result)
+        if op == "prod":
+            return result * filled ** cast(absent, scalar)
+        out = (xp.minimum if op == "min" else xp.maximum)(result, filled)
+    return xp.where(absent > 0, out, result) if scalar_of(result) == scalar_of(out) else out

@@ -1,0 +1,215 @@
+"""The array API's elementwise functions, dtypes and creation functions, against NumPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matrix import FORMATS, SHAPES, dense_array, same, tensor
+
+import openwork as ow
+
+UNARY = (
+    "abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor imag isfinite isinf isnan log log10 log1p "
+    "log2 logical_not negative positive real reciprocal round sign signbit sin sinh sqrt square tan tanh trunc"
+).split()
+BINARY = (
+    "add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and "
+    "logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract"
+).split()
+QUOTIENTS = ("divide", "floor_divide", "remainder")
+"""An unspecified zero divided by a dense zero is zero, not NaN."""
+BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
+NUMPY = {"bitwise_invert": "invert", "round": "rint"}
+SOME = (
+    "dense", "coo", "csr", "csc", "bsr(2, 3)", "dia", "ell(12)", "bitmap", "dcsr",
+    "(i, j) -> (i : dense, j : compressed(nonunique, unordered))", "(i, j) -> (i + j : compressed, i : range)",
+)  # fmt: skip
+
+
+def numpy_function(name: str) -> Any:
+    return getattr(np, NUMPY.get(name, name))
+
+
+def close(got: Any, want: Any) -> None:
+    got = got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-6 if want.dtype in (np.float32, np.complex64) else 1e-13)
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("spec", SOME)
+def test_unary(name: str, spec: str) -> None:
+    array = dense_array((7, 11)) / 4
+    with np.errstate(all="ignore"):
+        for a in (array, 0.0 - array, np.where(array > 0.7, np.nan, array)):
+            close(getattr(ow, name)(tensor(a, spec)), numpy_function(name)(a))
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "complex128"])
+def test_unary_dtypes(name: str, dtype: str) -> None:
+    array = dense_array((7, 11), dtype=dtype)
+    with np.errstate(all="ignore"):
+        try:
+            want = numpy_function(name)(array)
+        except TypeError:
+            with pytest.raises(ow.DTypeError, match="astype"):
+                getattr(ow, name)(tensor(array, "csr"))
+            return
+        if want.dtype != np.float16:
+            close(getattr(ow, name)(tensor(array, "csr")), want)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("spec", SOME)
+def test_binary(name: str, spec: str) -> None:
+    a, b = dense_array((7, 11), 1), dense_array((7, 11), 2)
+    function, oracle = getattr(ow, name), numpy_function(name)
+    with np.errstate(all="ignore"):
+        close(function(tensor(a, spec), 2.0), oracle(a, 2.0))
+        close(function(2.0, tensor(a, spec)), oracle(2.0, a))
+        d = b + 1 if name in QUOTIENTS else b
+        close(function(tensor(a, spec), ow.asarray(d)), oracle(a, d))
+        if name != "nextafter" or spec == "dense":
+            close(function(tensor(a, spec), tensor(b, spec)), oracle(a, b))
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_bits(name: str) -> None:
+    a, b = dense_array((7, 11), 1, "int32"), dense_array((7, 11), 2, "int32")
+    close(getattr(ow, name)(tensor(a, "csr"), tensor(b, "coo")), numpy_function(name)(a, b))
+    close(getattr(ow, name)(tensor(a, "csr"), 2), numpy_function(name)(a, np.int32(2)))
+    close(ow.bitwise_invert(tensor(a, "csr")), ~a)
+
+
+@pytest.mark.parametrize("spec", SOME)
+def test_where_and_clip(spec: str) -> None:
+    a, b, c = (dense_array((7, 11), k) for k in range(3))
+    t, u, v = (tensor(x, spec) for x in (a, b, c))
+    same(ow.where(v, t, u), np.where(c, a, b))
+    same(ow.where(v > 1, t, 2.5), np.where(c > 1, a, 2.5))
+    same(ow.where(v > 1, 0.0, t), np.where(c > 1, 0.0, a))
+    same(ow.where(v > 1, ow.asarray(b), t), np.where(c > 1, b, a))
+    same(
+        ow.where(v > 1, t.astype("int32"), u.astype("float32")), np.where(c > 1, a.astype("int32"), b.astype("float32"))
+    )
+    same(ow.clip(t, 1, 3), np.clip(a, 1, 3))
+    same(ow.clip(t, max=2), np.minimum(a, 2))
+    same(ow.clip(t, None, ow.asarray(b)), np.minimum(a, b))
+    assert ow.clip(t, 1, 3).fill_value == (1.0 if spec != "dense" else 1.0)
+
+
+def test_errors() -> None:
+    t = ow.eye(3, dtype="int64")
+    with pytest.raises(ow.DTypeError, match=r"clip: limit 0.5 of a tensor of int64\n  help: convert"):
+        ow.clip(t, 0.5)
+    with pytest.raises(ow.UnsupportedError, match="nextafter of two sparse tensors\n  supported: one sparse"):
+        ow.nextafter(ow.eye(3), ow.eye(3))
+    with pytest.raises(ow.DTypeError, match="bnot does not take float64\n  help: convert"):
+        ow.bitwise_invert(ow.eye(3))
+    with pytest.raises(ow.DTypeError, match="isdtype: 'float' is no kind of dtypes\n  supported: bool, signed"):
+        ow.isdtype(ow.float32, "float")
+    with pytest.raises(ow.DTypeError, match="result_type: expected a tensor, array or dtype"):
+        ow.result_type(1, 2.0)
+    with pytest.raises(ow.DTypeError, match=r"finfo: int32 is no floating-point dtype\n  help: iinfo\(\)"):
+        ow.finfo(ow.int32)
+    with pytest.raises(ow.DTypeError, match=r"iinfo: float32 is no integer dtype\n  help: finfo\(\)"):
+        ow.iinfo(ow.float32)
+    with pytest.raises(ow.ShapeError, match=r"shape \(2, -1\) has a negative extent"):
+        ow.zeros((2, -1))
+    with pytest.raises(ow.ShapeError, match="a shape is of integers; got: 2.5"):
+        ow.zeros(2.5)  # type: ignore[arg-type]
+    with pytest.raises(ow.DTypeError, match="full: 1j is no float64\n  help: give dtype='complex128'"):
+        ow.full(3, 1j, dtype="float64")
+    with pytest.raises(ow.UnsupportedError, match="meshgrid: indexing='yx'"):
+        ow.meshgrid([1], indexing="yx")
+
+
+DTYPES = [*"bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()]
+
+
+@given(st.lists(st.sampled_from(DTYPES), min_size=1, max_size=3), st.sampled_from(DTYPES))
+def test_promotion_is_numpys(names: list[str], other: str) -> None:
+    assert ow.result_type(*names) == np.result_type(*map(np.dtype, names))
+    assert ow.result_type(*map(np.dtype, names), ow.eye(2, dtype=names[0])) == np.result_type(*map(np.dtype, names))
+    assert ow.can_cast(names[0], other) == (np.result_type(names[0], other) == np.dtype(other))
+
+
+def test_dtypes() -> None:
+    assert ow.result_type(ow.float32, 2.0) == ow.float32
+    assert ow.result_type(ow.int8, 2.0) == ow.float64
+    assert ow.isdtype(ow.float32, "real floating")
+    assert ow.isdtype(ow.int8, ("bool", "integral"))
+    assert ow.isdtype("uint8", "unsigned integer")
+    assert not ow.isdtype(ow.bool, "numeric")
+    assert ow.finfo(ow.complex64).eps == np.finfo(np.float32).eps
+    assert ow.finfo("float64").smallest_normal == np.finfo(np.float64).smallest_normal
+    assert (ow.iinfo(ow.int8).min, ow.iinfo(ow.uint8).max) == (-128, 255)
+    assert ow.astype(ow.eye(2), ow.float32).dtype == ow.float32
+    assert (ow.e, ow.pi, ow.inf, ow.newaxis) == (math.e, math.pi, math.inf, None)
+    assert math.isnan(ow.nan)
+    info = ow.__array_namespace_info__()
+    assert set(info.dtypes(kind="signed integer")) == {"int8", "int16", "int32", "int64"}
+    assert info.default_dtypes()["indexing"] == np.int64
+    assert info.default_device() in info.devices()
+    assert "bool" in info.dtypes()
+    assert ow.eye(2).__array_namespace__(api_version="2024.12") is ow
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 4), (0, 4), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float64", "complex64"])
+def test_constants_are_sparse(shape: tuple[int, ...], dtype: str) -> None:
+    for name, value in (("zeros", 0), ("ones", 1)):
+        t = getattr(ow, name)(shape, dtype=dtype)
+        same(t, getattr(np, name)(shape, dtype))
+        assert not shape or (t.nse == 0 and t.fill_value == value and t.is_coalesced())
+        same(getattr(ow, name + "_like")(t), getattr(np, name)(shape, dtype))
+    same(ow.full(shape, True, dtype=dtype, format="dense"), np.ones(shape, dtype))
+    same(ow.empty(shape, dtype=dtype), np.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize("spec", FORMATS[2])
+def test_constants_in_any_format(spec: str) -> None:
+    for shape in SHAPES[2]:
+        try:
+            t = ow.full(shape, 2.5, format=spec)
+        except ow.FormatError:  # an `nm` level holds a fixed number of elements
+            continue
+        same(t, np.full(shape, 2.5))
+        assert t.format == ow.format(spec, 2)
+
+
+@given(st.integers(0, 6), st.integers(0, 6), st.integers(-7, 7))
+def test_eye(n: int, m: int, k: int) -> None:
+    same(ow.eye(n, m, k=k), np.eye(n, m, k))
+    same(ow.eye(n, m, k=k, format="csr", dtype="int8"), np.eye(n, m, k, "int8"))
+
+
+def test_ranges() -> None:
+    for args in ((5,), (2, 9), (2, 9, 3), (9, 2, -2), (0, 1, 0.25), (3, 1)):
+        same(ow.arange(*args), np.arange(*args))
+    same(ow.arange(4, dtype="float32"), np.arange(4, dtype="float32"))
+    same(ow.linspace(0, 1, 5, endpoint=False), np.linspace(0, 1, 5, endpoint=False))
+    for got, want in zip(ow.meshgrid(ow.arange(3), ow.arange(4)), np.meshgrid(np.arange(3), np.arange(4)), strict=True):
+        same(got, want)
+    x = np.arange(6.0).reshape(2, 3)
+    assert np.shares_memory(ow.from_dlpack(x).to_numpy(), x)
+
+
+def test_torch_keeps_its_dtypes() -> None:
+    torch = pytest.importorskip("torch")
+    t = ow.asarray(torch.eye(3, dtype=torch.float32).to_sparse_coo())
+    assert ow.sin(t).dtype == torch.float32
+    assert ow.add(t, 1.5).dtype == torch.float32
+    assert ow.maximum(t, 0.5).to_dense().equal(torch.eye(3).clamp(min=0.5))
+    assert ow.result_type(torch.int64, torch.float32) == torch.float32
+    assert ow.zeros((2, 2), dtype=torch.float16).dtype == torch.float16
+    assert ow.zeros_like(t).dtype == torch.float32
+    assert ow.divide(2.0, t).to_dense().equal(2.0 / torch.eye(3))
+    assert ow.imag(t).nse == t.nse
