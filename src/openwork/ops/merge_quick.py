@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import pool
 from ..compiler.conversion.target import Kind
 from ..storage.buffers import address, numpy_dtype
 from ..storage.storage import Storage
+from .merge_chunks import MINIMUM
 from .merge_plan import Bound, Compiled, MergePlan
 
 __all__ = ["Quick", "quick"]
@@ -26,7 +28,7 @@ class Quick:
     """Launches of one compiled merge for one shape."""
 
     __slots__ = (
-        "_at", "_fields", "_made", "_meta", "_most", "_plan", "_pos", "_shares", "_sums", "_tail", "shape",
+        "_at", "_fields", "_limit", "_made", "_meta", "_most", "_plan", "_pos", "_shares", "_sums", "_tail", "shape",
     )  # fmt: skip
 
     def __init__(self, plan: MergePlan, made: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
@@ -45,10 +47,12 @@ class Quick:
         names = made.names[made.names.index("chunks") + 1 :]
         self._tail = (1, *(extents[name] for name in names))
         self._shares = plan.shares
+        self._limit = 2**31 - 1 if made.index == "i32" else 2**62
         self.shape: tuple[int, ...] = ()
 
-    def run(self, storages: tuple[Storage, ...]) -> Storage:
-        """The result for operands of the plan's signatures and this shape."""
+    def run(self, storages: tuple[Storage, ...]) -> Storage | None:
+        """The result for operands of the plan's signatures and this shape; None where several threads are to do it,
+        or the index type may be too narrow."""
         cap = self._most
         for terms in self._sums:
             total = 0
@@ -56,6 +60,8 @@ class Quick:
                 total += storages[k].values.shape[0] * factor
             if total < cap:
                 cap = total
+        if cap >= MINIMUM and (cap >= self._limit or pool.get_num_threads() > 1):
+            return None
         cap += 1
         meta = self._meta.copy()
         count, index, begin = self._pos

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from ..codegen import pool
 from ..compiler.conversion.target import Kind, Run
 from ..errors import UnsupportedError
 from ..storage.buffers import Array, address, empty, is_torch, length, scalar_of, zeros
@@ -14,6 +16,7 @@ from ..storage.storage import Storage
 from .assembly import full
 from .convert import convert, replace_format
 from .launch import storage_word
+from .merge_chunks import capacities, cut, gather
 from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
 from .merge_quick import Quick, quick
 
@@ -34,8 +37,8 @@ class _Launch:
 def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
     """The result of a plan on storages of its signatures, in the plan's format."""
     lean: Quick | None = plan.quick
-    if lean is not None and lean.shape == shape:
-        return lean.run(storages)
+    if lean is not None and lean.shape == shape and (found := lean.run(storages)) is not None:
+        return found
     if any(s.device != "cpu" for s in storages):
         raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
     like = storages[0].values
@@ -89,33 +92,10 @@ def _prepare(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
     largest = max((max(-lo, hi) for lo, hi in spans), default=0)
     made = compiled(plan, storages, _width(storages, largest, like))
     bounds = bounds_of(plan, made.merge)
-    if made.index == "i32" and any(_capacity(b, storages, spans) >= 2**31 - 1 for b in bounds):
-        made = compiled(plan, storages, "i64")
     extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
     extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
     key = (shape, tuple(s.signature for s in storages))
     return _Launch(key, made, bounds, spans, extents)
-
-
-def _capacity(bound: Bound, storages: tuple[Storage, ...], spans: tuple[tuple[int, int], ...]) -> int:
-    """The most positions that a chain can have."""
-    most = 1
-    for lo, hi in spans[: bound.at + 1]:
-        most *= hi - lo
-    for terms in bound.sums:
-        total = 0
-        for number, level, lacks in terms:
-            count = 1 if level < 0 else _positions(storages[number], level)
-            for at in lacks:
-                lo, hi = spans[at]
-                count *= hi - lo
-            total += count
-        most = min(most, total)
-    return most
-
-
-def _positions(s: Storage, level: int) -> int:
-    return length(s.values) if level == len(s.pos) - 1 else s.positions[level]
 
 
 def _run(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array) -> Storage:
@@ -124,56 +104,54 @@ def _run(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...],
     if launch is None or launch.key != key:
         launch = plan.last = _prepare(plan, storages, shape, like)
         plan.quick = quick(plan, launch.made, launch.bounds, launch.spans, storages, shape)
-    return _once(plan, launch, storages, shape, like)
+    return _assembled(plan, launch, storages, shape, like)
 
 
-def _once(
+def _assembled(
     plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array
 ) -> Storage:
-    """One chunk: the result is assembled where it stays, and cut to its length."""
+    """Chunk by chunk into slots that hold whatever the merge may find, then cut or moved together."""
     made, spans = launch.made, launch.spans
-    lo, hi = spans[0] if spans else (0, 1)
-    meta = [lo, hi]
-    caps: dict[Run, int] = {}
-    for run, bound in zip([r for r in plan.runs if r.kind is Kind.CHAIN], launch.bounds, strict=True):
-        caps[run] = _capacity(bound, storages, spans)
-        meta.append(0)
-    meta += [0] * len(caps)
-    state = np.array(meta, np.int64)
-    pos, crd, values, words = _allocate(plan, made, caps, spans, like)
-    words["meta"] = address(state)
-    words["chunks"] = 1
-    words |= launch.extents
-    fill = None
-    if "fill" in made.names:
-        fill = full(1, plan.scalar, plan.fill, like)
-        words["fill"] = address(fill)
+    cuts = cut(made, storages, spans)
+    chunks = len(cuts) - 1
+    chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
+    caps = {r: capacities(b, made, storages, spans, cuts) for r, b in zip(chains, launch.bounds, strict=True)}
+    slots = {run: sum(cap) for run, cap in caps.items()}
+    if made.index == "i32" and any(n >= 2**31 - 1 for n in slots.values()):
+        made = compiled(plan, storages, "i64")
+    starts = [start for cap in caps.values() for start in list(accumulate(cap, initial=0))[:-1]]
+    state = np.array([*cuts, *starts, *[0] * (chunks * len(chains))], np.int64)
+    pos, crd, values, words = _allocate(plan, made, slots, spans, like)
+    words |= {"meta": address(state), "chunks": chunks, **launch.extents}
+    fill = full(1, plan.scalar, plan.fill, like) if "fill" in made.names else like
+    words["fill"] = address(fill)
     packed = [w for s in storages for w in s.addresses]
     by_name = dict(zip(plan.dims, storages, strict=True))
     for name in made.names:
         ref = made.refs.get(name)
         packed.append(words[name] if ref is None else storage_word(ref, by_name[ref.tensor]))
-    made.executable.run(packed, 0, 1)
-    used = state.tolist()[2 + len(caps) :]
-    return _trim(plan, dict(zip(caps, used, strict=True)), spans, pos, crd, values, shape)
+    pool.parallel(made.executable, packed, list(range(chunks + 1)))
+    counts = state[1 + chunks * (len(chains) + 1) :].reshape(len(chains), chunks).tolist()
+    used = dict(zip(chains, counts, strict=True))
+    if chunks > 1:
+        pos, crd, values = gather(plan, spans, cuts, caps, used, (pos, crd, values))
+    return _trim(plan, {run: sum(n) for run, n in used.items()}, spans, pos, crd, values, shape)
 
 
 def _allocate(
-    plan: MergePlan, made: Compiled, caps: dict[Run, int], spans: tuple[tuple[int, int], ...], like: Array
+    plan: MergePlan, made: Compiled, slots: dict[Run, int], spans: tuple[tuple[int, int], ...], like: Array
 ) -> tuple[list[Array | None], list[Array | None], Array, dict[str, int]]:
-    """Buffers that hold whatever the merge may find, one speculative position more for each chain."""
+    """Buffers with the given number of positions for each chain."""
     n = len(spans)
     pos: list[Array | None] = [None] * n
     crd: list[Array | None] = [None] * n
     words: dict[str, int] = {}
     parents = 1
-    sparse = False
     for run in plan.runs:
         if run.kind is Kind.CHAIN:
             pos[run.first] = buffer = empty(parents + 1, made.index, like)
             words[f"out_pos{run.first}"] = address(buffer)
-            parents = caps[run] + 1
-            sparse = True
+            parents = slots[run]
             for at in run.levels:
                 crd[at] = buffer = empty(parents, made.index, like)
                 words[f"out_crd{at}"] = address(buffer)
@@ -183,7 +161,7 @@ def _allocate(
             if plan.target.levels[at].format.name == "bitmap":
                 crd[at] = buffer = zeros(parents, "bool", like)
                 words[f"out_crd{at}"] = address(buffer)
-    values = empty(parents, plan.scalar, like) if sparse else full(parents, plan.scalar, plan.fill, like)
+    values = empty(parents, plan.scalar, like) if slots else full(parents, plan.scalar, plan.fill, like)
     words["out_vals"] = address(values)
     return pos, crd, values, words
 

@@ -81,21 +81,20 @@ class _Merge:
 
     def settle(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
         """Enter the levels of stretched dimensions; where the one coordinate is not there, the operand is absent."""
-        for name, cursor in cursors.items():
-            source = self.sources[name]
-            if source.at_leaf(cursor) or source.counts(cursor) is not None:
-                continue
-            below, present = source.only(block, cursor)
-            entered = {**cursors, name: below}
-            if present is None:
-                self.settle(block, at, entered, inner)
-            else:
-                rest = {k: v for k, v in cursors.items() if k != name}
-                block.when(
-                    present, lambda b: self.settle(b, at, entered, inner), lambda b: self.settle(b, at, rest, inner)
-                )
+        stretched = (
+            n for n, c in cursors.items() if not self.sources[n].at_leaf(c) and self.sources[n].counts(c) is None
+        )
+        name = next(stretched, None)
+        if name is None:
+            inner(block, cursors)
             return
-        inner(block, cursors)
+        below, present = self.sources[name].only(block, cursors[name])
+        entered = {**cursors, name: below}
+        if present is None:
+            self.settle(block, at, entered, inner)
+            return
+        rest = {k: v for k, v in cursors.items() if k != name}
+        block.when(present, lambda b: self.settle(b, at, entered, inner), lambda b: self.settle(b, at, rest, inner))
 
     def settled(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
         if at == len(self.order):
@@ -147,9 +146,6 @@ class _Merge:
         """The body with the elements at the cursors."""
         values = {n: self.sources[n].value(c.position, c.batch) for n, c in cursors.items()}
         return replaced(body, values)
-
-    def replaced(self, body: Expr, values: Mapping[str, Expr]) -> Expr:
-        return walk(body, lambda e: values.get(e.name) if isinstance(e, Var) else None)
 
     # -- counted loops ---------------------------------------------------------------------------------------------
 
