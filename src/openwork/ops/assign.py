@@ -18,8 +18,8 @@ from ..storage import buffers
 from ..storage.buffers import itemsize, length
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
-from .index_keys import Ints, Selection, select
-from .indexing import digit, host_key, index_selection
+from .index_keys import Axis, Group, Ints, Selection, select
+from .indexing import host_key, index_selection
 from .lookup import keys_of, sorted_places, test_member
 from .remap import Program, remap
 from .settle import from_host, library, settle
@@ -98,7 +98,14 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
         return from_host(host, t)
     if 0 in selection.shape:
         return t
-    return settle(remap([(t._storage, _outside(t._storage, selection)), *_put(t, selection, given, True)], t.shape, "setting elements"), t.format)
+    return settle(
+        remap(
+            [(t._storage, _outside(t._storage, selection)), *_put(t, selection, given, True)],
+            t.shape,
+            "setting elements",
+        ),
+        t.format,
+    )
 
 
 def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
@@ -137,10 +144,8 @@ def _combined(t: Tensor, selection: Selection, given: Tensor, ufunc: np.ufunc) -
     for d in reversed(range(t.ndim)):
         distinct, coordinates[d] = np.divmod(distinct, max(t.shape[d], 1))
     count = len(coordinates[0])
-    picked = Selection(arrays=coordinates, broadcast=(count,), has_arrays=True, shape=(count,))
-    from .index_keys import Axis
-
-    picked.axes = [Axis(array=0)]
+    picked = Selection(broadcast=(count,), has_arrays=True, axes=[Axis(array=0)], shape=(count,))
+    picked.groups = [Group(coordinates, (0,), (count,))]
     current = np.array(index_selection(t, picked).to_numpy())
     ufunc.at(current, group.reshape(-1), np.broadcast_to(given.to_numpy(), selection.shape).reshape(-1))
     return assign(t, tuple(coordinates[d] for d in range(t.ndim)), current)
@@ -154,10 +159,12 @@ def _places(selection: Selection, shape: tuple[int, ...]) -> dict[int, Ints]:
     found: dict[int, Ints] = {}
     for d, k in selection.integers.items():
         found[d] = np.full(selection.shape, k, np.int64).reshape(-1)
-    arrays = [r for r, axis in enumerate(selection.axes) if axis.array is not None]
-    for d, array in selection.arrays.items():
-        extents = [n if r in arrays else 1 for r, n in enumerate(selection.shape)]
-        found[d] = np.broadcast_to(array.reshape(extents), selection.shape).reshape(-1)
+    for group in selection.groups:
+        extents = [
+            n if axis.array in group.axes else 1 for axis, n in zip(selection.axes, selection.shape, strict=True)
+        ]
+        for d, array in group.arrays.items():
+            found[d] = np.broadcast_to(array.reshape(extents), selection.shape).reshape(-1)
     for r, axis in enumerate(selection.axes):
         if axis.dim is not None:
             span = selection.spans[axis.dim]
@@ -199,8 +206,7 @@ def _elements(v: Tensor, fill: Any) -> Storage | None:
         value = v.to_numpy()[()].item()
         if _same(value, fill):
             return None
-        storage = v._storage if v.format.is_dense else v.asformat(parse("() -> ()"))._storage
-        return storage
+        return v._storage if v.format.is_dense else v.asformat(parse("() -> ()"))._storage
     if v.format.is_dense:
         dense = v.asformat("dense")._storage
         return Tensor._from_storage(dense.with_values(dense.values, fill)).asformat("coo")._storage
@@ -226,8 +232,8 @@ def _outside(s: Storage, selection: Selection) -> Program:
         else:
             step = program.int(abs(span.step))
             tests += [f"{far} >= 0", f"({far}) // {step} < {count}", f"({far}) % {step} == 0"]
-    if selection.arrays:
-        tests.append(f"{test_member(program, selection.arrays, s.shape, length(s.values))} == 1")
+    for group in selection.groups:
+        tests.append(f"{test_member(program, group.arrays, s.shape, length(s.values))} == 1")
     program.test(f"not ({' and '.join(tests)})" if tests else "False")
     for d in range(len(s.shape)):
         program.keep(d)
@@ -256,29 +262,27 @@ def _put(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[S
             sign = "+" if span.step > 0 else "-"
             step = f"{at[r]}" if abs(span.step) == 1 else f"{at[r]} * {program.int(abs(span.step))}"
             where[axis.dim] = step if (span.start, sign) == (0, "+") else f"{program.int(span.start)} {sign} {step}"
-    if selection.arrays:
-        _put_arrays(program, selection, at, where, t.shape, last)
+    along = {axis.array: r for r, axis in enumerate(selection.axes) if axis.array is not None}
+    for group in selection.groups:
+        where |= _put_group(program, group, [at[along[k]] for k in group.axes], t.shape, last)
     program.coordinates = [where[d] for d in range(t.ndim)]
     return [(source, program)]
 
 
-def _put_arrays(
-    program: Program, selection: Selection, at: list[str], where: dict[int, str], shape: tuple[int, ...], last: bool
-) -> None:
-    place = "0"
-    for r, axis in enumerate(selection.axes):
-        if axis.array is not None:
-            place = at[r] if place == "0" else f"({place}) * {program.int(selection.broadcast[axis.array])} + {at[r]}"
-    place = program.bind(place, "place")
+def _put_group(program: Program, group: Group, at: list[str], shape: tuple[int, ...], last: bool) -> dict[int, str]:
+    """The coordinates that a group of index arrays names at `at`; with `last` only where no later place is the same."""
+    text = "0"
+    for here, extent in zip(at, group.shape, strict=True):
+        text = here if text == "0" else f"({text}) * {program.int(extent)} + {here}"
+    place = program.bind(text, "place")
     if last:
-        in_order, order = sorted_places(keys_of(selection.arrays, shape))
+        in_order, order = sorted_places(keys_of(group.arrays, shape))
         stays = np.append(in_order[1:] != in_order[:-1], True)
         if not stays.all():
             wins = np.zeros(len(order), np.bool_)
             wins[order[stays]] = True
             program.test(f"{program.array(wins)}[{place}]")
-    for d, array in selection.arrays.items():
-        where[d] = f"{program.array(array)}[{place}]"
+    return {d: f"{program.array(array)}[{place}]" for d, array in group.arrays.items()}
 
 
 def _nothing(ndim: int) -> Program:

@@ -16,7 +16,7 @@ from ..storage.buffers import is_torch, to_numpy
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["Axis", "Ints", "Selection", "Span", "select"]
+__all__ = ["Axis", "Group", "Ints", "Selection", "Span", "select"]
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -47,27 +47,39 @@ class Axis:
     array: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Index arrays that vary together: `rows[:, None]` and `cols` are two groups, `i` and `j` of one shape are one.
+
+    arrays : by dimension, flat, in row-major order of the dimensions `axes` of the common shape, of extents `shape`
+    """
+
+    arrays: dict[int, Ints]
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def single(self) -> tuple[int, Ints] | None:
+        """The dimension and the array, where it is one of rank one."""
+        return next(iter(self.arrays.items())) if len(self.arrays) == len(self.axes) == 1 else None
+
+
 @dataclass(slots=True)
 class Selection:
     """What an index key selects from a tensor.
 
     integers, spans : by dimension
-    arrays : flat index arrays by dimension, in row-major order of `broadcast`, their common shape
+    groups : the index arrays, whose common shape is `broadcast`
     axes, shape : the result's dimensions and extents
     """
 
     integers: dict[int, int] = field(default_factory=dict)
     spans: dict[int, Span] = field(default_factory=dict)
-    arrays: dict[int, Ints] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
     broadcast: tuple[int, ...] = ()
     has_arrays: bool = False
     axes: list[Axis] = field(default_factory=list)
     shape: tuple[int, ...] = ()
-
-    @property
-    def picks(self) -> int:
-        """How many places the index arrays name."""
-        return int(np.prod(self.broadcast, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,7 @@ class _Many:
     consumes: int = 1
 
 
-_Item: TypeAlias = "int | slice | None | _Many"
+_Item: TypeAlias = "int | slice | _Many | None"
 
 
 def select(key: Any, shape: tuple[int, ...]) -> Selection:
@@ -143,10 +155,28 @@ def _join(out: Selection, groups: list[Ints], places: list[int], at: int) -> Non
             f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes} "
         ) from None
     out.has_arrays = True
-    for dim, group in zip(places, groups, strict=True):
-        if dim >= 0:
-            out.arrays[dim] = np.ascontiguousarray(np.broadcast_to(group, out.broadcast)).reshape(-1)
+    rank = len(out.broadcast)
+    found = {d: g.reshape((1,) * (rank - g.ndim) + g.shape) for d, g in zip(places, groups, strict=True) if d >= 0}
+    out.groups = [_grouped(found, dims, out.broadcast) for dims in _together(found)]
     out.axes[at:at] = [Axis(array=k) for k in range(len(out.broadcast))]
+
+
+def _together(arrays: dict[int, Ints]) -> list[set[int]]:
+    """The dimensions whose arrays vary along common axes, group by group."""
+    parts: list[tuple[set[int], set[int]]] = []
+    for d, array in arrays.items():
+        axes = {k for k, n in enumerate(array.shape) if n != 1}
+        joined = [p for p in parts if p[1] & axes]
+        parts = [p for p in parts if not p[1] & axes]
+        parts.append(({d}.union(*(p[0] for p in joined)), axes.union(*(p[1] for p in joined))))
+    return [dims for dims, _ in parts]
+
+
+def _grouped(arrays: dict[int, Ints], dims: set[int], broadcast: tuple[int, ...]) -> Group:
+    axes = tuple(sorted({k for d in dims for k, n in enumerate(arrays[d].shape) if n != 1}))
+    extents = tuple(n if k in axes else 1 for k, n in enumerate(broadcast))
+    flat = {d: np.ascontiguousarray(np.broadcast_to(arrays[d], extents)).reshape(-1) for d in sorted(dims)}
+    return Group(flat, axes, tuple(broadcast[k] for k in axes))
 
 
 def _expanded(key: Any, shape: tuple[int, ...]) -> list[_Item]:
@@ -165,9 +195,7 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[_Item]:
         items.append(found)
         used += found[0].ndim if isinstance(found, tuple) else 1
     if used > len(shape):
-        raise IndexError(
-            f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed"
-        )
+        raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
     full = [slice(None)] * (len(shape) - used) or [slice(None, None, _GAP)]
     at = next((n for n, item in enumerate(items) if item is Ellipsis), None)
     if at is not None:
@@ -237,7 +265,7 @@ def _array(item: Any, dim: int) -> Any:
     if found.dtype == np.bool_:
         return (_Truth(found),)
     if found.dtype.kind not in "iu":
-        plain = found.ndim == 0 or found.dtype.kind in "OSU"
+        plain = found.ndim == 0 or not isinstance(item, np.ndarray)
         raise IndexError(_KINDS if plain else "arrays used as indices must be of integer (or boolean) type")
     return int(found) if found.ndim == 0 else _Many(found.astype(np.int64))
 

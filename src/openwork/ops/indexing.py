@@ -7,17 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ..format.expression import rename
+from ..format import format as parse
+from ..format.expression import Dim, rename
 from ..format.format import Format, Level
 from ..format.levels import Dense
 from ..storage.buffers import is_torch, length, to_numpy
 from ..storage.storage import Storage
-from .index_keys import Axis, Ints, Selection, Span, select
+from .assembly import full
+from .index_keys import Axis, Group, Ints, Selection, Span, select
 from .lookup import look_up
 from .outer import drop_outer, outer_dim, slice_outer, take_outer
 from .remap import NAMES, Program, remap
 from .settle import from_host, library, settle, summed
 from .tensor import Tensor
+
+SCALAR = parse("() -> ()")
 
 __all__ = ["host_key", "index", "index_selection", "insert_dims"]
 
@@ -65,6 +69,10 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
     storage, like = t._storage, t.format
     plain = not selection.has_arrays and all(axis.dim is not None for axis in selection.axes)
     d = outer_dim(like)
+    if d is not None and not selection.axes and not selection.has_arrays:
+        found = element(storage, selection.integers)
+        if found is not None:
+            return found
     if d is not None:
         storage = _narrow(storage, selection, d)
         if plain and not selection.integers and _is_whole(selection, storage.shape):
@@ -85,6 +93,27 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
         if taken is not None:
             return Tensor._from_storage(taken)
     return _general(storage, like, selection)
+
+
+def element(storage: Storage, at: dict[int, int]) -> Tensor | None:
+    """One element, by the ranges of one level after the other; None where a level's ranges do not lie so."""
+    wanted = [at[d] for d in range(len(storage.shape))]
+    while True:
+        d = outer_dim(storage.format)
+        if d is None:
+            return None
+        k = wanted.pop(d)
+        storage = slice_outer(storage, k, k + 1)
+        if not wanted:
+            break
+        deeper = drop_outer(storage)
+        if deeper is None:
+            return None
+        storage = deeper
+    if length(storage.values) > 1:
+        return None
+    values = storage.values if length(storage.values) else full(1, storage.scalar, storage.fill_value, storage.like)
+    return Tensor._from_storage(Storage((), SCALAR, storage.scalar, storage.fill_value, (), (), values))
 
 
 def _is_whole(selection: Selection, shape: tuple[int, ...]) -> bool:
@@ -111,9 +140,9 @@ def _rows(selection: Selection, d: int | None, shape: tuple[int, ...]) -> Ints |
     if any(not span.covers(shape[k]) for k, span in selection.spans.items() if k != d):
         return None
     if selection.has_arrays:
-        if set(selection.arrays) != {d} or selection.axes != [Axis(k) if k != d else Axis(array=0) for k in range(len(shape))]:
-            return None
-        return selection.arrays[d]
+        single = selection.groups[0].single if len(selection.groups) == 1 else None
+        axes = [Axis(k) if k != d else Axis(array=0) for k in range(len(shape))]
+        return single[1] if single is not None and single[0] == d and selection.axes == axes else None
     if any(axis.dim is None for axis in selection.axes):
         return None
     span = selection.spans[d]
@@ -137,28 +166,39 @@ def write(program: Program, selection: Selection, storage: Storage) -> None:
         program.test(f"x{d} == {program.int(k)}")
         program.fixed.add(d)
     spans = {d: inside(program, d, span, shape[d]) for d, span in selection.spans.items()}
-    place = ""
-    if selection.arrays and selection.picks:
-        place = look_up(program, selection.arrays, shape, length(storage.values))
-    strides = np.cumprod([1, *selection.broadcast[:0:-1]], dtype=np.int64)[::-1].tolist()
+    places: dict[int, str] = {}
+    for group in selection.groups:
+        places |= _places(program, group, storage)
     for axis in selection.axes:
         r = len(program.coordinates)
         if axis.dim is not None:
             program.coordinates.append(spans[axis.dim])
             if selection.spans[axis.dim].step > 0:
                 program.rises[axis.dim] = r
-        elif axis.array is None or not place:
+        elif axis.array is None or axis.array not in places:
             program.coordinates.append("0")
             program.free.append(r)
         else:
-            program.coordinates.append(digit(program, place, strides[axis.array], selection.broadcast[axis.array], axis.array == 0))
+            program.coordinates.append(places[axis.array])
     _rising(program, selection)
 
 
-def digit(program: Program, place: str, stride: int, extent: int, first: bool) -> str:
-    """One dimension of a row-major place."""
-    high = place if stride == 1 else f"{place} // {program.int(stride)}"
-    return high if first else f"({high}) % {program.int(extent)}"
+def _places(program: Program, group: Group, storage: Storage) -> dict[int, str]:
+    """Test the dimensions of a group of index arrays, and give the coordinates along its axes."""
+    if not group.axes:
+        for d, array in group.arrays.items():
+            program.test(f"x{d} == {program.int(array[0])}")
+            program.fixed.add(d)
+        return {}
+    if 0 in group.shape:
+        return dict.fromkeys(group.axes, "0")
+    place = look_up(program, group.arrays, storage.shape, length(storage.values))
+    strides = np.cumprod([1, *group.shape[:0:-1]], dtype=np.int64)[::-1].tolist()
+    found = {}
+    for k, (axis, stride, extent) in enumerate(zip(group.axes, strides, group.shape, strict=True)):
+        high = place if stride == 1 else f"{place} // {program.int(stride)}"
+        found[axis] = high if k == 0 else f"({high}) % {program.int(extent)}"
+    return found
 
 
 def inside(program: Program, d: int, span: Span, extent: int) -> str:
@@ -183,16 +223,17 @@ def inside(program: Program, d: int, span: Span, extent: int) -> str:
 
 
 def _rising(program: Program, selection: Selection) -> None:
-    """Whether the places of an index array follow the dimension that it indexes."""
-    if len(selection.arrays) != 1 or len(selection.broadcast) != 1:
-        return
-    ((d, array),) = selection.arrays.items()
-    at = selection.axes.index(Axis(array=0))
-    steps = np.diff(array)
-    if bool(np.all(steps > 0)):
-        program.rises[d] = at
-    elif bool(np.all(steps >= 0)):
-        program.rises_last[d] = at
+    """Whether the places of index arrays follow the dimensions that they index."""
+    for group in selection.groups:
+        if (single := group.single) is None:
+            continue
+        d, array = single
+        at = selection.axes.index(Axis(array=group.axes[0]))
+        steps = np.diff(array)
+        if bool(np.all(steps > 0)):
+            program.rises[d] = at
+        elif bool(np.all(steps >= 0)):
+            program.rises_last[d] = at
 
 
 @lru_cache(maxsize=4096)
@@ -202,8 +243,6 @@ def _inserted(format: Format, new: tuple[int, ...]) -> Format:
     position = [r for r in range(rank) if r not in new]
     levels = [Level(rename(level.expression, position), level.format) for level in format.levels]
     batch = format.batch_ndim
-    from ..format.expression import Dim
-
     levels[batch:batch] = [Level(Dim(r), Dense()) for r in new]
     return Format(NAMES[:rank], tuple(levels))
 

@@ -77,7 +77,7 @@ def _joined(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: objec
             t = _sparse(t, fill)
         elif t.fill_value != fill and not (t.fill_value != t.fill_value and fill != fill):
             raise UnsupportedError(
-                f"concat: fill values {fill} and {t.fill_value} differ\n  help: convert one to dense, or change its fill"
+                f"concat: fill values {fill} and {t.fill_value} differ\n  help: make one of them dense"
             )
         parts.append((t._storage, _shifted(t.ndim, d, offset, len(tensors) == 1)))
         offset += t.shape[d]
@@ -108,7 +108,9 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> 
         raise ShapeError("stack: need at least one array to stack\n  help: give a list of tensors")
     if any(t.shape != tensors[0].shape for t in tensors):
         shapes = ", ".join(str(t.shape) for t in tensors)
-        raise ShapeError(f"stack: all input arrays must have the same shape\n  got: {shapes}\n  help: concat joins them")
+        raise ShapeError(
+            f"stack: all input arrays must have the same shape\n  got: {shapes}\n  help: concat joins them"
+        )
     d = axis_of(axis, tensors[0].ndim + 1, "stack")
     return concat([expand_dims(t, axis=d) for t in tensors], axis=d, format=format)
 

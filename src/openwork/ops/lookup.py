@@ -54,10 +54,10 @@ def sorted_places(keys: Ints) -> tuple[Ints, Ints]:
     return key.astype(np.int64), order
 
 
-def table(keys: Ints, extent: int, elements: int) -> Table:
-    """The table of these keys; direct where the extent is not much more than what is looked up."""
+def table(keys: Ints, extent: int, direct: bool) -> Table:
+    """The table of these keys, over all that are possible where `direct`."""
     in_order, places = sorted_places(keys)
-    if extent <= 4 * (len(keys) + elements) + 1024:
+    if direct:
         start = np.zeros(extent + 1, np.int64)
         np.cumsum(np.bincount(keys, minlength=extent), out=start[1:])
         return Table(None, start, places)
@@ -112,12 +112,21 @@ def _group(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], e
         key = program.bind(text, "key")
     else:
         key = _key(program, arrays, shape)
-    found = table(keys_of(arrays, shape), math.prod(shape[d] for d in arrays), elements)
+    plain, extent = _plain_keys(arrays, shape, elements)
+    found = table(keys_of(arrays, shape), extent, plain is not None)
     return found, key if found.keys is None else _search(program, found.keys, key)
 
 
 def look_up(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> str:
     """Add the steps that visit all places naming the element; gives the name of the place."""
+    keys, extent = _plain_keys(arrays, shape, elements)
+    if keys is not None:
+        direct = np.full(extent, -1, np.int32 if len(keys) < 2**31 else np.int64)
+        direct[keys] = np.arange(len(keys), dtype=direct.dtype)
+        if int(np.count_nonzero(direct >= 0)) == len(keys):
+            place = program.bind(f"{program.array(direct)}[{_key(program, arrays, shape)}]", "place")
+            program.test(f"{place} >= 0")
+            return place
     found, group = _group(program, arrays, shape, elements)
     start, places = program.array(found.start), program.array(found.places)
     at = program.loop(f"{start}[{group}]", f"{start}[{group} + 1]")
@@ -125,15 +134,23 @@ def look_up(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], 
     return program.bind(f"{places}[{at}]", "place")
 
 
+def _plain_keys(arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> tuple[Ints | None, int]:
+    """The keys, where a table over all possible ones is not much longer than what is looked up."""
+    extent = math.prod(shape[d] for d in arrays)
+    if extent > 4 * (len(next(iter(arrays.values()))) + elements) + 1024:
+        return None, extent
+    return keys_of(arrays, shape), extent
+
+
 def test_member(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> str:
     """Add the steps that find out whether some place names the element; gives a name that is 1 where one does."""
-    small = math.prod(shape[d] for d in arrays)
-    if small < LARGEST and small <= 4 * (len(keys_of(arrays, shape)) + elements) + 1024:
-        flags = np.zeros(small, np.bool_)
-        flags[keys_of(arrays, shape)] = True
+    plain, extent = _plain_keys(arrays, shape, elements)
+    if plain is not None:
+        flags = np.zeros(extent, np.bool_)
+        flags[plain] = True
         key = _key(program, arrays, shape)
         return program.bind(f"i64({program.array(flags)}[{key}])", "named")
-    if small >= LARGEST:
+    if extent >= LARGEST:
         raise UnsupportedError(
             f"setting elements by arrays over extents {tuple(shape)}\n  help: set them by slices and integers"
         )

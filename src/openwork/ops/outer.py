@@ -19,7 +19,8 @@ from ..format.levels import Compressed, Dense, LooseCompressed, Singleton
 from ..storage.buffers import Array, address, as_array, empty, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
 from .index_keys import Ints
-from .recipe import Words, _ready as ready
+from .recipe import Words
+from .recipe import _ready as ready
 
 __all__ = ["drop_outer", "outer_dim", "slice_outer", "take_outer"]
 
@@ -142,9 +143,7 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     crd, values = empty(total, index, s.like), empty(total * block, s.scalar, s.like)
     words: Words = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
     words |= {"crd": address(s.crd[1]), "vals": address(s.values), "b_crd": address(crd), "b_vals": address(values)}
-    executable, pick = ready(
-        f"take ranges {scalar} {index} {s.scalar}", lambda: ranges_kernel(scalar, index, s.scalar)
-    )
+    executable, pick = ready(f"take ranges {scalar} {index} {s.scalar}", lambda: ranges_kernel(scalar, index, s.scalar))
     threads = pool.get_num_threads() if total * block >= PARALLEL_NSE else 1
     if threads > 1:
         pool.parallel(executable, pick(words), _cuts(ends, threads))

@@ -93,9 +93,7 @@ def _fits(format: Format, shape: tuple[int, ...], nse: int) -> bool:
 def summed(found: Storage) -> Tensor:
     """The rank-0 tensor of elements that all lie at coordinate 0 of an extent of 1."""
     dense = convert(found, parse("dense", 1))
-    return Tensor._from_storage(
-        Storage((), parse("() -> ()"), dense.scalar, dense.fill_value, (), (), dense.values)
-    )
+    return Tensor._from_storage(Storage((), parse("() -> ()"), dense.scalar, dense.fill_value, (), (), dense.values))
 
 
 def from_host(array: Any, like: Tensor, format: Format | None = None) -> Tensor:

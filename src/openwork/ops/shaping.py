@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..storage.buffers import is_torch, to_numpy
 from .axes import as_extents, as_tensor, axes_of, axis_of
-from .index_keys import Axis, Selection, Span
+from .index_keys import Axis, Group, Selection, Span
 from .indexing import index, index_selection, insert_dims
 from .remap import Program
 from .settle import structural
@@ -211,7 +211,9 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     t, wanted = as_tensor(x), as_extents(shape, "broadcast_to")
     lead = len(wanted) - t.ndim
     if lead < 0 or any(n not in (1, m) for n, m in zip(t.shape, wanted[max(lead, 0) :], strict=False)):
-        raise ShapeError(f"broadcast_to: shape {t.shape} does not broadcast to {wanted}\n  help: extents agree, or are 1")
+        raise ShapeError(
+            f"broadcast_to: shape {t.shape} does not broadcast to {wanted}\n  help: extents agree, or are 1"
+        )
     if wanted == t.shape:
         return t
 
@@ -244,7 +246,9 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
         shape = np.broadcast_shapes(*(t.shape for t in tensors))
     except ValueError as error:
         shapes = ", ".join(str(t.shape) for t in tensors)
-        raise ShapeError(f"broadcast_arrays: shapes {shapes} do not broadcast\n  help: extents agree, or are 1") from error
+        raise ShapeError(
+            f"broadcast_arrays: shapes {shapes} do not broadcast\n  help: extents agree, or are 1"
+        ) from error
     return [broadcast_to(t, shape) for t in tensors]
 
 
@@ -265,8 +269,12 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         raise ShapeError("repeat: repeats may not contain negative values.\n  help: 0 leaves an element out")
     extent = t.shape[d]
     if counts.size not in (1, extent):
-        raise ShapeError(f"repeat: {counts.size} counts for {extent} elements of axis {d}\n  help: give one per element")
-    places = np.repeat(np.arange(extent, dtype=np.int64), counts.reshape(-1) if counts.size != 1 else int(counts.reshape(-1)[0]))
+        raise ShapeError(
+            f"repeat: {counts.size} counts for {extent} elements of axis {d}\n  help: give one per element"
+        )
+    places = np.repeat(
+        np.arange(extent, dtype=np.int64), counts.reshape(-1) if counts.size != 1 else int(counts.reshape(-1)[0])
+    )
     return taken(t, places, d)
 
 
@@ -274,7 +282,8 @@ def taken(t: Tensor, places: np.ndarray[Any, Any], d: int) -> Tensor:
     """The coordinates `places` of dimension d."""
     if t.format.is_dense:
         return index(t, (*(slice(None),) * d, places))
-    selection = Selection(has_arrays=True, broadcast=(len(places),), arrays={d: places})
+    selection = Selection(has_arrays=True, broadcast=(len(places),))
+    selection.groups = [Group({d: places}, (0,), (len(places),))]
     for k, n in enumerate(t.shape):
         if k != d:
             selection.spans[k] = Span(0, 1, n)

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
-from ..storage.buffers import address, empty, is_torch, length, to_numpy
 from ..compiler.structure import find_kernel
+from ..errors import DTypeError, ShapeError
 from ..format import coo
+from ..storage.buffers import address, is_torch, length, to_numpy
 from .assembly import full
 from .axes import as_tensor, axis_of
 from .drive import operand_of
-from .index_keys import Ints, select
-from .indexing import index, index_selection
+from .index_keys import Ints
+from .indexing import index
 from .recipe import call
-from .remap import NAMES, Program, on_host, source_words
-from .settle import from_host, library, structural
-from .shaping import reshape, taken
+from .remap import Program, on_host, source_words
+from .settle import structural
+from .shaping import reshape
 from .tensor import Tensor
 
 __all__ = ["prune", "sparse_mask", "take", "take_along_axis"]

@@ -87,11 +87,10 @@ def diag(x: Any, /, *, k: int = 0) -> Tensor:
         raise ShapeError(f"diag: expected one or two dimensions; got shape {t.shape}\n  help: diagonal takes any rank")
     if t.format.is_dense or t.fill_value:
         full = t.asformat("dense")._storage
-        bitmap = parse("(i) -> (i : ell(1))") if False else parse("coo", 1)
-        n = t.shape[0]
+        made, n = parse("coo", 1), t.shape[0]
         pos, crd = _index([0, n], full.values), _index(np.arange(n), full.values)
         t = Tensor._from_storage(
-            Storage(t.shape, bitmap, full.scalar, python_scalar(0, full.scalar), (pos,), (crd,), full.values)
+            Storage(t.shape, made, full.scalar, python_scalar(0, full.scalar), (pos,), (crd,), full.values)
         )
     extent = t.shape[0] + abs(k)
 
