@@ -96,6 +96,11 @@ class Semiring:
         """Everything that a kernel depends on."""
         return f"{self.add.operation} | {self.add.identity} | {self.multiply} | {self.dtype}"
 
+    @property
+    def distributes(self) -> bool:
+        """Whether products distribute over sums on both sides, as far as is known."""
+        return (self.add.operation, self.multiply) in _DISTRIBUTES
+
     def plus(self, x: str, y: str) -> str:
         """The text of the sum of two texts."""
         return _fill(self.add.operation, x, y)
@@ -114,7 +119,7 @@ class Semiring:
 
     def reducing(self) -> Semiring:
         """The semiring that only adds: its product is the left operand."""
-        return Semiring(f"{self.add.name}_first", self.add, "x", self.dtype)
+        return Semiring(f"{self.add.name}_first", self.add, "x")
 
 
 def _problem(text: str, scalar: str) -> str | None:
@@ -151,6 +156,12 @@ _NAMES = (
     "max_plus", "max_times", "max_min", "max_max", "max_first", "max_second",
     "any_first", "any_second", "any_times", "times_times", "times_plus",
 )  # fmt: skip
+
+
+_DISTRIBUTES = {
+    ("x + y", "x * y"), ("min(x, y)", "x + y"), ("max(x, y)", "x + y"), ("min(x, y)", "max(x, y)"),
+    ("max(x, y)", "min(x, y)"), ("x | y", "x & y"), ("x & y", "x | y"), ("x ^ y", "x & y"),
+}  # fmt: skip
 
 
 def _table() -> dict[str, Semiring]:

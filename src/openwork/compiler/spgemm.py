@@ -273,18 +273,20 @@ def spgemm_masked(lo: i64, hi: i64, apos: PA[const], acrd: CA[const], a: TA[cons
 
 def bound_kernel(types: ProductTypes) -> Kernel:
     """flops[i] = the products that row i of the result adds up."""
-    return parse(_BOUND, **types.substitutions())
+    return parse(_BOUND, reassociate=False, **types.substitutions())
 
 
 def masked_kernel(types: ProductTypes, semiring: Semiring) -> Kernel:
     """The product at the elements of a mask; a row needs as many slots as the mask has elements there."""
-    return parse(_filled(_MASKED, semiring, types.result), **types.substitutions())
+    return parse(_filled(_MASKED, semiring, types.result), reassociate=False, **types.substitutions())
 
 
 def product_kernel(types: ProductTypes, semiring: Semiring, complement: bool) -> Kernel:
     """The product; complement: except at the elements of a mask."""
     text = _assembled(complement, {})
-    return parse(_filled(text, semiring, types.result).replace("NAME", "spgemm"), **types.substitutions())
+    return parse(
+        _filled(text, semiring, types.result).replace("NAME", "spgemm"), reassociate=False, **types.substitutions()
+    )
 
 
 def count_kernel(types: ProductTypes, complement: bool) -> Kernel:
@@ -294,7 +296,9 @@ def count_kernel(types: ProductTypes, complement: bool) -> Kernel:
         text = text.replace(unwanted, "pass")
     for old, new in _UNUSED:
         text = text.replace(old, new)
-    return parse(text.replace("NAME", "spgemm_count").replace("AHEAD", str(AHEAD)), **types.substitutions())
+    return parse(
+        text.replace("NAME", "spgemm_count").replace("AHEAD", str(AHEAD)), reassociate=False, **types.substitutions()
+    )
 
 
 _COUNTING = {

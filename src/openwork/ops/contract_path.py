@@ -1,0 +1,158 @@
+"""In which order the operands of an einsum are contracted: two at a time, cheapest first or cheapest of all.
+
+The cost of a step is the products it forms and the elements it touches, estimated from the numbers of specified
+elements as if these lay at random; a dense operand has all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+__all__ = ["Size", "Step", "find_path", "merged"]
+
+OPTIMAL = 8
+"""Up to so many operands every order is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What is known of a term: its letters, its elements (an estimate), and whether it is dense."""
+
+    letters: frozenset[str]
+    nse: float
+    dense: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Contract the terms at positions `left` < `right` of the list; the result goes to its end."""
+
+    left: int
+    right: int
+    cost: float
+    result: Size
+
+
+def merged(x: Size, y: Size, kept: frozenset[str], extents: Mapping[str, int]) -> tuple[float, Size]:
+    """Cost and size of the contraction of two terms, of whose letters those of `kept` stay."""
+    letters = (x.letters | y.letters) & kept
+    space = _space(letters, extents)
+    if x.dense and y.dense:
+        work = _space(x.letters | y.letters, extents)
+        return work, Size(letters, space, True)
+    if x.dense or y.dense:
+        sparse, dense = (y, x) if x.dense else (x, y)
+        work = sparse.nse * _space(dense.letters - sparse.letters, extents)
+        return work + space + dense.nse, Size(letters, space, True)
+    products = x.nse * y.nse / max(1.0, _space(x.letters & y.letters, extents))
+    filled = space * -math.expm1(-products / space) if space else 0.0
+    return 2 * products + x.nse + y.nse + filled, Size(letters, filled)
+
+
+def _space(letters: frozenset[str], extents: Mapping[str, int]) -> float:
+    return math.prod(float(extents[c]) for c in sorted(letters))
+
+
+def find_path(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> list[Step]:
+    """The steps that contract all terms.
+
+    Up to 8 terms: the cheapest order of all. Above: opt_einsum's greedy search where it is installed, else the
+    cheapest next step again and again.
+    """
+    if len(terms) <= OPTIMAL:
+        return _optimal(terms, out, extents)
+    pairs = _opt_einsum(terms, out, extents)
+    return _greedy(terms, out, extents) if pairs is None else _costed(terms, pairs, out, extents)
+
+
+def _kept(rest: Sequence[Size], out: str) -> frozenset[str]:
+    return frozenset(out).union(*(t.letters for t in rest))
+
+
+def _optimal(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> list[Step]:
+    """Dynamic programming over subsets of the terms."""
+    everything = (1 << len(terms)) - 1
+
+    @cache
+    def best(subset: int) -> tuple[float, Size, int]:
+        """Cost, result, and the part that the last step's left side is."""
+        if subset & (subset - 1) == 0:
+            return 0.0, terms[subset.bit_length() - 1], 0
+        kept = _kept([t for k, t in enumerate(terms) if not subset >> k & 1], out)
+        lowest = subset & -subset
+        found: tuple[float, Size, int] | None = None
+        part = (subset - 1) & subset
+        while part:
+            if part & lowest:
+                left, right = best(part), best(subset ^ part)
+                cost, size = merged(left[1], right[1], kept, extents)
+                cost += left[0] + right[0]
+                if found is None or cost < found[0]:
+                    found = cost, size, part
+            part = (part - 1) & subset
+        assert found is not None
+        return found
+
+    steps: list[Step] = []
+    order = [1 << k for k in range(len(terms))]
+
+    def emit(subset: int) -> None:
+        cost, size, part = best(subset)
+        if not part:
+            return
+        emit(part)
+        emit(subset ^ part)
+        left, right = sorted((order.index(part), order.index(subset ^ part)))
+        own = cost - best(part)[0] - best(subset ^ part)[0]
+        steps.append(Step(left, right, own, size))
+        del order[right], order[left]
+        order.append(subset)
+
+    emit(everything)
+    return steps
+
+
+def _greedy(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> list[Step]:
+    current, steps = list(terms), []
+    while len(current) > 1:
+        found: Step | None = None
+        for left in range(len(current)):
+            for right in range(left + 1, len(current)):
+                rest = [t for k, t in enumerate(current) if k not in (left, right)]
+                cost, size = merged(current[left], current[right], _kept(rest, out), extents)
+                if found is None or cost < found.cost:
+                    found = Step(left, right, cost, size)
+        assert found is not None
+        steps.append(found)
+        del current[found.right], current[found.left]
+        current.append(found.result)
+    return steps
+
+
+def _costed(
+    terms: Sequence[Size], pairs: Sequence[tuple[int, int]], out: str, extents: Mapping[str, int]
+) -> list[Step]:
+    current, steps = list(terms), []
+    for left, right in pairs:
+        rest = [t for k, t in enumerate(current) if k not in (left, right)]
+        cost, size = merged(current[left], current[right], _kept(rest, out), extents)
+        steps.append(Step(left, right, cost, size))
+        del current[right], current[left]
+        current.append(size)
+    return steps
+
+
+def _opt_einsum(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> list[tuple[int, int]] | None:
+    """The pairs that opt_einsum's greedy search finds, or None without it."""
+    try:
+        search = import_module("opt_einsum.paths")
+    except ImportError:
+        return None
+    path = search.greedy([t.letters for t in terms], frozenset(out), dict(extents))
+    if any(len(p) != 2 for p in path):
+        return None
+    return [(min(p), max(p)) for p in path]
