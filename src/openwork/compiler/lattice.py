@@ -5,7 +5,7 @@ the sets of operands that may be at the coordinate where the loop stands, less t
 
     A + B     while A, B: {A, B} {A} {B}        A * B     while A, B: {A, B}
               while A: {A}
-              while B: {B}                      A and not B     while A, B: {A}
+              while B: {B}                      A * (B == 0)    while A, B: {A, B} {A}
                                                                 while A: {A}
 
 Points are built by asking, for every set, what is computed there (`fill.Regions`). A point in which an operand makes

@@ -135,7 +135,11 @@ def _assembled(
     used = dict(zip(chains, counts, strict=True))
     if chunks > 1:
         pos, crd, values = gather(plan, spans, cuts, caps, used, (pos, crd, values))
-    return _trim(plan, {run: sum(n) for run, n in used.items()}, spans, pos, crd, values, shape)
+    result = _trim(plan, {run: sum(n) for run, n in used.items()}, spans, pos, crd, values, shape)
+    for k in plan.shares:
+        if length(storages[k].values) == length(result.values):
+            return storages[k].with_values(result.values, plan.fill)
+    return result
 
 
 def _allocate(

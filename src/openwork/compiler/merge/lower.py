@@ -279,13 +279,11 @@ class _Merge:
 
         def body(inner: Block) -> None:
             at = {n: inner.let(f"c{n}", self.sources[n].coordinate(cursors[n], w.at)) for n, w in mine.items()}
-            c: Expr = next(iter(at.values()))
-            for other in list(at.values())[1:]:
-                c = op("min", c, other)
-            c = inner.let(self.hint(level.at), c)
-            here = {n: inner.let(f"in{n}", op("eq", x, c)) for n, x in at.items()} if len(at) > 1 else {}
+            c, here = _front(inner, self.hint(level.at), at)
             ends = {n: self.sources[n].segment(inner, cursors[n], w, c) for n, w in mine.items()}
             steps = dict(here)
+            if len(at) == 2 and point.cases == (point.walked,):  # one comparison, which is seldom or always true
+                here = {point.walked[0]: inner.let("equal", op("eq", *at.values()))}
             if self.is_flat(level, point, cursors):
                 self.flat(inner, level, point, cursors, mine, here, c, place)
             else:
@@ -361,3 +359,18 @@ class _Merge:
         run = self.out.run(level.at)
         self.out.write(block, Place(self.out.counters[run]), value)
         self.out.record(block, run, (*place.pending, c), None if keep is None else number(keep))
+
+
+def _front(block: Block, hint: str, at: Mapping[str, Expr]) -> tuple[Expr, dict[str, Expr]]:
+    """The least of the coordinates, and who is there; of one operand nobody has to ask."""
+    if len(at) == 1:
+        return block.let(hint, next(iter(at.values()))), {}
+    if len(at) == 2:
+        (x, a), (y, b) = at.items()
+        c = block.let(hint, op("min", a, b))
+        return c, {x: block.let(f"in{x}", op("le", a, b)), y: block.let(f"in{y}", op("le", b, a))}
+    c = next(iter(at.values()))
+    for other in list(at.values())[1:]:
+        c = op("min", c, other)
+    c = block.let(hint, c)
+    return c, {n: block.let(f"in{n}", op("eq", x, c)) for n, x in at.items()}
