@@ -1,0 +1,235 @@
+"""Direct solvers through SuperLU: factorisation, systems, determinants, incomplete factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..ops.tensor import Tensor
+from ..storage.buffers import cast, numpy_dtype
+from .operands import check_rows, common, dense, matrices, right_side, scipy_matrix, square, stored_as
+from .tridiagonal import is_tridiagonal, solve_tridiagonal
+
+__all__ = ["Factorization", "det", "factorized", "inv", "slogdet", "solve", "spilu", "spsolve"]
+
+
+class Factorization:
+    """An LU factorisation, to solve with again and again.
+
+    `solve(b)` or a call of it takes a vector (n,) or right sides (n, k); `nse` is the number of elements of L and U.
+    """
+
+    __slots__ = ("_lu", "_transposed", "nse", "scalar", "shape")
+
+    def __init__(self, a: Tensor, scalar: str, **options: Any) -> None:
+        from scipy.sparse.linalg import splu
+
+        self.shape, self.scalar = a.shape, scalar
+        self._transposed = stored_as(a) == "csr"
+        self._lu, self.nse = None, 0
+        if a.shape[0]:
+            held = scipy_matrix(a.T if self._transposed else a, "csc", scalar)
+            try:
+                self._lu = splu(_narrow(held), **options)
+            except RuntimeError as error:
+                raise _singular(a, error) from error
+            self.nse = int(self._lu.nnz)
+
+    def solve(self, b: Any, *, transposed: bool = False) -> Any:
+        """x with `A @ x = b`, or `A.T @ x = b`; of the kind of `b`."""
+        right, back = right_side(b, None)
+        if right.ndim not in (1, 2) or right.shape[0] != self.shape[0]:
+            raise ShapeError(
+                f"solve: the matrix has shape {self.shape}, the right side {right.shape}"
+                f"\n  expected ({self.shape[0]},) or ({self.shape[0]}, k)"
+            )
+        return back(self.apply(right, transposed))
+
+    def apply(self, right: np.ndarray[Any, Any], transposed: bool = False) -> np.ndarray[Any, Any]:
+        """`solve` of a NumPy array."""
+        scalar = self.scalar
+        if np.iscomplexobj(right) and scalar in ("f32", "f64"):
+            return self.apply(right.real, transposed) + 1j * self.apply(right.imag, transposed)
+        right = cast(right, scalar)
+        if self._lu is None or right.size == 0:
+            return right.copy()
+        out: np.ndarray[Any, Any] = self._lu.solve(right, "T" if transposed != self._transposed else "N")
+        return out
+
+    __call__ = solve
+
+    def slogdet(self) -> tuple[Any, Any]:
+        """(sign, logarithm of the absolute value) of the determinant."""
+        dtype = numpy_dtype(self.scalar)
+        if self._lu is None:
+            return dtype.type(1), np.zeros((), dtype).real[()]
+        pivots = self._lu.U.diagonal()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            signs = np.prod(pivots / np.abs(pivots)) * _parity(self._lu.perm_r) * _parity(self._lu.perm_c)
+            return dtype.type(signs), np.log(np.abs(pivots)).sum()
+
+
+def _narrow(held: Any) -> Any:
+    """SuperLU's indices are 32-bit."""
+    if held.indices.dtype != np.int32:
+        if held.nnz >= 2**31:
+            raise UnsupportedError(
+                f"SuperLU counts in 32 bits; got {held.nnz} elements\n  help: use an iterative solver"
+            )
+        held.indices, held.indptr = held.indices.astype(np.int32), held.indptr.astype(np.int32)
+    return held
+
+
+def _singular(a: Tensor, error: Exception) -> Exception:
+    if "singular" not in str(error).lower():
+        return error
+    return np.linalg.LinAlgError(
+        f"the matrix of shape {a.shape} is singular: a pivot of its LU factorisation is exactly 0"
+        "\n  help: lsqr(A, b) gives the least-squares solution"
+    )
+
+
+def _parity(permutation: np.ndarray[Any, Any]) -> int:
+    """1 for an even permutation, -1 for an odd one."""
+    todo, sign = np.ones(len(permutation), bool), 1
+    order = permutation.tolist()
+    for start in range(len(order)):
+        at, length = start, 0
+        while todo[at]:
+            todo[at] = False
+            at, length = order[at], length + 1
+        sign = -sign if length and length % 2 == 0 else sign
+    return sign
+
+
+def factorized(a: Any, **options: Any) -> Factorization:
+    """The LU factorisation of a square matrix of any format; a CSR or CSC one is handed over without a copy.
+
+    `options` are those of `scipy.sparse.linalg.splu`. Raises numpy.linalg.LinAlgError for a singular matrix.
+    """
+    t = square(a, "factorized")
+    if t.ndim != 2:
+        raise ShapeError(f"factorized: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
+    return Factorization(t, common(t), **options)
+
+
+def solve(a: Any, b: Any, /) -> Any:
+    """x with `a @ x = b`.
+
+    Parameters
+    ----------
+    a : Tensor, shape (..., n, n), any format
+    b : a vector (n,), or right sides (..., n, k) whose batch dimensions broadcast with those of `a`
+
+    Returns
+    -------
+    of the kind of `b`: an array of its library, or a dense Tensor; shape (..., n) for a vector, (..., n, k) else
+
+    Cost: that of SuperLU with a column ordering that keeps fill-in low; O(n) for a `dia` matrix of the three middle
+    diagonals, which is solved by a compiled kernel.
+    Raises numpy.linalg.LinAlgError for a singular matrix, ShapeError where the shapes do not fit.
+    """
+    t = square(a, "solve")
+    right, back = right_side(b, a)
+    check_rows("solve", t, right)
+    if is_tridiagonal(t):
+        return solve_tridiagonal(t, b)
+    return back(over_stacks(t, right, lambda m, r, scalar: Factorization(m, scalar).apply(r)))
+
+
+def over_stacks(
+    t: Tensor, right: np.ndarray[Any, Any], one: Callable[[Tensor, np.ndarray[Any, Any], str], np.ndarray[Any, Any]]
+) -> np.ndarray[Any, Any]:
+    """Solve with every matrix of a stack: `one(matrix, right side (n, k), scalar)`."""
+    scalar = common(t, right)
+    vector = right.ndim == 1
+    sides = cast(right[:, None] if vector else right, scalar)
+    n, k = sides.shape[-2:]
+    if t.ndim == 2:
+        columns = np.moveaxis(sides, -2, 0).reshape(n, -1)
+        out = one(t, columns, scalar).reshape(n, *sides.shape[:-2], k)
+        out = np.moveaxis(out, 0, -2)
+        return out[..., 0] if vector else out
+    batch = t.shape[:-2]
+    try:
+        shape = np.broadcast_shapes(batch, sides.shape[:-2])
+    except ValueError as error:
+        raise ShapeError(f"solve: stacks {batch} and {sides.shape[:-2]} do not broadcast") from error
+    held = np.broadcast_to(np.arange(int(np.prod(batch))).reshape(batch), shape).reshape(-1)
+    every = np.broadcast_to(sides, (*shape, n, k)).reshape(-1, n, k)
+    parts = matrices(t, scalar)
+    out = np.empty((len(held), n, k), numpy_dtype(scalar))
+    for at, m in enumerate(parts):
+        mine = np.flatnonzero(held == at)
+        if len(mine):
+            columns = np.moveaxis(every[mine], 0, 1).reshape(n, -1)
+            try:
+                x = one(m, columns, scalar)
+            except np.linalg.LinAlgError as error:
+                raise np.linalg.LinAlgError(f"matrix {at} of the stack {batch}: {error}") from error
+            out[mine] = np.moveaxis(x.reshape(n, len(mine), k), 1, 0)
+    out = out.reshape(*shape, n, k)
+    return out[..., 0] if vector else out
+
+
+def spsolve(a: Any, b: Any, /) -> Any:
+    """`solve`, by SciPy's name."""
+    return solve(a, b)
+
+
+def inv(a: Any, /) -> Any:
+    """Always refuses: the inverse of a sparse matrix is dense, and not what solves systems."""
+    raise UnsupportedError(
+        "inv: the inverse of a sparse matrix has no zeros to speak of"
+        "\n  help: solve(A, b) for inv(A) @ b, factorized(A) to solve again and again, solve(A, eye) for the inverse"
+    )
+
+
+def slogdet(a: Any, /) -> tuple[Any, Any]:
+    """(sign, logabsdet) of the determinants of square matrices, through LU; (0, -inf) for a singular one.
+
+    Scalars for a matrix, dense Tensors of the batch dimensions for a stack.
+    """
+    t = square(a, "slogdet")
+    scalar = common(t)
+    pairs = [_slogdet(m, scalar) for m in matrices(t, scalar)]
+    if t.ndim == 2:
+        return pairs[0]
+    signs, logs = (np.array(x).reshape(t.shape[:-2]) for x in zip(*pairs, strict=True))
+    return Tensor._from_dense(signs), Tensor._from_dense(logs)
+
+
+def _slogdet(m: Tensor, scalar: str) -> tuple[Any, Any]:
+    try:
+        return Factorization(m, scalar).slogdet()
+    except np.linalg.LinAlgError:
+        dtype = numpy_dtype(scalar)
+        return dtype.type(0), -np.full((), np.inf, dtype).real[()]
+
+
+def det(a: Any, /) -> Any:
+    """The determinants of square matrices, through LU; 0 for a singular one. Large ones overflow: see `slogdet`."""
+    sign, log = slogdet(a)
+    if isinstance(sign, Tensor):
+        return Tensor._from_dense(dense(sign) * np.exp(dense(log)))
+    return sign * np.exp(log)
+
+
+def spilu(a: Any, **options: Any) -> Any:
+    """A preconditioner: SciPy's LinearOperator that solves with incomplete LU factors of a square matrix.
+
+    `options` are those of `scipy.sparse.linalg.spilu` (drop_tol, fill_factor, ...). Hand it to a solver as `M`.
+    """
+    from scipy.sparse.linalg import LinearOperator
+    from scipy.sparse.linalg import spilu as factor
+
+    t = square(a, "spilu")
+    scalar = common(t)
+    try:
+        lu = factor(_narrow(scipy_matrix(t, "csc", scalar)), **options)
+    except RuntimeError as error:
+        raise _singular(t, error) from error
+    return LinearOperator(t.shape, lu.solve, lambda x: lu.solve(x, "H"), lu.solve, numpy_dtype(scalar))

@@ -1,0 +1,147 @@
+"""Norms, traces and powers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..ops import statistics as st
+from ..ops.elementwise import unary
+from ..ops.promote import accumulator
+from ..ops.sources import asarray
+from ..ops.tensor import Tensor
+from ..storage.buffers import cast, numpy_dtype, scalar_name, to_numpy
+from .operands import matrix, square
+
+__all__ = ["matrix_norm", "matrix_power", "norm", "trace", "vector_norm"]
+
+
+def _tensor(x: Any) -> Tensor:
+    t = x if isinstance(x, Tensor) else asarray(x)
+    return t if t._storage.scalar[0] in "fc" or t._storage.scalar == "bf16" else t.astype("float64")
+
+
+def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """A norm of a vector or matrix of any format, as `numpy.linalg.norm` and `scipy.sparse.linalg.norm` name them.
+
+    Parameters
+    ----------
+    x : Tensor
+    ord : None for the 2-norm of all elements; "fro", 1, -1, 2, inf, -inf, 0 (of vectors), or any p (of vectors)
+    axis : an axis for norms of vectors, a pair of them for norms of matrices; None takes all (of rank 1 or 2)
+    keepdims : keep the reduced dimensions with extent 1
+
+    Returns
+    -------
+    Tensor of dense format, real
+
+    Raises UnsupportedError for norms that need all singular values.
+    """
+    t = _tensor(x)
+    if axis is None and ord is None:
+        return vector_norm(t, axis=None, keepdims=keepdims)
+    axes = tuple(range(t.ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    if len(axes) == 1:
+        return vector_norm(t, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ShapeError(f"norm: ord={ord!r} of {len(axes)} dimensions\n  help: name one axis or two")
+    return matrix_norm(t, keepdims=keepdims, ord="fro" if ord is None else ord, axis=axes)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The p-norm of the elements over `axis`, all of them without: p any number, inf, -inf, or 0 (which counts)."""
+    t = unary("abs", _tensor(x))
+    if ord == math.inf or ord == -math.inf:
+        return (st.max if ord > 0 else st.min)(t, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return st.count_nonzero(t, axis=axis, keepdims=keepdims).astype(t.dtype)
+    if ord == 1:
+        return st.sum(t, axis=axis, keepdims=keepdims)
+    if ord == 2:
+        return unary("sqrt", st.sum(unary("square", t), axis=axis, keepdims=keepdims))
+    return st.sum(t**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+
+def matrix_norm(
+    x: Any, /, *, keepdims: bool = False, ord: Any = "fro", axis: tuple[int, int] = (-2, -1)
+) -> Any:  # fmt: skip
+    """A norm of matrices: "fro", 1 and -1 (columns), inf and -inf (rows), 2 (of one matrix, by `svds`)."""
+    t = matrix(_tensor(x), "matrix_norm")
+    rows, cols = (a % t.ndim for a in axis)
+    if ord == "fro":
+        return vector_norm(t, axis=(rows, cols), keepdims=keepdims)
+    if ord in (1, -1, math.inf, -math.inf):
+        first, second = (rows, cols) if abs(ord) == 1 else (cols, rows)
+        sums = st.sum(unary("abs", t), axis=first, keepdims=True)
+        best = (st.max if ord > 0 else st.min)(sums, axis=second, keepdims=True)
+        kept = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
+        return Tensor._from_dense(best.to_dense().reshape(kept))
+    if ord == 2 and t.ndim == 2:
+        return _spectral(t, keepdims)
+    raise UnsupportedError(
+        f"matrix_norm: ord={ord!r} of shape {t.shape}\n  supported: 'fro', 1, -1, inf, -inf; 2 of one matrix"
+        "\n  help: numpy.linalg.norm(A.to_numpy(), ord) for the norms that need all singular values"
+    )
+
+
+def _spectral(t: Tensor, keepdims: bool) -> Tensor:
+    if min(t.shape) <= 2:
+        largest = np.linalg.norm(t.to_numpy(), 2) if min(t.shape) else 0.0
+    else:
+        from .eigen import svds
+
+        start = np.ones(min(t.shape), t.dtype)
+        largest = svds(t, 1, return_singular_vectors=False, v0=start)[0]
+    real = np.zeros((), t.to_numpy().dtype if t.size == 0 else numpy_dtype(t._storage.scalar)).real.dtype
+    return Tensor._from_dense(np.full((1, 1) if keepdims else (), largest, real))
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sum of the diagonal `offset` of matrices of any format: a dense Tensor of the batch dimensions."""
+    t = x if isinstance(x, Tensor) else asarray(x)
+    if t.ndim < 2:
+        raise ShapeError(f"trace: expected a matrix; got shape {t.shape}\n  help: a trace is over two dimensions")
+    scalar = accumulator(t._storage.scalar) if dtype is None else scalar_name(dtype)
+    coo = t.asformat("coo")
+    *batch, rows, cols = (to_numpy(c) for c in coo._storage.crd if c is not None)
+    on = np.flatnonzero(cols.astype(np.int64) - rows == offset)
+    values = cast(to_numpy(coo.values)[on], scalar)
+    shape = t.shape[:-2]
+    place = np.zeros(len(on), np.int64)
+    for c, n in zip(batch, shape, strict=True):
+        place = place * n + c[on]
+    out = np.zeros(math.prod(shape), values.dtype)
+    np.add.at(out, place, values)
+    if t.fill_value:
+        length = max(0, min(t.shape[-2] + min(offset, 0), t.shape[-1] - max(offset, 0)))
+        out += (length - np.bincount(place, minlength=len(out))) * t.fill_value
+    return Tensor._from_dense(out.reshape(shape))
+
+
+def matrix_power(a: Any, n: int, /) -> Any:
+    """`a @ a @ ... @ a`, by repeated squaring; the identity for n = 0.
+
+    Raises UnsupportedError for a negative n.
+    """
+    t = square(a, "matrix_power")
+    if n < 0:
+        raise UnsupportedError(f"matrix_power: n={n} needs the inverse\n  help: factorized(A), and solve {-n} times")
+    if n == 0:
+        from ..ops.creation import eye
+
+        if t.ndim != 2:
+            raise UnsupportedError("matrix_power: n=0 of a stack\n  supported: one matrix")
+        return eye(t.shape[0], dtype=t.dtype, format=t.format)
+    power, out = t, None
+    while n:
+        out = power if out is None and n & 1 else _times(out, power) if n & 1 else out
+        n >>= 1
+        power = _times(power, power) if n else power
+    return out
+
+
+def _times(a: Any, b: Any) -> Any:
+    return a @ b

@@ -1,0 +1,113 @@
+"""Operands of the solvers: matrices of any format as SciPy's, right sides of any library as NumPy arrays and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..ops.layouts import layout_of
+from ..ops.promote import promote
+from ..ops.sources import asarray
+from ..ops.tensor import Tensor
+from ..storage.buffers import as_array, cast, is_torch, numpy_dtype, scalar_of, to_numpy
+
+__all__ = ["check_rows", "common", "dense", "matrices", "matrix", "right_side", "scipy_matrix", "square", "stored_as"]
+
+_FLOATING = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "c64": "c64", "c128": "c128"}
+
+
+def matrix(a: Any, operation: str) -> Tensor:
+    """`a` as a Tensor of rank 2 or more, its unspecified elements zero."""
+    t = a if isinstance(a, Tensor) else asarray(a)
+    if t.ndim < 2:
+        raise ShapeError(f"{operation}: expected a matrix; got shape {t.shape}\n  help: a vector is v[None, :] as one")
+    if t.fill_value and not t.format.is_dense:
+        raise UnsupportedError(
+            f"{operation}: unspecified elements are {t.fill_value}, so the matrix is dense\n  help: asformat('dense')"
+        )
+    return t
+
+
+def square(a: Any, operation: str) -> Tensor:
+    """`a` as a Tensor of square matrices."""
+    t = matrix(a, operation)
+    if t.shape[-1] != t.shape[-2]:
+        raise ShapeError(f"{operation}: expected square matrices; got shape {t.shape}\n  help: lsqr solves others")
+    return t
+
+
+def common(a: Tensor, *arrays: np.ndarray[Any, Any]) -> str:
+    """The floating-point scalar type to solve in."""
+    scalar = promote((a._storage.scalar, *(scalar_of(x) for x in arrays)))
+    return _FLOATING.get(scalar, "f64")
+
+
+def dense(x: Any) -> np.ndarray[Any, Any]:
+    """A right side as a NumPy array."""
+    return to_numpy(x.to_dense() if isinstance(x, Tensor) else as_array(x))
+
+
+def right_side(b: Any, a: Any) -> tuple[np.ndarray[Any, Any], Callable[[np.ndarray[Any, Any]], Any]]:
+    """`b` as a NumPy array, and what makes a result of its kind: a Tensor for a Tensor, torch's for torch's."""
+    if isinstance(b, Tensor):
+        torch_like = is_torch(b.values)
+        return dense(b), lambda x: Tensor._from_dense(_torch(x) if torch_like else np.ascontiguousarray(x))
+    if is_torch(b):
+        return to_numpy(b), _torch
+    return np.asarray(b), lambda x: x
+
+
+def _torch(x: np.ndarray[Any, Any]) -> Any:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(x))
+
+
+def scipy_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Any:
+    """A matrix as SciPy's "csr" or "csc", over the same buffers where it is stored so, elements of a scalar type."""
+    if scalar is not None and t._storage.scalar != scalar:
+        t = t.astype(numpy_dtype(scalar))
+    if t._storage.scalar in ("f16", "bf16"):
+        t = t.astype("float32")
+    return t.asformat(kind).to_scipy(kind)
+
+
+def stored_as(t: Tensor) -> str:
+    """ "csr" or "csc": the one that the matrix has, else csc."""
+    layout = layout_of(t.format)
+    return "csr" if layout is not None and layout.kind == "csr" and not layout.batch else "csc"
+
+
+def matrices(t: Tensor, scalar: str) -> list[Tensor]:
+    """The matrices of a stack, in row-major order of the batch dimensions; a matrix alone is its own."""
+    if t.ndim == 2:
+        return [t]
+    values = cast(t.values, scalar)
+    coo = Tensor._from_storage(t._storage.with_values(values)).asformat("coo")
+    crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
+    batch, (rows, cols) = t.shape[:-2], t.shape[-2:]
+    place = np.zeros(len(crd[0]), np.int64)
+    for c, n in zip(crd[: len(batch)], batch, strict=True):
+        place = place * n + c
+    bounds = np.searchsorted(place, np.arange(int(np.prod(batch)) + 1))
+    from ..ops.construct import sparse_coo_tensor
+
+    leaf = to_numpy(coo.values)
+    return [
+        sparse_coo_tensor(np.stack([crd[-2][lo:hi], crd[-1][lo:hi]]), leaf[lo:hi], (rows, cols), is_coalesced=True)
+        for lo, hi in pairwise(bounds)
+    ]
+
+
+def check_rows(operation: str, a: Tensor, b: np.ndarray[Any, Any]) -> None:
+    """Raise ShapeError where the right side has not the matrix's rows."""
+    rows = b.shape[0] if b.ndim == 1 else b.shape[-2] if b.ndim else 0
+    if rows != a.shape[-2]:
+        raise ShapeError(
+            f"{operation}: the matrix has shape {a.shape}, the right side {b.shape}"
+            f"\n  expected {a.shape[-2]} rows; got {rows}"
+        )

@@ -1,0 +1,123 @@
+"""Triangular systems: forward and backward substitution, compiled for CSR and CSC."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..codegen import cache as kernels
+from ..codegen.executable import Executable
+from ..ir.text import parse
+from ..ops.layouts import layout_of
+from ..ops.tensor import Tensor
+from ..storage.buffers import numpy_dtype, scalar_of, to_numpy
+from .direct import over_stacks
+from .operands import check_rows, right_side, square
+
+__all__ = ["solve_triangular"]
+
+_HEAD = """
+def solve_KIND(pos: P[const], crd: C[const], A: S[const], x: T[mut], n: i64, m: i64):
+    for s in range(0, n):
+        i = ROW
+"""
+_CSR = """
+        d: T = START
+        for p in range(pos[i], pos[i + 1]):
+            j = i64(crd[p])
+            if j BEFORE i:
+                a = T(A[p])
+                for c in range(0, m):
+                    x[i * m + c] = x[i * m + c] - a * x[j * m + c]
+            DIAGONAL
+        if d == T(0.0):
+            return i + 2
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] / d
+"""
+_CSC = """
+        d: T = START
+        for p in range(pos[i], pos[i + 1]):
+            j = i64(crd[p])
+            DIAGONAL
+        if d == T(0.0):
+            return i + 2
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] / d
+        for p in range(pos[i], pos[i + 1]):
+            j = i64(crd[p])
+            if i BEFORE j:
+                a = T(A[p])
+                for c in range(0, m):
+                    x[j * m + c] = x[j * m + c] - a * x[i * m + c]
+"""
+_SUM = "if j == i:\n                d += T(A[p])"
+
+
+@cache
+def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str, str, str]) -> Executable:
+    text = _HEAD + (_CSR if kind == "csr" else _CSC)
+    words = {
+        "KIND": kind, "ROW": "s" if lower else "n - 1 - s", "BEFORE": "<" if lower else ">",
+        "START": "1.0" if unit else "0.0", "DIAGONAL": "pass" if unit else _SUM,
+    }  # fmt: skip
+    if one:
+        text = text.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:")
+    for old, new in words.items():
+        text = text.replace(old, new)
+    p, c, s, t = types
+    key = f"solve_triangular {kind} {lower} {unit} {one} {types}"
+    return kernels.get(key, lambda: parse(text, P=p, C=c, S=s, T=t))
+
+
+def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bool = False) -> Any:
+    """x with `tril(a) @ x = b`, or `triu(a) @ x = b`.
+
+    Parameters
+    ----------
+    a : Tensor, shape (..., n, n), any format; the other triangle is not read. CSR and CSC are solved as they are,
+        sorted or not, duplicates summed; other formats are converted to CSC once
+    b : a vector (n,), or right sides (..., n, k) whose batch dimensions broadcast with those of `a`
+    lower : the triangle
+    unit_diagonal : take the diagonal as ones; what is stored there is not read
+
+    Returns
+    -------
+    of the kind of `b`: an array of its library, or a dense Tensor
+
+    Cost: O(nse * k).
+    Raises numpy.linalg.LinAlgError, with the row, where an element of the diagonal is 0.
+    """
+    t = square(a, "solve_triangular")
+    right, back = right_side(b, a)
+    check_rows("solve_triangular", t, right)
+    return back(over_stacks(t, right, lambda m, r, scalar: _solve(m, r, scalar, lower, unit_diagonal)))
+
+
+def _solve(
+    t: Tensor, right: np.ndarray[Any, Any], scalar: str, lower: bool, unit: bool
+) -> np.ndarray[Any, Any]:  # fmt: skip
+    layout = layout_of(t.format)
+    if layout is None or layout.batch or layout.kind not in ("csr", "csc") or t.dense_dim:
+        t = t.asformat("csc")
+    kind = "csr" if stored_rows(t) else "csc"
+    pos, crd, values = (to_numpy(x) for x in (t.pos(1), t.crd(1), t.values))
+    x = np.array(right, numpy_dtype(scalar), order="C")
+    n, m = x.shape
+    types = (scalar_of(pos), scalar_of(crd), scalar_of(values), scalar)
+    executable = _kernel(kind, lower, unit, m == 1, types)
+    status = executable.run(executable.pack([pos, crd, values, x, n, m]), status=True) if x.size else 0
+    if status:
+        raise np.linalg.LinAlgError(
+            f"solve_triangular: element ({status - 2}, {status - 2}) of the diagonal is 0: the matrix is singular"
+            "\n  help: unit_diagonal=True takes the diagonal as ones"
+        )
+    return x
+
+
+def stored_rows(t: Tensor) -> bool:
+    """Whether a CSR or CSC tensor is stored by rows."""
+    layout = layout_of(t.format)
+    return layout is not None and layout.kind == "csr"
