@@ -1,0 +1,207 @@
+"""Shapes, triangles, what is taken and masked: every format against NumPy on the dense array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matrix import FORMATS, dense_array, same, tensor
+
+import openwork as ow
+from openwork.errors import ShapeError, UnsupportedError
+from openwork.ops.shaping import (
+    broadcast_arrays,
+    broadcast_to,
+    expand_dims,
+    flip,
+    matrix_transpose,
+    moveaxis,
+    permute_dims,
+    repeat,
+    reshape,
+    roll,
+    squeeze,
+    tile,
+)
+from openwork.ops.taking import prune, sparse_mask, take, take_along_axis
+from openwork.ops.triangles import diag, diagonal, eye, tril, triu
+
+Array = np.ndarray[Any, Any]
+Case = tuple[Callable[[Any], Any], Callable[[Array], Any]]
+OTHER = dense_array((8, 12), 7)
+PLACES = np.array([[1, 0, -3]])
+
+SHORT: dict[str, Case] = {
+    "reshape": (lambda t: reshape(t, (3, -1)), lambda a: a.reshape(3, 32)),
+    "roll": (lambda t: roll(t, (3, -2), axis=(0, 1)), lambda a: np.roll(a, (3, -2), (0, 1))),
+    "tril": (lambda t: tril(t, k=1), lambda a: np.tril(a, 1)),
+    "diagonal": (lambda t: diagonal(t, offset=2), lambda a: np.diagonal(a, 2)),
+    "sparse_mask": (lambda t: sparse_mask(t, tensor(OTHER, "csc")), lambda a: np.where(OTHER != 0, a, 0)),
+    "permute_dims": (lambda t: permute_dims(t, (1, 0)), np.transpose),
+    "expand_dims": (lambda t: expand_dims(t, axis=(0, 2)), lambda a: np.expand_dims(a, (0, 2))),
+}
+LONG: dict[str, Case] = SHORT | {
+    "reshape to three": (lambda t: reshape(t, (4, 2, 12)), lambda a: a.reshape(4, 2, 12)),
+    "ravel": (lambda t: reshape(t, -1), np.ravel),
+    "ones": (lambda t: reshape(t, (8, 1, 12, 1)), lambda a: a.reshape(8, 1, 12, 1)),
+    "flip": (flip, np.flip),
+    "flip 0": (lambda t: flip(t, axis=0), lambda a: np.flip(a, 0)),
+    "roll flat": (lambda t: roll(t, 5), lambda a: np.roll(a, 5)),
+    "squeeze": (lambda t: squeeze(expand_dims(t, axis=(0, 2))), lambda a: a),
+    "squeeze of one": (lambda t: squeeze(t[:, 3:4], axis=1), lambda a: a[:, 3]),
+    "moveaxis": (lambda t: moveaxis(t, 0, -1), lambda a: np.moveaxis(a, 0, -1)),
+    "matrix_transpose": (matrix_transpose, np.transpose),
+    "broadcast_to": (lambda t: broadcast_to(t, (3, 8, 12)), lambda a: np.broadcast_to(a, (3, 8, 12))),
+    "broadcast row": (lambda t: broadcast_to(t[3], (5, 12)), lambda a: np.broadcast_to(a[3], (5, 12))),
+    "broadcast column": (lambda t: broadcast_to(t[:, 3:4], (8, 5)), lambda a: np.broadcast_to(a[:, 3:4], (8, 5))),
+    "repeat": (lambda t: repeat(t, 2, axis=1), lambda a: np.repeat(a, 2, axis=1)),
+    "repeat each": (lambda t: repeat(t, np.arange(8) % 3, axis=0), lambda a: np.repeat(a, np.arange(8) % 3, axis=0)),
+    "repeat flat": (lambda t: repeat(t, 2), lambda a: np.repeat(a, 2)),
+    "tile": (lambda t: tile(t, (2, 3)), lambda a: np.tile(a, (2, 3))),
+    "tile more": (lambda t: tile(t, (2, 1, 2)), lambda a: np.tile(a, (2, 1, 2))),
+    "tile none": (lambda t: tile(t, (0, 1)), lambda a: np.tile(a, (0, 1))),
+    "triu": (lambda t: triu(t, k=-1), lambda a: np.triu(a, -1)),
+    "diagonal below": (lambda t: diagonal(t, offset=-3), lambda a: np.diagonal(a, -3)),
+    "diag": (lambda t: diag(t[2], k=-1), lambda a: np.diag(a[2], -1)),
+    "diag of matrix": (diag, np.diag),
+    "take": (lambda t: take(t, [3, -1, 3], axis=1), lambda a: np.take(a, [3, -1, 3], axis=1)),
+    "take_along_axis": (lambda t: take_along_axis(t, PLACES, axis=1), lambda a: np.take_along_axis(a, PLACES, 1)),
+    "prune": (lambda t: prune(t, 2), lambda a: np.where(a > 2, a, 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", FORMATS[2])
+def test_every_format(spec: str) -> None:
+    array = dense_array((8, 12), 3)
+    t = tensor(array, spec)
+    for operation, oracle in SHORT.values():
+        same(operation(t), oracle(array))
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("spec", ["csr", "coo", "dense", "csc"])
+def test_every_operation(name: str, spec: str) -> None:
+    if name == "prune" and spec == "dense":
+        pytest.skip("a dense tensor has nothing to leave out")
+    operation, oracle = LONG[name]
+    array = dense_array((8, 12), 3)
+    same(operation(tensor(array, spec)), oracle(array))
+
+
+@pytest.mark.parametrize("spec", FORMATS[3])
+def test_rank_three(spec: str) -> None:
+    array = dense_array((4, 6, 5), 3)
+    t = tensor(array, spec)
+    same(reshape(t, (8, 15)), array.reshape(8, 15))
+    same(diagonal(t, axis1=0, axis2=2), np.diagonal(array, axis1=0, axis2=2))
+    same(permute_dims(t, (2, 0, 1)), array.transpose(2, 0, 1))
+    same(tril(t), np.tril(array))
+
+
+@pytest.mark.parametrize("spec", ["csr", "coo"])
+@pytest.mark.parametrize("fill", [3.0, float("nan")])
+def test_fill_values_stay(spec: str, fill: float) -> None:
+    array = np.where(OTHER > 0, OTHER, fill)
+    t = ow.asarray(array, format=spec, fill_value=fill)
+    for name in ("reshape", "roll", "diagonal", "broadcast_to", "tile", "repeat", "take_along_axis", "diag", "flip"):
+        operation, oracle = LONG[name]
+        same(operation(t), oracle(array))
+    with pytest.raises(UnsupportedError, match=r"tril: .*768 bytes"):
+        tril(t)
+
+
+def test_formats_stay() -> None:
+    for spec in ("csr", "csc", "coo", "bsr(2, 3)", "dia"):
+        t = tensor(OTHER, spec)
+        for result in (flip(t), roll(t, 1, axis=0), tril(t), prune(t), tile(t, (1, 2))):
+            assert result.format == t.format
+    assert permute_dims(tensor(OTHER, "csr"), (1, 0)).format == ow.format("csc")
+    wide = reshape(
+        ow.assemble("csr", (4, 10**9), pos={1: [0, 1, 1, 1, 2]}, crd={1: [5, 7]}, values=[1.0, 2.0]), (-1, 4)
+    )
+    assert wide.format == ow.format("coo")
+
+
+def test_buffers_are_shared() -> None:
+    t = tensor(OTHER, "csr")
+    for result in (permute_dims(t, (1, 0)), moveaxis(t, 0, 1), expand_dims(t, axis=1), reshape(t, (8, 12))):
+        assert np.shares_memory(result.values, t.values)
+    mask = tensor(dense_array((8, 12), 3), "csr")
+    assert np.shares_memory(sparse_mask(t, mask).crd(1), mask.crd(1))
+
+
+@pytest.mark.parametrize("args", [(5,), (3, 7), (7, 3)])
+@pytest.mark.parametrize("k", [-2, 0, 4])
+def test_eye(args: tuple[int, ...], k: int) -> None:
+    for spec in ("csr", "coo", "dense"):
+        same(eye(*args, k=k, dtype="float32", format=spec), np.eye(*args, k=k, dtype=np.float32))
+
+
+def test_sparse_mask_of_arrays() -> None:
+    mask = tensor(OTHER, "coo")
+    array = dense_array((8, 12), 3)
+    got = sparse_mask(array, mask)
+    assert got.nse == mask.nse
+    same(got, np.where(OTHER != 0, array, 0))
+    doubled = ow.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (8, 12))
+    assert sparse_mask(array, doubled).nse == 1
+
+
+def test_prune() -> None:
+    t = ow.sparse_coo_tensor([[0, 0, 1, 2], [0, 1, 1, 2]], [0.0, -0.5, 2.0, float("nan")], (3, 3))
+    assert prune(t).nse == 3
+    assert prune(t, 0.5).nse == 2
+    assert prune(prune(t, 0.5), 0.5).nse == 2
+    for dtype in ("bool", "uint8", "int32", "float16", "complex64"):
+        x = ow.sparse_coo_tensor([[0, 1], [0, 1]], np.array([0, 1], dtype), (3, 3))
+        assert prune(x).nse == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda t: reshape(t, (5, 5)), "cannot reshape array of size 96"),
+        (lambda t: reshape(t, (-1, -1)), "leaves more than one extent open"),
+        (lambda t: broadcast_to(t, (8, 13)), "does not broadcast"),
+        (lambda t: squeeze(t, axis=0), "axis 0 has extent 8"),
+        (lambda t: flip(t, axis=2), "axis 2 is out of bounds for array of dimension 2"),
+        (lambda t: permute_dims(t, (0, 0)), "repeated axis"),
+        (lambda t: permute_dims(t, (0,)), "do not match 2 dimensions"),
+        (lambda t: repeat(t, [1, 2], axis=0), "2 counts for 8 elements"),
+        (lambda t: repeat(t, -1, axis=0), "negative"),
+        (lambda t: tril(t[0]), "expected two dimensions or more"),
+        (lambda t: take_along_axis(t, np.zeros((3, 2), int), axis=1), "do not broadcast"),
+        (lambda t: sparse_mask(t, t[:4]), r"shape \(8, 12\) of the tensor, \(4, 12\) of the mask"),
+        (lambda t: broadcast_arrays(t, np.zeros(5)), "do not broadcast"),
+        (lambda t: roll(t, (1, 2), axis=0), "2 shifts for 1 axes"),
+    ],
+)
+def test_errors(wrong: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        wrong(tensor(OTHER, "csr"))
+
+
+def test_take_out_of_bounds() -> None:
+    with pytest.raises(IndexError, match="index 12 is out of bounds for axis 1 with size 12"):
+        take(tensor(OTHER, "csr"), [12], axis=1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_random_reshapes(data: st.DataObject) -> None:
+    """reshape(reshape(t, s), t.shape) is t, and both are NumPy's."""
+    old = data.draw(st.sampled_from([(8, 12), (4, 6, 5), (12,), (3, 0, 2), (1, 6, 1)]))
+    size = int(np.prod(old))
+    options = [(size,), (-1, 1), (1, size, 1)] + [
+        s for s in ((2, -1), (3, -1, 2), (-1, 6)) if size % abs(int(np.prod(s))) == 0
+    ]
+    new = data.draw(st.sampled_from([s for s in options if size or -1 not in s]))
+    array = dense_array(old, 5)
+    t = tensor(array, "coo")
+    there = reshape(t, new)
+    same(there, array.reshape(new))
+    same(reshape(there, old), array)
