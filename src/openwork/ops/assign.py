@@ -221,16 +221,16 @@ def _elements(v: Tensor, fill: Any) -> Storage | None:
 def _outside(s: Storage, selection: Selection) -> Program:
     """The stored elements that the selection does not name."""
     program = Program()
-    tests = [f"x{d} == {program.int(k)}" for d, k in selection.integers.items()]
+    tests = [f"x{d} == {program.number(k)}" for d, k in selection.integers.items()]
     for d, span in selection.spans.items():
         if span.covers(s.shape[d]):
             continue
-        start, count = program.int(span.start), program.int(span.count)
+        start, count = program.number(span.start), program.number(span.count)
         far = f"x{d} - {start}" if span.step > 0 else f"{start} - x{d}"
         if abs(span.step) == 1:
             tests += [f"{far} >= 0", f"{far} < {count}"]
         else:
-            step = program.int(abs(span.step))
+            step = program.number(abs(span.step))
             tests += [f"{far} >= 0", f"({far}) // {step} < {count}", f"({far}) % {step} == 0"]
     for group in selection.groups:
         tests.append(f"{test_member(program, group.arrays, s.shape, length(s.values))} == 1")
@@ -251,17 +251,17 @@ def _put(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[S
     at: list[str] = []
     for r, n in enumerate(selection.shape):
         if r < lead or (v.shape[r - lead] == 1 and n != 1):
-            at.append(program.loop("0", program.int(n)) if n != 1 else "0")
+            at.append(program.loop("0", program.number(n)) if n != 1 else "0")
             program.copies *= n
         else:
             at.append(f"x{r - lead}")
-    where = {d: program.int(k) for d, k in selection.integers.items()}
+    where = {d: program.number(k) for d, k in selection.integers.items()}
     for r, axis in enumerate(selection.axes):
         if axis.dim is not None:
             span = selection.spans[axis.dim]
             sign = "+" if span.step > 0 else "-"
-            step = f"{at[r]}" if abs(span.step) == 1 else f"{at[r]} * {program.int(abs(span.step))}"
-            where[axis.dim] = step if (span.start, sign) == (0, "+") else f"{program.int(span.start)} {sign} {step}"
+            step = f"{at[r]}" if abs(span.step) == 1 else f"{at[r]} * {program.number(abs(span.step))}"
+            where[axis.dim] = step if (span.start, sign) == (0, "+") else f"{program.number(span.start)} {sign} {step}"
     along = {axis.array: r for r, axis in enumerate(selection.axes) if axis.array is not None}
     for group in selection.groups:
         where |= _put_group(program, group, [at[along[k]] for k in group.axes], t.shape, last)
@@ -273,7 +273,7 @@ def _put_group(program: Program, group: Group, at: list[str], shape: tuple[int, 
     """The coordinates that a group of index arrays names at `at`; with `last` only where no later place is the same."""
     text = "0"
     for here, extent in zip(at, group.shape, strict=True):
-        text = here if text == "0" else f"({text}) * {program.int(extent)} + {here}"
+        text = here if text == "0" else f"({text}) * {program.number(extent)} + {here}"
     place = program.bind(text, "place")
     if last:
         in_order, order = sorted_places(keys_of(group.arrays, shape))

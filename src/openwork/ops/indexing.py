@@ -163,7 +163,7 @@ def write(program: Program, selection: Selection, storage: Storage) -> None:
     """The steps of a selection: tests of integers and slices, then the places of index arrays."""
     shape = storage.shape
     for d, k in selection.integers.items():
-        program.test(f"x{d} == {program.int(k)}")
+        program.test(f"x{d} == {program.number(k)}")
         program.fixed.add(d)
     spans = {d: inside(program, d, span, shape[d]) for d, span in selection.spans.items()}
     places: dict[int, str] = {}
@@ -187,7 +187,7 @@ def _places(program: Program, group: Group, storage: Storage) -> dict[int, str]:
     """Test the dimensions of a group of index arrays, and give the coordinates along its axes."""
     if not group.axes:
         for d, array in group.arrays.items():
-            program.test(f"x{d} == {program.int(array[0])}")
+            program.test(f"x{d} == {program.number(array[0])}")
             program.fixed.add(d)
         return {}
     if 0 in group.shape:
@@ -196,8 +196,8 @@ def _places(program: Program, group: Group, storage: Storage) -> dict[int, str]:
     strides = np.cumprod([1, *group.shape[:0:-1]], dtype=np.int64)[::-1].tolist()
     found = {}
     for k, (axis, stride, extent) in enumerate(zip(group.axes, strides, group.shape, strict=True)):
-        high = place if stride == 1 else f"{place} // {program.int(stride)}"
-        found[axis] = high if k == 0 else f"({high}) % {program.int(extent)}"
+        high = place if stride == 1 else f"{place} // {program.number(stride)}"
+        found[axis] = high if k == 0 else f"({high}) % {program.number(extent)}"
     return found
 
 
@@ -206,19 +206,19 @@ def inside(program: Program, d: int, span: Span, extent: int) -> str:
     if span.covers(extent):
         return f"x{d}"
     if span.step == 1:
-        t = program.bind(f"x{d} - {program.int(span.start)}") if span.start else f"x{d}"
+        t = program.bind(f"x{d} - {program.number(span.start)}") if span.start else f"x{d}"
     elif span.step == -1:
-        t = program.bind(f"{program.int(span.start)} - x{d}")
+        t = program.bind(f"{program.number(span.start)} - x{d}")
     else:
-        step = program.int(abs(span.step))
-        far = f"x{d} - {program.int(span.start)}" if span.step > 0 else f"{program.int(span.start)} - x{d}"
+        step = program.number(abs(span.step))
+        far = f"x{d} - {program.number(span.start)}" if span.step > 0 else f"{program.number(span.start)} - x{d}"
         far = program.bind(far)
         program.test(f"{far} >= 0")
         t = program.bind(f"{far} // {step}")
         program.test(f"{t} * {step} == {far}")
     bounded = span.step == -1 and span.count == extent
     if not bounded:
-        program.test(f"{t} >= 0 and {t} < {program.int(span.count)}")
+        program.test(f"{t} >= 0 and {t} < {program.number(span.count)}")
     return t
 
 

@@ -95,7 +95,7 @@ def _shifted(ndim: int, d: int, offset: int, alone: bool) -> Program:
     for k in range(ndim):
         if k == d and not alone:
             program.rises[k] = k
-            program.coordinates.append(f"x{k} + {program.int(offset)}")
+            program.coordinates.append(f"x{k} + {program.number(offset)}")
         else:
             program.keep(k)
     return program

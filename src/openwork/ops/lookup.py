@@ -69,7 +69,7 @@ def _key(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int]) -> 
     """The text of an element's key, in the numbering of `keys_of`."""
     text = ""
     for d in sorted(arrays):
-        text = f"x{d}" if not text else f"({text}) * {program.int(shape[d])} + x{d}"
+        text = f"x{d}" if not text else f"({text}) * {program.number(shape[d])} + x{d}"
     return program.bind(text, "key")
 
 
@@ -95,7 +95,7 @@ def _ranked(
 def _search(program: Program, keys: Ints, key: str) -> str:
     """The rank of `key` among the sorted keys; elements whose key is not there are left out."""
     n = len(program.steps)
-    buffer, size = program.array(keys), program.int(len(keys))
+    buffer, size = program.array(keys), program.number(len(keys))
     program.steps.append(BISECT.format(n=n, size=size, keys=buffer, key=key))
     program.test(f"low{n} < {size}")
     program.test(f"{buffer}[low{n}] == {key}")
@@ -108,7 +108,7 @@ def _group(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], e
         arrays, shape, names = _ranked(program, arrays, shape)
         text = ""
         for d in sorted(arrays):
-            text = names[d] if not text else f"({text}) * {program.int(shape[d])} + {names[d]}"
+            text = names[d] if not text else f"({text}) * {program.number(shape[d])} + {names[d]}"
         key = program.bind(text, "key")
     else:
         key = _key(program, arrays, shape)
@@ -121,9 +121,9 @@ def look_up(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], 
     """Add the steps that visit all places naming the element; gives the name of the place."""
     keys, extent = _plain_keys(arrays, shape, elements)
     if keys is not None:
-        direct = np.full(extent, -1, np.int32 if len(keys) < 2**31 else np.int64)
-        direct[keys] = np.arange(len(keys), dtype=direct.dtype)
-        if int(np.count_nonzero(direct >= 0)) == len(keys):
+        direct: Ints = np.full(extent, -1, np.int64)
+        direct[keys] = np.arange(len(keys), dtype=np.int64)
+        if int(np.count_nonzero(direct != -1)) == len(keys):
             place = program.bind(f"{program.array(direct)}[{_key(program, arrays, shape)}]", "place")
             program.test(f"{place} >= 0")
             return place
@@ -156,6 +156,6 @@ def test_member(program: Program, arrays: Mapping[int, Ints], shape: Sequence[in
         )
     key, keys = _key(program, arrays, shape), np.unique(keys_of(arrays, shape))
     n = len(program.steps)
-    buffer, size = program.array(keys), program.int(len(keys))
+    buffer, size = program.array(keys), program.number(len(keys))
     program.steps.append(BISECT.format(n=n, size=size, keys=buffer, key=key))
     return program.bind(f"i64(low{n} < {size} and {buffer}[min(low{n}, {size} - 1)] == {key})", "named")

@@ -55,7 +55,7 @@ class Program:
     buffers: list[tuple[str, str]] = field(default_factory=list)
     scalars: list[str] = field(default_factory=list)
 
-    def int(self, value: int) -> str:
+    def number(self, value: int) -> str:
         """The name of an integer parameter."""
         name = f"k{len(self.scalars)}"
         self.scalars.append(name)

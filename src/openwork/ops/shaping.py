@@ -111,8 +111,8 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
     def write(program: Program) -> None:
         for d, n in enumerate(total):
             if n:
-                moved = program.bind(f"x{d} + {program.int(n)}")
-                extent = program.int(t.shape[d])
+                moved = program.bind(f"x{d} + {program.number(n)}")
+                extent = program.number(t.shape[d])
                 program.coordinates.append(f"{moved} - ({extent} if {moved} >= {extent} else 0)")
             else:
                 program.keep(d)
@@ -192,11 +192,11 @@ def _write_reshape(program: Program, old: tuple[int, ...], new: tuple[int, ...])
             continue
         text = "0"
         for d in mine:
-            text = f"x{d}" if text == "0" else f"({text}) * {program.int(old[d])} + x{d}"
+            text = f"x{d}" if text == "0" else f"({text}) * {program.number(old[d])} + x{d}"
         left = program.bind(text, "place")
         digits: list[str] = []
         for r in reversed(theirs[1:]):
-            extent = program.int(new[r])
+            extent = program.number(new[r])
             above = program.bind(f"{left} // {extent}", "above")
             digits.append(program.bind(f"{left} - {above} * {extent}", "digit"))
             left = above
@@ -222,7 +222,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
         copies = 1
         for r, n in enumerate(wanted):
             if n != 1 and (r < lead or t.shape[r - lead] == 1):
-                loops[r] = program.loop("0", program.int(n))
+                loops[r] = program.loop("0", program.number(n))
                 copies *= n
         for r in range(len(wanted)):
             if r in loops:
@@ -310,7 +310,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
             if count == 1:
                 program.keep(d)
             else:
-                copy = program.loop("0", program.int(count))
-                program.coordinates.append(f"{copy} * {program.int(t.shape[d])} + x{d}")
+                copy = program.loop("0", program.number(count))
+                program.coordinates.append(f"{copy} * {program.number(t.shape[d])} + x{d}")
 
     return structural(t, shape, "tile", write, lambda a: np.tile(a, counts))

@@ -46,7 +46,7 @@ def _triangle(t: Tensor, k: int, name: str) -> Tensor:
     i, j = t.ndim - 2, t.ndim - 1
 
     def write(program: Program) -> None:
-        program.test(f"x{j} - x{i} {'<=' if name == 'tril' else '>='} {program.int(k)}")
+        program.test(f"x{j} - x{i} {'<=' if name == 'tril' else '>='} {program.number(k)}")
         for d in range(t.ndim):
             program.keep(d)
 
@@ -68,12 +68,12 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     shape = (*(t.shape[d] for d in others), extent)
 
     def write(program: Program) -> None:
-        program.test(f"x{j} - x{i} == {program.int(offset)}")
+        program.test(f"x{j} - x{i} == {program.number(offset)}")
         for d in others:
             program.keep(d)
         program.rises[i] = program.rises[j] = len(others)
         program.fixed.add(j)
-        program.coordinates.append(f"x{i} - {program.int(rows)}")
+        program.coordinates.append(f"x{i} - {program.number(rows)}")
 
     return structural(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
 
@@ -95,7 +95,7 @@ def diag(x: Any, /, *, k: int = 0) -> Tensor:
     extent = t.shape[0] + abs(k)
 
     def write(program: Program) -> None:
-        program.coordinates += [f"x0 + {program.int(max(-k, 0))}", f"x0 + {program.int(max(k, 0))}"]
+        program.coordinates += [f"x0 + {program.number(max(-k, 0))}", f"x0 + {program.number(max(k, 0))}"]
         program.rises[0] = 0
         program.natural = True
 
