@@ -135,6 +135,11 @@ class Regions:
         """Whether something is computed wherever `name` is present."""
         return all(self.body(s | {name}) is not None for s in _subsets(frozenset(self.names) - {name}))
 
+    def __str__(self) -> str:
+        """The sets of operands for which something is computed, from the largest to the smallest."""
+        found = sorted((sorted(s) for s in _subsets(frozenset(self.names)) if self.body(s) is not None), key=_by_size)
+        return " ".join("{" + ", ".join(s) + "}" for s in found) or "nothing"
+
     def hitting(self) -> tuple[frozenset[str], ...]:
         """The smallest sets of operands of which one is present wherever something is computed."""
         regions = [s for s in _subsets(frozenset(self.names)) if self.body(s) is not None]
@@ -143,6 +148,10 @@ class Regions:
             if all(candidate & region for region in regions) and not any(f <= candidate for f in found):
                 found.append(candidate)
         return tuple(found)
+
+
+def _by_size(names: list[str]) -> tuple[int, list[str]]:
+    return -len(names), names
 
 
 def _subsets(names: frozenset[str]) -> list[frozenset[str]]:

@@ -11,8 +11,10 @@ import numpy as np
 from ..codegen import pool
 from ..compiler.conversion.target import Kind, Run
 from ..errors import UnsupportedError
+from ..format.format import Format
 from ..storage.buffers import Array, address, empty, is_torch, length, scalar_of, zeros
 from ..storage.storage import Storage
+from . import trace
 from .assembly import full
 from .convert import convert, replace_format
 from .launch import storage_word
@@ -37,7 +39,7 @@ class _Launch:
 def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
     """The result of a plan on storages of its signatures, in the plan's format."""
     lean: Quick | None = plan.quick
-    if lean is not None and lean.shape == shape and (found := lean.run(storages)) is not None:
+    if lean is not None and lean.shape == shape and not trace.active() and (found := lean.run(storages)) is not None:
         return found
     if any(s.device != "cpu" for s in storages):
         raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
@@ -45,7 +47,7 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
     ready = storages
     for k, step in enumerate(plan.steps):
         if step is not None:
-            ready = (*ready[:k], convert(ready[k], step), *ready[k + 1 :])
+            ready = (*ready[:k], _converted(list(plan.dims)[k], ready[k], step), *ready[k + 1 :])
     result = _nothing(plan, shape, like) if 0 in shape else _run(plan, ready, shape, like)
     if plan.format is plan.target:
         return result
@@ -54,8 +56,16 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
 
         if plan.format.levels[plan.format.batch_ndim :] == plan.target.levels[plan.format.batch_ndim :]:
             return batched(result, plan.format)
-    converted = convert(result, plan.format)
-    return replace_format(converted, plan.format)
+    return replace_format(_converted("the result", result, plan.format), plan.format)
+
+
+def _converted(name: str, s: Storage, format: Format) -> Storage:
+    """An operand that the loops cannot follow, or the result, in another format."""
+    found = convert(s, format)
+    if trace.active():
+        facts = (("from", str(s.format)), ("to", str(format)))
+        trace.note(trace.Step(f"conversion of {name}", facts, found.nbytes))
+    return found
 
 
 def _nothing(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:
@@ -136,6 +146,14 @@ def _assembled(
     if chunks > 1:
         pos, crd, values = gather(plan, spans, cuts, caps, used, (pos, crd, values))
     result = _trim(plan, {run: sum(n) for run, n in used.items()}, spans, pos, crd, values, shape)
+    if trace.active():
+        facts = (
+            ("formats", ", ".join(f"{n}: {s.format}" for n, s in by_name.items())),
+            ("result", str(plan.target)),
+            ("computes", f"where these are present: {plan.regions}"),
+            ("parallel", f"{chunks} range(s) of the outermost loop"),
+        )
+        trace.note(trace.Step(f"merge {plan.text}", facts, result.nbytes, made.executable))
     for k in plan.shares:
         if length(storages[k].values) == length(result.values):
             return storages[k].with_values(result.values, plan.fill)
