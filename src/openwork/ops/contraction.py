@@ -24,11 +24,11 @@ from ..storage.buffers import as_array, cast, scalar_of, to_numpy
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .convert import convert
-from .matricize import CSR, aligned, folded, rows_of, scalar_storage, unfolded
+from .matricize import CSR, aligned, folded, matching, rows_of, scalar_storage, unfolded
 from .promote import promote
 from .spgemm import Rows, multiply
 
-__all__ = ["Term", "absent", "alone", "in_format", "pair", "result_format"]
+__all__ = ["Term", "absent", "alone", "in_format", "masked", "pair", "result_format"]
 
 CSC = parse("csc")
 
@@ -127,6 +127,21 @@ def pair(x: Term, y: Term, out: str, semiring: Semiring) -> Term:
     extents = {**x.extents, **y.extents}
     sides = [[extents[c] for c in group] for group in (rows, columns)]
     return Term("".join((*rows, *columns)), _unfolded(product, sides[0], sides[1], semiring, x.storage, y.storage))
+
+
+def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
+    """The matrix product of "ij" and "jk" at the elements of a mask "ik", or at all others."""
+    if _swapped(x, y, "ik"):
+        left, right, m = (t.storage.permute((1, 0)) for t in (y, x, mask))
+        return Term("ki", _masked(left, right, m, semiring.swapped(), complement))
+    return Term("ik", _masked(x.storage, y.storage, mask.storage, semiring, complement))
+
+
+def _masked(x: Storage, y: Storage, mask: Storage, semiring: Semiring, complement: bool) -> Storage:
+    a, b = aligned(rows_of(x, [0], [1]), rows_of(y, [0], [1]))
+    m = matching(a, rows_of(mask, [0], [1]))
+    product = multiply(a, b, semiring, library=x.library, mask=m, complement=complement)
+    return _unfolded(product, [x.shape[0]], [y.shape[1]], semiring, x, y)
 
 
 def _swapped(x: Term, y: Term, out: str) -> bool:

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UnsupportedError
-from ..format import Format, coo
+from ..format import coo
 from ..format import format as parse
 from ..storage.buffers import Array, as_array, length, to_numpy
 from ..storage.storage import Storage
 from .convert import convert
 from .spgemm import Rows
 
-__all__ = ["aligned", "folded", "rows_of", "unfolded"]
+__all__ = ["aligned", "folded", "matching", "rows_of", "unfolded"]
 
 CSR = parse("csr")
 LARGEST = 1 << 62
@@ -102,6 +102,22 @@ def aligned(a: Rows, b: Rows) -> tuple[Rows, Rows]:
     return left, replace(b, keys=None)
 
 
+def matching(a: Rows, mask: Rows) -> Rows:
+    """The mask with a row for every stored row of `a`."""
+    if a.keys is None and mask.keys is None:
+        return mask
+    wanted = np.arange(a.count, dtype=np.int64) if a.keys is None else a.keys
+    have = np.arange(mask.count, dtype=np.int64) if mask.keys is None else mask.keys
+    pos, crd = np.append(np.asarray(mask.pos).astype(np.int64), mask.nse), to_numpy(mask.crd)
+    at = np.searchsorted(have, wanted)
+    found = np.append(have, -1)[at] == wanted
+    counts = np.where(found, pos[at + 1] - pos[at], 0)
+    ends = np.concatenate(([0], np.cumsum(counts)))
+    source = np.arange(ends[-1]) + np.repeat(pos[at] - ends[:-1], counts)
+    kept = crd[source]
+    return Rows(ends, kept, np.zeros(len(kept), np.bool_), mask.columns, a.keys)
+
+
 def folded(m: Rows, shape: tuple[int, int], scalar: str, fill: Any, like: Array) -> Storage | None:
     """The matrix as CSR; None where only some of its rows are stored."""
     if m.keys is not None or m.count != shape[0]:
@@ -144,8 +160,3 @@ def _coordinates(number: Ints, extents: Sequence[int]) -> list[Ints]:
         number, rest = np.divmod(number, n) if n else (number, number)
         out.append(rest)
     return [number, *reversed(out)] if extents else []
-
-
-def is_row_major(format: Format) -> bool:
-    """Whether the format is CSR, unique and ordered."""
-    return format == CSR

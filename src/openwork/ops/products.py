@@ -1,4 +1,4 @@
-"""Products with one sparse operand: `matmul`, `sddmm`, `mttkrp`, `ttv`, `ttm`, `einsum`."""
+"""`matmul`: one sparse operand with a dense one here, two sparse ones in `tensor_products`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import Array, address, is_array, is_torch, library_of, numpy_dtype
 from ..storage.storage import Storage
@@ -28,16 +28,17 @@ def matmul(a: Any, b: Any, /) -> Any:
 
     Parameters
     ----------
-    a, b : Tensor or dense array; at least one a Tensor, at most one of them sparse
+    a, b : Tensor or dense array; at least one a Tensor
 
     Returns
     -------
-    an array of the dense operand's library; a dense Tensor where both operands are Tensors
+    an array of the dense operand's library; a dense Tensor where both operands are Tensors; of two sparse tensors a
+    sparse one, in their format where it is the same, else "csr" (see `spgemm`, which takes semirings and masks)
 
-    Guarantees: the sparse operand is walked in its own format, nothing is densified. Floating-point sums may
+    Guarantees: a sparse operand is walked in its own format, nothing is densified. Floating-point sums may
     differ from a dense product in their order.
     Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
-    Raises ShapeError if the inner extents differ, UnsupportedError for two sparse operands.
+    Raises ShapeError if the inner extents differ.
     """
     if type(b) is np.ndarray and type(a) is not np.ndarray and not trace.active():
         storage = getattr(a, "_storage", None)
@@ -101,11 +102,10 @@ def _matmul(a: Any, b: Any) -> Any:
         result = a @ b
         return Tensor._from_dense(result) if both else result
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        raise UnsupportedError(
-            f"matmul of two sparse tensors (shapes {a.shape} and {b.shape}) is not there yet"
-            "\n  supported: one sparse operand with dense ones"
-            "\n  help: make one operand dense with .to_dense(), or use to_scipy() for this product"
-        )
+        from .tensor_products import sparse_matmul
+
+        _check_shapes(a.shape, b.shape)
+        return sparse_matmul(a, b)
     result = _product(a, b)
     return Tensor._from_dense(result) if both else result
 

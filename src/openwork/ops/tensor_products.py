@@ -1,0 +1,259 @@
+"""Products of two sparse tensors: matrices and stacks of them, `tensordot`, `outer`, `kron`, `vecdot`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from string import ascii_letters
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compiler.semiring import Semiring
+from ..errors import ShapeError, UnsupportedError
+from ..format import coo
+from ..storage.buffers import as_array, is_array, is_torch, to_numpy
+from ..storage.storage import Storage
+from .contraction import Term, absent, in_format, masked, pair, result_format
+from .convert import convert
+from .einsum import einsum
+from .formats import resolve_format
+from .promote import promote
+from .semirings import semiring as semiring_of
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["kron", "outer", "spgemm", "sparse_matmul", "tensordot", "vecdot"]
+
+
+def sparse_matmul(a: Tensor, b: Tensor) -> Tensor:
+    """`a @ b` of two sparse tensors whose shapes are known to fit, NumPy's rules for vectors and stacks."""
+    if a.ndim == b.ndim == 2:
+        return spgemm(a, b)
+    left = "j" if a.ndim == 1 else "...ij"
+    right = "j" if b.ndim == 1 else "...jk"
+    out = "..." + ("i" if a.ndim > 1 else "") + ("k" if b.ndim > 1 else "")
+    return einsum(f"{left},{right}->{out}", a, b)  # type: ignore[no-any-return]
+
+
+def spgemm(
+    a: Tensor,
+    b: Tensor,
+    /,
+    *,
+    semiring: str | Semiring = "plus_times",
+    mask: Tensor | None = None,
+    complement: bool = False,
+    format: object = None,
+) -> Tensor:
+    """The product of two sparse matrices over a semiring, at the elements of a mask where there is one.
+
+    Parameters
+    ----------
+    a, b : Tensors, shapes (m, k) and (k, n), any formats
+    semiring : a name ("min_plus", "any_pair", ...) or a Semiring
+    mask : Tensor, shape (m, n); only the elements that it specifies are computed, its values play no part
+    complement : only the elements that the mask does not specify
+    format : the result's; without, that of the operands where it is the same, else "csr"
+
+    Returns
+    -------
+    Tensor, shape (m, n); its fill value is the identity of the semiring's sum; sorted and without duplicates
+
+    Guarantees: what is not specified takes no part; an element is specified wherever a product was formed, zeros
+    included; bit for bit the same for any number of threads.
+    Cost: O(products + nse), after one conversion of each operand that is not CSR (of both not CSC: none).
+    Raises ShapeError if the shapes do not fit, UnsupportedError for fill values that are not the semiring's zero.
+    Source: Gustavson, Two fast algorithms for sparse matrices, TOMS 1978; Davis, SuiteSparse:GraphBLAS, TOMS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np, openwork as ow
+    >>> from openwork.ops.tensor_products import spgemm
+    >>> A = ow.asarray(np.array([[0., 1.], [1., 0.]]), format="csr")
+    >>> spgemm(A, A, semiring="plus_pair").to_numpy()
+    array([[1, 0],
+           [0, 1]])
+    """
+    ring = semiring_of(semiring)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ShapeError(
+            f"spgemm: matrices of shapes {a.shape} and {b.shape}\n  expected: (m, k) and (k, n)"
+            "\n  help: transpose an operand with .T, or use einsum"
+        )
+    shape = (a.shape[0], b.shape[1])
+    if mask is not None and mask.shape != shape:
+        raise ShapeError(f"spgemm: expected a mask of shape {shape}, got {mask.shape}\n  help: slice or transpose it")
+    scalar = ring.result(promote((a._storage.scalar, b._storage.scalar), a._storage.library))
+    x, y = (Term(k, absent(t._storage, ring, scalar, "spgemm")) for k, t in (("ij", a), ("jk", b)))
+    m = None if mask is None else Term("ik", mask._storage)
+    result = pair(x, y, "ik", ring) if m is None else masked(x, y, m, ring, complement)
+    target = result_format((a._storage, b._storage), 2) if format is None else resolve_format(format, 2)
+    return _tensor(in_format(result, "ik", target))
+
+
+def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None) -> Any:
+    """The sum of products over pairs of dimensions.
+
+    Parameters
+    ----------
+    a, b : Tensors or dense arrays
+    axes : the last `axes` dimensions of `a` with the first ones of `b`, or the dimensions of each, pair by pair
+
+    Returns
+    -------
+    what `einsum` gives: the other dimensions of `a`, then those of `b`
+
+    Raises ShapeError if the dimensions' extents differ or there are fewer than asked for.
+    """
+    a, b = _array(a), _array(b)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise ShapeError(
+                f"tensordot: axes={axes} of operands with {a.ndim} and {b.ndim} dimensions\n  help: name fewer"
+            )
+        left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        left, right = ([_axis("tensordot", d, x.ndim) for d in _listed(p)] for p, x in zip(axes, (a, b), strict=True))
+    if len(left) != len(right) or any(a.shape[m] != b.shape[n] for m, n in zip(left, right, strict=False)):
+        raise ShapeError(
+            f"tensordot: dimensions {left} of shape {tuple(a.shape)} and {right} of shape {tuple(b.shape)} do not pair"
+            "\n  help: name as many of each, of equal extents"
+        )
+    mine = ascii_letters[: a.ndim]
+    other = list(ascii_letters[a.ndim : a.ndim + b.ndim])
+    for m, n in zip(left, right, strict=True):
+        other[n] = mine[m]
+    out = "".join(c for c in (*mine, *other) if (c in mine) != (c in other))
+    return einsum(f"{mine},{''.join(other)}->{out}", a, b, format=format)
+
+
+def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
+    """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size)."""
+    a, b = (_vector(_array(x)) for x in (a, b))
+    return einsum("i,j->ij", a, b, format=format)
+
+
+def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
+    """The sum over `axis` of conj(a) * b, the other dimensions broadcast.
+
+    Raises ShapeError if the extents along `axis` differ.
+    """
+    a, b = (_last(_array(x), axis) for x in (a, b))
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(
+            f"vecdot: extents {a.shape[-1]} and {b.shape[-1]} along axis {axis}\n  help: slice or transpose an operand"
+        )
+    return einsum("...i,...i->...", _conjugate(a), b)
+
+
+def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
+    """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
+
+    Parameters
+    ----------
+    a, b : Tensors or dense arrays; the one with fewer dimensions gets ones in front
+    format : the result's; without, that of the operands where it is the same, else "csr", or "coo" by rank
+
+    Returns
+    -------
+    Tensor, shape the products of the operands' extents
+
+    Cost: O(nse of the result) and one conversion. Raises UnsupportedError for fill values other than 0.
+    """
+    from .construct import asarray
+
+    a, b = (x if _is_tensor(x) else asarray(x) for x in (a, b))
+    ndim = max(a.ndim, b.ndim)
+    stored = [x._storage for x in (a, b)]
+    for s in stored:
+        if s.fill_value:
+            raise UnsupportedError(
+                f"kron of a tensor with fill value {s.fill_value!r}\n  supported: fill value 0"
+                "\n  help: subtract the fill value first"
+            )
+    letters = ascii_letters[:ndim], ascii_letters[ndim : 2 * ndim]
+    left, right = (Term(group[ndim - len(s.shape) :], s) for group, s in zip(letters, stored, strict=True))
+    product = pair(left, right, left.letters + right.letters, semiring_of("plus_times"))
+    shapes = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in (a, b)]
+    target = result_format(stored, ndim) if format is None else resolve_format(format, ndim)
+    if ndim == 0:
+        return _tensor(product.storage)
+    s = convert(product.storage, coo(a.ndim + b.ndim))
+    at = {c: to_numpy(x) for c, x in zip(product.letters, s.crd, strict=True)}
+    none = np.zeros(1, np.int64)
+    numbers = [
+        at.get(high, none).astype(np.int64) * shapes[1][d] + at.get(low, none)
+        for d, (high, low) in enumerate(zip(*letters, strict=True))
+    ]
+    shape = tuple(m * n for m, n in zip(*shapes, strict=True))
+    return _tensor(convert(_unordered(numbers, shape, s), target))
+
+
+def _unordered(crd: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], s: Storage) -> Storage:
+    """The values of `s` at other coordinates, in any order, as COO."""
+    count = len(to_numpy(s.values))
+    index = np.int32 if max((*shape, count)) < 2**31 else np.int64
+    like = s.values
+    ends = as_array(np.array([0, count], index), like=like)
+    arrays = tuple(as_array(np.ascontiguousarray(np.broadcast_to(c, count).astype(index)), like=like) for c in crd)
+    format = coo(len(shape), unique=False, ordered=False)
+    return Storage(shape, format, s.scalar, s.fill_value, (ends, *(None,) * (len(shape) - 1)), arrays, like)
+
+
+def _is_tensor(x: Any) -> bool:
+    from .tensor import Tensor
+
+    return isinstance(x, Tensor)
+
+
+def _array(x: Any) -> Any:
+    return x if _is_tensor(x) or is_array(x) else np.asarray(x)
+
+
+def _tensor(s: Storage) -> Tensor:
+    from .tensor import Tensor
+
+    return Tensor._from_storage(s)
+
+
+def _listed(x: Any) -> list[int]:
+    return [int(x)] if isinstance(x, int) else [int(d) for d in x]
+
+
+def _axis(operation: str, d: int, ndim: int) -> int:
+    if not -ndim <= d < ndim:
+        raise ShapeError(f"{operation}: axis {d} of {ndim} dimensions\n  help: axes are {-ndim} to {ndim - 1}")
+    return d % ndim
+
+
+def _vector(x: Any) -> Any:
+    """All elements in one dimension, row-major."""
+    if not _is_tensor(x):
+        return x.reshape(-1)
+    if x.ndim == 1:
+        return x
+    if x.format.is_dense:
+        return type(x)._from_dense(x.to_dense().reshape(-1))
+    s = convert(x._storage, coo(x.ndim))
+    number = np.zeros(len(to_numpy(s.values)), np.int64)
+    for c, n in zip(s.crd, s.shape, strict=True):
+        number = number * n + to_numpy(c)
+    return _tensor(convert(_unordered([number], (math.prod(s.shape),), s), coo(1)))
+
+
+def _last(x: Any, axis: int) -> Any:
+    """The operand with dimension `axis` last."""
+    d = _axis("vecdot", axis, x.ndim)
+    order = [k for k in range(x.ndim) if k != d] + [d]
+    if order == list(range(x.ndim)):
+        return x
+    return x.permute(order) if is_torch(x) else x.transpose(order)
+
+
+def _conjugate(x: Any) -> Any:
+    if _is_tensor(x):
+        s = x._storage
+        return x if s.scalar[0] != "c" else _tensor(s.with_values(_conjugate(s.values), s.fill_value.conjugate()))
+    return np.conjugate(x) if isinstance(x, np.ndarray) else x.conj().resolve_conj()
