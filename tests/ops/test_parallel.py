@@ -42,3 +42,17 @@ def test_which_kernels_are_cut() -> None:
     for spec, parallel in (("csr", True), ("coo", True), ("dcsr", True), ("csc", False), ("dia", False)):
         steps = ow.explain(ow.matmul, tensor(array, spec), x).steps
         assert dict(steps[-1].facts)["parallel"].startswith("4 range") == parallel
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128"])
+@pytest.mark.parametrize("spec", ["csr", "coo", "dcsr", "csc", "ell(120)", "(i, j) -> (i : dense, j - i : compressed)"])
+def test_long_fibres_are_taken_in_lanes(spec: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drive, "LONG_FIBRE", 0)
+    array = dense_array((30, 120), dtype=dtype)
+    x, z = dense_array((120,), 1, dtype, density=1), dense_array((30,), 2, dtype, density=1)
+    t = tensor(array, spec)
+    same(t @ x, array @ x)
+    same(z @ t, z @ array)
+    same(t.sum(axis=1), array.sum(axis=1))
+    lanes = "vload" in ow.explain(ow.matmul, t, x).loops
+    assert lanes == (dtype[0] == "f" and spec in ("csr", "coo", "dcsr"))

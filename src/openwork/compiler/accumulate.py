@@ -54,7 +54,7 @@ class Terms:
 
     def lane_dim(self, walk: Walk) -> str | None:
         """The index that runs along the lanes of a vectorised block level."""
-        if walk.lanes == 1:
+        if walk.lanes == 1 or self.plan.gather > 1:
             return None
         last = self.nest.fmt.nlevels - 1
         return next(
@@ -254,6 +254,18 @@ class Accumulators:
 
     def total(self, key: Key) -> Var:
         return self._vars[key]
+
+    def totals(self) -> list[tuple[Key, Expr]]:
+        """One sum for each output: that of the elements taken in lanes joined to that of the remaining ones."""
+        found: dict[tuple[object, Tile], tuple[Key, Expr]] = {}
+        for key, var in self._vars.items():
+            place = (key.coordinates, key.piece)
+            if place in found:
+                wide = self.terms.horizontal(found[place][1])
+                found[place] = (key, op(self.terms.reduce, wide, var))
+            else:
+                found[place] = (key, var)
+        return list(found.values())
 
     def add(self, key: Key, value: Expr) -> list[Stmt]:
         """Add a value to the key's register."""

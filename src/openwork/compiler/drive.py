@@ -94,6 +94,8 @@ class _Drive:
             return self.blocks(walk)
         if self.plan.segmented and walk.depth == self.plan.hoisted - 1:
             return self.segments(walk)
+        if self.plan.gather > 1 and walk.depth == self.fmt.nlevels - 1 and walk.lanes == 1:
+            return self.nest.loop(walk, self.descend, lanes=self.plan.gather if not self.plan.segmented else 1)
         return self.nest.loop(walk, self.descend, lambda q: self.prefetch(walk, q))
 
     def split_depths(self) -> set[int]:
@@ -191,6 +193,10 @@ class _Drive:
         entered = replace(walk, depth=walk.depth + 1, coordinates=(*walk.coordinates, c))
 
         def run_loop(inner: Walk) -> list[Stmt]:
+            if self.plan.gather > 1:
+                return self.nest.in_lanes(
+                    inner, at, run, self.plan.gather, lambda w, q: self.descend(replace(w, position=q))
+                )
             q = Var(self.names.fresh("p"), I64)
             stmts = self.descend(replace(inner, position=q))
             return [For(q.name, at, run, (*self.prefetch(inner, q), *stmts))]
@@ -230,10 +236,10 @@ class _Drive:
         self.stack.pop()
         outer = [f for f in self.factors if f.depth <= self.plan.hoisted and f.depth < self.bottom]
         stores: list[Stmt] = []
-        for key in acc.keys:
+        for key, total in acc.totals():
             at = self.terms.at_key(walk, key)
             store: list[Stmt] = []
-            value = self.terms.multiply(acc.total(key), outer, at, key.piece, self.base, store, self.names)
+            value = self.terms.multiply(total, outer, at, key.piece, self.base, store, self.names)
             store += self.terms.store(at, key.piece, self.base, value, self.plan.exclusive)
             guards = self.row_guards(at, key)
             stores += [If(all_of(guards), tuple(store))] if guards else store

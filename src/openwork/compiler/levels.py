@@ -78,8 +78,11 @@ def _tree(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-def evaluate(text: str, level: Level, env: dict[str, Expr]) -> Expr:
-    """Loop IR of a level function's text; names come from `env` (`p`, `q`, `c`, `batch`), else from the level."""
+def evaluate(text: str, level: Level, env: dict[str, Expr], lanes: int = 1) -> Expr:
+    """Loop IR of a level function's text; names come from `env` (`p`, `q`, `c`, `batch`), else from the level.
+
+    With several lanes, buffers are read at that many consecutive positions.
+    """
 
     def walk(node: ast.expr) -> Expr:
         match node:
@@ -89,7 +92,7 @@ def evaluate(text: str, level: Level, env: dict[str, Expr]) -> Expr:
                 found = env.get(name)
                 return level.name(name) if found is None else found
             case ast.Subscript(value=ast.Name(id=buffer), slice=index):
-                return level.load(buffer, walk(index), env.get("batch"))
+                return level.load(buffer, walk(index), env.get("batch"), lanes)
             case ast.BinOp(left=left, op=operator, right=right):
                 return fold(_BINARY[type(operator)], walk(left), walk(right))
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
@@ -139,13 +142,13 @@ class Level:
             return const(arguments[name])
         raise CompilerBug(f"level function of {self.format.name} uses the unknown name {name!r}")
 
-    def load(self, buffer: str, index: Expr, batch: Expr | None) -> Expr:
+    def load(self, buffer: str, index: Expr, batch: Expr | None, lanes: int = 1) -> Expr:
         """One element of the level's pos or crd, widened to i64 unless it is a bool."""
         scalar = (self.operand.pos if buffer == "pos" else self.operand.crd)[self.index]
         if scalar is None:
             raise CompilerBug(f"level {self.index} of {self.tensor} ({self.format.name}) stores no {buffer}")
         name = self.params.buffer(ParamRef(buffer, self.tensor, self.index), scalar)
-        value = load(name, scalar, self.sliced(buffer, index, batch))
+        value = load(name, scalar, self.sliced(buffer, index, batch), lanes)
         return value if scalar == "bool" else cast(value, "i64")
 
     def sliced(self, part: str, index: Expr, batch: Expr | None) -> Expr:

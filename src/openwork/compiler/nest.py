@@ -19,7 +19,8 @@ __all__ = ["Body", "Names", "Nest", "Walk", "all_of"]
 class Walk:
     """A point of the nest: `depth` levels entered, their coordinates, the child position, the batch number.
 
-    `lanes` > 1 says that the coordinate of the last level stands for that many consecutive ones.
+    `lanes` > 1 says that the walk stands at that many elements side by side: at consecutive coordinates of the last
+    level (a block's), or at consecutive positions whose coordinates, read together, are vectors.
     """
 
     depth: int = 0
@@ -112,8 +113,13 @@ class Nest:
             env["batch"] = walk.batch
         return env
 
-    def loop(self, walk: Walk, inside: Body, before: Callable[[Expr], list[Stmt]] | None = None) -> list[Stmt]:
-        """The loop over the level at `walk.depth`; `before` adds statements that know the position variable."""
+    def loop(
+        self, walk: Walk, inside: Body, before: Callable[[Expr], list[Stmt]] | None = None, lanes: int = 1
+    ) -> list[Stmt]:
+        """The loop over the level at `walk.depth`; `before` adds statements that know the position variable.
+
+        With several lanes, a loop over as many positions at a time comes first.
+        """
         level = self.levels[walk.depth]
         functions = level.format.functions
         env = self.environment(walk, level)
@@ -127,9 +133,30 @@ class Nest:
             return [*body, self.for_(walk, c, lo, hi, self.enter(walk, level, {**env, "c": c}, inside))]
         if level.format.name == "singleton":
             return [*body, *self.enter(walk, level, {**env, "q": walk.position}, inside)]
+        if lanes > 1:
+            return [
+                *body,
+                *self.in_lanes(walk, lo, hi, lanes, lambda w, q: self.enter(w, level, {**env, "q": q}, inside)),
+            ]
         q = Var(self.names.fresh("p" + stem), I64)
         inner = self.enter(walk, level, {**env, "q": q}, inside)
         return [*body, self.for_(walk, q, lo, hi, [*(before(q) if before else []), *inner])]
+
+    def in_lanes(
+        self, walk: Walk, lo: Expr, hi: Expr, lanes: int, inside: Callable[[Walk, Expr], list[Stmt]]
+    ) -> list[Stmt]:
+        """Positions lo to hi, `lanes` (a power of two) at a time and then one by one."""
+        body: list[Stmt] = []
+        first, last = self.names.let(body, "first", lo), self.names.let(body, "last", hi)
+        whole = fold("add", first, op("band", fold("sub", last, first), const(-lanes)))
+        middle = self.names.let(body, "whole", whole)
+        q, r = (Var(self.names.fresh("p" + self.hint(self.fmt.nlevels - 1)), I64) for _ in range(2))
+        wide = inside(replace(walk, lanes=lanes), q)
+        return [
+            *body,
+            For(q.name, first, middle, tuple(wide), step=lanes),
+            For(r.name, middle, last, tuple(inside(walk, r)), hints=("novector",)),
+        ]
 
     def for_(self, walk: Walk, var: Var, lo: Expr, hi: Expr, inner: list[Stmt]) -> Stmt:
         if walk.depth == 0 and self.is_ranged:
@@ -142,7 +169,7 @@ class Nest:
         """Inside a level's loop: its coordinate and child position; what may lie outside the shape is guarded."""
         functions = level.format.functions
         body: list[Stmt] = []
-        c = self.names.let(body, self.hint(walk.depth), evaluate(functions.coordinate, level, env))
+        c = self.names.let(body, self.hint(walk.depth), evaluate(functions.coordinate, level, env, walk.lanes))
         if level.format.name == "batch":
             parent = const(0) if walk.batch is None else walk.batch
             below = replace(walk, batch=fold("add", fold("mul", parent, level.name("N")), c), position=const(0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import UnsupportedError
-from ..format.expression import Mod, dimensions
+from ..format.expression import Dim, Mod, dimensions
 from ..format.format import Format
 from ..format.level import Iterate
 from ..ir.index import Access, Assignment
@@ -27,10 +27,12 @@ _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a schedule may know of the extents: small ones exactly, and whether the gathered data leaves the cache."""
+    """What a schedule may know of the extents: small ones exactly, whether the gathered data leaves the cache, and
+    whether the innermost fibres are long."""
 
     extents: tuple[tuple[str, int], ...] = ()
     large: bool = False
+    long: bool = False
 
     def extent(self, index: str) -> int | None:
         return dict(self.extents).get(index)
@@ -54,6 +56,7 @@ class Schedule:
     so that a sum stays in registers. unrolled: first level of the trailing levels of constant extent that are
     written out. block_vector: the last of these runs in vector lanes. segmented: runs of equal coordinates of a
     nonunique level are summed before they are stored. parallel: ranges of the outermost loop may run side by side.
+    gather: that many elements of a long fibre are taken in vector lanes, their operands gathered.
     """
 
     driver: str
@@ -69,6 +72,7 @@ class Schedule:
     covers: bool = False
     parallel: bool = False
     prefetch: int = 0
+    gather: int = 0
 
 
 def tiles(extent: int, lanes: int) -> tuple[Tile, ...]:
@@ -106,6 +110,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     lanes = max(1, VECTOR_BYTES // _compute_bytes(scalar))
     rows = _accumulators_per_tile(fmt, dims, unrolled)
     main, rest = _tile_plan(facts.extent(vector) if vector else None, vector, lanes, rows)
+    gathers = facts.long and not shared and vector is None and _gathers(fmt, hoisted, segmented, unrolled, scalar)
     return Schedule(
         driver=driver,
         outer=outer,
@@ -119,7 +124,8 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         exclusive=exclusive,
         covers=covers,
         parallel=shared or _parallel(fmt, dims, hoisted, segmented),
-        prefetch=(16 if vector else 32) if facts.large else 0,
+        prefetch=(16 if vector else 32) if facts.large and not gathers else 0,
+        gather=lanes if gathers else 0,
     )
 
 
@@ -195,6 +201,18 @@ def _unique(fmt: Format, hoisted: int) -> bool:
         if level.format.name == "singleton" or not level.format.unique:
             unique = level.format.unique
     return unique
+
+
+def _gathers(fmt: Format, hoisted: int, segmented: bool, unrolled: int, scalar: str) -> bool:
+    """Whether the innermost level is a plain reduction over stored coordinates that vector lanes can take."""
+    if hoisted >= fmt.nlevels or unrolled < fmt.nlevels or scalar not in ("f32", "f64"):
+        return False
+    last = fmt.levels[-1]
+    if not isinstance(last.expression, Dim) or last.format.functions.coordinate != "crd[q]":
+        return False
+    if last.format.name == "singleton":
+        return segmented and hoisted == fmt.nlevels - 1
+    return last.format.functions.present is None and not segmented
 
 
 def _segmented(fmt: Format, hoisted: int) -> bool:

@@ -33,6 +33,9 @@ LARGE_ROWS, LARGE_VECTOR = 1 << 20, 6 << 20
 """Bytes of gathered data from which prefetching pays: rows of a matrix, and single elements of a vector."""
 PARALLEL_WORK = 1 << 16
 
+LONG_FIBRE = 20
+"""Elements of a fibre from which taking them in vector lanes pays."""
+
 _operands: dict[int, Operand] = {}
 _prepared: dict[Any, Prepared] = {}
 
@@ -163,8 +166,17 @@ def pose(
         ndim = len(stmt.lhs.indices)
         operands[target] = Operand(out_scalar, ndim, unit=last if last is not None else max(0, ndim - 1))
     known = ((vector, canonical(extents[vector])),) if vector is not None else ()
-    facts = Facts(known, gathered > (LARGE_VECTOR if vector is None else LARGE_ROWS))
+    facts = Facts(known, gathered > (LARGE_VECTOR if vector is None else LARGE_ROWS), _is_long(values[name]))
     return Problem(stmt, laid, operands, extents, facts, compute or compute_scalar(out_scalar), last, tuple(copies))
+
+
+def _is_long(s: Storage) -> bool:
+    """Whether the innermost fibres hold many elements on average."""
+    if not s.positions:
+        return False
+    last = s.format.levels[-1].format
+    above = s.positions[-2] if len(s.positions) > 1 and last.name != "singleton" else s.shape[0] if s.shape else 1
+    return s.positions[-1] >= LONG_FIBRE * max(1, above)
 
 
 def prepare(problem: Problem) -> Prepared:
