@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -149,7 +150,7 @@ def over_stacks(
     sides = cast(right[:, None] if vector else right, scalar)
     n, k = sides.shape[-2:]
     if t.ndim == 2:
-        columns = np.moveaxis(sides, -2, 0).reshape(n, -1)
+        columns = np.moveaxis(sides, -2, 0).reshape(n, math.prod(sides.shape[:-2]) * k)
         out = one(t, columns, scalar).reshape(n, *sides.shape[:-2], k)
         out = np.moveaxis(out, 0, -2)
         return out[..., 0] if vector else out
@@ -165,7 +166,7 @@ def over_stacks(
     for at, m in enumerate(parts):
         mine = np.flatnonzero(held == at)
         if len(mine):
-            columns = np.moveaxis(every[mine], 0, 1).reshape(n, -1)
+            columns = np.moveaxis(every[mine], 0, 1).reshape(n, len(mine) * k)
             try:
                 x = one(m, columns, scalar)
             except np.linalg.LinAlgError as error:

@@ -69,7 +69,7 @@ def _variance(t: Tensor, axes: tuple[int, ...], correction: float) -> Array:
         total = contract(_distances(t.ndim, axes), {"A": s, "M": strided(mean)}, "f64", s.values)
         absent = missing(s, axes)
         if absent is not None:
-            away = cast(absent, "f64") * (mean - float(s.fill_value)) ** 2
+            away = cast(absent if is_torch(absent) else np.asarray(absent), "f64") * (mean - float(s.fill_value)) ** 2
             total = total + (away if is_torch(away) else np.where(absent > 0, away, 0.0))
         left = count - correction
         return total / left if left > 0 else total * math.nan if count == 0 else total / np.float64(0)

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
-from ..storage.buffers import Array, cast, dtype_of, is_torch, scalar_name, scalar_of
+from ..storage.buffers import Array, cast, dtype_of, is_torch, scalar_name
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .contract import contract
@@ -204,12 +204,14 @@ def _library(like: Array) -> Any:
 
 def _add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> Array:
     """Take the unspecified elements in: `absent` of them, all of the value `fill`."""
-    xp = _library(result)
-    filled = cast(absent * 0, scalar) + fill
+    xp, dtype = _library(result), dtype_of(scalar, result)
+    filled = xp.full(tuple(absent.shape), fill, dtype=dtype)
+    counts = cast(xp.asarray(absent), scalar)
     with np.errstate(all="ignore"):
         if op == "sum":
-            return xp.where(absent > 0, result + cast(absent, scalar) * filled, result)
-        if op == "prod":
-            return result * filled ** cast(absent, scalar)
-        out = (xp.minimum if op == "min" else xp.maximum)(result, filled)
-    return xp.where(absent > 0, out, result) if scalar_of(result) == scalar_of(out) else out
+            out = xp.where(absent > 0, result + counts * filled, result)
+        elif op == "prod":
+            out = result * filled**counts
+        else:
+            out = xp.where(absent > 0, (xp.minimum if op == "min" else xp.maximum)(result, filled), result)
+    return cast(xp.asarray(out), scalar)
