@@ -15,11 +15,16 @@ __all__ = ["append", "passes"]
 
 
 def append(
-    out: Assembly, stream: Stream, count: int | None, kind: str = "append", kept: Storage | None = None
+    out: Assembly,
+    stream: Stream,
+    count: int | None,
+    kind: str = "append",
+    kept: Storage | None = None,
+    owned: bool = False,
 ) -> Storage:
     """Assemble from elements in the target's order; `count` is their number where it is known.
 
-    Of `kept`, the source, buffers that the result holds too are copied as they are.
+    Of `kept`, the source, buffers that the result holds too are copied as they are, or taken where it is `owned`.
     """
     recipe, stage = out.recipe, out.stage
     given = recipe.given if kept is not None else None
@@ -40,7 +45,7 @@ def append(
     elif chains:
         out.check(recipe.run(f"{kind} count", build(Pass.COUNT), out.words))
         sizes = {run: out.total(number) for number, run in enumerate(out.runs) if run.kind is Kind.CHAIN}
-    out.allocate(sizes, kept)
+    out.allocate(sizes, kept, owned)
     for task in passes(out):
         out.check(recipe.run(f"{kind} {task.value}", build(task), out.words))
     return out.finish(sizes)

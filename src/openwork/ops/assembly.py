@@ -136,8 +136,9 @@ class Assembly:
             parents *= self.spans[at][1] - self.spans[at][0]
         return parents
 
-    def allocate(self, sizes: Mapping[Run, int], kept: Storage | None = None) -> None:
-        """Allocate every buffer, given the positions of each chain; those of `kept` that stay as they are, copied."""
+    def allocate(self, sizes: Mapping[Run, int], kept: Storage | None = None, owned: bool = False) -> None:
+        """Allocate every buffer, given the positions of each chain; those of `kept` that stay as they are, copied, or
+        taken where they are `owned`."""
         parents = 1
         exact = True
         for run in self.runs:
@@ -148,9 +149,10 @@ class Assembly:
             exact = run.kind is Kind.CHAIN
             parents = self._positions(run, parents, sizes)
         if kept is not None:
-            self.put_values(copy(kept.values))
+            self.put_values(kept.values if owned else copy(kept.values))
             for at, level in (self.recipe.given or {}).items():
-                self.put("crd", at, copy(cast(kept.crd[level], self.index)))
+                buffer = cast(kept.crd[level], self.index)
+                self.put("crd", at, copy(buffer) if buffer is kept.crd[level] and not owned else buffer)
         elif exact:
             self.put_values(empty(parents, self.scalar, self.like))
         else:

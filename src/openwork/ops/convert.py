@@ -10,6 +10,7 @@ from ..compiler.conversion import Stage, Strategy, plan
 from ..compiler.conversion.append import Pass
 from ..compiler.conversion.scatter import scatter_kernel
 from ..errors import FormatError
+from ..format.expression import interval
 from ..format.format import Format, Level
 from ..format.levels import Compressed
 from ..ir.loop import Kernel
@@ -23,6 +24,11 @@ from .grouping import group
 from .sorting import sort
 
 __all__ = ["convert", "plan"]
+
+FEW = 1 << 12
+"""So many buckets are always few enough."""
+SPARSE = 4
+"""So many buckets per element are."""
 
 
 def convert(storage: Storage, format: Format) -> Storage:
@@ -46,16 +52,28 @@ def convert(storage: Storage, format: Format) -> Storage:
     """
     if storage.format == format:
         return storage
-    stages = plan(storage.format, format).stages
     result = storage
     try:
-        for stage in stages:
-            result = _STRATEGIES[stage.strategy](result, stage)
+        for stage in _stages(storage, format):
+            if stage.strategy is Strategy.APPEND:
+                result = _append(result, stage, owned=result is not storage)
+            else:
+                result = _STRATEGIES[stage.strategy](result, stage)
     except SlotsFull as error:
         raise _does_not_fit(storage, format, error) from None
     if format.batch_ndim:
         return batched(result, format)
     return replace_format(result, format)
+
+
+def _stages(storage: Storage, format: Format) -> tuple[Stage, ...]:
+    """The plan's stages for this tensor: by buckets of the target's first level only where those are few enough."""
+    found = plan(storage.format, format)
+    if found.wide is not None:
+        lo, hi = interval(found.wide.target.levels[0].expression, storage.shape)
+        if hi - lo > max(FEW, SPARSE * length(storage.values)):
+            return (found.wide,)
+    return found.stages
 
 
 def replace_format(s: Storage, format: Format) -> Storage:
@@ -97,11 +115,11 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
     return out.finish({})
 
 
-def _append(storage: Storage, stage: Stage) -> Storage:
-    """The walk is in the target's order."""
+def _append(storage: Storage, stage: Stage, owned: bool = False) -> Storage:
+    """The walk is in the target's order; buffers of an `owned` storage may become the result's."""
     out = Assembly.begin(storage, stage)
     count = None if stage.drop or out.recipe.padded else length(storage.values)
-    return append(out, out.recipe.stream, count, kept=storage)
+    return append(out, out.recipe.stream, count, kept=storage, owned=owned)
 
 
 def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Exception:
@@ -132,7 +150,6 @@ def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Excepti
 _STRATEGIES: dict[Strategy, Callable[[Storage, Stage], Storage]] = {
     Strategy.COPY: _copy,
     Strategy.SCATTER: _scatter,
-    Strategy.APPEND: _append,
     Strategy.BUCKET: bucket,
     Strategy.GROUP: group,
     Strategy.SORT: sort,

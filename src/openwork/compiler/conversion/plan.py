@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
-from ...format.expression import Dim, Expression
+from ...errors import FormatError
+from ...format.expression import Dim, Expression, dimensions
 from ...format.format import Format, Level
-from ...format.levels import Compressed, Singleton
+from ...format.levels import Compressed, Dense, Singleton
 from .order import follows, traversal
 from .target import Kind, Run, is_unique, runs, unbatched
 
@@ -59,9 +60,13 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The stages of a conversion, first to last."""
+    """The stages of a conversion, first to last.
+
+    wide : the one stage that does it where the coordinates of `stages[0].target`'s first level are many more than elements
+    """
 
     stages: tuple[Stage, ...]
+    wide: Stage | None = None
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.stages)) or "nothing to do"
@@ -89,11 +94,14 @@ def plan(source: Format, target: Format) -> Plan:
         return Plan((replace(stage, strategy=Strategy.GROUP),))
     if (bucket := _bucket(stage, parts)) is not None:
         return Plan((bucket,))
-    if (between := _between(goal, parts, unique)) is not None and between != source:
-        rest = plan(between, goal).stages
-        first = _bucket(replace(stage, target=between, keep=True), runs(between))
-        if first is not None and [s.strategy for s in rest] == [Strategy.APPEND]:
-            return Plan((first, replace(rest[0], keep=stage.keep)))
+    located = parts[0].last + 1 if parts[0].kind is Kind.LOCATED else 0
+    ways = [_in_order(goal, located or 1, unique)]
+    if located:
+        ways.append(_by_parents(goal, located))
+    found = [way for between in ways if (way := _by_way_of(between, stage)) is not None]
+    found.sort(key=lambda way: way[0].sort)
+    if found:
+        return Plan(found[0], None if located else stage)
     return Plan((stage,))
 
 
@@ -152,14 +160,46 @@ def _bucket(stage: Stage, parts: tuple[Run, ...]) -> Stage | None:
     return replace(stage, strategy=Strategy.BUCKET, sort=sort)
 
 
-def _between(target: Format, parts: tuple[Run, ...], unique: bool) -> Format | None:
-    """A format in the target's order that buckets can make: one compressed chain below the located levels."""
-    if parts[0].kind is not Kind.LOCATED or any(level.format.buffers for level in target.levels[: parts[0].last + 1]):
+def _by_way_of(between: Format | None, stage: Stage) -> tuple[Stage, ...] | None:
+    """Buckets that make `between`, and the stage from there to the target; None where that is none."""
+    if between is None or between == stage.source:
         return None
-    first = parts[0].last + 1
-    levels = list(target.levels[:first])
-    for at in range(first, target.nlevels):
-        last = at == target.nlevels - 1
-        kind = Compressed if at == first else Singleton
-        levels.append(Level(target.levels[at].expression, kind(unique=last and unique)))
-    return Format(target.dims, tuple(levels))
+    first = _bucket(replace(stage, target=between, keep=True), runs(between))
+    rest = plan(between, stage.target).stages
+    if first is None or [s.strategy for s in rest] not in ([Strategy.APPEND], [Strategy.GROUP]):
+        return None
+    return first, replace(rest[0], unique=stage.unique, keep=stage.keep)
+
+
+def _in_order(target: Format, located: int, unique: bool) -> Format | None:
+    """A format in the target's order that buckets can make: one compressed chain below dense levels."""
+    levels = [Level(level.expression, Dense()) for level in target.levels[:located]]
+    if any(level.format.buffers for level in target.levels[:located] if level.format.name == "bitmap"):
+        return None
+    return _chain(target, levels, [level.expression for level in target.levels[located:]], unique, ordered=True)
+
+
+def _by_parents(target: Format, located: int) -> Format | None:
+    """A format whose elements come parent by parent, in the source's order inside."""
+    if any(level.format.buffers for level in target.levels[:located]):
+        return None
+    levels = [Level(level.expression, Dense()) for level in target.levels[:located]]
+    above = {d for level in levels for d in dimensions(level.expression)}
+    inner: dict[Expression, None] = {}
+    for level in target.levels[located:]:
+        found = tuple(dimensions(level.expression))
+        inner |= dict.fromkeys([level.expression] if above.intersection(found) else map(Dim, found))
+    return _chain(target, levels, list(inner), False, ordered=False)
+
+
+def _chain(
+    target: Format, levels: list[Level], inner: list[Expression], unique: bool, *, ordered: bool
+) -> Format | None:
+    """`levels`, and below them one compressed chain; None where that is no format."""
+    for at, e in enumerate(inner):
+        kind = Compressed if at == 0 else Singleton
+        levels.append(Level(e, kind(unique=unique and at == len(inner) - 1, ordered=ordered)))
+    try:
+        return Format(target.dims, tuple(levels)) if inner else None
+    except FormatError:
+        return None
