@@ -21,7 +21,7 @@ from .build import Block, Builder, Name, fold
 from .operand import Operand
 from .walk import Point, walk
 
-__all__ = ["Remap", "find_kernel", "ranges_kernel", "remap_kernel"]
+__all__ = ["Remap", "find_kernel", "points_kernel", "ranges_kernel", "remap_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +164,34 @@ def find_kernel(mask: Operand, scalar: str, *, dense: bool) -> Kernel:
             block.run(_FIND, leaf=point.leaf, KEY=place)
 
     walk(top, "a", mask, extents, leaf)
+    return builder.kernel()
+
+
+def points_kernel(pos: str, crd: str) -> Kernel:
+    """places[t]: the position of child cols[t] of parent rows[t], by bisection, or -1."""
+    builder = Builder("points", ranged=True)
+    for name in ("rows", "cols"):
+        builder.buffer(name, "i64", wide=True)
+    builder.buffer("pos", pos, wide=True)
+    builder.buffer("crd", crd, wide=True)
+    builder.buffer("places", "i64", mutable=True, wide=True)
+    builder.top.run(
+        """
+        for t in range(lo, hi):
+            c = cols[t]
+            low: i64 = pos[rows[t]]
+            end = pos[rows[t] + 1]
+            high: i64 = end + 0
+            while low < high:
+                mid = (low + high) >> 1
+                if crd[mid] < c:
+                    low = mid + 1
+                else:
+                    high = mid
+            found: i64 = -1
+            if low < end and crd[low] == c:
+                found = low
+            places[t] = found
+        """
+    )
     return builder.kernel()

@@ -247,14 +247,15 @@ def _put(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[S
         return [(t._storage, _nothing(t.ndim))]
     program = Program()
     lead = len(selection.shape) - v.ndim
-    program.copies = 1
+    copies = 1
     at: list[str] = []
     for r, n in enumerate(selection.shape):
         if r < lead or (v.shape[r - lead] == 1 and n != 1):
             at.append(program.loop("0", program.number(n)) if n != 1 else "0")
-            program.copies *= n
+            copies *= n
         else:
             at.append(f"x{r - lead}")
+    program.copies = program.most = copies
     where = {d: program.number(k) for d, k in selection.integers.items()}
     for r, axis in enumerate(selection.axes):
         if axis.dim is not None:

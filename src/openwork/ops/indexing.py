@@ -16,7 +16,7 @@ from ..storage.storage import Storage
 from .assembly import full
 from .index_keys import Axis, Group, Ints, Selection, Span, select
 from .lookup import look_up
-from .outer import drop_outer, outer_dim, slice_outer, take_outer
+from .outer import drop_outer, outer_dim, pick, slice_outer, take_outer
 from .remap import NAMES, Program, remap
 from .settle import from_host, library, settle, summed
 from .tensor import Tensor
@@ -92,6 +92,12 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
         taken = take_outer(storage, rows)
         if taken is not None:
             return Tensor._from_storage(taken)
+    places = selection.groups[0] if len(selection.groups) == 1 else None
+    if places is not None and len(selection.shape) == len(selection.broadcast) == len(places.shape) == 1:
+        few = len(places.arrays) == 2 and places.shape[0] <= length(storage.values)
+        picked = pick(storage, places.arrays) if few else None
+        if picked is not None:
+            return Tensor._from_storage(picked)
     return _general(storage, like, selection)
 
 

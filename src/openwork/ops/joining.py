@@ -11,8 +11,9 @@ from ..errors import ShapeError, UnsupportedError
 from ..storage.buffers import dtype_of
 from .axes import as_tensor, axis_of
 from .indexing import index
+from .outer import join_outer, outer_dim
 from .promote import promote
-from .remap import Program, remap
+from .remap import Program, on_host, remap
 from .settle import from_host, library, settle
 from .shaping import expand_dims, reshape
 from .tensor import Tensor
@@ -81,6 +82,13 @@ def _joined(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: objec
             )
         parts.append((t._storage, _shifted(t.ndim, d, offset, len(tensors) == 1)))
         offset += t.shape[d]
+    storages = [s for s, _ in parts]
+    for s in storages:
+        on_host(s, "concat")
+    if format is None and outer_dim(sparse.format) == d and all(s.format == sparse.format for s in storages):
+        joined = join_outer(storages)
+        if joined is not None:
+            return Tensor._from_storage(joined)
     return settle(remap(parts, shape, "concat"), sparse.format, format)
 
 

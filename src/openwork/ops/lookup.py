@@ -130,7 +130,7 @@ def look_up(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], 
     found, group = _group(program, arrays, shape, elements)
     start, places = program.array(found.start), program.array(found.places)
     at = program.loop(f"{start}[{group}]", f"{start}[{group} + 1]")
-    program.copies = None
+    program.copies = program.most = None
     return program.bind(f"{places}[{at}]", "place")
 
 

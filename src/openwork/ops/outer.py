@@ -5,24 +5,25 @@ A[i:j] of CSR shares crd and values and rebases pos; A[rows] copies the rows' ra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..codegen import pool
-from ..compiler.structure import ranges_kernel
+from ..compiler.structure import points_kernel, ranges_kernel
+from ..format import format as parse
 from ..format.expression import Dim, dimensions, rename
 from ..format.format import Format, Level
 from ..format.levels import Compressed, Dense, LooseCompressed, Singleton
 from ..storage.buffers import Array, address, as_array, empty, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
 from .index_keys import Ints
-from .recipe import Words
+from .recipe import Words, call
 from .recipe import _ready as ready
 
-__all__ = ["drop_outer", "outer_dim", "slice_outer", "take_outer"]
+__all__ = ["drop_outer", "join_outer", "outer_dim", "pick", "slice_outer", "take_outer"]
 
 PARALLEL_NSE = 1 << 17
 
@@ -80,6 +81,38 @@ def slice_outer(s: Storage, first: int, last: int) -> Storage:
 def _pair(end: int, like: Array) -> Array:
     """pos of an outermost compressed level."""
     return as_array(np.array([0, end], to_numpy(like).dtype), like=like)
+
+
+def join_outer(parts: Sequence[Storage]) -> Storage | None:
+    """Tensors of one format, behind one another along `outer_dim` of it; None where index buffers would overflow."""
+    first = parts[0]
+    d = outer_dim(first.format)
+    assert d is not None
+    pos, crd = list(first.pos), list(first.crd)
+    extent = sum(s.shape[d] for s in parts)
+    total = sum(length(s.values) for s in parts)
+    for at, level in enumerate(first.format.levels):
+        held = [s.crd[at] for s in parts]
+        sizes = [0 if b is None else length(b) for b in held]
+        bases = np.cumsum([0, *sizes]).tolist()
+        if "pos" in level.format.buffers:
+            scalars = {scalar_of(b) for s in parts for b in (s.pos[at], s.crd[at]) if b is not None}
+            if "i32" in scalars and max(bases[-1], extent, total) >= 2**31:
+                return None
+        edges = [to_numpy(s.pos[at]) for s in parts if s.pos[at] is not None]
+        if at == 0 and edges:
+            starts = np.cumsum([0, *(s.shape[d] for s in parts)]).tolist()
+            held = [to_numpy(b) + np.asarray(n, to_numpy(b).dtype) for b, n in zip(held, starts, strict=False)]
+            pos[at] = _pair(bases[-1], first.pos[0])
+        elif edges:
+            loose = isinstance(level.format, LooseCompressed)
+            shifted = [e[0 if loose or not k else 1 :] + np.asarray(bases[k], e.dtype) for k, e in enumerate(edges)]
+            pos[at] = as_array(np.concatenate(shifted), like=first.pos[at])
+        if held[0] is not None:
+            crd[at] = as_array(np.concatenate([to_numpy(b) for b in held]), like=first.crd[at])
+    values = as_array(np.concatenate([to_numpy(s.values) for s in parts]), like=first.values)
+    shape = (*first.shape[:d], extent, *first.shape[d + 1 :])
+    return Storage(shape, first.format, first.scalar, first.fill_value, tuple(pos), tuple(crd), values)
 
 
 @lru_cache(maxsize=4096)
@@ -151,6 +184,26 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
         executable.run(pick(words), 0, len(rows))
     shape = (*s.shape[:d], len(rows), *s.shape[d + 1 :])
     return Storage(shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values)
+
+
+def pick(s: Storage, at: Mapping[int, Ints]) -> Storage | None:
+    """The elements at single places of a matrix, as a vector; None where they cannot be searched for row by row."""
+    d = outer_dim(s.format)
+    if d is None or len(s.shape) != 2 or not _is_rows(s.format) or s.format.nlevels != 2:
+        return None
+    rows, cols = at[d], at[1 - d]
+    places = np.empty(len(rows), np.int64)
+    scalar, index = scalar_of(s.pos[1]), scalar_of(s.crd[1])
+    if len(rows) >= 2**31:
+        index = "i64"
+    words: Words = {"rows": address(rows), "cols": address(cols), "pos": address(s.pos[1]), "crd": address(s.crd[1])}
+    key = f"points {scalar} {scalar_of(s.crd[1])}"
+    call(key, lambda: points_kernel(scalar, scalar_of(s.crd[1])), words | {"places": address(places)}, 0, len(rows))
+    keep = np.flatnonzero(places >= 0)
+    crd = as_array(keep.astype(np.int32 if index == "i32" else np.int64), like=s.crd[1])
+    values = s.values[as_array(places[keep], like=s.values)]
+    pos = as_array(np.array([0, len(keep)], to_numpy(crd).dtype), like=crd)
+    return Storage((len(rows),), parse("coo", 1), s.scalar, s.fill_value, (pos,), (crd,), values)
 
 
 def _cuts(ends: np.ndarray[Any, Any], parts: int) -> Sequence[int]:

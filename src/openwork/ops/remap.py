@@ -17,13 +17,15 @@ from ..format.expression import Dim
 from ..format.format import Format, Level
 from ..format.level import LevelFormat
 from ..format.levels import Compressed, Singleton
-from ..storage.buffers import Array, address, as_array, empty, length, numpy_dtype, scalar_of
+from ..storage.buffers import Array, address, as_array, copied, empty, length, numpy_dtype, scalar_of
 from ..storage.storage import Storage
 from .drive import operand_of
 from .recipe import Words, call
 
 __all__ = ["Program", "coordinates_format", "remap", "source_words"]
 
+ROOM = 1 << 26
+"""Elements for which room is made without counting: what is not written takes no memory."""
 NAMES = tuple(f"d{r}" for r in range(64))
 
 
@@ -37,6 +39,7 @@ class Program:
     free : result dimensions that have one coordinate
     loops : result dimensions that are looped over, outermost first
     copies : how many elements each stored one gives, None where that depends on the element
+    most : the most that it gives, None where that is not known
     natural : elements that come row-major leave row-major
     """
 
@@ -48,6 +51,7 @@ class Program:
     free: list[int] = field(default_factory=list)
     loops: list[int] = field(default_factory=list)
     copies: int | None = 1
+    most: int | None = 1
     natural: bool = False
     injective: bool = True
     words: Words = field(default_factory=dict)
@@ -184,17 +188,19 @@ def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], oper
     guess = index_scalar([s for s, _ in parts], shape, bound)
     empty_result = 0 in shape
     counts = [0 if empty_result else _count(s, p, sizes, guess) for s, p in parts]
-    total = sum(counts)
-    index = index_scalar([s for s, _ in parts], shape, total) if guess == "i64" else guess
-    crd = [empty(total, index, first.like) for _ in shape]
-    values = empty(total, first.scalar, first.like)
-    begin = 0
+    room = sum(counts)
+    index = index_scalar([s for s, _ in parts], shape, room) if guess == "i64" else guess
+    crd = [empty(room, index, first.like) for _ in shape]
+    values = empty(room, first.scalar, first.like)
+    total = 0
     for (storage, program), count in zip(parts, counts, strict=True):
         if count:
-            words = {"begin": begin, "filling": 1, "b_vals": address(values)}
+            words = {"begin": total, "filling": 1, "b_vals": address(values)}
             words |= {f"crd{r}": address(buffer) for r, buffer in enumerate(crd)}
             _run(storage, program, words, sizes, index)
-        begin += count
+            total = int(sizes[0])
+    if total < room:
+        crd, values = [_shrunk(b, total) for b in crd], _shrunk(values, total)
     order = order_of(first.format, parts[0][1]) if len(parts) == 1 else []
     known = len(order) == len(shape)
     order = order if known else list(range(len(shape)))
@@ -206,12 +212,21 @@ def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], oper
     return Storage(shape, format, first.scalar, first.fill_value, (pos, *none), leveled, values)
 
 
+def _shrunk(buffer: Array, total: int) -> Array:
+    """The first `total` elements: a view where little room is left over."""
+    part = buffer[:total]
+    return part if 2 * total >= length(buffer) else copied(part)
+
+
 def _count(storage: Storage, program: Program, sizes: Any, index: str) -> int:
-    """How many elements a part gives."""
-    if not length(storage.values) or 0 in storage.shape:
+    """How many elements a part gives, or a bound that costs no walk and not much room."""
+    stored = length(storage.values)
+    if not stored or 0 in storage.shape:
         return 0
     if program.copies is not None and not is_padded(storage):
-        return length(storage.values) * program.copies
+        return stored * program.copies
+    if program.most is not None and stored * program.most <= ROOM:
+        return stored * program.most
     words = {"begin": 0, "filling": 0, "b_vals": 0}
     _run(storage, program, words | {f"crd{r}": 0 for r in range(len(program.coordinates))}, sizes, index)
     return int(sizes[0])

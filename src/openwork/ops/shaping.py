@@ -234,7 +234,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
             else:
                 program.keep(r - lead)
         program.fixed |= {r - lead for r in loops if r >= lead}
-        program.copies = copies
+        program.copies = program.most = copies
 
     return structural(t, wanted, "broadcast_to", write, lambda a: np.broadcast_to(a, wanted))
 
@@ -305,7 +305,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
         return t
 
     def write(program: Program) -> None:
-        program.copies = math.prod(counts)
+        program.copies = program.most = math.prod(counts)
         for d, count in enumerate(counts):
             if count == 1:
                 program.keep(d)

@@ -14,7 +14,8 @@ from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .axes import as_tensor, axis_of
 from .formats import resolve_format
-from .remap import Program
+from .outer import pick
+from .remap import Program, on_host
 from .settle import structural
 from .tensor import Tensor
 
@@ -66,6 +67,12 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     extent = max(min(t.shape[i] - rows, t.shape[j] - columns), 0)
     others = [d for d in range(t.ndim) if d not in (i, j)]
     shape = (*(t.shape[d] for d in others), extent)
+
+    on_host(t._storage, "diagonal")
+    line = np.arange(extent, dtype=np.int64)
+    found = None if t.format.is_dense or others else pick(t._storage, {i: line + rows, j: line + columns})
+    if found is not None:
+        return Tensor._from_storage(found)
 
     def write(program: Program) -> None:
         program.test(f"x{j} - x{i} == {program.number(offset)}")
