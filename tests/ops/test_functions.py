@@ -16,11 +16,11 @@ import openwork as ow
 UNARY = (
     "abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor imag isfinite isinf isnan log log10 log1p "
     "log2 logical_not negative positive real reciprocal round sign signbit sin sinh sqrt square tan tanh trunc"
-).split()
+).split()  # noqa: SIM905
 BINARY = (
     "add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and "
     "logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract"
-).split()
+).split()  # noqa: SIM905
 QUOTIENTS = ("divide", "floor_divide", "remainder")
 """An unspecified zero divided by a dense zero is zero, not NaN."""
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
@@ -102,7 +102,7 @@ def test_where_and_clip(spec: str) -> None:
     same(ow.clip(t, 1, 3), np.clip(a, 1, 3))
     same(ow.clip(t, max=2), np.minimum(a, 2))
     same(ow.clip(t, None, ow.asarray(b)), np.minimum(a, b))
-    assert ow.clip(t, 1, 3).fill_value == (1.0 if spec != "dense" else 1.0)
+    assert ow.clip(t, 1, 3).fill_value == 1.0
 
 
 def test_errors() -> None:
@@ -123,7 +123,7 @@ def test_errors() -> None:
         ow.iinfo(ow.float32)
     with pytest.raises(ow.ShapeError, match=r"shape \(2, -1\) has a negative extent"):
         ow.zeros((2, -1))
-    with pytest.raises(ow.ShapeError, match="a shape is of integers; got: 2.5"):
+    with pytest.raises(ow.ShapeError, match=r"a shape is of integers; got: 2\.5"):
         ow.zeros(2.5)  # type: ignore[arg-type]
     with pytest.raises(ow.DTypeError, match="full: 1j is no float64\n  help: give dtype='complex128'"):
         ow.full(3, 1j, dtype="float64")
@@ -131,7 +131,7 @@ def test_errors() -> None:
         ow.meshgrid([1], indexing="yx")
 
 
-DTYPES = [*"bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()]
+DTYPES = [*"bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()]  # noqa: SIM905
 
 
 @given(st.lists(st.sampled_from(DTYPES), min_size=1, max_size=3), st.sampled_from(DTYPES))

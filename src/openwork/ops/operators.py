@@ -129,6 +129,34 @@ class Operators:
         """Whether all elements over `axis` are true."""
         return _reduce("all", self, axis, keepdims)
 
+    def count_nonzero(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """How many elements over `axis` are not zero."""
+        return _reduce("count_nonzero", self, axis, keepdims)
+
+    def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+        """The variance over `axis`."""
+        from .moments import var
+
+        return var(cast("Tensor", self), axis, correction, keepdims)
+
+    def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+        """The standard deviation over `axis`."""
+        from .moments import std
+
+        return std(cast("Tensor", self), axis, correction, keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Where the least element over `axis` is first."""
+        from .search import arg_reduce
+
+        return arg_reduce("min", cast("Tensor", self), axis, keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Where the largest element over `axis` is first."""
+        from .search import arg_reduce
+
+        return arg_reduce("max", cast("Tensor", self), axis, keepdims)
+
     def __getitem__(self, key: Any) -> Any:
         try:
             from .indexing import index  # type: ignore[import-not-found,unused-ignore]
