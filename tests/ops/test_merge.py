@@ -56,7 +56,7 @@ def pair(op: str, shape: tuple[int, ...], first: str, second: str) -> None:
 NEIGHBOURS = [
     (rank, specs[k], specs[(k + 1) % len(specs)], ("add", "mul")[k % 2])
     for rank, specs in FORMATS.items()
-    for k in range(0, len(specs), 1 + (rank == 2))
+    for k in range(0, len(specs), 1 + 2 * (rank == 2))
 ]
 
 
@@ -65,7 +65,7 @@ def test_formats_that_differ(rank: int, first: str, second: str, op: str) -> Non
     pair(op, SHAPES[rank][0], first, second)
 
 
-@pytest.mark.parametrize(("rank", "spec"), [(r, s) for r in (1, 2, 3) for s in FORMATS[r][::3]])
+@pytest.mark.parametrize(("rank", "spec"), [(r, s) for r in (1, 2, 3) for s in FORMATS[r][::4]])
 def test_formats_that_agree(rank: int, spec: str) -> None:
     pair("add", SHAPES[rank][1], spec, spec)
 
@@ -82,8 +82,8 @@ def test_operations(op: str) -> None:
     pair(op, (8, 12), "csr", "csr")
 
 
-@pytest.mark.parametrize("op", ["add", "mul", "gt", "pow", "div", "min"])
-@pytest.mark.parametrize(("fa", "fb"), [(1.0, 0.0), (np.inf, 1.0), (np.nan, 2.0), (-1.0, -1.0)])
+@pytest.mark.parametrize("op", ["add", "mul", "gt", "pow"])
+@pytest.mark.parametrize(("fa", "fb"), [(1.0, 0.0), (np.inf, 1.0), (np.nan, -2.0)])
 def test_fill_values(op: str, fa: float, fb: float) -> None:
     (a, s), (b, t) = filled((6, 9), "csr", 1, fa), filled((6, 9), "csr", 2, fb)
     with np.errstate(all="ignore"):
@@ -157,7 +157,9 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
-@pytest.mark.parametrize("formats", [("csr",) * 4, ("csr", "coo", "dcsr", "bitmap")])
+@pytest.mark.parametrize(
+    "formats", [pytest.param(("csr",) * 4, marks=pytest.mark.slow), ("csr", "coo", "dcsr", "bitmap")]
+)
 def test_expressions(text: str, formats: tuple[str, ...]) -> None:
     dense = [dense_array((6, 9), k) for k in range(4)]
     tensors = {n: tensor(x, f) for n, x, f in zip("ABCD", dense, formats, strict=True)}
@@ -351,7 +353,7 @@ def random_case(data: st.DataObject) -> None:
     np.testing.assert_array_equal(np.broadcast_to(got, want.shape), want)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_expressions(data: st.DataObject) -> None:
     random_case(data)
