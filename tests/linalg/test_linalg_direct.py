@@ -48,7 +48,7 @@ def test_solve(spec: str) -> None:
     close(np.array(linalg.slogdet(t)), np.array(np.linalg.slogdet(a)))
 
 
-@pytest.mark.parametrize("spec", SQUARE)
+@pytest.mark.parametrize("spec", SQUARE[::2])
 @pytest.mark.parametrize("lower", [True, False])
 def test_solve_triangular(spec: str, lower: bool) -> None:
     a, rng = regular(9, 2), np.random.default_rng(1)

@@ -13,14 +13,14 @@ from matrix import FORMATS, SHAPES, dense_array, same, tensor
 
 import openwork as ow
 
-UNARY = (
+UNARY = (  # noqa: SIM905
     "abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor imag isfinite isinf isnan log log10 log1p "
     "log2 logical_not negative positive real reciprocal round sign signbit sin sinh sqrt square tan tanh trunc"
-).split()  # noqa: SIM905
-BINARY = (
+).split()
+BINARY = (  # noqa: SIM905
     "add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and "
     "logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract"
-).split()  # noqa: SIM905
+).split()
 QUOTIENTS = ("divide", "floor_divide", "remainder")
 """An unspecified zero divided by a dense zero is zero, not NaN."""
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")

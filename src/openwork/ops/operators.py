@@ -164,7 +164,7 @@ class Operators:
             raise UnsupportedError(
                 "indexing a Tensor is not there yet\n  help: to_scipy()[...] or to_numpy()[...]"
             ) from None
-        return index(self, key)
+        return index(cast("Tensor", self), key)
 
     def __setitem__(self, key: Any, values: Any) -> None:
         """Set elements: this tensor gets a new structure, tensors that shared its buffers stay as they are."""
