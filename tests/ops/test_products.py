@@ -11,11 +11,18 @@ from matrix import FORMATS, SHAPES, check, dense_array, same, tensor
 
 import openwork as ow
 
-TWO = [(spec, shape) for spec in FORMATS[2] for shape in SHAPES[2]]
-ids = [f"{spec.replace(' ', '')}-{shape}" for spec, shape in TWO]
+
+def _case(spec: str, shape: tuple[int, int]) -> Any:
+    """A format on a ragged shape by default, blocked ones on a whole shape too; the rest is slow."""
+    by_default = shape == (7, 11) or (shape == (8, 12) and "//" in spec + str(ow.format(spec, 2)))
+    marks = () if by_default or spec == "csr" else (pytest.mark.slow,)
+    return pytest.param(spec, shape, marks=marks, id=f"{spec.replace(' ', '')}-{shape}")
 
 
-@pytest.mark.parametrize(("spec", "shape"), TWO, ids=ids)
+TWO = [_case(spec, shape) for spec in FORMATS[2] for shape in SHAPES[2]]
+
+
+@pytest.mark.parametrize(("spec", "shape"), TWO)
 class TestMatmul:
     def test_vector_right(self, spec: str, shape: tuple[int, int]) -> None:
         x = dense_array((shape[1],), 1, density=1)
@@ -25,13 +32,13 @@ class TestMatmul:
         x = dense_array((shape[0],), 1, density=1)
         check(lambda t: x @ t, lambda a: x @ a, dense_array(shape), spec)
 
-    @pytest.mark.parametrize("columns", [0, 5, 40])
+    @pytest.mark.parametrize("columns", [0, 5, pytest.param(40, marks=pytest.mark.slow)])
     def test_matrix_right(self, spec: str, shape: tuple[int, int], columns: int) -> None:
         x = dense_array((shape[1], columns), 1, density=1)
         check(lambda t: t @ x, lambda a: a @ x, dense_array(shape), spec)
         check(lambda t: t @ np.asfortranarray(x), lambda a: a @ x, dense_array(shape), spec)
 
-    @pytest.mark.parametrize("rows", [5, 300])
+    @pytest.mark.parametrize("rows", [5, pytest.param(300, marks=pytest.mark.slow)])
     def test_matrix_left(self, spec: str, shape: tuple[int, int], rows: int) -> None:
         x = dense_array((rows, shape[0]), 1, density=1)
         check(lambda t: x @ t, lambda a: x @ a, dense_array(shape), spec)
@@ -95,7 +102,7 @@ class TestMatmul:
 
 @pytest.mark.parametrize("spec", FORMATS[3])
 @pytest.mark.parametrize("shape", SHAPES[3], ids=str)
-@pytest.mark.parametrize("r", [1, 8, 35])
+@pytest.mark.parametrize("r", [1, pytest.param(8, marks=pytest.mark.slow), 35])
 def test_mttkrp(spec: str, shape: tuple[int, ...], r: int) -> None:
     factors = [dense_array((n, r), k, density=1) for k, n in enumerate(shape)]
     letters = "ijk"
@@ -186,8 +193,15 @@ DTYPES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 3)", "bsr(2, 2)", "dia", "ell(12)", "dcsr"])
+def _dtype_case(spec: str, dtype: str) -> Any:
+    usual = spec == "csr" or dtype in ("float32", "complex64", "int8", "bool")
+    return pytest.param(spec, dtype, marks=() if usual else (pytest.mark.slow,))
+
+
+SPECS = ("csr", "csc", "coo", "bsr(2, 3)", "bsr(2, 2)", "dia", "ell(12)", "dcsr")
+
+
+@pytest.mark.parametrize(("spec", "dtype"), [_dtype_case(spec, dtype) for spec in SPECS for dtype in DTYPES])
 def test_dtypes(spec: str, dtype: str) -> None:
     array = dense_array((7, 12), dtype=dtype)
     for columns in (1, 9, 40):
