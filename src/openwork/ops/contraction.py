@@ -20,11 +20,11 @@ from ..errors import UnsupportedError
 from ..format import Format, coo
 from ..format import format as parse
 from ..format.levels import Batch, Ell, Structured
-from ..storage.buffers import as_array, cast, scalar_of, to_numpy
+from ..storage.buffers import as_array, cast, length, scalar_of, to_numpy
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .convert import convert
-from .matricize import CSR, aligned, folded, matching, rows_of, scalar_storage, unfolded
+from .matricize import CSR, SPARE, aligned, folded, matching, rows_of, scalar_storage, unfolded
 from .promote import promote
 from .spgemm import Rows, multiply
 
@@ -180,14 +180,19 @@ def _unfolded(m: Rows, rows: Sequence[int], columns: Sequence[int], semiring: Se
     return unfolded(m, rows, columns, scalar, zero, like)
 
 
-def result_format(operands: Sequence[Storage], ndim: int) -> Format:
-    """That of the operands where all have the same one and it holds any tensor; else CSR, or COO by rank."""
+def result_format(operands: Sequence[Storage], shape: Sequence[int]) -> Format:
+    """That of the operands where all have the same one and it holds any tensor; else CSR, or COO by rank.
+
+    COO too where rows are so many more than elements that a position for each would be most of the memory.
+    """
+    ndim = len(shape)
     if ndim == 0:
         return parse("dense", 0)
     first = operands[0].format
     if first.ndim == ndim and all(s.format == first for s in operands) and _holds_all(first):
         return first
-    return CSR if ndim == 2 else coo(ndim)
+    few = ndim == 2 and shape[0] > 4 * max(length(s.values) for s in operands) + SPARE
+    return CSR if ndim == 2 and not few else coo(ndim)
 
 
 def _holds_all(f: Format) -> bool:

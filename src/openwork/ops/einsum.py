@@ -217,7 +217,8 @@ def _many(inputs: tuple[str, ...], output: str, operands: list[Any], text: str, 
             terms.append(_dense_diagonal(term, x))
     result = _contracted(terms, output, ring)
     if isinstance(result, Term):
-        target = result_format(stored or [result.storage], len(output))
+        shape = [result.extents[c] for c in output]
+        target = result_format(stored or [result.storage], shape)
         wanted = target if format is None else resolve_format(format, len(output))
         return Tensor._from_storage(in_format(result, output, wanted))
     letters, array = result
