@@ -22,7 +22,7 @@ from .index_keys import Axis, Group, Ints, Selection, select
 from .indexing import host_key, index_selection
 from .lookup import keys_of, sorted_places, test_member
 from .remap import Program, remap
-from .settle import from_host, library, settle
+from .settle import ROOM, from_host, library, settle
 from .sources import asarray
 from .tensor import Tensor
 
@@ -114,7 +114,8 @@ def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
     given = _values(values, t, selection)
     if t.format.is_dense:
         host = np.array(library(t))
-        _UFUNCS[op].at(host, host_key(key), given.to_numpy())
+        with np.errstate(all="ignore"):
+            _UFUNCS[op].at(host, host_key(key), given.to_numpy())
         return from_host(host, t)
     if 0 in selection.shape:
         return t
@@ -147,7 +148,8 @@ def _combined(t: Tensor, selection: Selection, given: Tensor, ufunc: np.ufunc) -
     picked = Selection(broadcast=(count,), has_arrays=True, axes=[Axis(array=0)], shape=(count,))
     picked.groups = [Group(coordinates, (0,), (count,))]
     current = np.array(index_selection(t, picked).to_numpy())
-    ufunc.at(current, group.reshape(-1), np.broadcast_to(given.to_numpy(), selection.shape).reshape(-1))
+    with np.errstate(all="ignore"):
+        ufunc.at(current, group.reshape(-1), np.broadcast_to(given.to_numpy(), selection.shape).reshape(-1))
     return assign(t, tuple(coordinates[d] for d in range(t.ndim)), current)
 
 
@@ -200,8 +202,11 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b or (a != a and b != b))
 
 
-def _elements(v: Tensor, fill: Any) -> Storage | None:
-    """The elements of v that differ from the fill value, or None where there are none."""
+def _elements(v: Tensor, fill: Any, room: int) -> Storage | None:
+    """The elements of v that differ from the fill value, or None where there are none.
+
+    A sparse v of another fill value has to store all its elements: `room` of them at most.
+    """
     if not v.ndim:
         value = v.to_numpy()[()].item()
         if _same(value, fill):
@@ -212,6 +217,8 @@ def _elements(v: Tensor, fill: Any) -> Storage | None:
         return Tensor._from_storage(dense.with_values(dense.values, fill)).asformat("coo")._storage
     if _same(v.fill_value, python_scalar(fill, v._storage.scalar)):
         return v._storage
+    if v.size <= room:
+        return _elements(v.asformat("dense"), fill, room)
     raise UnsupportedError(
         f"setting elements of fill value {fill} to a sparse tensor of fill value {v.fill_value} would store"
         f' {math.prod(v.shape) * itemsize(v._storage.scalar)} bytes of values\n  help: asformat("dense") it first'
@@ -242,7 +249,7 @@ def _outside(s: Storage, selection: Selection) -> Program:
 
 def _put(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[Storage, Program]]:
     """The elements of `v` at the places of the selection; `last`: of a place named several times the last one only."""
-    source = _elements(v, t.fill_value)
+    source = _elements(v, t.fill_value, t.nse + v.nse + ROOM)
     if source is None:
         return [(t._storage, _nothing(t.ndim))]
     program = Program()

@@ -21,7 +21,7 @@ from .formats import promises_less, resolve_format
 from .remap import Program, canonical, on_host, remap
 from .tensor import Tensor
 
-__all__ = ["family", "from_host", "library", "settle", "structural", "summed"]
+__all__ = ["ROOM", "family", "from_host", "library", "settle", "structural", "summed"]
 
 ROOM = 1 << 16
 """Positions that a result may always have, however few its elements."""
