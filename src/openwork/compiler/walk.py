@@ -24,7 +24,7 @@ from ..ir.ops import const, op
 from .build import Array, Block, Name, fold
 from .operand import Operand
 
-__all__ = ["Interval", "Point", "coordinate_of", "interval_of", "intervals", "settled", "walk"]
+__all__ = ["Interval", "Point", "coordinate_of", "hoisted", "interval_of", "intervals", "settled", "walk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,26 +123,53 @@ def walk(
     leaf: Leaf,
     *,
     tile: tuple[int, Expr, Expr] | None = None,
+    span: tuple[Expr, Expr] | None = None,
+    hoist: bool = False,
 ) -> None:
     """Append the nest that calls `leaf` with every stored element of the tensor `name`.
 
     Buffers are `{name}_pos{l}` and `{name}_crd{l}`; with batch levels the parameters `{name}_pos{l}_slice`,
     `{name}_crd{l}_slice` and `{name}_vals_slice` are the lengths of one slice. `tile` = (d, lo, hi) visits
-    only the elements with lo <= dimension d < hi, where level loops over coordinates settle d.
+    only the elements with lo <= dimension d < hi, where level loops over coordinates settle d. `span` are the bounds
+    of the outermost level's loop, without it all. With `hoist` the levels of `hoisted` are walked first.
 
-    Guarantees: `leaf` sees each stored element once, in storage order, inside the shape, its dimensions as
-    linear forms of the level coordinates.
+    Guarantees: `leaf` sees each stored element once, in storage order unless hoisted, inside the shape, its
+    dimensions as linear forms of the level coordinates.
     """
-    _Walk(name, operand, tuple(extents), leaf, tile).run(block)
+    assert operand.format is not None
+    levels = hoisted(operand.format) if hoist else ()
+    _Walk(name, operand, tuple(extents), leaf, tile, span, levels).run(block)
+
+
+def hoisted(format: Format) -> tuple[int, ...]:
+    """The dense levels below the one compressed level of a format that may as well be walked before it.
+
+    Of blocks the rows: `i // 4, i % 4, j // 4, j % 4`, the order of rows, instead of `i // 4, j // 4, i % 4, j % 4`.
+    """
+    names = [level.format.name for level in format.levels]
+    if names.count("compressed") != 1 or set(names) != {"compressed", "dense"}:
+        return ()
+    at = names.index("compressed")
+    mine = set(dimensions(format.levels[at].expression))
+    free = [x for x in range(at + 1, len(names)) if mine.isdisjoint(dimensions(format.levels[x].expression))]
+    return tuple(free)
 
 
 class _Walk:
     def __init__(
-        self, name: str, operand: Operand, extents: tuple[Expr, ...], leaf: Leaf, tile: tuple[int, Expr, Expr] | None
+        self,
+        name: str,
+        operand: Operand,
+        extents: tuple[Expr, ...],
+        leaf: Leaf,
+        tile: tuple[int, Expr, Expr] | None,
+        span: tuple[Expr, Expr] | None,
+        hoist: tuple[int, ...],
     ) -> None:
         assert operand.format is not None
         self.name, self.operand, self.format, self.extents = name, operand, operand.format, extents
-        self.leaf, self.tile = leaf, tile
+        self.leaf, self.tile, self.span, self.hoist = leaf, tile, span, hoist
+        self.known: dict[int, Expr] = {}
 
     def run(self, block: Block) -> None:
         self.intervals = intervals(block, self.name, self.format, self.extents)
@@ -155,14 +182,22 @@ class _Walk:
             self._stored(block, point, parent)
             return
         level = self.format.levels[at].format
+        if len(self.known) < len(self.hoist) and level.name == "compressed":
+            self._first(block, at, parent, point)
+            return
         functions = level.functions
         interval = self.intervals[at]
         names: dict[str, Name] = {"p": parent, "lo": interval.lo, "hi": interval.hi, "N": interval.size}
         names |= dict(zip(level.parameters, level.arguments, strict=True))
         names |= self._buffers(block, at, point.batch)
+        if at in self.known:
+            self._child(block, at, point, names | {"c": self.known[at]})
+            return
         by_coordinate = functions.iterate is Iterate.COORDINATE
         if by_coordinate:
             first, last = self._tight(block, at, point)
+        elif at == 0 and self.span is not None:
+            first, last = self.span
         else:
             first, last = (block.expr(bound, **names) for bound in functions.bounds)
 
@@ -179,6 +214,18 @@ class _Walk:
             body(block, first)
         else:
             block.loop(f"{self.name}_{'c' if by_coordinate else 'q'}{at}", first, last, body)
+
+    def _first(self, block: Block, at: int, parent: Expr, point: Point) -> None:
+        """The loops of the hoisted levels, and then level `at`."""
+        level = self.hoist[len(self.known)]
+        first, last = self._tight(block, level, point)
+
+        def body(inner: Block, var: Expr) -> None:
+            self.known[level] = var
+            self._level(inner, at, parent, point)
+            del self.known[level]
+
+        block.loop(f"{self.name}_c{level}", first, last, body)
 
     def _child(self, block: Block, at: int, point: Point, names: dict[str, Name]) -> None:
         functions = self.format.levels[at].format.functions
@@ -247,7 +294,7 @@ class _Walk:
 
     def _tight(self, block: Block, at: int, point: Point) -> tuple[Expr, Expr]:
         """The level's interval, cut to the coordinates that keep every dimension inside its extent."""
-        lo, hi = self.intervals[at].lo, self.intervals[at].hi
+        lo, hi = self.span if at == 0 and self.span is not None else (self.intervals[at].lo, self.intervals[at].hi)
         one = const(1)
         for d in self._loose(at):
             factor = dict(self.format.inverse[d])[at]

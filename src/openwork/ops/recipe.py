@@ -60,14 +60,14 @@ class Recipe:
         target = stage.target
         self.stage, self.source, self.index = stage, source, index
         self.runs = runs(target)
-        self.stream = Walked(source, stage.drop)
+        self.stream = Walked(source, stage.drop, hoist=stage.hoist)
         formats = [level.format for level in target.levels]
         pos = tuple(index if "pos" in f.buffers else None for f in formats)
         crd = tuple(("bool" if f.name == "bitmap" else index) if "crd" in f.buffers else None for f in formats)
         self.target = Operand(source.scalar, target.ndim, target, pos, crd)
         assert source.format is not None
         about = f"{source.format.canonical} {source.pos} {source.crd} {source.ragged}"
-        flags = f"{stage.unique} {stage.keep} {stage.drop}"
+        flags = f"{stage.unique} {stage.keep} {stage.drop} {stage.hoist}"
         self.text = f"{about} | {target.canonical} {index} | {source.scalar} | {flags}"
         self.needs_fill = stage.drop or any(f.name == "structured" for f in formats)
         self._kernels: dict[str, _Ready] = {}

@@ -12,14 +12,20 @@ from collections.abc import Iterable, Sequence
 from ...format.expression import Add, Expression, Sub
 from ...format.format import Format
 from ...format.inverse import Digit, digit
+from ..walk import hoisted
 
 __all__ = ["follows", "traversal"]
 
 
-def traversal(format: Format) -> tuple[Expression, ...]:
-    """The expressions in whose lexicographic order the format's elements are walked, as far as that is known."""
+def traversal(format: Format, hoist: bool = False) -> tuple[Expression, ...]:
+    """The expressions in whose lexicographic order the format's elements are walked, as far as that is known;
+    with `hoist` that of the walk by rows of blocks."""
     found: list[Expression] = []
-    levels = format.levels
+    levels = list(format.levels)
+    if hoist and (first := hoisted(format)):
+        at = next(x for x, level in enumerate(levels) if level.format.name == "compressed")
+        rest = [x for x in range(at, len(levels)) if x not in first]
+        levels = [levels[x] for x in (*range(at), *first, *rest)]
     for at, level in enumerate(levels):
         if not level.format.ordered:
             break

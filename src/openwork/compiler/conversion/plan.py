@@ -41,6 +41,7 @@ class Stage:
     keep : equal elements stay apart
     drop : elements equal to the fill value are left out
     sort : in BUCKET, the walk does not leave the buckets sorted
+    hoist : the source is walked row by row of its blocks, see `walk.hoisted`
     """
 
     strategy: Strategy
@@ -50,9 +51,10 @@ class Stage:
     keep: bool
     drop: bool = False
     sort: bool = False
+    hoist: bool = False
 
     def __str__(self) -> str:
-        said = [name for name in ("drop", "sort") if getattr(self, name)]
+        said = [name for name in ("drop", "sort", "hoist") if getattr(self, name)]
         if not self.unique:
             said.append("keep duplicates" if self.keep else "sum duplicates")
         return f"{self.strategy.value}: {self.source} -> {self.target}" + (f"  ({', '.join(said)})" if said else "")
@@ -88,8 +90,10 @@ def plan(source: Format, target: Format) -> Plan:
     if not sparse:
         plain = _is_plain(source) and _is_plain(goal)
         return Plan((replace(stage, strategy=Strategy.COPY if plain else Strategy.SCATTER),))
-    if follows(traversal(source), _needed(goal, parts, sparse[-1], unique, stage.keep)):
-        return Plan((replace(stage, strategy=Strategy.APPEND),))
+    needed = _needed(goal, parts, sparse[-1], unique, stage.keep)
+    for hoist in (False, True):
+        if follows(traversal(source, hoist), needed):
+            return Plan((replace(stage, strategy=Strategy.APPEND, hoist=hoist),))
     if _is_grouped(source, goal, parts):
         return Plan((replace(stage, strategy=Strategy.GROUP),))
     if (bucket := _bucket(stage, parts)) is not None:

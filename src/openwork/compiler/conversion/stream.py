@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ...format.expression import Dim, Expression
 from ...format.format import Format
-from ...ir.loop import Expr
+from ...ir.loop import Expr, Var
 from ...ir.ops import const, op
+from ...ir.types import I64
 from ..build import Block, Builder
 from ..operand import Operand
 from ..walk import Interval, Point, coordinate_of, walk
@@ -46,7 +47,8 @@ def dimension_of_last(format: Format) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """The elements of a tensor in storage order; `drop` leaves out those equal to the fill value `fill[0]`.
+    """The elements of a tensor in storage order; `drop` leaves out those equal to the fill value `fill[0]`, `hoist`
+    goes by rows of blocks. In a ranged kernel, those of its range of the outermost level.
 
     Tiled, the walk is repeated for the elements of each `TILE` coordinates of the dimension that the last level holds:
     a scatter that is indexed by it stays in the cache. The order changes only between different coordinates.
@@ -55,6 +57,7 @@ class Walked:
     source: Operand
     drop: bool = False
     tiled: bool = False
+    hoist: bool = False
 
     def emit(self, block: Block, target: Format, intervals: Sequence[Interval], sink: Sink) -> None:
         builder = block.builder
@@ -76,7 +79,8 @@ class Walked:
 
         extents = extents_of(builder, len(target.dims))
         if not self.tiled:
-            walk(block, "a", self.source, extents, leaf)
+            span = (Var("lo", I64), Var("hi", I64)) if builder.ranged else None
+            walk(block, "a", self.source, extents, leaf, span=span, hoist=self.hoist)
             return
         d = dimension_of_last(self.source.format)
         assert d is not None
