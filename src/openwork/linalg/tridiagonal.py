@@ -71,8 +71,9 @@ def tridiagonal(lo: i64, hi: i64, low: T[mut], mid: T[mut], up: T[mut], x: T[mut
 
 
 @cache
-def _kernel(scalar: str) -> Executable:
-    return kernels.get(f"solve_tridiagonal {scalar}", lambda: parse(_TEXT, T=scalar))
+def _kernel(scalar: str, one: bool) -> Executable:
+    text = _TEXT.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:") if one else _TEXT
+    return kernels.get(f"solve_tridiagonal {scalar} {one}", lambda: parse(text, T=scalar))
 
 
 def _diagonal_format(ndim: int) -> Any:
@@ -121,7 +122,7 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
     x = np.array(np.broadcast_to(sides, (*batch, n, k)), numpy_dtype(scalar), order="C")
     info = np.zeros(int(np.prod(batch)), np.int64)
     if x.size:
-        executable = _kernel(scalar)
+        executable = _kernel(scalar, k == 1)
         parts = min(pool.get_num_threads(), len(info)) if x.size > 1 << 14 else 1
         bounds = [len(info) * p // parts for p in range(parts + 1)]
         launch(executable, executable.pack([low, mid, up, x, info, n, k]), bounds)
