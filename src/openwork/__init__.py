@@ -36,10 +36,21 @@ if TYPE_CHECKING:
     from .ops.explain import explain as explain
     from .ops.functions import *  # noqa: F403
     from .ops.namespace import __array_namespace_info__ as __array_namespace_info__
+    from .ops.joining import *  # noqa: F403
+    from .ops.merge import pointwise as pointwise
     from .ops.products import matmul as matmul
     from .ops.sddmm import sddmm as sddmm
+    from .ops.semirings import *  # noqa: F403
+    from .ops.shaping import *  # noqa: F403
     from .ops.statistics import *  # noqa: F403
+    from .ops.taking import *  # noqa: F403
     from .ops.tensor import Tensor as Tensor
+    from .ops.tensor_products import kron as kron
+    from .ops.tensor_products import outer as outer
+    from .ops.tensor_products import spgemm as spgemm
+    from .ops.tensor_products import tensordot as tensordot
+    from .ops.tensor_products import vecdot as vecdot
+    from .ops.triangles import *  # noqa: F403
 
 __version__ = "0.1.0.dev0"
 __array_api_version__ = "2024.12"
@@ -71,14 +82,24 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit",
         "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
     ),
+    "ops.joining": ("concat", "concatenate", "stack", "unstack"),
+    "ops.merge": ("pointwise",),
     "ops.namespace": ("__array_namespace_info__",),
     "ops.products": ("matmul",),
     "ops.sddmm": ("sddmm",),
+    "ops.semirings": ("Monoid", "Semiring", "monoid", "register_semiring", "semiring"),
+    "ops.shaping": (
+        "broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose", "moveaxis", "permute_dims",
+        "repeat", "reshape", "roll", "squeeze", "tile",
+    ),
     "ops.statistics": (
         "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "max", "mean", "min",
         "prod", "std", "sum", "var",
     ),
+    "ops.taking": ("prune", "sparse_mask", "take", "take_along_axis"),
     "ops.tensor": ("Tensor",),
+    "ops.tensor_products": ("kron", "outer", "spgemm", "tensordot", "vecdot"),
+    "ops.triangles": ("diag", "diagonal", "tril", "triu"),
 }  # fmt: skip
 """The modules that public names are loaded from when first used."""
 
