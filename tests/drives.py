@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from reference import Buffers, pack, walk
+from reference import Buffers, Unpackable, pack, walk
 
 from openwork.codegen import cache
 from openwork.codegen import executable as machine
@@ -34,6 +34,8 @@ from openwork.storage.storage import Storage
 __all__ = ["Drive", "Packed", "agree", "drive", "packed", "run_compiled", "run_interpreted"]
 
 Array = np.ndarray[Any, Any]
+MAX_POSITIONS = 2000
+"""More stored positions than this take the reference too long: levels below a nonunique one repeat for each element."""
 Run = Callable[[Kernel, "Drive", Strided | Storage], None]
 
 
@@ -70,7 +72,7 @@ def packed(
 ) -> Packed:
     """The elements in a format. Of a batched one they are the coordinates of each slice, the values growing by one
     from slice to slice. What the buffers hold besides (padding, gaps, unset slots) is filled with a value that shows.
-    Raises `Unpackable` where the format has no place for the elements."""
+    Raises `Unpackable` where the format has no place for the elements, or far too much."""
     batch = fmt.batch_ndim
     inner, at = _inner(fmt)
     sizes = [shape[level.expression.index] for level in fmt.levels[:batch]]  # type: ignore[union-attr]
@@ -91,6 +93,8 @@ def packed(
         for part, width in zip(("pos", "crd"), widths, strict=True)
     )
     values = np.array([v for s in slices for v in s.values]).astype(numpy_dtype(scalar))
+    if len(values) > MAX_POSITIONS:
+        raise Unpackable
     storage = Storage(shape, fmt, scalar, 0, tuple(pos), tuple(crd), values)
     unused = np.ones(values.shape, bool)
     unused[[int(at) for _, at in _elements(storage, np.arange(len(values)))]] = False

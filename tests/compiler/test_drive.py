@@ -51,7 +51,7 @@ def well_formed(d: Drive) -> None:
     assert show(simplify(raw)) == show(d.kernel)
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(drives(), st.integers(1, 3))
 def test_interpreted(d: Drive, pieces: int) -> None:
     event(str(d.source.storage.format.ndim))
@@ -66,7 +66,7 @@ def test_interpreted_in_every_kind_of_scalar(d: Drive, pieces: int) -> None:
     agree(d, pieces=pieces)
 
 
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(drives(scalars=SCALARS), st.integers(1, 3))
 def test_compiled(d: Drive, pieces: int) -> None:
     agree(d, run=run_compiled, pieces=pieces)
@@ -125,7 +125,8 @@ def test_named_statements_on_named_formats(spec: str, text: str) -> None:
             if a.tensor != "A"
         }
         d = drive(stmt, source, arrays, "f64")
-        well_formed(d)
+        if step == 1:
+            well_formed(d)
         agree(d)
 
 
