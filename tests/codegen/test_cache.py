@@ -89,6 +89,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(monkeypatch: pytest.MonkeyP
 
 def test_the_oldest_files_are_dropped(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "_LIMIT", 5000)
+    monkeypatch.setattr(disk, "_TRIM_EVERY", 1)
     for i in range(6):
         disk.write(f"key {i}", disk.Entry("f", (), bytes(1500)))
         for path in files.glob("*.owk"):
