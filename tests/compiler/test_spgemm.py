@@ -61,7 +61,9 @@ ACCUMULATORS = {"sorted": (10**9, 10**9), "hashed": (0, 10**9), "dense": (0, 1)}
 
 
 @pytest.mark.parametrize("how", ACCUMULATORS)
-@pytest.mark.parametrize("shape", [(30, 40, 50), (3, 200, 5000), (60, 9, 1), (1, 1, 1), (5, 0, 7), (0, 4, 4), (4, 4, 0)])
+@pytest.mark.parametrize(
+    "shape", [(30, 40, 50), (3, 200, 5000), (60, 9, 1), (1, 1, 1), (5, 0, 7), (0, 4, 4), (4, 4, 0)]
+)
 def test_every_accumulator(monkeypatch: pytest.MonkeyPatch, how: str, shape: tuple[int, int, int]) -> None:
     sort_to, dense_from = ACCUMULATORS[how]
     usual = spgemm._accumulators
@@ -149,7 +151,9 @@ OPERATIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(n for n, s in SEMIRINGS.items() if s.dtype == "promote" and s.add.name != "any"))
+@pytest.mark.parametrize(
+    "name", sorted(n for n, s in SEMIRINGS.items() if s.dtype == "promote" and s.add.name != "any")
+)
 def test_semirings(name: str) -> None:
     a, b = matrix(12, 9, 0.4, 5), matrix(9, 11, 0.4, 6)
     add, times = name.split("_")

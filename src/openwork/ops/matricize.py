@@ -56,7 +56,7 @@ def rows_of(s: Storage, rows: Sequence[int], columns: Sequence[int]) -> Rows:
     if extents[1] < 2**31:
         column = column.astype(np.int32)
     pos, keys = _compressed(row, extents[0])
-    return Rows(pos, column, values, extents[1], keys)
+    return Rows(pos.astype(np.int32) if len(row) < 2**31 else pos, column, values, extents[1], keys)
 
 
 def _sorted(s: Storage, order: Sequence[int]) -> tuple[list[NDArray[Any]], NDArray[Any]]:
@@ -98,7 +98,13 @@ def aligned(a: Rows, b: Rows) -> tuple[Rows, Rows]:
     before = np.concatenate(([0], np.cumsum(found)))
     pos = before[np.asarray(a.pos)]
     index = np.int32 if len(b.keys) < 2**31 else np.int64
-    left = Rows(pos, place[found].astype(index), np.ascontiguousarray(to_numpy(a.values)[found]), len(b.keys), a.keys)
+    left = Rows(
+        pos.astype(to_numpy(a.pos).dtype),
+        place[found].astype(index),
+        np.ascontiguousarray(to_numpy(a.values)[found]),
+        len(b.keys),
+        a.keys,
+    )
     return left, replace(b, keys=None)
 
 
@@ -115,7 +121,7 @@ def matching(a: Rows, mask: Rows) -> Rows:
     ends = np.concatenate(([0], np.cumsum(counts)))
     source = np.arange(ends[-1]) + np.repeat(pos[at] - ends[:-1], counts)
     kept = crd[source]
-    return Rows(ends, kept, np.zeros(len(kept), np.bool_), mask.columns, a.keys)
+    return Rows(ends.astype(to_numpy(mask.pos).dtype), kept, np.zeros(len(kept), np.bool_), mask.columns, a.keys)
 
 
 def folded(m: Rows, shape: tuple[int, int], scalar: str, fill: Any, like: Array) -> Storage | None:

@@ -70,6 +70,7 @@ def spgemm(
     Examples
     --------
     >>> import numpy as np, openwork as ow
+    >>> from openwork.ops.tensor_products import spgemm
     >>> A = ow.asarray(np.array([[0., 1.], [1., 0.]]), format="csr")
     >>> spgemm(A, A, semiring="plus_pair").to_numpy()
     array([[1, 0],
@@ -86,11 +87,9 @@ def spgemm(
         raise ShapeError(f"spgemm: expected a mask of shape {shape}, got {mask.shape}\n  help: slice or transpose it")
     scalar = ring.result(promote((a._storage.scalar, b._storage.scalar), a._storage.library))
     x, y = (Term(k, absent(t._storage, ring, scalar, "spgemm")) for k, t in (("ij", a), ("jk", b)))
-    if mask is None:
-        result = pair(x, y, "ik", ring)
-    else:
-        result = masked(x, y, Term("ik", mask._storage), ring, complement)
-    target = result_format((a._storage, b._storage), 2) if format is None else resolve_format(format, 2)
+    m = None if mask is None else Term("ik", mask._storage)
+    result = pair(x, y, "ik", ring) if m is None else masked(x, y, m, ring, complement)
+    target = result_format((a._storage, b._storage), shape) if format is None else resolve_format(format, 2)
     return _tensor(in_format(result, "ik", target))
 
 
@@ -111,10 +110,12 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     a, b = _array(a), _array(b)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise ShapeError(f"tensordot: axes={axes} of operands with {a.ndim} and {b.ndim} dimensions")
+            raise ShapeError(
+                f"tensordot: axes={axes} of operands with {a.ndim} and {b.ndim} dimensions\n  help: name fewer"
+            )
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
-        left, right = ([_axis(d, x.ndim) for d in _listed(part)] for part, x in zip(axes, (a, b), strict=True))
+        left, right = ([_axis("tensordot", d, x.ndim) for d in _listed(p)] for p, x in zip(axes, (a, b), strict=True))
     if len(left) != len(right) or any(a.shape[m] != b.shape[n] for m, n in zip(left, right, strict=False)):
         raise ShapeError(
             f"tensordot: dimensions {left} of shape {tuple(a.shape)} and {right} of shape {tuple(b.shape)} do not pair"
@@ -139,8 +140,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
 
     Raises ShapeError if the extents along `axis` differ.
     """
-    a, b = _array(a), _array(b)
-    a, b = (_last(x, axis) for x in (a, b))
+    a, b = (_last(_array(x), axis) for x in (a, b))
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(
             f"vecdot: extents {a.shape[-1]} and {b.shape[-1]} along axis {axis}\n  help: slice or transpose an operand"
@@ -159,43 +159,45 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     Returns
     -------
     Tensor, shape the products of the operands' extents
+
+    Cost: O(nse of the result) and one conversion. Raises UnsupportedError for fill values other than 0.
     """
     from .construct import asarray
 
     a, b = (x if _is_tensor(x) else asarray(x) for x in (a, b))
     ndim = max(a.ndim, b.ndim)
     stored = [x._storage for x in (a, b)]
-    letters = ascii_letters[:ndim], ascii_letters[ndim : 2 * ndim]
-    terms = [Term(group[ndim - x.ndim :], x._storage) for group, x in zip(letters, (a, b), strict=True)]
     for s in stored:
         if s.fill_value:
-            raise UnsupportedError(f"kron of a tensor with fill value {s.fill_value!r}\n  supported: fill value 0")
-    product = pair(*terms, "".join(t.letters for t in terms), semiring_of("plus_times"))
-    s = convert(product.storage, coo(a.ndim + b.ndim)) if a.ndim + b.ndim else product.storage
-    shapes = [(1,) * (ndim - x.ndim) + x.shape for x in (a, b)]
-    shape = tuple(m * n for m, n in zip(*shapes, strict=True))
+            raise UnsupportedError(
+                f"kron of a tensor with fill value {s.fill_value!r}\n  supported: fill value 0"
+                "\n  help: subtract the fill value first"
+            )
+    letters = ascii_letters[:ndim], ascii_letters[ndim : 2 * ndim]
+    left, right = (Term(group[ndim - len(s.shape) :], s) for group, s in zip(letters, stored, strict=True))
+    product = pair(left, right, left.letters + right.letters, semiring_of("plus_times"))
+    shapes = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in (a, b)]
     if ndim == 0:
-        return _tensor(s)
-    at = dict(zip(product.letters, s.crd, strict=True))
-    merged = []
-    for d in range(ndim):
-        high, low = (at.get(group[d]) for group in letters)
-        number = np.zeros(len(to_numpy(s.values)), np.int64)
-        if high is not None:
-            number += to_numpy(high).astype(np.int64) * shapes[1][d]
-        if low is not None:
-            number += to_numpy(low)
-        merged.append(number)
-    target = result_format(stored, ndim) if format is None else resolve_format(format, ndim)
-    return _tensor(convert(_unordered(merged, shape, s), target))
+        return _tensor(product.storage)
+    s = convert(product.storage, coo(a.ndim + b.ndim))
+    at = {c: to_numpy(x) for c, x in zip(product.letters, s.crd, strict=True)}
+    none = np.zeros(1, np.int64)
+    numbers = [
+        at.get(high, none).astype(np.int64) * shapes[1][d] + at.get(low, none)
+        for d, (high, low) in enumerate(zip(*letters, strict=True))
+    ]
+    shape = tuple(m * n for m, n in zip(*shapes, strict=True))
+    target = result_format(stored, shape) if format is None else resolve_format(format, ndim)
+    return _tensor(convert(_unordered(numbers, shape, s), target))
 
 
 def _unordered(crd: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], s: Storage) -> Storage:
-    """Elements in any order, as COO."""
-    index = np.int32 if max((*shape, len(crd[0]))) < 2**31 else np.int64
+    """The values of `s` at other coordinates, in any order, as COO."""
+    count = len(to_numpy(s.values))
+    index = np.int32 if max((*shape, count)) < 2**31 else np.int64
     like = s.values
-    ends = as_array(np.array([0, len(crd[0])], index), like=like)
-    arrays = tuple(as_array(c.astype(index), like=like) for c in crd)
+    ends = as_array(np.array([0, count], index), like=like)
+    arrays = tuple(as_array(np.ascontiguousarray(np.broadcast_to(c, count).astype(index)), like=like) for c in crd)
     format = coo(len(shape), unique=False, ordered=False)
     return Storage(shape, format, s.scalar, s.fill_value, (ends, *(None,) * (len(shape) - 1)), arrays, like)
 
@@ -220,9 +222,9 @@ def _listed(x: Any) -> list[int]:
     return [int(x)] if isinstance(x, int) else [int(d) for d in x]
 
 
-def _axis(d: int, ndim: int) -> int:
+def _axis(operation: str, d: int, ndim: int) -> int:
     if not -ndim <= d < ndim:
-        raise ShapeError(f"tensordot: axis {d} of {ndim} dimensions")
+        raise ShapeError(f"{operation}: axis {d} of {ndim} dimensions\n  help: axes are {-ndim} to {ndim - 1}")
     return d % ndim
 
 
@@ -233,7 +235,7 @@ def _vector(x: Any) -> Any:
     if x.ndim == 1:
         return x
     if x.format.is_dense:
-        return _tensor_of(x.to_dense().reshape(-1))
+        return type(x)._from_dense(x.to_dense().reshape(-1))
     s = convert(x._storage, coo(x.ndim))
     number = np.zeros(len(to_numpy(s.values)), np.int64)
     for c, n in zip(s.crd, s.shape, strict=True):
@@ -241,17 +243,10 @@ def _vector(x: Any) -> Any:
     return _tensor(convert(_unordered([number], (math.prod(s.shape),), s), coo(1)))
 
 
-def _tensor_of(array: Any) -> Tensor:
-    from .tensor import Tensor
-
-    return Tensor._from_dense(array)
-
-
 def _last(x: Any, axis: int) -> Any:
     """The operand with dimension `axis` last."""
-    if not -x.ndim <= axis < x.ndim:
-        raise ShapeError(f"vecdot: axis {axis} of {x.ndim} dimensions")
-    order = [d for d in range(x.ndim) if d != axis % x.ndim] + [axis % x.ndim]
+    d = _axis("vecdot", axis, x.ndim)
+    order = [k for k in range(x.ndim) if k != d] + [d]
     if order == list(range(x.ndim)):
         return x
     return x.permute(order) if is_torch(x) else x.transpose(order)

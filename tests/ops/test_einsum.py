@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from matrix import FORMATS, dense_array, same, tensor
+
+import openwork as ow
+from openwork.codegen import pool
+from openwork.errors import ShapeError, UnsupportedError
+from openwork.ops.contract_path import Size, find_path
+from openwork.ops.subscripts import parse_subscripts
+from openwork.ops.tensor_products import kron, outer, spgemm, tensordot, vecdot
+
+SPARSE = {n: tuple(f for f in specs if "dense" not in (f, f[:5])) for n, specs in FORMATS.items() if n}
+SOME = (
+    "csr", "csc", "coo", "dcsr", "bsr(2, 3)", "dia", "bitmap", "ell(12)",
+    "(i, j) -> (i : compressed(nonunique, unordered), j : singleton(nonunique, unordered))",
+)  # fmt: skip
+
+
+def canonical(t: ow.Tensor) -> None:
+    if t.format.is_dense:
+        return
+    assert t.format.is_unique
+    assert t.format.is_ordered
+    loose = t.coalesce()
+    assert loose.nse == t.nse or t.format.blocksize is not None or t.format.name in ("dia", "bitmap") or t.ndim == 0
+
+
+def check(text: str, *operands: Any, **options: Any) -> Any:
+    dense = [x.to_numpy() if isinstance(x, ow.Tensor) else x for x in operands]
+    got = ow.einsum(text, *operands, **options)
+    same(got, np.einsum(text, *dense))
+    if isinstance(got, ow.Tensor):
+        canonical(got)
+    return got
+
+
+@pytest.mark.parametrize("left", SPARSE[2])
+def test_every_pair_of_formats(left: str) -> None:
+    a = tensor(dense_array((8, 12), 1), left)
+    for right in SPARSE[2]:
+        b = tensor(dense_array((12, 7), 2), right)
+        got = check("ij,jk->ik", a, b)
+        assert got.format == ow.format(left) or a.format != b.format or not a.format.is_unique or "(" in left
+        same(a @ b, a.to_numpy() @ b.to_numpy())
+
+
+@pytest.mark.parametrize("spec", SOME)
+def test_result_formats(spec: str) -> None:
+    a, b = tensor(dense_array((8, 12), 1), "csr"), tensor(dense_array((12, 9), 2), "csc")
+    got = (
+        check("ij,jk->ik", a, b, format=spec) if "unordered" not in spec else ow.einsum("ij,jk->ik", a, b, format=spec)
+    )
+    assert got.format == ow.format(spec, 2)
+    same(got, a.to_numpy() @ b.to_numpy())
+
+
+TEXTS = (
+    "ij,jk->ik", "ij,jk->ki", "ij,jk", "ij,jk->", "ij,jk->i", "ij,jk->k", "ij,jk->ijk", "ij,kl->ijkl", "ij,kl->ljki",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "left", "right"), list(product(TEXTS, ("csr", "csc", "coo"), ("csr", "csc", "dcsr"))))
+def test_two_matrices(text: str, left: str, right: str) -> None:
+    second = (12, 7) if "jk" in text else (4, 7)
+    check(text, tensor(dense_array((8, 12), 1), left), tensor(dense_array(second, 2), right))
+
+
+def test_rank_three_and_vectors() -> None:
+    a, m = tensor(dense_array((6, 7), 1), "csr"), tensor(dense_array((7, 5), 2), "csr")
+    s, v = tensor(dense_array((6, 6), 4), "coo"), tensor(dense_array((7,), 7), "coo")
+    w = tensor(dense_array((6,), 8), "coo")
+    for left, right in product(SPARSE[3][:2], SPARSE[3][1:5:2]):
+        x, y = tensor(dense_array((3, 6, 7), 5), left), tensor(dense_array((3, 7, 5), 6), right)
+        for text in ("bij,bjk->bik", "bij,bjk->ik", "bij,bjk->kbi", "bij,bjk->", "bij,bjk->b", "...ij,...jk->...ik"):
+            check(text, x, y)
+        check("bij,bij->bij", x, x)
+        check("bij,bij->", x, x)
+        check("bij,jk->bik", x, m)
+        check("...j,jk->...k", x, m)
+        check("bij,j,i->b", x, v, w)
+    for text, operands in (
+        ("ij,j->i", (a, v)), ("j,ij->i", (v, a)), ("i,j->ij", (v, w)), ("i,i->", (v, v)), ("i,i->i", (v, v)),
+        ("ii,ij->j", (s, a)), ("ii,ii->i", (s, s)), ("ij,ji->", (s, s)), ("ij,jk,kl->il", (s, a, m)),
+        ("ij,ij,ij->ij", (a, a, a)), ("ij,ik,il->jkl", (s, s, a)),
+    ):  # fmt: skip
+        check(text, *operands)
+
+
+def test_one_operand() -> None:
+    for spec in SOME:
+        s, a = tensor(dense_array((8, 8), 1, density=0.6), spec), tensor(dense_array((8, 12), 2), spec)
+        for text in ("ii->i", "ii", "ii->"):
+            check(text, s)
+        for text in ("ij->ji", "ij->ij", "ij->i", "ij->j", "ij->", "ji"):
+            check(text, a)
+        check("ij->i", a, format="coo")
+    for spec in SPARSE[3][::3]:
+        t = tensor(dense_array((5, 5, 5), 3, density=0.5), spec)
+        for text in ("iii->i", "iij->ij", "iij->ji", "iji->j", "ijk->ki", "iii"):
+            check(text, t)
+
+
+def test_sparse_and_dense() -> None:
+    a, b, c = (tensor(dense_array(n, k), "csr") for k, n in enumerate([(6, 7), (7, 5), (5, 6)]))
+    d, e = b.to_numpy(), c.to_numpy()
+    for text, operands in (
+        ("ij,jk,kl->il", (a, b, e)), ("ij,jk,kl->il", (a, d, c)), ("ij,jk,k->i", (a, d, e[:, 0])),
+        ("ij,jk,kl->li", (a, d, c)), ("ij,jk,ki->", (a, b, e)), ("ij,jj->i", (a, dense_array((7, 7), 9))),
+        ("ij,jk->ik", (a.to_numpy(), d)),
+    ):  # fmt: skip
+        assert isinstance(check(text, *operands), np.ndarray)
+    assert check("ij,jk->ik", a, b.asformat("dense")).format.is_dense
+    assert check("ij,jk->ik", a, d, format="csc").format == ow.format("csc")
+
+
+LETTERS = "abcd"
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[str, list[Any]]:
+    extents = {c: draw(st.sampled_from((0, 1, 2, 3, 5) if c == "d" else (1, 2, 3, 5))) for c in LETTERS}
+    terms = draw(st.lists(st.text(LETTERS, min_size=0, max_size=3), min_size=1, max_size=4))
+    letters = sorted(set("".join(terms)))
+    out = "".join(draw(st.permutations(letters))[: draw(st.integers(0, min(4, len(letters))))])
+    operands: list[Any] = []
+    for term in terms:
+        array = dense_array(tuple(extents[c] for c in term), draw(st.integers(0, 99)), density=0.5)
+        specs = (*FORMATS[len(term)], None) if term else ("dense", None)
+        spec = draw(st.sampled_from(specs))
+        operands.append(array if spec is None else tensor(array, "() -> ()" if not term else spec))
+    return f"{','.join(terms)}->{out}", operands
+
+
+@given(problems())
+def test_random_subscripts(problem: tuple[str, list[Any]]) -> None:
+    text, operands = problem
+    try:
+        dense = [x.to_numpy() if isinstance(x, ow.Tensor) else x for x in operands]
+        want = np.einsum(text, *dense)
+    except ValueError:
+        assume(False)
+    got = ow.einsum(text, *operands)
+    same(got, want)
+
+
+def test_stacks_of_matrices_broadcast() -> None:
+    shapes = [
+        ((3, 4, 5), (3, 5, 2)), ((3, 1, 4, 5), (2, 5, 3)), ((5,), (5,)), ((5,), (2, 5, 3)), ((2, 3, 5), (5,)),
+        ((1, 4, 5), (3, 5, 2)), ((3, 4, 5), (1, 5, 2)), ((2, 0, 5), (5, 3)), ((2, 4, 0), (0, 3)), ((5,), (5, 2)),
+    ]  # fmt: skip
+    for left, right in shapes:
+        a, b = tensor(dense_array(left, 3), "coo"), tensor(dense_array(right, 4), "csf")
+        same(a @ b, a.to_numpy() @ b.to_numpy())
+        same(ow.matmul(a, b), a.to_numpy() @ b.to_numpy())
+    with pytest.raises(ShapeError, match="inner extents differ"):
+        tensor(dense_array((3, 4), 1), "csr") @ tensor(dense_array((3, 4), 1), "csr")
+
+
+def test_tensordot_outer_kron_vecdot() -> None:
+    for axes, left, right in (
+        (0, (3, 4), (2, 3)), (1, (3, 4, 5), (5, 2)), (2, (2, 4, 5), (4, 5, 3)), (([1], [0]), (3, 4, 5), (4, 2)),
+        (([0, -1], [1, 0]), (3, 4, 5), (5, 3, 2)),
+    ):  # fmt: skip
+        a, b = tensor(dense_array(left, 3), "coo"), tensor(dense_array(right, 4), "coo")
+        want = np.tensordot(a.to_numpy(), b.to_numpy(), axes=axes)
+        same(tensordot(a, b, axes=axes), want)
+        same(tensordot(a, b.to_numpy(), axes=axes), want)
+    for left, right in (((3, 4), (2, 5)), ((4,), (2, 5)), ((2, 5), (4,)), ((3, 4, 2), (2, 5, 3)), ((3,), (0,))):
+        a, b = tensor(dense_array(left, 1), "csf"), tensor(dense_array(right, 2), "coo")
+        same(kron(a, b), np.kron(a.to_numpy(), b.to_numpy()))
+        same(outer(a, b), np.outer(a.to_numpy(), b.to_numpy()))
+    a, b = tensor(dense_array((3, 4), 1), "csc"), tensor(dense_array((3, 4), 2), "csr")
+    same(vecdot(a, b), (a.to_numpy() * b.to_numpy()).sum(-1))
+    same(vecdot(a, b, axis=0), (a.to_numpy() * b.to_numpy()).sum(0))
+    assert kron(b, b).format == ow.format("csr")
+    with pytest.raises(ShapeError, match="do not pair"):
+        tensordot(a, b, axes=([0], [1]))
+
+
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 3)"])
+def test_masks_and_semirings(spec: str) -> None:
+    a, b = tensor(dense_array((8, 9), 1), spec), tensor(dense_array((9, 6), 2), spec)
+    mask = tensor(dense_array((8, 6), 3), "csr")
+    want = a.to_numpy() @ b.to_numpy()
+    inside = mask.to_numpy() != 0
+    same(spgemm(a, b, mask=mask), np.where(inside, want, 0))
+    same(spgemm(a, b, mask=mask, complement=True), np.where(inside, 0, want))
+    if spec.startswith("bsr"):
+        return
+    x, y = (np.where(t.to_numpy() != 0, t.to_numpy(), np.inf) for t in (a, b))
+    shortest = (x[:, :, None] + y[None]).min(1)
+    same(spgemm(a, b, semiring="min_plus"), shortest)
+    same(ow.einsum("ij,jk->ik", a, b, semiring="min_plus"), shortest)
+    same(ow.einsum("ij,jk->k", a, b, semiring="min_plus"), shortest.min(0))
+    same(spgemm(a, b, semiring="any_pair"), want != 0)
+    same(spgemm(a, b, semiring="lor_land"), want != 0)
+    counts = (a.to_numpy() != 0).astype(np.int64) @ (b.to_numpy() != 0)
+    same(spgemm(a, b, semiring="plus_pair"), counts)
+    same(ow.einsum("ij,jk->i", a, b, semiring="plus_pair"), counts.sum(1))
+    dense = dense_array((9, 6), 5, density=1.0)
+    same(ow.einsum("ij,jk->ik", a, dense, semiring="min_plus"), (x[:, :, None] + dense[None]).min(1))
+    same(
+        ow.einsum("ij,jk->ik", a, dense, semiring="max_times"),
+        (np.where(x < np.inf, x, -np.inf)[:, :, None] * dense).max(1),
+    )
+
+
+def test_threads_do_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    a = ow.random((600, 500), 0.2, format="csr", rng=rng)
+    b = ow.random((500, 700), 0.2, format="csr", rng=rng)
+    before, results = pool.get_num_threads(), []
+    try:
+        for threads in (1, 2, 7):
+            ow.set_num_threads(threads)
+            results.append(a @ b)
+    finally:
+        ow.set_num_threads(before)
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0].values, other.values)
+        np.testing.assert_array_equal(results[0].crd(1), other.crd(1))
+
+
+def test_more_rows_than_memory() -> None:
+    n = 10**9
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, n, 300), rng.integers(0, 20, 300) * (n // 20)
+    a = ow.sparse_coo_tensor(np.stack([i, j]), np.ones(300), (n, n)).coalesce()
+    p = a @ a.T
+    rows, columns = np.unique(i, return_inverse=True)
+    small = np.zeros((len(rows), n // (n // 20) + 1))
+    np.add.at(small, (columns, j // (n // 20)), 1.0)
+    want = small @ small.T
+    got = np.zeros_like(want)
+    at = np.asarray(p.coalesce().indices())
+    got[np.searchsorted(rows, at[0]), np.searchsorted(rows, at[1])] = p.coalesce().values
+    np.testing.assert_array_equal(got, want)
+    assert spgemm(a, a.T, mask=p).nse == p.nse
+    assert spgemm(a, a.T, mask=p, complement=True).nse == 0
+
+
+def test_errors() -> None:
+    a = tensor(dense_array((3, 4), 1), "csr")
+    for text, operands, message in (
+        ("ij,jk->ik", (a,), "has 2 terms, got 1 operands"), ("ij,jk->ik", (a, a), "index j has extents 4 and 3"),
+        ("ijk->i", (a,), "has 3 letters, its operand 2 dimensions"), ("ij->z", (a,), "the output has 'z'"),
+        ("i1->i", (a,), "'1' is no index letter"),
+    ):  # fmt: skip
+        with pytest.raises(ShapeError, match=message):
+            ow.einsum(text, *operands)
+    shifted = ow.asarray(np.eye(3), format="csr", fill_value=1.0)
+    with pytest.raises(UnsupportedError, match="fill value"):
+        ow.einsum("ij,jk->ik", shifted, shifted)
+    with pytest.raises(UnsupportedError, match="do not distribute"):
+        ow.einsum("ij,kj,kl->il", a, a, a, semiring="plus_pair")
+    with pytest.raises(ShapeError, match="expected a mask of shape"):
+        spgemm(a, a.T, mask=a)
+
+
+def test_subscripts() -> None:
+    assert parse_subscripts("ij,jk", (2, 2)) == (("ij", "jk"), "ik", "")
+    terms, out, stretched = parse_subscripts("...i,i...->...", (3, 2))
+    assert len(stretched) == 2
+    assert (terms, out) == ((stretched + "i", "i" + stretched[1:]), stretched)
+
+
+def test_paths() -> None:
+    extents = {"i": 100, "j": 100, "k": 100, "l": 1}
+    terms = [Size(frozenset("ij"), 1e3), Size(frozenset("jk"), 1e3), Size(frozenset("kl"), 10)]
+    steps = find_path(terms, "il", extents)
+    assert [(s.left, s.right) for s in steps] == [(1, 2), (0, 1)]
+    chain = [Size(frozenset((chr(97 + k), chr(98 + k))), 50.0) for k in range(12)]
+    many = find_path(chain, "am", {chr(97 + k): 10 for k in range(13)})
+    assert len(many) == 11
+    assert many[-1].result.letters == frozenset("am")
