@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from .ops.einsum import ttv as ttv
     from .ops.explain import explain as explain
     from .ops.functions import *  # noqa: F403
-    from .ops.namespace import __array_namespace_info__ as __array_namespace_info__
     from .ops.joining import *  # noqa: F403
     from .ops.merge import pointwise as pointwise
+    from .ops.namespace import __array_namespace_info__ as __array_namespace_info__
     from .ops.products import matmul as matmul
     from .ops.sddmm import sddmm as sddmm
     from .ops.semirings import *  # noqa: F403
