@@ -6,8 +6,9 @@ Meaning (the interpreter is the reference): integers wrap; floordiv and mod are 
 a shift by the width or more gives 0, or -1 for a negative value shifted right; min and max of a NaN give NaN; round
 is to nearest even; ctz counts the zero bits below the lowest set one (the width for 0); on bool add, max, bor are
 "or" and mul, min, band are "and"; an integer to a negative power is the exact value truncated to an integer, 0 to a
-negative power being 0. f16 and bf16 are computed in f32, and rounded when stored or cast. Complex numbers order as NumPy's do, by the real part first. On one lane `and` and `or`
-evaluate their right side, and `select` an arm, only where it decides; on several lanes everything is evaluated.
+negative power being 0. f16 and bf16 are computed in f32, and rounded when stored or cast. Complex numbers order as
+NumPy's do, by the real part first. On one lane `and` and `or` evaluate their right side, and `select` an arm, only
+where it decides; on several lanes everything is evaluated.
 """
 
 from __future__ import annotations
