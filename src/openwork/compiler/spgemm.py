@@ -142,9 +142,18 @@ else:
 _PUT_DENSE = """
 w[c] = PLUS_DENSE
 d = c >> 6
-touched[d] = touched[d] | (u64(1) << u64(c & 63))
-top[d >> 6] = top[d >> 6] | (u64(1) << u64(d & 63))
+if d != here:
+    NOTED
+    here = d
+    found = u64(0)
+found = found | (u64(1) << u64(c & 63))
 """
+
+_NOTED = """
+touched[here] = touched[here] | found
+top[here >> 6] = top[here >> 6] | (u64(1) << u64(here & 63))
+"""
+"""A word of the bitmap stays in a register while columns fall into it."""
 
 _HASHED = """
 size: i64 = 64
@@ -207,7 +216,10 @@ for e in range(0, f): # novector
 """
 
 _DENSE = """
+here: i64 = 0
+found: u64 = u64(0)
 WALK
+NOTED
 for t in range(0, tops): # novector
     s: u64 = top[t]
     if s != u64(0):
@@ -340,6 +352,7 @@ def _assembled(complement: bool, changed: dict[str, str]) -> str:
         "PUT_KEY": _PUT_KEY,
         "PUT_HASH": _PUT_HASH,
         "PUT_DENSE": _PUT_DENSE,
+        "NOTED": _NOTED,
         "SCANNED": _SCANNED,
         "BEGIN": "veto: bool[columns] = zeros" if complement else "pass",
         "ENTER": _FORBID.format("True") if complement else "pass",
