@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from strategies import formats, shapes
 
+from openwork.codegen import pool
 from openwork.errors import FormatError, ShapeError
 from openwork.format import format as fmt
 from openwork.format.levels import Batch, Dense, Range
 from openwork.ir import interpret
 from openwork.ir.loop import Buffer, Kernel
 from openwork.ir.verify import verify
-from openwork.ops import assembly, recipe, sorting
+from openwork.ops import assembly, ranges, recipe, sorting
 from openwork.ops.convert import convert, plan
 from openwork.storage import storage as storage_module
 from openwork.storage.buffers import SCALARS, as_array, numpy_dtype, to_numpy
@@ -342,3 +343,34 @@ def test_the_same_format_is_the_same_storage() -> None:
     s = convert(uncoalesced((4, 5), 9), fmt("csr", 2))
     assert convert(s, fmt("csr", 2)) is s
     assert str(plan(s.format, s.format)) == "nothing to do"
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Three threads, however small the tensor."""
+    before = pool.get_num_threads()
+    monkeypatch.setattr(ranges, "PARALLEL", 1)
+    pool.set_num_threads(3)
+    yield
+    pool.set_num_threads(before)
+
+
+BLOCKED = "(i, j) -> (i // 2 : dense, j : compressed(nonunique, unordered), i % 2 : singleton(nonunique, unordered))"
+
+
+@pytest.mark.parametrize("source", [*NAMED, "bsr(2,2)", UNCOALESCED[2], BLOCKED])
+def test_threads_change_nothing(threads: None, source: str) -> None:
+    for shape, n in (((40, 37), 300), ((3, 200), 400), ((64, 64), 40)):
+        pool.set_num_threads(1)
+        start = uncoalesced(shape, n, seed=len(source))
+        if source.startswith("ell"):
+            source = "ell(200)"
+        x = convert(start, fmt(source, 2))
+        for target in (*NAMED, "bsr(2,2)", UNCOALESCED[2], BLOCKED):
+            if target in ("ell(9)", "nm(4,4)") and shape[0] < shape[1]:
+                continue
+            target = "ell(200)" if target == "ell(9)" else target
+            pool.set_num_threads(1)
+            one = convert(x, fmt(target, 2))
+            pool.set_num_threads(3)
+            assert buffers_equal(convert(x, fmt(target, 2)), one), target

@@ -13,8 +13,9 @@ from ..compiler.conversion.append import STATUS_SLOTS, STATUS_UNIQUE
 from ..compiler.conversion.plan import Stage
 from ..compiler.conversion.target import Kind, Run
 from ..errors import CompilerBug, FormatError
-from ..storage.buffers import Array, address, cast, empty, zeros
+from ..storage.buffers import Array, address, cast, empty, length, scalar_of, zeros
 from ..storage.storage import Storage
+from .ranges import of_numbers
 from .recipe import Recipe, Spans, Words, call, recipe_of
 
 __all__ = ["Assembly", "SlotsFull", "full", "is_zero"]
@@ -47,6 +48,12 @@ def full(n: int, scalar: str, value: Any, like: Array) -> Array:
 
 def copy(x: Array) -> Array:
     """The same elements in memory of their own."""
+    scalar, ranges = scalar_of(x), of_numbers(length(x), length(x))
+    if ranges is not None:
+        out = empty(length(x), scalar, x)
+        words = {"x": address(x), "out": address(out)}
+        call(f"copy {scalar}", lambda: helpers.copy_kernel(scalar), words, ranges)
+        return out
     return x.copy() if isinstance(x, np.ndarray) else x.detach().clone()
 
 

@@ -13,18 +13,21 @@ from ..compiler.conversion.bucket import (
     partition_kernel,
     scan_kernel,
     scatter_kernel,
+    sum_kernel,
 )
 from ..compiler.conversion.stream import Walked, dimension_of_last
 from ..compiler.conversion.target import Run
-from ..compiler.conversion.within import KEY_BITS, NARROW_BITS, order_kernel
+from ..compiler.conversion.within import KEY_BITS, NARROW_BITS, join_kernel, order_kernel
 from ..format.expression import Dim
-from ..storage.buffers import address, empty, length, zeros
+from ..ir.loop import Kernel
+from ..storage.buffers import address, empty, length, numpy_dtype, to_numpy, zeros
 from ..storage.storage import Storage
 from .assembly import Assembly
+from .ranges import Ranges, of_numbers, of_parents, of_walk
 from .recipe import Recipe, call
 from .sorting import sort
 
-__all__ = ["bucket"]
+__all__ = ["bucket", "put_in_order"]
 
 LARGE = 1 << 20
 """Elements from which on the way of scattering is looked at."""
@@ -46,32 +49,47 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
     if ordered and sum(bits) > KEY_BITS:
         return sort(storage, stage)
     recipe, words = out.recipe, out.words
-    stream, target = _stream(recipe, chain), recipe.target
+    stream = _stream(recipe, chain)
     parents = out.levels_above(chain, {})
     out.put("pos", chain.first, zeros(parents + 1, out.index, out.like))
     words["pos"], words["parents"] = words[f"b_pos{chain.first}"], parents
     words["probe"] = PROBE if length(storage.values) >= LARGE and parents > MANY else 0
-    recipe.run("histogram", lambda: histogram_kernel("histogram", stream, target), words)
-    call(f"scan {out.index}", lambda: scan_kernel(out.index), words)
-    count, longest = out.total(0), out.total(1)
-    for at in chain.levels:
-        out.put("crd", at, empty(count, out.index, out.like))
-    out.put_values(empty(count, storage.scalar, out.like))
-    if 2 * out.total(2) > words["probe"] > 0:
-        _in_two_passes(out, parents, count)
-    else:
-        recipe.run("bucket", lambda: scatter_kernel("bucket", stream, target), words)
+    ranges = None if stream.tiled else of_walk(storage)
+    if ranges is not None and ranges.count * parents > length(storage.values):
+        ranges = None
+    count, longest = _place(out, chain, stream, ranges)
     if ordered:
         words |= {"room": max(longest, 64), "bits": sum(bits)}
         for number, at in enumerate(chain.levels):
             words[f"lo{at}"], words[f"shift{at}"] = out.spans[at][0], sum(bits[number + 1 :])
             words[f"mask{at}"] = (1 << bits[number]) - 1
-        narrow = sum(bits) <= NARROW_BITS
-        kind = "order narrow" if narrow else "order"
-        recipe.run(kind, lambda: order_kernel("order_buckets", target, merge=merge, narrow=narrow), words)
+        put_in_order(out, chain, count, narrow=sum(bits) <= NARROW_BITS, merge=merge)
         if merge and out.total(0) < count:
             _shorten(out, chain, out.total(0))
     return out.storage()
+
+
+def _place(out: Assembly, chain: Run, stream: Walked, ranges: Ranges | None) -> tuple[int, int]:
+    """Every element in its bucket, in the order of the walk; how many there are, and in the longest bucket."""
+    recipe, words, target = out.recipe, out.words, out.recipe.target
+    ranged = ranges is not None
+    if ranges is not None:
+        counts = np.zeros(ranges.count * (words["parents"] + 1), numpy_dtype(out.index))
+        words |= {"counts": address(counts), **ranges.words()}
+    recipe.run("histogram", lambda: histogram_kernel("histogram", stream, target, ranged), words, ranges)
+    if ranged:
+        call(f"scan ranges {out.index}", lambda: sum_kernel(out.index), words)
+    else:
+        call(f"scan {out.index}", lambda: scan_kernel(out.index), words)
+    count, longest = out.total(0), out.total(1)
+    for at in chain.levels:
+        out.put("crd", at, empty(count, out.index, out.like))
+    out.put_values(empty(count, out.scalar, out.like))
+    if 2 * out.total(2) > words["probe"] > 0:
+        _in_two_passes(out, chain, count, ranges)
+    else:
+        recipe.run("bucket", lambda: scatter_kernel("bucket", stream, target, ranged), words, ranges)
+    return count, longest
 
 
 def _stream(recipe: Recipe, chain: Run) -> Walked:
@@ -82,15 +100,41 @@ def _stream(recipe: Recipe, chain: Run) -> Walked:
     return replace(recipe.stream, tiled=True) if d is not None and above == [Dim(d)] else recipe.stream
 
 
-def _in_two_passes(out: Assembly, parents: int, count: int) -> None:
+def _in_two_passes(out: Assembly, chain: Run, count: int, ranges: Ranges | None) -> None:
     """Scatter to neighbourhoods of parents, then inside them."""
-    recipe, words = out.recipe, out.words
+    recipe, words, ranged = out.recipe, out.words, ranges is not None
+    parents = words["parents"]
     low = np.empty(count, np.uint16)
     shift = min(max((parents // NEIGHBOURHOODS).bit_length(), 4), 16)
-    words |= {"shift": shift, "slots": -(-parents >> shift), "low": address(low), "total": count}
-    recipe.run("partition", lambda: partition_kernel("partition", recipe.stream, recipe.target), words)
-    words["room"] = max(out.total(1), 1)
-    recipe.run("distribute", lambda: distribute_kernel("distribute", recipe.target), words)
+    slots = -(-parents >> shift)
+    words |= {"shift": shift, "slots": slots, "low": address(low), "total": count}
+    pos = to_numpy(out.pos[chain.first])
+    begins = np.append(pos[:-1:1 << shift] if ranged else pos[1::1 << shift], count)
+    words["room"] = max(int(np.diff(begins).max()), 1)
+    stream, target = recipe.stream, recipe.target
+    recipe.run("partition", lambda: partition_kernel("partition", stream, target, ranged), words, ranges)
+    sections = None if ranges is None else of_numbers(slots, count) or Ranges((0, slots))
+    recipe.run("distribute", lambda: distribute_kernel("distribute", target, ranged), words, sections)
+
+
+def put_in_order(out: Assembly, chain: Run, count: int, *, narrow: bool, merge: bool, values: bool = True) -> None:
+    """Sort each bucket; with `merge` add up equal elements, the number of those that stay being total 0."""
+    recipe, words = out.recipe, out.words
+    kind = f"order{'' if values else ' lists'}{' narrow' if narrow else ''}"
+    pos = out.pos[chain.first]
+    ranges = of_parents(pos, count)
+    ranged = ranges is not None
+    if ranges is not None:
+        starts = to_numpy(pos)[ranges.array].astype(np.int64)
+        stops = starts.copy()
+        words |= {"starts": address(starts), "stops": address(stops), **ranges.words()}
+
+    def build() -> Kernel:
+        return order_kernel("order_buckets", recipe.target, merge=merge, narrow=narrow, values=values, ranged=ranged)
+
+    recipe.run(kind, build, words, ranges)
+    if merge and ranges is not None:
+        recipe.run("join ranges", lambda: join_kernel("join_ranges", recipe.target), words)
 
 
 def _shorten(out: Assembly, chain: Run, count: int) -> None:

@@ -16,11 +16,12 @@ from ..format.levels import Compressed
 from ..ir.loop import Kernel
 from ..storage.buffers import length, to_numpy
 from ..storage.storage import Storage
-from .appending import append, passes
+from .appending import append_walk, passes
 from .assembly import Assembly, SlotsFull
 from .batches import batched
 from .bucketing import bucket
 from .grouping import group
+from .ranges import of_walk
 from .sorting import sort
 
 __all__ = ["convert", "plan"]
@@ -107,11 +108,14 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
     recipe = out.recipe
     out.allocate({})
 
+    ranges = of_walk(storage) if stage.unique else None
+    ranged = ranges is not None
+
     def build(task: Pass) -> Callable[[], Kernel]:
-        return lambda: scatter_kernel("scatter", recipe.stream, recipe.target, task, unique=stage.unique)
+        return lambda: scatter_kernel("scatter", recipe.stream, recipe.target, task, unique=stage.unique, ranged=ranged)
 
     for task in passes(out):
-        recipe.run(f"scatter {task.value}", build(task), out.words)
+        recipe.run(f"scatter {task.value}", build(task), out.words, ranges)
     return out.finish({})
 
 
@@ -119,7 +123,7 @@ def _append(storage: Storage, stage: Stage, owned: bool = False) -> Storage:
     """The walk is in the target's order; buffers of an `owned` storage may become the result's."""
     out = Assembly.begin(storage, stage)
     count = None if stage.drop or out.recipe.padded else length(storage.values)
-    return append(out, out.recipe.stream, count, kept=storage, owned=owned)
+    return append_walk(out, storage, count, owned)
 
 
 def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Exception:

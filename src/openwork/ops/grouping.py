@@ -7,12 +7,13 @@ from collections.abc import Callable
 from ..compiler.conversion import Stage
 from ..compiler.conversion.append import Pass
 from ..compiler.conversion.group import fill_kernel, split, touch_kernel
-from ..compiler.conversion.within import NARROW_BITS, order_kernel
+from ..compiler.conversion.within import NARROW_BITS
 from ..ir.loop import Kernel
 from ..storage.buffers import empty, length, zeros
 from ..storage.storage import Storage
 from .appending import passes
 from .assembly import Assembly
+from .bucketing import put_in_order
 from .sorting import sort
 
 __all__ = ["group"]
@@ -42,9 +43,7 @@ def group(storage: Storage, stage: Stage) -> Storage:
     bits = max(hi - lo - 1, 0).bit_length()
     words |= {"parents": parents, "room": max(longest, 64), "bits": bits}
     words |= {f"lo{chain.first}": lo, f"shift{chain.first}": 0, f"mask{chain.first}": (1 << bits) - 1}
-    narrow = bits <= NARROW_BITS
-    kind = "order lists narrow" if narrow else "order lists"
-    recipe.run(kind, lambda: order_kernel("order_lists", target, merge=False, narrow=narrow, values=False), words)
+    put_in_order(out, chain, count, narrow=bits <= NARROW_BITS, merge=False, values=False)
     out.allocate({chain: count})
     exact = out.crd[chain.first]
     assert exact is not None

@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TypeAlias
 
-from ..codegen import cache
+from ..codegen import cache, pool
 from ..codegen.executable import Executable
 from ..compiler.conversion.plan import Stage
 from ..compiler.conversion.stream import Walked
@@ -17,6 +17,7 @@ from ..errors import UnsupportedError
 from ..ir.loop import Kernel
 from ..storage.buffers import Array, length, scalar_of
 from ..storage.storage import Storage
+from .ranges import Ranges
 
 __all__ = ["Recipe", "Spans", "Words", "call", "recipe_of"]
 
@@ -28,12 +29,12 @@ _Ready: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[int
 _SHARED: dict[str, _Ready] = {}
 
 
-def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], lo: int = 0, hi: int = 0) -> int:
-    """Run the kernel of `key`; returns its status, above 1. Raises MemoryError."""
+def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None) -> int:
+    """Run the kernel of `key`, side by side on the ranges; returns its status, above 1. Raises MemoryError."""
     ready = _SHARED.get(key)
     if ready is None:
         ready = _SHARED[key] = _ready(key, build)
-    return _run(ready, words, lo, hi)
+    return _run(ready, words, ranges)
 
 
 def _ready(key: str, build: Callable[[], Kernel]) -> _Ready:
@@ -45,9 +46,11 @@ def _ready(key: str, build: Callable[[], Kernel]) -> _Ready:
     return executable, itemgetter(*names)
 
 
-def _run(ready: _Ready, words: Mapping[str, int], lo: int, hi: int) -> int:
+def _run(ready: _Ready, words: Mapping[str, int], ranges: Ranges | None) -> int:
     executable, pick = ready
-    status = executable.run(pick(words), lo, hi, status=True)
+    if ranges is not None:
+        return pool.parallel(executable, pick(words), ranges.bounds)
+    status = executable.run(pick(words), 0, 0, status=True)
     if status == 1:
         raise MemoryError(f"conversion: no memory for a workspace of {executable.name}")
     return status
@@ -85,12 +88,16 @@ class Recipe:
                 words[f"{name}_slice"] = length(buffer) // slices if slices else 0
         return words
 
-    def run(self, kind: str, build: Callable[[], Kernel], words: Mapping[str, int]) -> int:
-        """Run the kernel `kind` of this recipe; returns its status, above 1."""
+    def run(
+        self, kind: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None
+    ) -> int:
+        """Run the kernel `kind` of this recipe, side by side on the ranges; returns its status, above 1."""
+        if ranges is not None:
+            kind = f"{kind} ranged"
         ready = self._kernels.get(kind)
         if ready is None:
             ready = self._kernels[kind] = _ready(f"convert {kind} | {self.text}", build)
-        return _run(ready, words, 0, 0)
+        return _run(ready, words, ranges)
 
     @cached_property
     def given(self) -> dict[int, int] | None:

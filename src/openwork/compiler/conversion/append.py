@@ -16,15 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from ...format.format import Format
 from ...ir.loop import Expr, Kernel, Var
 from ...ir.ops import const, op
 from ..build import Array, Block, Builder, Name, fold
 from ..operand import Operand
 from ..walk import Interval, intervals
+from .ranged import part_of
 from .stream import Element, Stream, extents_of
 from .target import Kind, Run, runs
 
-__all__ = ["STATUS_SLOTS", "STATUS_UNIQUE", "Pass", "append_kernel", "locate"]
+__all__ = ["STATUS_SLOTS", "STATUS_UNIQUE", "Pass", "append_kernel", "by_ranges", "locate"]
 
 STATUS_SLOTS = 100
 """+ level: more elements than slots at parent `sizes[0]`"""
@@ -61,20 +63,41 @@ def append_kernel(
     unique: bool,
     keep: bool,
     given: tuple[int, ...] | None = None,
+    ranged: bool = False,
 ) -> Kernel:
     """The kernel of one pass; `unique`: the elements are distinct, `keep`: duplicates stay apart.
 
     COUNT writes the number of positions of run r into sizes[r]. FILL expects pos zeroed, the slots' crd at their
     sentinel, values at the fill value (wherever not every position is written). The crd of the levels `given`, and with
     `given` the values, are there already.
+
+    Ranged, for targets of `by_ranges`: range r begins at position starts[r] of the chain, COUNT writes into ends[r]
+    where it ends, and pos of an outermost chain is not written.
     """
     assert target.format is not None
-    builder = Builder(name)
+    builder = Builder(name, ranged=ranged)
     extents = extents_of(builder, len(target.format.dims))
     top = builder.top
     spans = intervals(top, "b", target.format, extents)
     _Append(builder, target, spans, task, unique, keep, given).emit(top, stream)
     return builder.kernel()
+
+
+def by_ranges(source: Format, target: Format, *, unique: bool, keep: bool) -> bool:
+    """Whether ranges of the source's outermost level can be appended apart: every element is a new position of the one
+    chain, and those of one parent are in one range."""
+    *above, last = runs(target)
+    levels = target.levels
+    if last.kind is not Kind.CHAIN or levels[last.first].format.name != "compressed" or not (unique or keep):
+        return False
+    if any(levels[at].format.unique for at in last.levels if at != last.last):
+        return False
+    if not above:
+        return True
+    first = source.levels[0].format
+    apart = first.unique or [x.format.name for x in source.levels[1:2]] == ["singleton"]
+    same = levels[0].expression == source.levels[0].expression and not levels[0].format.buffers
+    return last.first == 1 and apart and same
 
 
 def locate(
@@ -113,6 +136,9 @@ class _Append:
         self.suffix = self.runs[-1].kind is Kind.LOCATED
 
     def emit(self, top: Block, stream: Stream) -> None:
+        if self.builder.ranged:
+            part_of(self.builder)
+            top.env["starts"] = self.builder.buffer("starts", "i64")
         self.sizes = self.builder.buffer("sizes", "i64", mutable=True, wide=True)
         self.states = {r: self._state(top, r) for r in self.runs if r.kind is not Kind.LOCATED}
         stream.emit(top, self.format, self.spans, self._element)
@@ -120,7 +146,10 @@ class _Append:
             if run.kind is not Kind.CHAIN:
                 continue
             end = fold("add", self.states[run].q, const(1))
-            if self.task is Pass.COUNT:
+            if self.builder.ranged:
+                if self.task is Pass.COUNT:
+                    top.run("ends[part] = end", ends=self.builder.buffer("ends", "i64", mutable=True), end=end)
+            elif self.task is Pass.COUNT:
                 top.store(self.sizes, const(number), end)
             elif run.first == 0 and self._pos_at(run) is not None:
                 top.store(self._pos(run), const(1), end)
@@ -131,7 +160,8 @@ class _Append:
 
         last = () if self._always_fresh(run) and not self._strict(run) else tuple(mut(f"last{at}") for at in run.levels)
         slot = mut(f"slot{run.first}") if run.kind is Kind.SLOTS else None
-        return _State(run, mut(f"q{run.first}"), mut(f"parent{run.first}"), slot, last)
+        first = top.mut(f"q{run.first}", top.expr("starts[part] - 1")) if self.builder.ranged else mut(f"q{run.first}")
+        return _State(run, first, mut(f"parent{run.first}"), slot, last)
 
     def _always_fresh(self, run: Run) -> bool:
         """Whether every element is a new position of `run`."""

@@ -10,6 +10,9 @@ Stable: elements of one parent stay in the order of the walk. No memory beyond t
 Where parents come at random and are many, every write of a scatter misses the caches. Then it goes in two passes: to
 the parents' neighbourhoods of 2^shift parents, into the result's own buffers, and inside each neighbourhood, through a
 workspace that stays in the cache. Needs two bytes per element beside the result.
+
+Ranged, each range counts in a slice of `counts` that is its own, the scan makes of it where the range's elements of a
+parent begin, and pos is final at once: the result is the same, however many ranges there are.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ from ..build import Array, Block, Builder, Hole
 from ..operand import Operand
 from ..walk import intervals
 from .append import locate
+from .ranged import own_slice, part_of
 from .stream import Element, Stream, extents_of
 from .target import Run, runs
 
-__all__ = ["distribute_kernel", "histogram_kernel", "partition_kernel", "scan_kernel", "scatter_kernel"]
+__all__ = ["distribute_kernel", "histogram_kernel", "partition_kernel", "scan_kernel", "scatter_kernel", "sum_kernel"]
 
 
 _Sink = Callable[[Block, Expr, Element, Run], None]
@@ -37,7 +41,7 @@ LINE = 4
 """2^LINE parents count as one line."""
 
 
-def histogram_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
+def histogram_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
     """Count the elements of each parent p in pos[p + 1], zero before.
 
     Of the first `probe` elements, sizes[2] counts those whose parent is not near to one of the last ones: whether a
@@ -60,52 +64,71 @@ def histogram_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
         block.run(text, p=parent)
 
     def end(top: Block) -> None:
-        top.store(top.builder.buffer("sizes", "i64", mutable=True), const(2), top.expr("misses"))
+        sizes = top.builder.buffer("sizes", "i64", mutable=True)
+        top.run("if part == 0:\n    sizes[2] = misses" if ranged else "sizes[2] = misses", sizes=sizes)
 
-    return _over(name, stream, target, sink, begin, end)
+    return _over(name, stream, target, sink, begin, end, ranged=ranged)
 
 
-def partition_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
+def partition_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
     """Move every element to the neighbourhood of its parent, in the order of the walk; low[q] is the parent's low
-    `shift` bits. sizes[1] is the largest neighbourhood's number of elements."""
+    `shift` bits."""
 
     def begin(top: Block) -> None:
         for scalar in ("parents", "shift", "slots"):
             top.builder.scalar(scalar)
         top.builder.buffer("low", "u16", mutable=True)
-        top.builder.buffer("sizes", "i64", mutable=True)
-        top.run(
-            """
-            next: i64[slots] = empty
-            for s in range(0, slots):
-                next[s] = b_pos[(s << shift) + 1]
-            """
-        )
+        if ranged:
+            top.env["pos"] = _pos(top.builder, target, runs(target.format)[-1])  # type: ignore[arg-type]
+            top.env["counts"] = top.builder.buffer("counts", top.env["pos"].scalar, mutable=True, wide=True)  # type: ignore[union-attr]
+        top.run(_NEXT_RANGED if ranged else _NEXT)
 
     def sink(block: Block, parent: Expr, element: Element, chain: Run) -> None:
         block.run("s = p >> shift\nq = next[s]\nnext[s] = q + 1\nlow[q] = u16(p - (s << shift))", p=parent)
         _write(block, target, chain, element)
 
-    def end(top: Block) -> None:
-        top.run(
-            """
-            most: i64 = 0
-            for s in range(0, slots):
-                most = max(most, next[s] - b_pos[(s << shift) + 1])
-            sizes[1] = most
-            """
-        )
-
-    return _over(name, stream, target, sink, begin, end)
+    return _over(name, stream, target, sink, begin, ranged=ranged)
 
 
-def distribute_kernel(name: str, target: Operand) -> Kernel:
-    """Scatter inside each neighbourhood, through a workspace of `room` elements."""
+_NEXT = """
+next: i64[slots] = empty
+for s in range(0, slots):
+    next[s] = b_pos[(s << shift) + 1]
+"""
+"""Where each neighbourhood begins."""
+
+_NEXT_RANGED = """
+next: i64[slots] = empty
+for s in range(0, slots):
+    next[s] = pos[s << shift]
+for r in range(0, part):
+    here = r * (parents + 1) + 1
+    for p in range(0, parents):
+        next[p >> shift] += counts[here + parents + 1 + p] - counts[here + p]
+"""
+"""... and the elements of earlier ranges in it end."""
+
+_DISTRIBUTE = """
+for s in range(FIRST, LAST):
+    base = s << shift
+    first = BEGIN
+    end = total if ((s + 1) << shift) >= parents else END
+    STARTS
+    for e in range(first, end):
+        p = base + i64(low[e])
+        PLACE
+        THERE
+    BACK
+"""
+
+
+def distribute_kernel(name: str, target: Operand, ranged: bool = False) -> Kernel:
+    """Scatter inside each neighbourhood, through a workspace of `room` elements; ranges are of neighbourhoods."""
     assert target.format is not None
     chain = runs(target.format)[-1]
-    builder = Builder(name)
+    builder = Builder(name, ranged=ranged)
     top = builder.top
-    for scalar in ("parents", "shift", "slots", "room"):
+    for scalar in ("parents", "shift", "slots", "room", "total"):
         builder.scalar(scalar)
     builder.buffer("low", "u16")
     top.env["b_pos"] = _pos(builder, target, chain)
@@ -118,32 +141,43 @@ def distribute_kernel(name: str, target: Operand) -> Kernel:
         parts.append(f"b_crd{at}")
         builder.buffer(f"b_crd{at}", word, mutable=True)
         top.run(f"w_b_crd{at}: T[room] = empty", T=word)
-    there = "\n".join(f"        w_{part}[q - first] = {part}[e]" for part in parts)
-    back = "\n".join(f"    for e in range(first, end):\n        {part}[e] = w_{part}[e - first]" for part in parts)
-    text = f"""
-for s in range(0, slots):
-    base = (s << shift) + 1
-    first = b_pos[base]
-    end = total if ((s + 1) << shift) >= parents else b_pos[min(((s + 1) << shift) + 1, parents)]
-    for e in range(first, end):
-        p = base + i64(low[e])
-        q = b_pos[p]
-        b_pos[p] = q + 1
-{there}
-{back}
-"""
-    top.run(text, total=builder.scalar("total"))
+
+    def there(block: Block) -> None:
+        for part in parts:
+            block.run(f"w_{part}[q - first] = {part}[e]")
+
+    def back(block: Block) -> None:
+        for part in parts:
+            block.run(f"for e in range(first, end):\n    {part}[e] = w_{part}[e - first]")
+
+    def starts(block: Block) -> None:
+        if ranged:
+            block.run("for d in range(0, min(1 << shift, parents - base)):\n    next[d] = b_pos[base + d]")
+
+    def place(block: Block) -> None:
+        if ranged:
+            block.run("q = next[p - base]\nnext[p - base] = q + 1")
+        else:
+            block.run("q = b_pos[p + 1]\nb_pos[p + 1] = q + 1")
+        there(block)
+
+    if ranged:
+        top.run("next: i64[1 << shift] = empty")
+    text = _DISTRIBUTE.replace("BEGIN", "b_pos[base]" if ranged else "b_pos[base + 1]")
+    text = text.replace("END", f"b_pos[min((s + 1) << shift, parents - {1 - ranged}) + {1 - ranged}]")
+    text = text.replace("FIRST, LAST", "lo, hi" if ranged else "0, slots").replace("        THERE\n", "")
+    top.run(text, STARTS=starts, PLACE=place, BACK=back)
     return builder.kernel()
 
 
-def scatter_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
+def scatter_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
     """Move every element to the place that pos[p + 1] says."""
 
     def sink(block: Block, parent: Expr, element: Element, chain: Run) -> None:
         block.run("q = b_pos[p + 1]\nb_pos[p + 1] = q + 1", p=parent)
         _write(block, target, chain, element)
 
-    return _over(name, stream, target, sink)
+    return _over(name, stream, target, sink, ranged=ranged)
 
 
 def _write(block: Block, target: Operand, chain: Run, element: Element) -> None:
@@ -169,17 +203,33 @@ def _nothing(top: Block) -> None:
 
 
 def _over(
-    name: str, stream: Stream, target: Operand, sink: _Sink, begin: Hole = _nothing, end: Hole = _nothing
+    name: str,
+    stream: Stream,
+    target: Operand,
+    sink: _Sink,
+    begin: Hole = _nothing,
+    end: Hole = _nothing,
+    *,
+    ranged: bool = False,
 ) -> Kernel:
-    """The kernel that gives `sink` every element and its parent, between `begin` and `end` at its top level."""
+    """The kernel that gives `sink` every element and its parent, between `begin` and `end` at its top level.
+
+    `b_pos` is the level's pos; ranged, the range's own counts.
+    """
     assert target.format is not None
     format = target.format
     above, chain = runs(format)
-    builder = Builder(name)
+    builder = Builder(name, ranged=ranged)
     extents = extents_of(builder, len(format.dims))
     top = builder.top
     spans = intervals(top, "b", format, extents)
-    top.env["b_pos"] = _pos(builder, target, chain)
+    scalar = target.pos[chain.first]
+    assert scalar is not None
+    if ranged:
+        part_of(builder)
+        top.env["b_pos"] = own_slice(builder, "counts", scalar)
+    else:
+        top.env["b_pos"] = _pos(builder, target, chain)
     begin(top)
 
     def place(block: Block, element: Element) -> None:
@@ -205,6 +255,35 @@ def scan_kernel(scalar: str) -> Kernel:
             pos[p + 1] = total
             total += n
             most = max(most, n)
+        sizes[0] = total
+        sizes[1] = most
+        """
+    )
+    return builder.kernel()
+
+
+def sum_kernel(scalar: str) -> Kernel:
+    """The scan of ranges: counts become where each range's elements of a parent begin, pos where parents end; sizes[0]
+    is the total, sizes[1] the largest parent's."""
+    builder = Builder("scan_ranges")
+    for name in ("parents", "ranges"):
+        builder.scalar(name)
+    builder.buffer("pos", scalar, mutable=True, wide=True)
+    builder.buffer("counts", scalar, mutable=True, wide=True)
+    builder.buffer("sizes", "i64", mutable=True)
+    builder.top.run(
+        """
+        total: i64 = 0
+        most: i64 = 0
+        for p in range(0, parents):
+            first = total + 0
+            for r in range(0, ranges):
+                at = r * (parents + 1) + p + 1
+                n = counts[at]
+                counts[at] = total
+                total += n
+            pos[p + 1] = total
+            most = max(most, total - first)
         sizes[0] = total
         sizes[1] = most
         """

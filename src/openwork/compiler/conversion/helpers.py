@@ -5,15 +5,15 @@ from __future__ import annotations
 from ...ir.loop import Kernel
 from ..build import Builder
 
-__all__ = ["close_kernel", "complete_kernel", "fill_kernel", "vacant_kernel"]
+__all__ = ["close_kernel", "complete_kernel", "copy_kernel", "vacant_kernel"]
 
 
-def fill_kernel(scalar: str) -> Kernel:
-    """`out[lo:hi] = fill[0]`."""
-    builder = Builder("fill", ranged=True)
-    builder.buffer("fill", scalar)
+def copy_kernel(scalar: str) -> Kernel:
+    """`out[lo:hi] = x[lo:hi]`."""
+    builder = Builder("copy", ranged=True)
+    builder.buffer("x", scalar)
     builder.buffer("out", scalar, mutable=True)
-    builder.top.run("v = fill[0]\nfor e in range(lo, hi):\n    out[e] = v")
+    builder.top.run("for e in range(lo, hi):\n    out[e] = x[e]")
     return builder.kernel()
 
 

@@ -64,7 +64,7 @@ class Stage:
 class Plan:
     """The stages of a conversion, first to last.
 
-    wide : the one stage that does it where the coordinates of `stages[0].target`'s first level are many more than elements
+    wide : the one stage that does it where the first level has many more coordinates than there are elements
     """
 
     stages: tuple[Stage, ...]

@@ -14,14 +14,17 @@ from .target import runs
 __all__ = ["scatter_kernel"]
 
 
-def scatter_kernel(name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool) -> Kernel:
+def scatter_kernel(
+    name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, ranged: bool = False
+) -> Kernel:
     """Write every element at its place in `values`, which hold the fill value before.
 
     Elements that are not unique are added up; where the fill value is not zero, a CLEAR pass goes before.
+    Ranges may run side by side where elements are unique.
     """
     assert target.format is not None
     format = target.format
-    builder = Builder(name)
+    builder = Builder(name, ranged=ranged)
     extents = extents_of(builder, len(format.dims))
     top = builder.top
     spans = intervals(top, "b", format, extents)

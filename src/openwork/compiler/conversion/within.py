@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from ...ir.loop import Kernel
 from ...ir.ops import const
-from ..build import Block, Builder
+from ..build import Block, Builder, Name
 from ..operand import Operand
+from .ranged import part_of
 from .target import Kind, runs
 
-__all__ = ["KEY_BITS", "NARROW_BITS", "order_kernel"]
+__all__ = ["KEY_BITS", "NARROW_BITS", "join_kernel", "order_kernel"]
 
 KEY_BITS = 56
 """What the coordinates of a chain may take; the key's other bits tell elements of a short bucket apart."""
@@ -28,9 +29,9 @@ va: T[room] = empty
 kb: K[room] = empty
 vb: T[room] = empty
 ends: i64[256] = empty
-begin: i64 = 0
-write: i64 = 0
-for p in range(0, parents):
+begin: i64 = BEGIN
+write: i64 = BEGIN
+for p in range(FIRST, LAST):
     first = begin + 0
     end = b_pos[p + 1]
     begin = end
@@ -125,20 +126,61 @@ b_pos[p + 1] = write
 """
 
 
-def order_kernel(name: str, target: Operand, *, merge: bool, narrow: bool, values: bool = True) -> Kernel:
+def order_kernel(
+    name: str, target: Operand, *, merge: bool, narrow: bool, values: bool = True, ranged: bool = False
+) -> Kernel:
     """Sort each bucket; with `merge` sum equal elements, sizes[0] is then their number; without `values` only pos and
     crd are there yet. `narrow` says that keys have at most NARROW_BITS bits.
 
     Parameters `lo{l}`, `shift{l}`, `mask{l}` say how level l's coordinate lies in the key of `bits` bits, `room` is the
-    longest bucket's length and at least 64.
+    longest bucket's length and at least 64. A range of parents, of number `part`, begins at starts[part]; stops[part]
+    is where its elements end.
     """
-    return _Order(name, target, merge, narrow, values).kernel()
+    return _Order(name, target, merge, narrow, values, ranged).kernel()
+
+
+def join_kernel(name: str, target: Operand) -> Kernel:
+    """Close the gaps that summing left between ranges of parents; sizes[0] is the number of elements."""
+    assert target.format is not None
+    builder = Builder(name)
+    chain = next(run for run in runs(target.format) if run.kind is Kind.CHAIN)
+    pos = target.pos[chain.first]
+    assert pos is not None
+    names: dict[str, Name] = {"pos": builder.buffer(f"b_pos{chain.first}", pos, mutable=True, wide=True)}
+    names["ranges"] = builder.scalar("ranges")
+    for buffer in ("bounds", "starts", "stops"):
+        names[buffer] = builder.buffer(buffer, "i64")
+    builder.buffer("sizes", "i64", mutable=True)
+    moved = [builder.buffer("b_vals", target.scalar, mutable=True)]
+    for at in chain.levels:
+        crd = target.crd[at]
+        assert crd is not None
+        moved.append(builder.buffer(f"b_crd{at}", crd, mutable=True))
+
+    def move(block: Block) -> None:
+        for array in moved:
+            block.run("for e in range(first, stops[r]):\n    x[e - gap] = x[e]", x=array)
+
+    text = """
+    end: i64 = stops[0]
+    for r in range(1, ranges):
+        first = starts[r]
+        gap = first - end
+        if gap > 0:
+            MOVE
+            for p in range(bounds[r], bounds[r + 1]):
+                pos[p + 1] -= gap
+        end = stops[r] - gap
+    sizes[0] = end
+    """
+    builder.top.run(text, MOVE=move, **names)
+    return builder.kernel()
 
 
 class _Order:
-    def __init__(self, name: str, target: Operand, merge: bool, narrow: bool, values: bool) -> None:
+    def __init__(self, name: str, target: Operand, merge: bool, narrow: bool, values: bool, ranged: bool) -> None:
         assert target.format is not None
-        self.builder = Builder(name)
+        self.builder, self.ranged = Builder(name, ranged=ranged), ranged
         self.target, self.merge, self.values = target, merge, values
         self.word, self.largest = ("i32", 2**31 - 1) if narrow else ("i64", 2**63 - 1)
         self.chain = next(run for run in runs(target.format) if run.kind is Kind.CHAIN)
@@ -158,8 +200,12 @@ class _Order:
 
     def kernel(self) -> Kernel:
         top = self.builder.top
+        text = _BUCKETS.replace("BEGIN", "starts[part]" if self.ranged else "0")
+        if self.ranged:
+            part_of(self.builder)
+            self.builder.buffer("starts", "i64")
         top.run(
-            self._text(_BUCKETS),
+            self._text(text.replace("FIRST, LAST", "lo, hi" if self.ranged else "0, parents")),
             T=self.target.scalar,
             K=self.word,
             KEY=self._key,
@@ -167,7 +213,9 @@ class _Order:
             DIGITS=self._digits,
             MERGE=self._merge,
         )
-        if self.merge:
+        if self.ranged:
+            top.run("stops[part] = write", stops=self.builder.buffer("stops", "i64", mutable=True))
+        elif self.merge:
             top.store(self.builder.buffer("sizes", "i64", mutable=True), const(0), top.expr("write"))
         return self.builder.kernel()
 
