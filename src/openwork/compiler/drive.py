@@ -54,7 +54,7 @@ class _Drive:
         self.shared = operands[stmt.lhs.tensor].format is not None
         self.bottom = min(plan.unrolled, self.fmt.nlevels)
         self.terms = Terms(stmt, operands, plan, compute, self.nest, access)
-        self.factors = factors_of(stmt, access, self.fmt, plan.unrolled, plan.vector)
+        self.factors = factors_of(stmt, access, self.fmt, plan.unrolled, plan.vector, compute)
         self.free_vector = plan.vector if plan.vector in stmt.lhs.indices else None
         self.stack: list[Accumulators] = []
         self.pieces: tuple[Tile, ...] = ()

@@ -23,11 +23,18 @@ class Factor:
     vector: bool
 
 
-def factors_of(stmt: Assignment, driver: Access, fmt: Format, unrolled: int, vector: str | None) -> tuple[Factor, ...]:
-    """The factors of the right side; a right side that is not a product is one factor."""
+def factors_of(
+    stmt: Assignment, driver: Access, fmt: Format, unrolled: int, vector: str | None, compute: str
+) -> tuple[Factor, ...]:
+    """The factors of the right side; a right side that is not a product is one factor.
+
+    The least and greatest integers are no infinities: what is added to them wraps, so that over integers min and max
+    are not taken apart.
+    """
     reduce = stmt.reduction
     times = "and" if reduce == "or" else "add" if reduce in ("min", "max") else "mul"
-    parts = _flatten(stmt.rhs, times) if (reduce, times) in _DISTRIBUTES else (stmt.rhs,)
+    wraps = reduce in ("min", "max") and compute[0] in "iu"
+    parts = _flatten(stmt.rhs, times) if (reduce, times) in _DISTRIBUTES and not wraps else (stmt.rhs,)
     bottom = min(unrolled, fmt.nlevels)
     factors = [Factor(e, _depth(e, driver, fmt, bottom), _has(e, vector)) for e in parts]
     if vector not in stmt.lhs.indices:  # summed over the vector index, its factors are one
