@@ -34,7 +34,7 @@ PARALLEL_WORK = 1 << 16
 """Products below which one thread does it all."""
 WAVE = 1 << 28
 """Products between which control returns to Python."""
-ONE_PASS = 1 << 28
+ONE_PASS = 1 << 30
 """Slots up to which the bounds are taken as they are; memory that is not written to is not used."""
 CACHE = 1 << 20
 """Bytes of a dense accumulator that stays in the cache."""
@@ -169,8 +169,13 @@ def _product(job: _Job) -> Rows:
     slots = np.zeros(job.a.count + 1, np.int64)
     np.cumsum(np.minimum(job.flops, job.b.columns), out=slots[1:])
     chunks = _chunks(job.flops, job.b.columns * itemsize(job.types.result) > 8 * CACHE)
-    if int(slots[-1]) > ONE_PASS:
-        slots = _counted(job, plan, chunks)
+    if int(slots[-1]) <= ONE_PASS:
+        executable = _executable(key, job, lambda: product_kernel(job.types, job.semiring, job.complement))
+        try:
+            return _fill(job, executable, plan, slots, chunks)
+        except MemoryError:  # the bounds reserve more than the result takes
+            pass
+    slots = _counted(job, plan, chunks)
     if int(slots[-1]) >= 2**31:
         job.types = replace(job.types, out=("i64", "i64"))
     executable = _executable(key, job, lambda: product_kernel(job.types, job.semiring, job.complement))
