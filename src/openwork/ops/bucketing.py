@@ -109,7 +109,7 @@ def _in_two_passes(out: Assembly, chain: Run, count: int, ranges: Ranges | None)
     slots = -(-parents >> shift)
     words |= {"shift": shift, "slots": slots, "low": address(low), "total": count}
     pos = to_numpy(out.pos[chain.first])
-    begins = np.append(pos[:-1:1 << shift] if ranged else pos[1::1 << shift], count)
+    begins = np.append(pos[: -1 : 1 << shift] if ranged else pos[1 :: 1 << shift], count)
     words["room"] = max(int(np.diff(begins).max()), 1)
     stream, target = recipe.stream, recipe.target
     recipe.run("partition", lambda: partition_kernel("partition", stream, target, ranged), words, ranges)

@@ -79,7 +79,7 @@ def partition_kernel(name: str, stream: Stream, target: Operand, ranged: bool = 
             top.builder.scalar(scalar)
         top.builder.buffer("low", "u16", mutable=True)
         if ranged:
-            top.env["pos"] = _pos(top.builder, target, runs(target.format)[-1])  # type: ignore[arg-type]
+            top.env["pos"] = _pos(top.builder, target, runs(target.format)[-1])
             top.env["counts"] = top.builder.buffer("counts", top.env["pos"].scalar, mutable=True, wide=True)  # type: ignore[union-attr]
         top.run(_NEXT_RANGED if ranged else _NEXT)
 

@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 
 from ...ir.loop import Expr, Kernel
 from ...ir.ops import const
-from ..build import Array, Block, Builder
+from ..build import Array, Block, Builder, Name
 from ..operand import Operand
 from ..walk import Interval, intervals
 from .append import Pass, locate
+from .ranged import part_of
 from .stream import Element, Stream, extents_of
 from .target import Run, runs
 
@@ -37,11 +38,11 @@ def split(target: Operand) -> tuple[Run | None, Run, Run]:
 class _Group:
     """What both walks share: names, the parent's position, the child's coordinate from 0."""
 
-    def __init__(self, name: str, target: Operand) -> None:
+    def __init__(self, name: str, target: Operand, ranged: bool) -> None:
         assert target.format is not None
         self.target, self.format = target, target.format
         self.above, self.chain, self.below = split(target)
-        self.builder = Builder(name)
+        self.builder = Builder(name, ranged=ranged)
         extents = extents_of(self.builder, len(self.format.dims))
         self.top = self.builder.top
         self.spans: Sequence[Interval] = intervals(self.top, "b", self.format, extents)
@@ -67,14 +68,18 @@ class _Group:
         stream.emit(self.top, self.format, self.spans, place)
 
 
-def touch_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
+def touch_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
     """List the children of each parent, unsorted: pos[p + 1] is where they end (zero for parents without any),
-    sizes[0] how many there are, sizes[1] at most how many one parent has."""
-    group = _Group(name, target)
-    top = group.top
-    sizes = group.builder.buffer("sizes", "i64", mutable=True)
+    sizes[0] how many there are, sizes[1] at most how many one parent has. Range r lists from starts[r] to stops[r], and
+    the most of one parent is most[r]."""
+    group = _Group(name, target, ranged)
+    top, builder = group.top, group.builder
     names = {"pos": group.buffer("pos", mutable=True), "crd": group.buffer("crd", mutable=True)}
-    top.run("where: i64[n] = zeros\ncount: i64 = 0\nmost: i64 = 0\nbegin: i64 = 0\nnow: i64 = -1")
+    first: Name = 0
+    if ranged:
+        part_of(builder)
+        first = top.expr("starts[part]", starts=builder.buffer("starts", "i64"))
+    top.run("where: i64[n] = zeros\ncount: i64 = first\nlongest: i64 = 0\nbegin: i64 = 0\nnow: i64 = -1", first=first)
 
     def sink(block: Block, parent: Expr, child: Expr, element: Element) -> None:
         text = """
@@ -86,18 +91,25 @@ def touch_kernel(name: str, stream: Stream, target: Operand) -> Kernel:
             crd[count] = c
             count += 1
             pos[p + 1] = count
-            most = max(most, count - begin)
+            longest = max(longest, count - begin)
         """
         block.run(text, p=parent, t=child, c=element.coordinates[group.chain.first], **names)
 
     group.emit(stream, sink)
-    top.run("sizes[0] = count\nsizes[1] = most", sizes=sizes)
+    if ranged:
+        words = {name: builder.buffer(name, "i64", mutable=True) for name in ("stops", "most")}
+        top.run("stops[part] = count\nmost[part] = longest", **words)
+    else:
+        sizes = builder.buffer("sizes", "i64", mutable=True)
+        top.run("sizes[0] = count\nsizes[1] = longest", sizes=sizes)
     return group.builder.kernel()
 
 
-def fill_kernel(name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool) -> Kernel:
+def fill_kernel(
+    name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, ranged: bool = False
+) -> Kernel:
     """Write the values, which hold the fill value before; elements that are not unique are added up."""
-    group = _Group(name, target)
+    group = _Group(name, target, ranged)
     top, builder = group.top, group.builder
     pos, crd = group.buffer("pos", mutable=False), group.buffer("crd", mutable=False)
     out = builder.buffer("b_vals", target.scalar, mutable=True)
