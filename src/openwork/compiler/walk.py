@@ -271,15 +271,16 @@ class _Walk:
         return found
 
     def _form(self, d: int, coordinates: Sequence[Expr], skip: int = -1) -> Expr:
-        """Dimension d of level coordinates, without the term of level `skip`."""
+        """Dimension d of level coordinates, hoisted ones included, without the term of level `skip`."""
         total: Expr = const(0)
         for level, coefficient in self.format.inverse[d]:
             if level == skip:
                 continue
+            c = coordinates[level] if level < len(coordinates) else self.known[level]
             if coefficient < 0:
-                total = fold("sub", total, fold("mul", coordinates[level], const(-coefficient)))
+                total = fold("sub", total, fold("mul", c, const(-coefficient)))
             else:
-                total = fold("add", total, fold("mul", coordinates[level], const(coefficient)))
+                total = fold("add", total, fold("mul", c, const(coefficient)))
         return total
 
     def _loose(self, at: int) -> list[int]:
