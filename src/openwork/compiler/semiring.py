@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..errors import CompilerBug, DTypeError, UnsupportedError
 from ..ir.loop import Const
@@ -39,6 +40,9 @@ class Monoid:
 
     def identity_of(self, scalar: str) -> bool | int | float | complex:
         """The identity as a value of a scalar type. Raises DTypeError where the type has none."""
+        return _identity(self, scalar)
+
+    def _identity(self, scalar: str) -> bool | int | float | complex:
         if self.identity in ("lowest", "highest"):
             return _extreme(self.identity == "highest", scalar)
         value = parse_expr(self.identity)
@@ -49,6 +53,11 @@ class Monoid:
         if scalar in FLOATS:
             return float(value.value)  # type: ignore[arg-type]
         return bool(value.value) if scalar == "bool" else int(value.value)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1024)
+def _identity(monoid: Monoid, scalar: str) -> bool | int | float | complex:
+    return monoid._identity(scalar)
 
 
 def _extreme(high: bool, scalar: str) -> bool | int | float:

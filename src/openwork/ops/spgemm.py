@@ -42,6 +42,7 @@ SHORT, LONG = 64, 512
 """Products of a row up to which they are sorted: where a dense accumulator stays in the cache, and where not."""
 KEY_BITS = 62
 
+_EXECUTABLES: dict[tuple[str, ProductTypes, str], Executable] = {}
 _FEW = np.zeros(2, np.int32)
 
 
@@ -133,7 +134,12 @@ def multiply(
 
 def _executable(kind: str, job: _Job, build: Callable[[], Kernel]) -> Executable:
     semiring = "" if kind in ("bound", "count") else job.semiring.text
-    return cache.get(f"spgemm {kind} {job.types} {semiring}", lambda: simplify(build()))
+    key = kind, job.types, semiring
+    found = _EXECUTABLES.get(key)
+    if found is None:
+        found = cache.get(f"spgemm {kind} {job.types} {semiring}", lambda: simplify(build()))
+        _EXECUTABLES[key] = found
+    return found
 
 
 def _pick(executable: Executable, words: dict[str, int]) -> list[int]:
@@ -151,10 +157,12 @@ def _even(pos: Array, nse: int) -> tuple[int, ...]:
 
 def _chunks(flops: NDArray[np.int64], heavy: bool) -> list[tuple[int, ...]]:
     """Bounds of chunks of rows by work, in waves; one wave is one launch."""
-    total = np.cumsum(flops)
-    rows, work = len(flops), int(total[-1]) if len(flops) else 0
+    rows, work = len(flops), int(flops.sum())
     threads = pool.get_num_threads() if work >= PARALLEL_WORK else 1
     waves = 1 + work // (WAVE * threads)
+    if waves == threads == 1:
+        return [(0, rows)]
+    total = np.cumsum(flops)
     each = threads * (1 if heavy or threads == 1 else 4)
     cuts = np.searchsorted(total, np.linspace(0, work, waves * each + 1)[1:-1])
     marks = [0, *(min(rows, int(c)) for c in cuts), rows]
