@@ -20,6 +20,7 @@ from ..format.levels import Compressed, Dense, LooseCompressed, Singleton
 from ..storage.buffers import Array, address, as_array, empty, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
 from .index_keys import Ints
+from .ranges import Ranges
 from .recipe import Words, call
 from .recipe import _ready as ready
 
@@ -198,7 +199,12 @@ def pick(s: Storage, at: Mapping[int, Ints]) -> Storage | None:
         index = "i64"
     words: Words = {"rows": address(rows), "cols": address(cols), "pos": address(s.pos[1]), "crd": address(s.crd[1])}
     key = f"points {scalar} {scalar_of(s.crd[1])}"
-    call(key, lambda: points_kernel(scalar, scalar_of(s.crd[1])), words | {"places": address(places)}, 0, len(rows))
+    call(
+        key,
+        lambda: points_kernel(scalar, scalar_of(s.crd[1])),
+        words | {"places": address(places)},
+        Ranges((0, len(rows))),
+    )
     keep = np.flatnonzero(places >= 0)
     crd = as_array(keep.astype(np.int32 if index == "i32" else np.int64), like=s.crd[1])
     values = s.values[as_array(places[keep], like=s.values)]
