@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = ["Assembly", "SlotsFull", "full", "is_zero"]
 
 VACANT = -(2**31)
 """What an unwritten coordinate of a structured level or of a singleton is, while a result is assembled."""
+_CLOSE = {"i32": "close_edges i32", "i64": "close_edges i64"}
 EMPTY_SLOT = -1
 """The sentinel of `ell`."""
 
@@ -48,8 +51,9 @@ def full(n: int, scalar: str, value: Any, like: Array) -> Array:
 
 def copy(x: Array) -> Array:
     """The same elements in memory of their own."""
-    scalar, ranges = scalar_of(x), of_numbers(length(x), length(x))
+    ranges = of_numbers(length(x), length(x))
     if ranges is not None:
+        scalar = scalar_of(x)
         out = empty(length(x), scalar, x)
         words = {"x": address(x), "out": address(out)}
         call(f"copy {scalar}", lambda: helpers.copy_kernel(scalar), words, ranges)
@@ -60,7 +64,7 @@ def copy(x: Array) -> Array:
 def is_zero(value: Any) -> bool:
     """Whether all bits of the value are zero: 0, 0.0, False, 0j, but not -0.0."""
     z = complex(value)
-    return z == 0 and not any(np.signbit([z.real, z.imag]))
+    return z == 0 and copysign(1, z.real) + copysign(1, z.imag) == 2
 
 
 @dataclass(slots=True)
@@ -68,6 +72,10 @@ class Assembly:
     """A result while it is being made; `words` are the arguments of its kernels."""
 
     recipe: Recipe
+    stage: Stage
+    runs: tuple[Run, ...]
+    index: str
+    scalar: str
     shape: tuple[int, ...]
     fill_value: Any
     like: Array
@@ -84,7 +92,10 @@ class Assembly:
         recipe, spans = recipe_of(storage, stage)
         none: list[Array | None] = [None] * len(spans)
         words = recipe.words(storage)
-        out = cls(recipe, storage.shape, storage.fill_value, storage.like, spans, words, none, none.copy())
+        out = cls(
+            recipe, stage, recipe.runs, recipe.index, storage.scalar,
+            storage.shape, storage.fill_value, storage.values, spans, words, none, none.copy(),
+        )  # fmt: skip
         out.totals = np.zeros(max(len(recipe.runs), 4), np.int64)
         words["sizes"] = address(out.totals)
         if recipe.needs_fill:
@@ -93,22 +104,6 @@ class Assembly:
         return out
 
     fill: Array | None = None
-
-    @property
-    def stage(self) -> Stage:
-        return self.recipe.stage
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        return self.recipe.runs
-
-    @property
-    def index(self) -> str:
-        return self.recipe.index
-
-    @property
-    def scalar(self) -> str:
-        return self.recipe.source.scalar
 
     def put(self, part: str, at: int, buffer: Array) -> None:
         """Take `buffer` as pos or crd of level `at`."""
@@ -199,7 +194,7 @@ class Assembly:
     def close(self, run: Run, parents: int) -> None:
         """Give parents without children their edges."""
         words = {"parents": parents, "pos": self.words[f"b_pos{run.first}"]}
-        call(f"close_edges {self.index}", lambda: helpers.close_kernel(self.index), words)
+        call(_CLOSE[self.index], partial(helpers.close_kernel, self.index), words)
 
     def storage(self) -> Storage:
         """The storage of the buffers as they are."""

@@ -64,7 +64,7 @@ def convert(storage: Storage, format: Format) -> Storage:
         raise _does_not_fit(storage, format, error) from None
     if format.batch_ndim:
         return batched(result, format)
-    return replace_format(result, format)
+    return result if result.format.dims == format.dims else replace_format(result, format)
 
 
 def _stages(storage: Storage, format: Format) -> tuple[Stage, ...]:

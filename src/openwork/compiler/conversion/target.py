@@ -24,9 +24,9 @@ class Kind(Enum):
     SLOTS = "slots"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Levels first to last (inclusive) of a format; `width` is the slots per parent."""
+    """Levels first to last (inclusive) of a format; `width` is the slots per parent. The runs of a format are made once."""
 
     kind: Kind
     first: int
