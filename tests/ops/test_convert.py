@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -374,3 +376,29 @@ def test_threads_change_nothing(threads: None, source: str) -> None:
             one = convert(x, fmt(target, 2))
             pool.set_num_threads(3)
             assert buffers_equal(convert(x, fmt(target, 2)), one), target
+
+
+DIRECT = [
+    ("csr", "csc"), ("csr", "coo"), ("coo", "csr"), ("coo", "csc"), ("csc", "coo"), ("csr", "dcsr"), ("csc", "dcsr"),
+    ("csr", "dense"), ("csr", "bsr(2,2)"), ("csr", "dia"), ("bsr(2,2)", "csr"), ("bsr(2,2)", "coo"), ("dense", "csr"),
+    ("dense", "coo"), ("csr", "ell(70)"), ("csr", "bitmap"), (UNCOALESCED[2], "csr"), (UNCOALESCED[2], "csc"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("source", "target"), DIRECT)
+def test_memory_is_that_of_the_result(threads: None, source: str, target: str, count: int) -> None:
+    """Direct routes need the result, the buffers that they hand over, and O(rows + columns)."""
+    pool.set_num_threads(count)
+    x = convert(uncoalesced((700, 600), 30_000, seed=1), fmt(source, 2))
+    convert(x, fmt(target, 2))
+    again = Storage(x.shape, x.format, x.scalar, x.fill_value, x.pos, x.crd, x.values)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        result = convert(again, fmt(target, 2))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    held = sum(b.nbytes if b.base is None else b.base.nbytes for b in result.buffers)
+    assert peak <= held + 32 * count * sum(x.shape) + 20_000, f"{peak - held} bytes beside the result"

@@ -20,7 +20,7 @@ from ..storage.storage import Storage
 from .ranges import of_numbers
 from .recipe import Recipe, Spans, Words, call, recipe_of
 
-__all__ = ["Assembly", "SlotsFull", "full", "is_zero"]
+__all__ = ["Assembly", "SlotsFull", "copy", "full", "is_zero"]
 
 VACANT = -(2**31)
 """What an unwritten coordinate of a structured level or of a singleton is, while a result is assembled."""
@@ -138,12 +138,17 @@ class Assembly:
             parents *= self.spans[at][1] - self.spans[at][0]
         return parents
 
-    def allocate(self, sizes: Mapping[Run, int], kept: Storage | None = None, owned: bool = False) -> None:
+    def allocate(
+        self, sizes: Mapping[Run, int], kept: Storage | None = None, owned: bool = False, made: Run | None = None
+    ) -> None:
         """Allocate every buffer, given the positions of each chain; those of `kept` that stay as they are, copied, or
-        taken where they are `owned`."""
+        taken where they are `owned`. Those of the run `made` are there."""
         parents = 1
         exact = True
         for run in self.runs:
+            if run is made:
+                parents, exact = sizes[run], True
+                continue
             if run.kind is Kind.CHAIN:
                 count = parents + 1 if self.stage.target.levels[run.first].format.name == "compressed" else 2 * parents
                 self.put("pos", run.first, zeros(count, self.index, self.like))

@@ -18,7 +18,7 @@ from ..ir.loop import Kernel
 from ..storage.buffers import address, empty, length, to_numpy, zeros
 from ..storage.storage import Storage
 from .appending import passes
-from .assembly import Assembly
+from .assembly import Assembly, copy
 from .bucketing import put_in_order
 from .ranges import Ranges, first_positions, of_walk
 from .sorting import sort
@@ -58,11 +58,9 @@ def group(storage: Storage, stage: Stage) -> Storage:
     words |= {"parents": parents, "room": max(longest, 64), "bits": bits}
     words |= {f"lo{chain.first}": lo, f"shift{chain.first}": 0, f"mask{chain.first}": (1 << bits) - 1}
     put_in_order(out, chain, count, narrow=bits <= NARROW_BITS, merge=False, values=False)
-    out.allocate({chain: count})
-    exact = out.crd[chain.first]
-    assert exact is not None
-    exact[:] = children[:count]
-    out.put("pos", chain.first, edges)
+    out.put("crd", chain.first, copy(children[:count]))
+    del children
+    out.allocate({chain: count}, made=chain)
 
     def build(task: Pass) -> Callable[[], Kernel]:
         return lambda: fill_kernel("fill_groups", stream, target, task, unique=stage.unique, ranged=ranges is not None)
