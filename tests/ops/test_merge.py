@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matrix import FORMATS, SHAPES, dense_array, tensor
 
 import openwork as ow
 from openwork.errors import DTypeError, ShapeError, UnsupportedError
@@ -18,7 +19,6 @@ from openwork.ir.verify import verify
 from openwork.ops import merge_chunks, merge_quick, merge_run
 from openwork.ops.merge import merge, pointwise
 from openwork.storage.exact import check_indices
-from tests.matrix import FORMATS, SHAPES, dense_array, tensor
 
 Array = np.ndarray[Any, Any]
 OPS = {
