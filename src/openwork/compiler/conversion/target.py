@@ -26,7 +26,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Levels first to last (inclusive) of a format; `width` is the slots per parent. The runs of a format are made once."""
+    """Levels first to last (inclusive) of a format; `width` is the slots per parent. Made once per format."""
 
     kind: Kind
     first: int

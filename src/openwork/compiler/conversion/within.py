@@ -29,6 +29,10 @@ va: T[room] = empty
 kb: K[room] = empty
 vb: T[room] = empty
 ends: i64[256] = empty
+for s in range(0, 16):
+    ka[s] = s
+iota = vload(ka, 0, 16)
+stop = b_pos[LAST]
 begin: i64 = BEGIN
 write: i64 = BEGIN
 for p in range(FIRST, LAST):
@@ -38,17 +42,40 @@ for p in range(FIRST, LAST):
     n = end - first
     sorted: bool = True
     last: i64 = -1
-    for e in range(first, end):
-        KEY
-        sorted = sorted and last < key
-        last = key
-    if sorted == False:
-        if n <= 64:
-            RANK
-        else:
-            DIGITS
+    if n <= 16 and first + 16 <= stop:
+        if n > 1:
+            sorted = False
+            SHORT
+    else:
+        for e in range(first, end):
+            KEY
+            sorted = sorted and last < key
+            last = key
+        if sorted == False:
+            if n <= 64:
+                RANK
+            else:
+                DIGITS
     MERGE
 """
+
+_SHORT = """
+mine = LANES
+mine = select(iota < broadcast(K(n), 16), (mine << broadcast(K(6), 16)) | iota, broadcast(K(LARGEST), 16))
+vstore(ka, 0, mine)
+for s in range(0, 16):
+    va[s] = out[first + s]
+ranks: K = broadcast(K(0), 16)
+for t in range(0, 16):
+    ranks += K(broadcast(K(ka[t]), 16) < mine)
+vstore(kb, 0, ranks)
+for s in range(0, n):
+    e = first + kb[s]
+    out[e] = va[s]
+    k = ka[s] >> 6
+    UNPACK
+"""
+"""Up to 16 elements: whatever their number the same steps but for the last, as their branches could not be foretold."""
 
 _LOAD = """
 for s in range(0, n):
@@ -205,10 +232,13 @@ class _Order:
             part_of(self.builder)
             self.builder.buffer("starts", "i64")
         top.run(
-            self._text(text.replace("FIRST, LAST", "lo, hi" if self.ranged else "0, parents")),
+            self._text(
+                text.replace("FIRST", "lo" if self.ranged else "0").replace("LAST", "hi" if self.ranged else "parents")
+            ),
             T=self.target.scalar,
             K=self.word,
             KEY=self._key,
+            SHORT=self._short,
             RANK=self._rank,
             DIGITS=self._digits,
             MERGE=self._merge,
@@ -234,6 +264,16 @@ class _Order:
         """The coordinates of element e, from k."""
         for at in self.chain.levels:
             block.run(f"b_crd{at}[e] = ((k >> shift{at}) & mask{at}) + lo{at}")
+
+    def _short(self, block: Block) -> None:
+        lanes = " | ".join(
+            f"((K(vload(b_crd{at}, first, 16)) - broadcast(K(lo{at}), 16)) << broadcast(K(shift{at}), 16))"
+            for at in self.chain.levels
+        )
+        text = self._text(_SHORT).replace("LANES", lanes).replace("LARGEST", str(self.largest))
+        if not self.values:
+            text = text.replace("for s in range(0, 16):\nranks", "ranks")
+        block.run(text, K=self.word, UNPACK=self._unpack)
 
     def _rank(self, block: Block) -> None:
         block.run(self._text(_LOAD).replace("KEY_OF", "(key << 6) | s"), KEY=self._key)
