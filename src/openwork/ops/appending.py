@@ -24,8 +24,9 @@ def append_walk(out: Assembly, storage: Storage, count: int | None, owned: bool)
     Buffers that the result holds too are copied as they are, or taken where the storage is `owned`.
     """
     stage = out.stage
-    parted = by_ranges(storage.format, stage.target, unique=stage.unique, keep=stage.keep)
-    ranges = of_walk(storage) if parted else None
+    ranges = of_walk(storage)
+    if ranges is not None and not by_ranges(storage.format, stage.target, unique=stage.unique, keep=stage.keep):
+        ranges = None
     kept = storage if out.recipe.given is not None else None
     if ranges is None:
         return append(out, out.recipe.stream, count, kept=kept, owned=owned)

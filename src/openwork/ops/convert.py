@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ..ir.loop import Kernel
 from ..storage.buffers import length, to_numpy
 from ..storage.storage import Storage
 from .appending import append_walk, passes
-from .assembly import Assembly, SlotsFull
+from .assembly import Assembly, SlotsFull, full
 from .batches import batched
 from .bucketing import bucket
 from .grouping import group
@@ -106,7 +107,11 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
     """Every position of the target is computed."""
     out = Assembly.begin(storage, stage)
     recipe = out.recipe
-    out.allocate({})
+    if plain := not any(part for level in stage.target.levels for part in level.format.buffers):
+        size = prod([hi - lo for lo, hi in out.spans])
+        out.put_values(full(size, out.scalar, out.fill_value, out.like))
+    else:
+        out.allocate({})
 
     ranges = of_walk(storage) if stage.unique else None
     ranged = ranges is not None
@@ -115,8 +120,11 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
         return lambda: scatter_kernel("scatter", recipe.stream, recipe.target, task, unique=stage.unique, ranged=ranged)
 
     for task in passes(out):
-        recipe.run(f"scatter {task.value}", build(task), out.words, ranges)
-    return out.finish({})
+        recipe.run(_SCATTER[task], build(task), out.words, ranges)
+    return out.storage() if plain else out.finish({})
+
+
+_SCATTER = {task: f"scatter {task.value}" for task in Pass}
 
 
 def _append(storage: Storage, stage: Stage, owned: bool = False) -> Storage:
