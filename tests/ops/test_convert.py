@@ -402,3 +402,17 @@ def test_memory_is_that_of_the_result(threads: None, source: str, target: str, c
         tracemalloc.stop()
     held = sum(b.nbytes if b.base is None else b.base.nbytes for b in result.buffers)
     assert peak <= held + 32 * count * sum(x.shape) + 20_000, f"{peak - held} bytes beside the result"
+
+
+def test_buffers_that_stay_are_shared_where_that_is_allowed() -> None:
+    x = convert(uncoalesced((9, 8), 30), fmt("csr", 2))
+    y = convert(x, fmt("coo", 2), share=True)
+    assert y.values is x.values
+    assert y.crd[1] is x.crd[1]
+    z = convert(x, fmt("coo", 2))
+    assert not np.shares_memory(z.values, x.values)
+    assert not np.shares_memory(z.crd[1], x.crd[1])
+    assert buffers_equal(y, z)
+    back = convert(y, fmt("csr", 2), share=True)
+    assert back.values is x.values
+    assert buffers_equal(back, x)

@@ -33,13 +33,14 @@ SPARSE = 4
 """So many buckets per element are."""
 
 
-def convert(storage: Storage, format: Format) -> Storage:
+def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
     """The same tensor in another format.
 
     Parameters
     ----------
     storage : any format, of the target's rank
     format : the target
+    share : buffers that stay as they are (CSR and COO: crd of the columns, values) may be those of `storage`
 
     Returns
     -------
@@ -58,7 +59,7 @@ def convert(storage: Storage, format: Format) -> Storage:
     try:
         for stage in _stages(storage, format):
             if stage.strategy is Strategy.APPEND:
-                result = _append(result, stage, owned=result is not storage)
+                result = _append(result, stage, owned=share or result is not storage)
             else:
                 result = _STRATEGIES[stage.strategy](result, stage)
     except SlotsFull as error:

@@ -219,7 +219,8 @@ class Tensor(Operators):
         Returns
         -------
         Tensor, same shape, dtype, device and fill value. Explicit zeros are kept; duplicates are summed where
-        the format is unique. A format that only promises less (nonunique, unordered) shares the buffers.
+        the format is unique. Buffers that stay as they are are shared unless `copy` is True: all of them where the
+        format only promises less (nonunique, unordered), columns and values between CSR and sorted COO.
         """
         target = resolve_format(format, self.ndim, self.format)
         storage = self._storage
@@ -232,7 +233,7 @@ class Tensor(Operators):
             raise ValueError(f"asformat: {storage.format} to {target} moves data\n  help: leave copy=False out")
         from .convert import convert
 
-        return Tensor._from_storage(convert(storage, target))
+        return Tensor._from_storage(convert(storage, target, share=copy is None))
 
     def astype(self, dtype: object, /, *, copy: bool = True, device: object = None) -> Tensor:
         """The tensor with values of another dtype, sharing pos and crd."""
