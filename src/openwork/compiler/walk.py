@@ -19,7 +19,7 @@ from functools import reduce
 from ..format.expression import Add, Dim, Div, Expression, Mod, Sub, dimensions
 from ..format.format import Format
 from ..format.level import Iterate
-from ..ir.loop import Expr
+from ..ir.loop import Const, Expr
 from ..ir.ops import const, op
 from .build import Array, Block, Name, fold
 from .operand import Operand
@@ -213,7 +213,19 @@ class _Walk:
         elif functions.branchless:
             body(block, first)
         else:
-            block.loop(f"{self.name}_{'c' if by_coordinate else 'q'}{at}", first, last, body)
+            name = f"{self.name}_{'c' if by_coordinate else 'q'}{at}"
+            self._loop(block, at, name, (first, last), body)
+
+    def _loop(
+        self, block: Block, at: int, name: str, bounds: tuple[Expr, Expr], body: Callable[[Block, Expr], None]
+    ) -> None:
+        """The loop of a level; that of a block's innermost level also as one of constant length, for whole blocks."""
+        whole = self.intervals[at]
+        if at < len(self.format.levels) - 1 or not isinstance(whole.size, Const) or bounds == (whole.lo, whole.hi):
+            block.loop(name, *bounds, body)
+            return
+        test = op("and", op("eq", bounds[0], whole.lo), op("eq", bounds[1], whole.hi))
+        block.when(test, lambda b: b.loop(name, whole.lo, whole.hi, body), lambda b: b.loop(name, *bounds, body))
 
     def _first(self, block: Block, at: int, parent: Expr, point: Point) -> None:
         """The loops of the hoisted levels, and then level `at`."""
