@@ -22,6 +22,8 @@ from .executable import Executable, checked_words
 __all__ = ["available", "get_num_threads", "parallel", "set_num_threads"]
 
 _LIMIT = 257
+_WAVE = 4
+"""Ranges for each thread between which control returns to Python, which then answers signals."""
 _SPINS = 1000
 _FOREIGN, _BUSY = -1, -2
 _I64 = ctypes.c_int64
@@ -67,13 +69,19 @@ def available() -> bool:
 def parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> int:
     """Run `executable` on [bounds[t], bounds[t + 1]) for every t, on the pool's threads and the caller's.
 
-    Ranges are claimed in order as threads become free, so more ranges than threads balance uneven work.
+    Ranges are claimed in order as threads become free, so more ranges than threads balance uneven work. Of many
+    ranges four for each thread run at a time, so that whoever cuts long work in short ranges can be interrupted.
     Raises MemoryError or CompilerBug as `Executable.run` does. Cost: some 4 microseconds with two threads.
     """
     tasks = len(bounds) - 1
     run = _run or _start()
     if tasks < 2 or _threads < 2 or run is None:
         return _sequential(executable, words, bounds)
+    wave = _WAVE * _threads
+    if tasks > wave:
+        for first in range(0, tasks, wave):
+            parallel(executable, words, bounds[first : first + wave + 1])
+        return 0
     try:
         packed = executable.words(*words)
     except struct.error:

@@ -32,6 +32,8 @@ __all__ = ["PARALLEL_WORK", "Prepared", "Problem", "describe", "operand_of", "pr
 LARGE_ROWS, LARGE_VECTOR = 1 << 20, 6 << 20
 """Bytes of gathered data from which prefetching pays: rows of a matrix, and single elements of a vector."""
 PARALLEL_WORK = 1 << 16
+LONG_WORK = 1 << 25
+"""Multiplications of a thread between which control returns to Python, and an interrupt is answered."""
 
 LONG_FIBRE = 20
 """Elements of a fibre from which taking them in vector lanes pays."""
@@ -200,13 +202,12 @@ def lower(problem: Problem, plan: Schedule) -> Kernel:
 
 
 def bounds_of(prepared: Prepared, driver: Storage, work: int) -> tuple[int, ...]:
-    """The ranges to run: one, unless the kernel may be cut and there is enough to do."""
+    """The ranges to run: one, unless the kernel may be cut and there is enough to do; many where there is very much."""
     if not prepared.schedule.parallel or prepared.schedule.outer:
         return (0, 0)
-    threads = pool.get_num_threads()
-    if threads == 1 or work < PARALLEL_WORK:
-        return outer_range(driver)
-    return work_bounds(driver, threads)
+    threads = pool.get_num_threads() if work >= PARALLEL_WORK else 1
+    parts = threads * (1 + work // (threads * LONG_WORK))
+    return outer_range(driver) if parts == 1 else work_bounds(driver, parts)
 
 
 def describe(problem: Problem, prepared: Prepared, bounds: tuple[int, ...], allocated: int) -> None:

@@ -32,7 +32,7 @@ __all__ = ["Rows", "multiply"]
 
 PARALLEL_WORK = 1 << 16
 """Products below which one thread does it all."""
-WAVE = 1 << 28
+WAVE = 1 << 26
 """Products between which control returns to Python."""
 ONE_PASS = 1 << 30
 """Slots up to which the bounds are taken as they are; memory that is not written to is not used."""
