@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from statistics import median
 
-__all__ = ["medians"]
+__all__ = ["medians", "once", "samples"]
 
 SAMPLE = 2e-4
 ROUNDS = (3, 301)
@@ -22,7 +22,12 @@ def once(run: Callable[[], object], number: int) -> float:
 
 
 def medians(runs: Mapping[str, Callable[[], object]], budget: float) -> dict[str, float]:
-    """The median seconds per call of each, from rounds in which each has one turn, for about `budget` seconds.
+    """The median seconds per call of each, see `samples`."""
+    return {name: median(values) for name, values in samples(runs, budget).items()}
+
+
+def samples(runs: Mapping[str, Callable[[], object]], budget: float) -> dict[str, list[float]]:
+    """Seconds per call of each in rounds in which each has one turn, for about `budget` seconds.
 
     Each is called once or more beforehand, so that compiling and first-touch costs are not counted.
     """
@@ -34,14 +39,14 @@ def medians(runs: Mapping[str, Callable[[], object]], budget: float) -> dict[str
         number[name] = max(1, min(1000, round(SAMPLE / single)))
         cost += single * number[name]
     rounds = max(ROUNDS[0], min(ROUNDS[1], int(budget / cost)))
-    samples: dict[str, list[float]] = {name: [] for name in runs}
+    found: dict[str, list[float]] = {name: [] for name in runs}
     enabled = gc.isenabled()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, run in runs.items():
-                samples[name].append(once(run, number[name]))
+                found[name].append(once(run, number[name]))
     finally:
         if enabled:
             gc.enable()
-    return {name: median(values) for name, values in samples.items()}
+    return found
