@@ -133,6 +133,26 @@ def test_full_sums_are_as_exact_as_numpys() -> None:
         assert abs(float(ow.mean(tensor(array, spec))) - exact / array.size) <= 1e-7
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint64", "complex64", "bool"])
+@pytest.mark.parametrize("extra", [0, 1, 700])
+def test_full_sums_of_many_rows(dtype: str, extra: int) -> None:
+    rng = np.random.default_rng(extra)
+    values = rng.random((1 << 18) + extra) * (0.1 if dtype == "float16" else 90)
+    values = (values - 30 * (dtype in ("float32", "float64", "int8"))).astype(dtype)
+    want = values.sum(dtype=np.float64 if dtype[0] == "f" else None)
+    tolerance = {"float16": 1e-3, "float32": 1e-6, "complex64": 1e-5}.get(dtype, 1e-14)
+    threads = ow.get_num_threads()
+    sums = []
+    for count in (1, 2, 5):
+        ow.set_num_threads(count)
+        try:
+            sums.append(ow.asarray(values).sum().to_numpy())
+        finally:
+            ow.set_num_threads(threads)
+    assert sums[0] == sums[1] == sums[2]
+    np.testing.assert_allclose(sums[0], want, rtol=tolerance)
+
+
 @pytest.mark.parametrize("spec", ["dense", "csr", "coo"])
 def test_cumulative(spec: str) -> None:
     array = dense_array((5, 6))

@@ -26,13 +26,15 @@ def _unary(op: str, a: Any) -> Any:
     return unary(op, a)
 
 
-def _reduce(op: str, a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-    from .reduce import reduce
-
-    return reduce(op, a, axis, keepdims, dtype)
-
-
+_reduce_function: Callable[..., Any] | None = None
 _matmul_function: Callable[[Any, Any], Any] | None = None
+
+
+def _reduce(op: str, a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+    global _reduce_function
+    if _reduce_function is None:
+        from .reduce import reduce as _reduce_function
+    return _reduce_function(op, a, axis, keepdims, dtype)  # type: ignore[misc]
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -21,6 +21,7 @@ from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .contract import contract
 from .promote import accumulator
+from .total import total
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -187,11 +188,7 @@ def _flat(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | No
     compact = s.values.shape[0] == s.nse and not s.fill_value
     if op != "sum" or len(axes) != len(s.shape) or not compact:
         return None
-    values = s.values
-    if "bf16" in (s.scalar, scalar) and not is_torch(values):
-        return np.asarray(values.astype(np.float32).sum()).astype(dtype_of(scalar, values))
-    total = values.sum(dtype=dtype_of(scalar, values))
-    return total if is_torch(total) else np.asarray(total)
+    return total(s.values, scalar)
 
 
 def _library(like: Array) -> Any:

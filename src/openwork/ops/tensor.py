@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from ..format.format import Format, Level
 
 __all__ = ["Tensor", "python_scalar", "resolve_format"]
+
+
+@cache
+def _dense_format(ndim: int) -> Format:
+    return resolve_format("dense", ndim)
 
 
 class Tensor(Operators):
@@ -45,13 +51,11 @@ class Tensor(Operators):
     @classmethod
     def _from_dense(cls, array: Any) -> Tensor:
         """A dense tensor over the memory of an array, copied only where it is not row-major."""
-        from ..format import format as parse
-
         values = buffers.flat(buffers.as_array(array))
         shape = tuple(array.shape)
         none = (None,) * len(shape)
         return cls._from_storage(
-            Storage(shape, parse("dense", len(shape)), buffers.scalar_of(values), 0, none, none, values)
+            Storage(shape, _dense_format(len(shape)), buffers.scalar_of(values), 0, none, none, values)
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,0 +1,45 @@
+"""The sum of a whole array of values: rows are summed in lanes, side by side, and the sums of rows pairwise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compiler.total import total_kernel
+from ..ir.types import COMPLEX
+from ..storage.buffers import Array, address, cast, device_of, dtype_of, empty, is_torch, length, scalar_of
+from .promote import compute_scalar
+from .ranges import Ranges, of_numbers
+from .recipe import call
+
+__all__ = ["total"]
+
+ROW = 1024
+"""Elements of a row: few enough for its rounding errors to stay small, enough for the rows to be few."""
+_BY_LIBRARY = {"bool", *COMPLEX}
+LEAST = 1 << 14
+"""Elements below which the array library is as fast."""
+
+
+def total(values: Array, scalar: str) -> Array:
+    """The sum of a flat array, of rank 0, computed and given in the scalar type.
+
+    Half precision is summed in float32 and rounded once. Rounding errors grow as those of NumPy's pairwise sums, and
+    are the same for any number of threads.
+    """
+    source, count = scalar_of(values), length(values)
+    if count < LEAST or {source, scalar} & _BY_LIBRARY or device_of(values) != "cpu":
+        return _library_sum(values, scalar)
+    wide = compute_scalar(scalar)
+    rows = -(-count // ROW)
+    sums = empty(rows, wide, values)
+    words = {"row": ROW, "count": count, "values": address(values), "sums": address(sums)}
+    ranges = of_numbers(rows, count) or Ranges((0, rows))
+    call(f"total {source} {wide}", lambda: total_kernel(source, wide), words, ranges)
+    return cast(_library_sum(sums, wide), scalar)
+
+
+def _library_sum(values: Array, scalar: str) -> Array:
+    if not is_torch(values) and "bf16" in (scalar_of(values), scalar):
+        return np.asarray(values.astype(np.float32).sum()).astype(dtype_of(scalar, values))
+    out = values.sum(dtype=dtype_of(scalar, values))
+    return out if is_torch(out) else np.asarray(out)
