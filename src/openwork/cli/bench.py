@@ -26,7 +26,7 @@ from .sizes import bytes_of
 
 __all__ = ["Row", "check_request", "measure", "measure_all", "print_rows", "run"]
 
-MATRIX = ("spmv,spmm:8,spmm:32,spmm:128,sddmm:32,to_csc,to_coo,sum,sum:0,sum:1", "csr,coo,csc,bsr(4,4)")
+MATRIX = ("spmv,spmm:8,spmm:32,spmm:128,sddmm:32,to_csc,to_coo,to_coo:columns,sum,sum:0,sum:1", "csr,coo,csc,bsr(4,4)")
 TENSOR = ("mttkrp:32,sum,sum:0", "coo,csf")
 Step = Callable[[str], None]
 REFUSALS = (FormatError, ShapeError, InvariantError, DTypeError, UnsupportedError)

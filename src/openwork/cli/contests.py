@@ -194,6 +194,9 @@ def total(problem: Problem, text: str) -> Contest:
     return Contest(runs, lambda got: close(got, want, scale), name)
 
 
+COLUMN_COO = "(i, j) -> (j : compressed(nonunique), i : singleton)"
+
+
 def conversion(target: str) -> Builder:
     def build(problem: Problem, text: str) -> Contest:
         import openwork as ow
@@ -209,12 +212,39 @@ def conversion(target: str) -> Builder:
             runs["scipy"] = lambda: theirs.asformat(target)
         if problem.torch and target in TORCH_CONVERSIONS and problem.torch_side[0] != target:
             runs["torch"] = getattr(problem.torch_side[1], TORCH_CONVERSIONS[target])
-        return Contest(runs, lambda got: same_matrix(back(got), problem.csr), name)
-
-    def back(got: Any) -> Any:
-        return got.asformat("csr").to_scipy("csr")
+        return Contest(runs, lambda got: same_matrix(in_csr(got), problem.csr), name)
 
     return build
+
+
+def to_coo(problem: Problem, text: str) -> Contest:
+    """To coordinates ordered by rows, or by columns. Peers whose way does not order the elements go over CSR or CSC,
+    or coalesce: all make the same."""
+    import openwork as ow
+
+    if text not in ("", "columns"):
+        raise CliError(f"--op: to_coo takes nothing, or columns, got {text!r}")
+    wanted = ow.format(COLUMN_COO if text else "coo", ndim=2)
+    if wanted == ow.format(problem.format, ndim=2):
+        raise Skip("it is in this format already")
+    ours, (name, theirs) = problem.ours, problem.scipy
+    over = "csc" if text else "csr"
+    ordered = {"csr": ("csr", "coo"), "csc": ("csc",)}[over]
+    runs: dict[str, Callable[[], object]] = {
+        "openwork": lambda: ours.asformat(wanted),
+        "scipy": theirs.tocoo if name in ordered else lambda: theirs.asformat(over).tocoo(),
+    }
+    if problem.torch:
+        layout, side = problem.torch_side
+        if layout in ordered and layout != "coo":
+            runs["torch"] = side.to_sparse_coo
+        elif not text:
+            runs["torch"] = lambda: side.to_sparse_coo().coalesce()
+    return Contest(runs, lambda got: same_matrix(in_csr(got), problem.csr), name)
+
+
+def in_csr(got: Any) -> Any:
+    return got.asformat("csr").to_scipy("csr")
 
 
 OPERATIONS: dict[str, Builder] = {
@@ -224,7 +254,7 @@ OPERATIONS: dict[str, Builder] = {
     "sddmm": sddmm,
     "sum": total,
     "to_dense": to_dense,
-    "to_coo": conversion("coo"),
+    "to_coo": to_coo,
     "to_csr": conversion("csr"),
     "to_csc": conversion("csc"),
     "to_bsr": conversion("bsr"),

@@ -8,6 +8,7 @@
     if c: pass else: B               -> if not c: B            nothing when both are empty
     for i in range(a, b): A          -> (nothing)              when b <= a for sure, or A is empty
     for i in range(a, a + 1): A      -> A with i = a
+    for i: for q in i's children: A  -> one loop           where A does not ask for i: `flatten`
     while False: A                   -> (nothing)
     return s; A                      -> return s
     w: T[n] = zeros  (never read)    -> (nothing)              with the stores to it
@@ -25,6 +26,7 @@ from ..errors import CompilerBug
 from ..ir import ops
 from ..ir.loop import Alloc, Assign, Expr, For, If, Kernel, Let, Load, Mut, Prefetch, Return, Stmt, Store, Var, While
 from ..ir.rewrite import Body, fixpoint, operands, statements, subexpressions, substitute, walk, walk_body
+from .flatten import flattened, positions
 from .simplify_rules import constant, expression_rule
 
 __all__ = ["simplify", "simplify_expr"]
@@ -67,6 +69,7 @@ class _Pass:
         self.bindings.update(s.buffer for s in everything if isinstance(s, Alloc))
         self.bindings.update(p.name for p in kernel.params)
         self.assigned = {s.name for s in everything if isinstance(s, Assign)}
+        self.positions = positions(kernel)
 
     def expr(self, expr: Expr, values: dict[str, Expr]) -> Expr:
         def rule(e: Expr) -> Expr | None:
@@ -140,7 +143,8 @@ class _Pass:
         inner = dict(values)
         inner.pop(loop.name, None)
         body = self.block(loop.body, inner)
-        return (For(loop.name, lo, hi, body, loop.step, loop.hints),) if body else ()
+        new = For(loop.name, lo, hi, body, loop.step, loop.hints)
+        return (flattened(new, self.positions) or new,) if body else ()
 
     def _hoisted(self, body: Body) -> Body:
         """`body` for the scope outside, its own names renamed where the kernel has them twice."""

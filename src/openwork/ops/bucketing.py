@@ -31,6 +31,8 @@ __all__ = ["bucket", "put_in_order"]
 
 LARGE = 1 << 20
 """Elements from which on the way of scattering is looked at."""
+PREFETCHED = 1 << 12
+"""Parents from which on the places of scattering are prefetched: fewer keep them in the first cache."""
 MANY = 1 << 16
 """Parents above which a scatter may miss the caches."""
 PROBE = 1 << 16
@@ -88,7 +90,10 @@ def _place(out: Assembly, chain: Run, stream: Walked, ranges: Ranges | None) -> 
     if 2 * out.total(2) > words["probe"] > 0:
         _in_two_passes(out, chain, count, ranges)
     else:
-        recipe.run("bucket", lambda: scatter_kernel("bucket", stream, target, ranged), words, ranges)
+        ahead = words["parents"] >= PREFETCHED
+        words["elements"] = length(out.like)
+        kind = "bucket ahead" if ahead else "bucket"
+        recipe.run(kind, lambda: scatter_kernel("bucket", stream, target, ranged, ahead), words, ranges)
     return count, longest
 
 

@@ -22,8 +22,10 @@ from collections.abc import Callable
 from ...ir.loop import Expr, Kernel
 from ...ir.ops import const
 from ..build import Array, Block, Builder, Hole
+from ..flatten import flatten
 from ..operand import Operand
 from ..walk import intervals
+from .ahead import later
 from .append import locate
 from .ranged import own_slice, part_of
 from .stream import Element, Stream, extents_of
@@ -67,7 +69,7 @@ def histogram_kernel(name: str, stream: Stream, target: Operand, ranged: bool = 
         sizes = top.builder.buffer("sizes", "i64", mutable=True)
         top.run("if part == 0:\n    sizes[2] = misses" if ranged else "sizes[2] = misses", sizes=sizes)
 
-    return _over(name, stream, target, sink, begin, end, ranged=ranged)
+    return flatten(_over(name, stream, target, sink, begin, end, ranged=ranged))
 
 
 def partition_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
@@ -170,14 +172,32 @@ def distribute_kernel(name: str, target: Operand, ranged: bool = False) -> Kerne
     return builder.kernel()
 
 
-def scatter_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
-    """Move every element to the place that pos[p + 1] says."""
+def scatter_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False, ahead: bool = False) -> Kernel:
+    """Move every element to the place that pos[p + 1] says.
+
+    With `ahead` the places of elements that come later are prefetched; they are the last of `elements` at most.
+    """
 
     def sink(block: Block, parent: Expr, element: Element, chain: Run) -> None:
+        if ahead:
+            _prefetch(block, target, chain, parent)
         block.run("q = b_pos[p + 1]\nb_pos[p + 1] = q + 1", p=parent)
         _write(block, target, chain, element)
 
     return _over(name, stream, target, sink, ranged=ranged)
+
+
+def _prefetch(block: Block, target: Operand, chain: Run, parent: Expr) -> None:
+    builder = block.builder
+    p = later(block, parent, "a_crd", builder.scalar("elements"))
+    if p is None:
+        return
+    out = builder.buffer("b_vals", target.scalar, mutable=True)
+    block.run("soon = b_pos[p + 1]\nprefetch(out, soon)", p=p, out=out)
+    for at in chain.levels:
+        scalar = target.crd[at]
+        assert scalar is not None
+        block.run("prefetch(crd, soon)", crd=builder.buffer(f"b_crd{at}", scalar, mutable=True, wide=True))
 
 
 def _write(block: Block, target: Operand, chain: Run, element: Element) -> None:
