@@ -90,10 +90,10 @@ def test_fill_values(op: str, fa: float, fb: float) -> None:
         agrees(merge(op, s, t), OPS[op](a, b))
 
 
-def test_an_absent_zero_times_an_unknown_infinity_is_zero() -> None:
+def test_an_absent_zero_times_an_unknown_infinity_is_zero_where_asked() -> None:
     s = ow.asarray(np.array([0.0, 1.0]), format="csf")
     t = ow.asarray(np.array([np.inf, 2.0]), format="csf")
-    got = merge("mul", s, t)
+    got = merge("mul", s, t, zero_annihilates=True)
     assert got.nse == 1
     np.testing.assert_array_equal(got.to_numpy(), [0.0, 2.0])
 

@@ -11,8 +11,10 @@ comparison; there is no table of operators.
     A ** B       {A}: A ** 0 -> 1      empty, as 0 ** 0 = 1 is the fill
 
 ZERO_ANNIHILATES says what 0 * x is where the zero is the fill of an absent operand and x is not known. NumPy on the
-dense arrays has NaN for an infinite or NaN x. The default takes 0, which is NumPy's answer for finite x: only so a
-product of sparse operands is as sparse as they are. Where x is known, as both are absent, NumPy's answer is taken.
+dense arrays has NaN for an infinite or NaN x. Regions take 0, which is NumPy's answer for finite x: only so a product
+of sparse operands is as sparse as they are. Where x is known, as both are absent, NumPy's answer is taken. `doubt`
+says for which values of the operands the two answers are one; operations ask for these, and have regions without
+annihilation where it matters (`annihilate=False`), unless the user asks for `zero_annihilates=True`.
 """
 
 from __future__ import annotations

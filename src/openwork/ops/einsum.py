@@ -270,7 +270,7 @@ def _elementwise(x: Term, y: Term) -> Term:
     from .elementwise import elementwise
 
     other = y.storage.permute([y.letters.index(c) for c in x.letters])
-    return Term(x.letters, elementwise("mul", _tensor(x.storage), _tensor(other))._storage)
+    return Term(x.letters, elementwise("mul", _tensor(x.storage), _tensor(other), zero_annihilates=True)._storage)
 
 
 def _tensor(s: Storage) -> Tensor:

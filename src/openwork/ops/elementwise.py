@@ -15,6 +15,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import is_array, is_torch, scalar_of
 from ..storage.storage import Storage
+from .annihilation import beyond
 from .contract import shared
 from .drive import pose, prepare, run
 from .merge import merge
@@ -60,19 +61,22 @@ def _unique(t: Tensor, keep: bool) -> Storage:
     return t.coalesce()._storage
 
 
-def elementwise(op: str, a: Any, b: Any) -> Any:
+def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     """`a op b`, elementwise with broadcasting, for a Tensor with a scalar, a dense array or a Tensor.
+
+    zero_annihilates: an unspecified zero makes a product or quotient zero even where it meets infinity, NaN or, as a
+    dividend, 0. Without, the result is NumPy's, and one pass over the operands tells whether it differs.
 
     Returns
     -------
-    With a scalar: a Tensor of the same structure. With a dense array: a Tensor of the sparse operand's structure
-    for products and quotients of a tensor of fill 0, else a dense array of the array's library. An unspecified zero
-    annihilates: 0 * NaN and 0 * inf at an unspecified element are 0.
+    With a scalar: a Tensor of the same structure. With a dense array: a Tensor of the sparse operand's structure for
+    products and quotients of a tensor of fill 0, and of NaN besides where NumPy has it; else a dense array of the
+    array's library.
     Raises ShapeError if the shapes do not broadcast.
     """
     s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
-        return merge(op, a, b)
+        return merge(op, a, b, zero_annihilates)
     from .tensor import Tensor
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
@@ -84,7 +88,7 @@ def elementwise(op: str, a: Any, b: Any) -> Any:
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         result = apply(op, a, b)
         return Tensor._from_dense(result) if both else result
-    result = _with_dense(op, a, b)
+    result = _with_dense(op, a, b, zero_annihilates)
     return Tensor._from_dense(result) if both and not isinstance(result, Tensor) else result
 
 
@@ -124,7 +128,7 @@ def _statement(op: str, ndim: int, dims: tuple[int, ...], left: bool) -> Assignm
     return Assignment(Access("C", names), "=", Apply(op, (sparse, dense) if left else (dense, sparse)))
 
 
-def _with_dense(op: str, a: Any, b: Any) -> Any:
+def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     from .tensor import Tensor
 
     left = isinstance(a, Tensor)
@@ -148,7 +152,8 @@ def _with_dense(op: str, a: Any, b: Any) -> Any:
     stmt = _statement(op, len(shape), dims, left)
     scalar = _result_scalar(op, s, array, left)
     if keeps:
-        return Tensor._from_storage(shared(stmt, {"A": s, "D": strided(narrow)}, scalar))
+        found = shared(stmt, {"A": s, "D": strided(narrow)}, scalar)
+        return Tensor._from_storage(found if zero_annihilates else beyond(op, found, s.scalar, array))
     return _dense_result(op, s, array, narrow, stmt, left, shape)
 
 

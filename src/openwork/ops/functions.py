@@ -62,11 +62,30 @@ def _two(name: str, op: str, doc: str) -> Callable[[Any, Any], Any]:
     return _named(function, name, doc)
 
 
+def _factor(name: str, op: str, doc: str) -> Callable[..., Any]:
+    """A binary function in which a zero that is not stored may be asked to annihilate."""
+
+    def function(x1: Any, x2: Any, /, *, zero_annihilates: bool = False) -> Any:
+        a, b = _tensor(x1), _tensor(x2)
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+            from .sources import asarray
+
+            a, b = asarray(a), asarray(b) if is_array(b) else b
+        return elementwise(op, a, b, zero_annihilates)
+
+    return _named(function, name, doc)
+
+
 def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
 
+
+_ANNIHILATES = """
+
+zero_annihilates: an unspecified zero stays zero whatever it meets, as in SciPy; without, the result is NumPy's on the
+dense arrays (0 * inf, 0 * NaN and 0 / 0 are NaN), and one pass over the operands tells whether the two differ."""
 
 _NOT_COMPILED = ("logaddexp", "nextafter")
 """Operations that the loop IR has not."""
@@ -140,7 +159,7 @@ bitwise_or = _two("bitwise_or", "bor", "`x1 | x2`.")
 bitwise_right_shift = _two("bitwise_right_shift", "shr", "`x1 >> x2`.")
 bitwise_xor = _two("bitwise_xor", "bxor", "`x1 ^ x2`.")
 copysign = _two("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
-divide = _two("divide", "div", "`x1 / x2`.")
+divide = _factor("divide", "div", "`x1 / x2`." + _ANNIHILATES)
 equal = _two("equal", "eq", "`x1 == x2`.")
 floor_divide = _two("floor_divide", "floordiv", "`x1 // x2`.")
 greater = _two("greater", "gt", "`x1 > x2`.")
@@ -154,7 +173,7 @@ logical_or = _two("logical_or", "or", "Whether one is true.")
 logical_xor = _two("logical_xor", "xor", "Whether exactly one is true.")
 maximum = _two("maximum", "max", "The larger of two; NaN where one is NaN.")
 minimum = _two("minimum", "min", "The smaller of two; NaN where one is NaN.")
-multiply = _two("multiply", "mul", "`x1 * x2`.")
+multiply = _factor("multiply", "mul", "`x1 * x2`." + _ANNIHILATES)
 nextafter = _two("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
 not_equal = _two("not_equal", "ne", "`x1 != x2`.")
 pow = _two("pow", "pow", "`x1 ** x2`.")

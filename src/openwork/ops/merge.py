@@ -15,6 +15,7 @@ from ..ir.index import accesses as accesses_of
 from ..ir.index_text import parse, parse_expression
 from ..storage.buffers import length
 from ..storage.storage import Storage
+from .annihilation import bounded
 from .formats import resolve_format
 from .merge_plan import MergePlan, plan_merge
 from .merge_run import run_plan
@@ -38,13 +39,14 @@ def _fill_key(fill: Any) -> Any:
     return fill if fill and fill == fill else repr(fill)
 
 
-def merge(op: str, a: Tensor, b: Tensor) -> Tensor:
+def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tensor:
     """`a op b` of two sparse tensors, elementwise with broadcasting.
 
     Parameters
     ----------
     op : name of a binary operation of the loop IR
     a, b : Tensors of any formats, shapes that broadcast
+    zero_annihilates : an unspecified zero makes a product zero even where it meets infinity or NaN
 
     Returns
     -------
@@ -52,16 +54,18 @@ def merge(op: str, a: Tensor, b: Tensor) -> Tensor:
     has that format, else that of the first operand that has all dimensions. Sorted, without duplicates; `ell` and
     `structured` levels become compressed ones, whose width a result has no need to fit.
 
-    Guarantees: equal to NumPy's result on the dense arrays, but that an unspecified zero times an unknown value is
-    zero. Structure is shared with an operand where it is the same.
-    Cost: O(nse(a) + nse(b)); operands whose order of levels disagrees are converted once.
+    Guarantees: equal to NumPy's result on the dense arrays, but with `zero_annihilates`. Structure is shared with an
+    operand where it is the same.
+    Cost: O(nse(a) + nse(b)); operands whose order of levels disagrees are converted once. Products ask first whether
+    the values are finite, which takes some hundredths of their time and which `zero_annihilates` saves; where they
+    are not, all elements of both are walked.
     """
     s, t = a._storage, b._storage
     if s.shape != t.shape:
         n = max(len(s.shape), len(t.shape))
         names = tuple(f"i{d}" for d in range(n))
         e = Apply(op, (Access("A", names[n - len(s.shape) :]), Access("B", names[n - len(t.shape) :])))
-        return pointwise(e, {"A": a, "B": b})
+        return pointwise(e, {"A": a, "B": b}, zero_annihilates=zero_annihilates)
     key = (op, s.signature, t.signature, _fill_key(s.fill_value), _fill_key(t.fill_value))
     plan = _BINARY.get(key)
     if plan is None:
@@ -71,11 +75,34 @@ def merge(op: str, a: Tensor, b: Tensor) -> Tensor:
         plan = _BINARY[key] = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
     if plan.keeps and s.pos is t.pos and s.crd is t.crd and length(s.values) == length(t.values):
         return a._from_storage(s.with_values(apply(op, s.values, t.values), plan.fill))
+    if (
+        plan.doubt is not None
+        and not zero_annihilates
+        and not (bounded(s.values, plan.doubt) and bounded(t.values, plan.doubt))
+    ):
+        names = tuple(f"i{d}" for d in range(len(s.shape)))
+        e = Apply(op, (Access("A", names), Access("B", names)))
+        return a._from_storage(_exact(plan, e, (s, t), s.shape))
     return a._from_storage(run_plan(plan, (s, t), s.shape))
 
 
+def _exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
+    """NumPy's result where an unspecified zero may meet infinity or NaN; elements that are the fill value go."""
+    from .taking import prune
+    from .tensor import Tensor
+
+    if plan.exact is None:
+        named = dict(zip(plan.dims, storages, strict=True))
+        plan.exact = plan_merge(e, named, plan.dims, len(shape), plan.format, annihilate=False)
+    return prune(Tensor._from_storage(run_plan(plan.exact, storages, shape)))._storage
+
+
 def pointwise(
-    expression: str | Expression | Assignment, tensors: Mapping[str, Tensor], format: object = None
+    expression: str | Expression | Assignment,
+    tensors: Mapping[str, Tensor],
+    format: object = None,
+    *,
+    zero_annihilates: bool = False,
 ) -> Tensor:
     """Any elementwise expression over sparse tensors, in one pass.
 
@@ -85,6 +112,9 @@ def pointwise(
         indices are aligned at the last dimension, as NumPy broadcasts
     tensors : by name; those of rank 0 too
     format : of the result; without, that of the operands (see `merge`)
+    zero_annihilates : an unspecified zero makes a product zero even where it meets infinity or NaN. Without, the
+        result is NumPy's, at the cost of asking whether values are finite; a product with a function that has no bound,
+        as in "A * exp(B)", is then computed wherever any operand is specified
 
     Returns
     -------
@@ -99,7 +129,7 @@ def pointwise(
     named = _aligned(e, tensors)
     indices = free if free is not None else _order(named)
     storages = {name: t._storage for name, t in tensors.items() if any(a.tensor == name for a in accesses_of(e))}
-    return Tensor._from_storage(_evaluate(named, storages, indices, format))
+    return Tensor._from_storage(_evaluate(named, storages, indices, format, zero_annihilates))
 
 
 def _parsed(expression: str | Expression | Assignment) -> tuple[Expression, tuple[str, ...] | None]:
@@ -167,10 +197,12 @@ def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str,
     return sizes
 
 
-def _evaluate(e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object) -> Storage:
+def _evaluate(
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object, zero_annihilates: bool
+) -> Storage:
     """Run an expression whose accesses have their indices."""
     sizes = _extents(e, storages, indices)
-    e, storages = _cut(e, storages, indices)
+    e, storages = _cut(e, storages, indices, zero_annihilates)
     e, operands, dims = _operands(e, storages, indices, sizes)
     ndim = len(indices)
     wanted: Format | None = None if format is None else resolve_format(format, ndim)
@@ -180,7 +212,10 @@ def _evaluate(e: Expression, storages: dict[str, Storage], indices: tuple[str, .
     plan = _GENERAL.get(key)
     if plan is None:
         plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted)
-    return run_plan(plan, tuple(operands.values()), shape)
+    every = tuple(operands.values())
+    if plan.doubt is not None and not zero_annihilates and not all(bounded(s.values, plan.doubt) for s in every):
+        return _exact(plan, e, every, shape)
+    return run_plan(plan, every, shape)
 
 
 def _count(e: Expression) -> int:
@@ -188,17 +223,17 @@ def _count(e: Expression) -> int:
 
 
 def _cut(
-    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...]
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], zero_annihilates: bool
 ) -> tuple[Expression, dict[str, Storage]]:
     """The expression over at most MAX_MERGED operands: its largest parts are computed into temporaries."""
     while _count(e) > MAX_MERGED:
         assert isinstance(e, Apply)
         part = max(e.args, key=_count)
-        small, storages = _cut(part, storages, indices)
+        small, storages = _cut(part, storages, indices, zero_annihilates)
         used = {i for a in accesses_of(small) for i in a.indices}
         own = tuple(i for i in indices if i in used)
         name = f"part{len(storages)}"
-        storages = {**storages, name: _evaluate(small, storages, own, None)}
+        storages = {**storages, name: _evaluate(small, storages, own, None, zero_annihilates)}
         e = Apply(e.op, tuple(Access(name, own) if a is part else a for a in e.args))
     return e, storages
 

@@ -9,6 +9,7 @@ from typing import Any
 from ..codegen import cache
 from ..codegen.executable import Executable
 from ..compiler.conversion.target import Kind, Run, runs
+from ..compiler.doubt import doubt
 from ..compiler.fill import Regions
 from ..compiler.merge.lower import lower_merge
 from ..compiler.merge.problem import Input, Merge
@@ -72,6 +73,10 @@ class MergePlan:
     shares: tuple[int, ...]
     """operands whose structure is the result's where both have as many elements: one contains the other"""
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
+    doubt: float | None = None
+    """None where NumPy's answer is certain; else the size up to which values make it so, see `compiler.doubt`"""
+    exact: MergePlan | None = None
+    """the plan for larger values, once there were some"""
     last: Any = None
     """what the launch before found, for operands of the same signatures"""
     quick: Any = None
@@ -82,14 +87,22 @@ class MergePlan:
 
 
 def plan_merge(
-    e: Expression, storages: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int, format: Format | None
+    e: Expression,
+    storages: Mapping[str, Storage],
+    dims: Mapping[str, Dims],
+    ndim: int,
+    format: Format | None,
+    annihilate: bool = True,
 ) -> MergePlan:
-    """The plan of an expression over storages; `dims` says where their dimensions are in the result."""
+    """The plan of an expression over storages; `dims` says where their dimensions are in the result.
+
+    annihilate: an absent zero makes a product zero, whatever it meets.
+    """
     library = "torch" if any(s.library == "torch" for s in storages.values()) else "numpy"
     scalars = {name: s.scalar for name, s in storages.items()}
     expr = typed(e, scalars, library)
     fills = {name: const(s.fill_value, s.scalar) for name, s in storages.items()}
-    regions = Regions(expr, fills)
+    regions = Regions(expr, fills, annihilate=annihilate)
     scalar = expr.type.scalar
     fill = python_scalar(regions.fill.value, scalar)
     wanted = format or _default(regions, storages, dims, ndim)
@@ -107,7 +120,10 @@ def plan_merge(
     same = all(s.format == final == target and None not in dims[name] for name, s in storages.items())
     text = f"{e} -> {target}"
     shares = _shares(regions, storages, dims, target)
-    return MergePlan(text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same, shares)
+    return MergePlan(
+        text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same, shares,
+        doubt=doubt(regions) if annihilate else None,
+    )  # fmt: skip
 
 
 def _shares(

@@ -1,0 +1,84 @@
+"""Where it matters that an absent zero annihilates: up to which values of the operands NumPy has the same result.
+
+    A * B        0 * b is 0 for every finite b      finite values will do
+    A * (B + C)  0 * (b + c)                        values so small that the sum does not overflow
+    A * exp(B)   0 * exp(b)                         no bound is known
+
+A sum or product of n values, each of size m >= 2 at most, has size m ** n at most; of complex ones (2m) ** n.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..ir.loop import Cast, Const, Expr, Op, Var
+from ..ir.ops import COMPARISONS, LOGICAL
+from ..ir.types import real_of
+from .fill import Regions
+
+__all__ = ["doubt"]
+
+_POLYNOMIAL = frozenset(("add", "sub", "mul", "neg", "min", "max", "abs", "real", "imag", "conj", "square", "select"))
+_TRUTH = frozenset((*COMPARISONS, *LOGICAL, "isnan", "isinf", "isfinite", "signbit"))
+_LARGEST = {"f16": 65504.0, "bf16": 3.3e38, "f32": 3.4e38, "f64": 1.79e308}
+_POWERS = (0, 1, 2, 3, 4)
+
+
+def doubt(regions: Regions) -> float | None:
+    """None where the regions are the same whether or not an absent zero annihilates.
+
+    Else the size up to which values of the operands give NumPy's result; 0 where no such bound is known.
+    """
+    products = [e for e in _parts(regions.expr) if isinstance(e, Op) and e.op == "mul" and _is_inexact(e)]
+    if not products or not _differs(regions):
+        return None
+    return min(_bound(e, regions) for e in products)
+
+
+def _differs(regions: Regions) -> bool:
+    exact = Regions(regions.expr, regions.fills, annihilate=False)
+    names = regions.names
+    subsets = [{n for k, n in enumerate(names) if bits >> k & 1} for bits in range(1 << len(names))]
+    return any(regions.body(s) != exact.body(s) for s in subsets)
+
+
+def _parts(e: Expr) -> list[Expr]:
+    below = e.args if isinstance(e, Op) else (e.arg,) if isinstance(e, Cast) else ()
+    return [e, *(part for arg in below for part in _parts(arg))]
+
+
+def _is_inexact(e: Expr) -> bool:
+    return e.type.is_float or e.type.is_complex
+
+
+def _bound(product: Op, regions: Regions) -> float:
+    """How large values may be for the factors of a product to be finite."""
+    values, room = 0, min(_LARGEST[real_of(e.type.scalar)] for e in _parts(product) if _is_inexact(e))
+    todo: list[Expr] = [product]
+    while todo:
+        e = todo.pop()
+        match e:
+            case Op(op) if op in _TRUTH or e.type.scalar == "bool":
+                room /= 2
+            case Op(op, args) if op in _POLYNOMIAL:
+                todo += args[1:] if op == "select" else args * 2 if op == "square" else args
+            case Op("pow", (base, Const(k))) if k in _POWERS:
+                todo += [base] * int(k.real)
+            case Op("div", (part, Const(by))) if by:
+                todo.append(part)
+                room /= max(2.0, 1 / abs(by))
+            case Cast(arg):
+                todo.append(arg)
+            case Const(value):
+                room /= max(2.0, abs(value))
+            case Var():
+                values += 1
+            case _:
+                return 0.0
+    if any(e.type.is_complex for e in _parts(product)):
+        room /= 2.0**values
+    limit = room ** (1 / values) if values and room > 1 else 0.0
+    simple = all(isinstance(a, Var) or (isinstance(a, Cast) and isinstance(a.arg, Var)) for a in product.args)
+    if not simple and not all(abs(f.value) <= limit for f in regions.fills.values()):
+        return 0.0
+    return limit if math.isfinite(limit) and limit >= 2 else 0.0

@@ -1,0 +1,97 @@
+"""What NumPy has where an unspecified zero meets infinity or NaN: a pass that tells whether it does, and the elements.
+
+0 * x is 0 for every finite x. Whether all values are finite is asked of memory once, without a temporary; where they
+are, as nearly always, a product is as sparse as its operands, and NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..codegen import cache
+from ..ir.text import parse
+from ..storage.buffers import Array, address, numpy_dtype, scalar_of, to_numpy
+from ..storage.storage import Storage
+from .values import apply
+
+__all__ = ["beyond", "bounded"]
+
+FEW = 4096
+"""Elements up to which the array library's dot product is quicker to call, and takes one thread."""
+_F64 = np.dtype(np.float64)
+_FINITE = 1.3e154
+"""The square root of the largest number, about."""
+_PARTS = {"f32": ("f32", 1), "f64": ("f64", 1), "c64": ("f32", 2), "c128": ("f64", 2)}
+
+
+def bounded(values: Array, limit: float) -> bool:
+    """Whether no value is NaN or larger than `limit` in size; may say no where the sum of their squares overflows.
+
+    values: one-dimensional and contiguous. Cost: O(n), as fast as memory is read.
+    """
+    if (
+        type(values) is np.ndarray
+        and values.dtype is _F64
+        and len(values) <= FEW
+        and values.dot(values) <= limit * limit
+    ):
+        return True
+    x = to_numpy(values)
+    if not len(x):
+        return True
+    part = _PARTS.get(scalar_of(values))
+    if part is None:
+        return _by_extremes(x, limit)
+    scalar, lanes = part
+    if len(x) <= FEW:
+        squares = float(np.vdot(x, x).real)
+    else:
+        out = np.zeros(1, np.float64)
+        text = "def squares(x: T[const], n: i64, out: f64[mut]):  # reassociate\n    acc: T = 0.0\n"
+        text += "    for k in range(0, n):\n        acc += x[k] * x[k]\n    out[0] = f64(acc)\n"
+        executable = cache.get(f"squares {scalar}", lambda: parse(text, T=scalar))
+        executable.run((address(x), lanes * len(x), address(out)))
+        squares = float(out[0])
+    if squares >= 0 and math.sqrt(squares) <= limit:
+        return True
+    with np.errstate(all="ignore"):
+        return _by_extremes(np.abs(x), limit)
+
+
+def _by_extremes(x: np.ndarray[tuple[int], np.dtype[np.generic]], limit: float) -> bool:
+    with np.errstate(all="ignore"):
+        return -limit <= float(x.min()) and float(x.max()) <= limit
+
+
+def beyond(op: str, result: Storage, zero: str, array: Any) -> Storage:
+    """A product or quotient at the elements of a sparse operand, with what NumPy has at all others where that is not 0.
+
+    zero : scalar type of the sparse operand, whose fill value is 0
+    array : the dense operand; its shape broadcasts to the result's
+    """
+    dense = to_numpy(array)
+    if result.scalar not in ("f16", "bf16", *_PARTS) or 0 in result.shape:
+        return result
+    if op == "mul":
+        if dense.dtype.kind in "biu":
+            return result
+        flat = dense.ravel(order="K")
+        if np.shares_memory(flat, dense) and bounded(flat, _FINITE):
+            return result
+    with np.errstate(all="ignore"):
+        others = apply(op, np.zeros((), numpy_dtype(zero)), dense)
+    if not np.any(others != 0):
+        return result
+    from .merge import pointwise
+    from .sources import asarray
+    from .tensor import Tensor
+
+    found = Tensor._from_storage(result)
+    there = Tensor._from_storage(result.with_values(np.ones(result.values.shape[0], np.bool_), False))
+    more = asarray(others, format="dense" if not others.ndim else "coo")
+    outside = pointwise("select(P, 0, Z)", {"P": there, "Z": more})
+    loose = result.format.batch_ndim or not result.format.is_unique
+    return pointwise("R + Z", {"R": found, "Z": outside}, format="coo" if loose else None)._storage
