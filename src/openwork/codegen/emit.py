@@ -71,6 +71,7 @@ class Emitter:
         self.names: dict[str, Parts] = {}
         self.cells: dict[str, Parts] = {}
         self.buffers: dict[str, tuple[str, str]] = {}
+        self.constant = frozenset(p.name for p in kernel.params if isinstance(p, Buffer) and not p.mutable)
         self.workspaces: list[str] = []
 
     def module(self, entry: str) -> str:
@@ -253,7 +254,8 @@ class Emitter:
                 return self.const(value, type)
             case Load(buffer, index, type):
                 pointer, _ = self.buffer(buffer)
-                return emit_memory.load(self.b, pointer, self.offset(index), index.type, type)
+                mutable = buffer not in self.constant
+                return emit_memory.load(self.b, pointer, self.offset(index), index.type, type, mutable)
             case Cast(arg, type):
                 return convert(self.b, self.expr(arg), arg.type, type)
             case Op():

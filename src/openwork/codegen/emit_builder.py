@@ -72,6 +72,8 @@ class Builder:
         self.metadata: list[str] = []
         self.block = "entry"
         self._count = 0
+        self.origins: dict[str, tuple[str, str]] = {}
+        """Of a vector that was read from constant memory: the address and the scalar type there, i32 or i64."""
 
     def fresh(self, stem: str = "t") -> str:
         self._count += 1

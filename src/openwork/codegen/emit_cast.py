@@ -57,7 +57,10 @@ def _real(b: Builder, x: str, src: Type, dst: Type) -> str:
     if before == after:
         return x
     kind = "trunc" if before > after else "sext" if src.scalar in SIGNED else "zext"
-    return b.ins(f"{kind} {a} {x} to {c}")
+    out = b.ins(f"{kind} {a} {x} to {c}")
+    if kind == "sext" and dst.scalar == "i64" and x in b.origins:
+        b.origins[out] = b.origins[x]
+    return out
 
 
 def _float_to_integer(b: Builder, x: str, src: Type, dst: Type) -> str:

@@ -12,13 +12,17 @@ from .emit_cast import half_from_bits, half_to_bits
 __all__ = ["load", "prefetch", "store"]
 
 
-def load(b: Builder, pointer: str, index: str, index_type: Type, t: Type) -> Parts:
+def load(b: Builder, pointer: str, index: str, index_type: Type, t: Type, mutable: bool) -> Parts:
     """`t` from `pointer[index]`: one element, consecutive elements, or a gather by an index vector."""
     if index_type.lanes > 1:
         return _gather(b, pointer, index, t)
     if t.is_complex:
         return _load_complex(b, pointer, index, t)
-    return (_load(b, _address(b, pointer, index, memory_type(t.scalar)), t),)
+    address = _address(b, pointer, index, memory_type(t.scalar))
+    out = _load(b, address, t)
+    if t.lanes > 1 and t.scalar in ("i32", "i64") and not mutable:
+        b.origins[out] = (address, t.scalar)
+    return (out,)
 
 
 def store(b: Builder, pointer: str, index: str, index_type: Type, value: Parts, t: Type) -> None:
@@ -100,8 +104,22 @@ def _gather(b: Builder, pointer: str, index: str, t: Type) -> Parts:
     if t.is_complex:
         part = t.with_scalar(real_of(t.scalar))
         return tuple(_decode(b, _gather_part(b, p, part), part) for p in _complex_addresses(b, pointer, index, t))
+    if index in b.origins:
+        return (_pick(b, pointer, index, t),)
     addresses = _addresses(b, pointer, index, t.lanes, memory_type(t.scalar))
     return (_decode(b, _gather_part(b, addresses, t), t),)
+
+
+def _pick(b: Builder, pointer: str, index: str, t: Type) -> str:
+    """The gather lane by lane, each index read again as a scalar: most processors do this faster than they gather."""
+    address, scalar = b.origins[index]
+    lanes = []
+    for i in range(t.lanes):
+        place = b.ins(f"getelementptr inbounds {scalar}, ptr {address}, i64 {i}")
+        at = b.ins(f"load {scalar}, ptr {place}, align {itemsize(scalar)}")
+        wide = b.ins(f"sext {scalar} {at} to i64") if scalar != "i64" else at
+        lanes.append(_load(b, _address(b, pointer, wide, memory_type(t.scalar)), t.with_lanes(1)))
+    return b.gather_lanes(lanes, t)
 
 
 def _complex_addresses(b: Builder, pointer: str, index: str, t: Type) -> Parts:
