@@ -6,14 +6,22 @@
 ; Sleeping and waking follow one rule: say "asleep" under the lock, look once more, then wait; the other side
 ; writes first and looks at "asleep" second. Both are sequentially consistent, so no wake-up is lost.
 ;
+; An ordered job has a second kernel, for results whose place depends on how much came before. Whoever has run the
+; first kernel on task t waits until it is the turn of t, says where t + 1 begins (ends[t + 1] = ends[t] + counts[t], for
+; each of several chains), passes the turn on, and runs the second kernel. Tasks are claimed in order by threads that are
+; running, so the turn always comes. Each thread has words of its own, `stride` bytes apart: memory of its own.
+;
 ; Filled in by pool.py: {PAUSE} {BLOCK} {SETMASK}
 
-%job = type { ptr, ptr, ptr, i64 }
+%job = type { ptr, ptr, ptr, i64, i64, ptr, ptr, i64, ptr, ptr, i64 }
+; the kernel, its words, bounds, tasks; of an ordered job also: the words' stride, the second kernel, its words and
+; their stride, counts and ends of each chain one after the other, chains
 %slot = type { i64, [56 x i8], i64, [56 x i8], [64 x i8], [64 x i8] }
 
 @job = internal global %job zeroinitializer, align 64
 @busy = internal global i64 0, align 64
 @next = internal global i64 0, align 64
+@turn = internal global i64 0, align 64
 @status = internal global i64 0, align 64
 @asleep = internal global i64 0, align 64
 @started = internal global i64 0, align 8
@@ -24,6 +32,7 @@
 @slots = internal global [256 x %slot] zeroinitializer, align 64
 
 declare i32 @getpid() nounwind
+declare i32 @sched_yield() nounwind
 declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
 declare i32 @pthread_mutex_init(ptr, ptr) nounwind
 declare i32 @pthread_mutex_lock(ptr) nounwind
@@ -38,16 +47,23 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.aarch64.hint(i32)
 
-; Run tasks until none is left.
-define internal void @work() nounwind noinline {
+; Run tasks until none is left, as thread number %who.
+define internal void @work(i64 %who) nounwind noinline {
 entry:
   %fn = load ptr, ptr @job
   %words.at = getelementptr inbounds %job, ptr @job, i64 0, i32 1
-  %words = load ptr, ptr %words.at
+  %words.all = load ptr, ptr %words.at
   %bounds.at = getelementptr inbounds %job, ptr @job, i64 0, i32 2
   %bounds = load ptr, ptr %bounds.at
   %tasks.at = getelementptr inbounds %job, ptr @job, i64 0, i32 3
   %tasks = load i64, ptr %tasks.at
+  %stride.at = getelementptr inbounds %job, ptr @job, i64 0, i32 4
+  %stride = load i64, ptr %stride.at
+  %offset = mul i64 %stride, %who
+  %words = getelementptr inbounds i8, ptr %words.all, i64 %offset
+  %second.at = getelementptr inbounds %job, ptr @job, i64 0, i32 5
+  %second = load ptr, ptr %second.at
+  %ordered = icmp ne ptr %second, null
   br label %claim
 claim:
   %t = atomicrmw add ptr @next, i64 1 acq_rel
@@ -59,13 +75,80 @@ task:
   %hi.at = getelementptr inbounds i64, ptr %lo.at, i64 1
   %hi = load i64, ptr %hi.at
   %code = call i64 %fn(ptr %words, i64 %lo, i64 %hi)
-  %bad = icmp ne i64 %code, 0
+  br i1 %ordered, label %place, label %result
+place:
+  %code2 = call i64 @place(i64 %who, i64 %t, i64 %lo, i64 %hi)
+  br label %result
+result:
+  %later = phi i64 [ 0, %task ], [ %code2, %place ]
+  %worst = call i64 @llvm.umax.i64(i64 %code, i64 %later)
+  %bad = icmp ne i64 %worst, 0
   br i1 %bad, label %note, label %claim
 note:
-  %old = atomicrmw umax ptr @status, i64 %code acq_rel
+  %old = atomicrmw umax ptr @status, i64 %worst acq_rel
   br label %claim
 exit:
   ret void
+}
+
+; What an ordered job does after the first kernel has run on task %t.
+define internal i64 @place(i64 %who, i64 %t, i64 %lo, i64 %hi) nounwind noinline {
+entry:
+  %tasks.at = getelementptr inbounds %job, ptr @job, i64 0, i32 3
+  %tasks = load i64, ptr %tasks.at
+  %second.at = getelementptr inbounds %job, ptr @job, i64 0, i32 5
+  %second = load ptr, ptr %second.at
+  %words.at = getelementptr inbounds %job, ptr @job, i64 0, i32 6
+  %words.all = load ptr, ptr %words.at
+  %stride.at = getelementptr inbounds %job, ptr @job, i64 0, i32 7
+  %stride = load i64, ptr %stride.at
+  %offset = mul i64 %stride, %who
+  %words = getelementptr inbounds i8, ptr %words.all, i64 %offset
+  %counts.at = getelementptr inbounds %job, ptr @job, i64 0, i32 8
+  %counts = load ptr, ptr %counts.at
+  %ends.at = getelementptr inbounds %job, ptr @job, i64 0, i32 9
+  %ends = load ptr, ptr %ends.at
+  %chains.at = getelementptr inbounds %job, ptr @job, i64 0, i32 10
+  %chains = load i64, ptr %chains.at
+  %patience = load i64, ptr @patience
+  br label %look
+look:
+  %k = phi i64 [ 0, %entry ], [ %k1, %wait ], [ %k1, %yield ]
+  %k1 = add nuw nsw i64 %k, 1
+  %now = load atomic i64, ptr @turn acquire, align 8
+  %mine = icmp eq i64 %now, %t
+  br i1 %mine, label %head, label %spin
+spin:
+  %patient = icmp ult i64 %k, %patience
+  br i1 %patient, label %wait, label %yield
+wait:
+  {PAUSE}
+  br label %look
+yield:
+  %y = call i32 @sched_yield()
+  br label %look
+head:
+  %r = phi i64 [ 0, %look ], [ %r1, %body ]
+  %left = icmp slt i64 %r, %chains
+  br i1 %left, label %body, label %pass
+body:
+  %r1 = add nuw nsw i64 %r, 1
+  %row = mul i64 %r, %tasks
+  %count.i = add i64 %row, %t
+  %count.at = getelementptr inbounds i64, ptr %counts, i64 %count.i
+  %count = load i64, ptr %count.at
+  %end.i = add i64 %count.i, %r
+  %end.at = getelementptr inbounds i64, ptr %ends, i64 %end.i
+  %end = load i64, ptr %end.at
+  %following = add i64 %end, %count
+  %next.at = getelementptr inbounds i64, ptr %end.at, i64 1
+  store i64 %following, ptr %next.at
+  br label %head
+pass:
+  %t1 = add nuw nsw i64 %t, 1
+  store atomic i64 %t1, ptr @turn release, align 8
+  %code = call i64 %second(ptr %words, i64 %lo, i64 %hi)
+  ret i64 %code
 }
 
 ; Spin while the state at %state is %value, for as long as patience lasts; whether it changed.
@@ -121,7 +204,12 @@ take:
   %mine = extractvalue { i64, i1 } %pair, 1
   br i1 %mine, label %run, label %idle
 run:
-  call void @work()
+  %place.at = ptrtoint ptr %state to i64
+  %first.at = ptrtoint ptr @slots to i64
+  %distance = sub i64 %place.at, %first.at
+  %number = lshr i64 %distance, 8
+  %who = add i64 %number, 1
+  call void @work(i64 %who)
   store atomic i64 0, ptr %state seq_cst, align 8
   %waiting = load atomic i64, ptr @asleep seq_cst, align 8
   %call = icmp ne i64 %waiting, 0
@@ -237,6 +325,14 @@ exit:
 ; Run %fn(words, bounds[t], bounds[t + 1]) for t in [0, %tasks) on the caller and at most %helpers workers.
 ; The greatest status; -1 where the pool belongs to another process (a fork), -2 where it is busy.
 define i64 @ow_pool_run(ptr %fn, ptr %words, ptr %bounds, i64 %tasks, i64 %helpers) nounwind {
+  %code = call i64 @ow_pool_ordered(ptr %fn, ptr %words, ptr %bounds, i64 %tasks, i64 %helpers, i64 0, ptr null, ptr null,
+    i64 0, ptr null, ptr null, i64 0)
+  ret i64 %code
+}
+
+; The same for an ordered job, whose second kernel is %second.
+define i64 @ow_pool_ordered(ptr %fn, ptr %words, ptr %bounds, i64 %tasks, i64 %helpers, i64 %stride, ptr %second,
+    ptr %words2, i64 %stride2, ptr %counts, ptr %ends, i64 %chains) nounwind {
 entry:
   %pid32 = call i32 @getpid()
   %pid = sext i32 %pid32 to i64
@@ -259,6 +355,21 @@ begin:
   store ptr %bounds, ptr %bounds.at
   %tasks.at = getelementptr inbounds %job, ptr @job, i64 0, i32 3
   store i64 %tasks, ptr %tasks.at
+  %stride.at = getelementptr inbounds %job, ptr @job, i64 0, i32 4
+  store i64 %stride, ptr %stride.at
+  %second.at = getelementptr inbounds %job, ptr @job, i64 0, i32 5
+  store ptr %second, ptr %second.at
+  %words2.at = getelementptr inbounds %job, ptr @job, i64 0, i32 6
+  store ptr %words2, ptr %words2.at
+  %stride2.at = getelementptr inbounds %job, ptr @job, i64 0, i32 7
+  store i64 %stride2, ptr %stride2.at
+  %counts.at = getelementptr inbounds %job, ptr @job, i64 0, i32 8
+  store ptr %counts, ptr %counts.at
+  %ends.at = getelementptr inbounds %job, ptr @job, i64 0, i32 9
+  store ptr %ends, ptr %ends.at
+  %chains.at = getelementptr inbounds %job, ptr @job, i64 0, i32 10
+  store i64 %chains, ptr %chains.at
+  store i64 0, ptr @turn
   store i64 0, ptr @next
   store i64 0, ptr @status
   %started = load i64, ptr @started
@@ -276,7 +387,7 @@ post.body:
   %i1 = add nsw i64 %i, 1
   br label %post.head
 own:
-  call void @work()
+  call void @work(i64 0)
   br label %wait.head
 wait.head:
   %j = phi i64 [ 0, %own ], [ %j1, %wait.body ]
@@ -294,3 +405,4 @@ exit:
 }
 
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)

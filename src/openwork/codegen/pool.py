@@ -19,7 +19,7 @@ from itertools import pairwise
 from . import disk, engine
 from .executable import Executable, checked_words
 
-__all__ = ["available", "get_num_threads", "parallel", "set_num_threads"]
+__all__ = ["available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
 
 _LIMIT = 257
 _WAVE = 4
@@ -27,8 +27,10 @@ _WAVE = 4
 _SPINS = 1000
 _FOREIGN, _BUSY = -1, -2
 _I64 = ctypes.c_int64
+_NAME = "pool with ordered jobs"
 _START = ctypes.CFUNCTYPE(_I64, _I64, _I64)
 _RUN = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, _I64, _I64)
+_ORDERED = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, *(_I64,) * 4, ctypes.c_char_p, *(_I64,) * 4)
 _lock = threading.Lock()
 
 
@@ -82,11 +84,9 @@ def parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]
         for first in range(0, tasks, wave):
             parallel(executable, words, bounds[first : first + wave + 1])
         return 0
-    try:
-        packed = executable.words(*words)
-    except struct.error:
-        packed = executable.words(*checked_words(executable, words))
-    code = run(executable.address, packed, struct.pack(f"={tasks + 1}q", *bounds), tasks, _threads - 1)
+    code = run(
+        executable.address, _packed(executable, words), struct.pack(f"={tasks + 1}q", *bounds), tasks, _threads - 1
+    )
     if code:
         if code == _FOREIGN:
             _forget()
@@ -95,6 +95,44 @@ def parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]
             return _sequential(executable, words, bounds)
         executable.fail(code)
     return code
+
+
+def ordered(
+    first: Executable, second: Executable, words: Sequence[Sequence[int]], words2: Sequence[Sequence[int]], tasks: int,
+    counts: int, ends: int, chains: int,
+) -> bool:  # fmt: skip
+    """Run `first` on [t, t + 1) for every t below `tasks`, and `second` on it as soon as its place is known.
+
+    `words` and `words2` hold the words of each thread. `first` leaves counts[r * tasks + t] for each of the chains r
+    (int64, at the address `counts`); before `second` runs on t, ends[r * (tasks + 1) + t] is the sum of counts before.
+    Both must be zero at the start. False where the pool cannot be had: then nothing has been run.
+    """
+    if (_run or _start()) is None or _threads < 2:
+        return False
+    native = _native()
+    assert native is not None
+    packed, packed2 = (b"".join(_packed(e, w) for w in ws) for e, ws in ((first, words), (second, words2)))
+    helpers = min(_threads, len(words)) - 1
+    bounds = struct.pack(f"={tasks + 1}q", *range(tasks + 1))
+    code = native[2](
+        first.address, packed, bounds, tasks, helpers, len(packed) // len(words), second.address, packed2,
+        len(packed2) // len(words2), counts, ends, chains,
+    )  # fmt: skip
+    if code == _FOREIGN:
+        _forget()
+        return ordered(first, second, words, words2, tasks, counts, ends, chains)
+    if code == _BUSY:
+        return False
+    if code:
+        first.fail(code)
+    return True
+
+
+def _packed(executable: Executable, words: Sequence[int]) -> bytes:
+    try:
+        return executable.words(*words)
+    except struct.error:
+        return executable.words(*checked_words(executable, words))
 
 
 def _sequential(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> int:
@@ -116,25 +154,26 @@ def _start() -> Callable[..., int] | None:
     if native is None:
         return None
     with _lock:
-        start, run = native
+        start, run, _ = native
         spins = _SPINS if _threads <= _cores() else 0
         _run = run if start(_threads - 1, spins) > 0 else None
         return _run
 
 
 @cache
-def _native() -> tuple[Callable[..., int], Callable[..., int]] | None:
+def _native() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]] | None:
+    """The pool's functions: start, run, run in order; None where there is no pool."""
     if os.name != "posix" or os.environ.get("OPENWORK_POOL") == "0":
         return None
     try:
-        code = disk.read("pool")
+        code = disk.read(_NAME)
         if code is None:
             code = disk.Entry("ow_pool_run", (), engine.to_object(_text()))
-            disk.write("pool", code)
-        start, run = engine.load_all(code.code, ("ow_pool_start", "ow_pool_run"))
+            disk.write(_NAME, code)
+        start, run, ordered = engine.load_all(code.code, ("ow_pool_start", "ow_pool_run", "ow_pool_ordered"))
     except OSError:
         return None
-    return _START(start), _RUN(run)
+    return _START(start), _RUN(run), _ORDERED(ordered)
 
 
 def _text() -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from ..codegen import pool
 from ..compiler.conversion.target import Kind
 from ..storage.buffers import address, numpy_dtype
+from ..storage.memory import reserve, shrink
 from ..storage.storage import Storage
 from .merge_chunks import MINIMUM
 from .merge_plan import Bound, Compiled, MergePlan
@@ -77,7 +78,7 @@ class Quick:
             words: tuple[int, ...] = (base, *[base + o for o in offsets[:-1]])
             buffers: list[Any] = []
         else:
-            buffers = [np.empty(count, index), *[np.empty(cap, dtype) for dtype in self._fields]]
+            buffers = [np.empty(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
             words = tuple(map(address, buffers))
         operands: tuple[int, ...] = ()
         for s in storages:
@@ -88,9 +89,8 @@ class Quick:
             pos = np.ndarray((count,), index, whole)
             parts = [np.ndarray((used,), dtype, whole, o) for dtype, o in zip(self._fields, offsets, strict=False)]
         else:
-            pos, *parts = buffers
-            for part in parts:
-                part.resize(used, refcheck=False)
+            pos = buffers[0]
+            parts = [shrink(part, used) for part in buffers[1:]]
         return self._result(storages, pos, parts, used)
 
     def _result(self, storages: tuple[Storage, ...], pos: Any, parts: list[Any], used: int) -> Storage:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,14 @@ from ..compiler.conversion.target import Kind, Run
 from ..errors import UnsupportedError
 from ..format.format import Format
 from ..storage.buffers import Array, address, empty, is_torch, length, scalar_of, zeros
+from ..storage.memory import shrink
 from ..storage.storage import Storage
 from . import trace
 from .assembly import full
 from .convert import convert, replace_format
 from .launch import storage_word
-from .merge_chunks import capacities, cut, gather
+from .merge_chunks import capacities, cut
+from .merge_ordered import orderable, run_ordered
 from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
 from .merge_quick import Quick, quick
 
@@ -120,19 +121,20 @@ def _run(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...],
 def _assembled(
     plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array
 ) -> Storage:
-    """Chunk by chunk into slots that hold whatever the merge may find, then cut or moved together."""
+    """Into buffers that hold whatever the merge may find, at once or range by range; then cut to what it found."""
     made, spans = launch.made, launch.spans
-    cuts = cut(made, storages, spans)
-    chunks = len(cuts) - 1
     chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
+    in_order = orderable(plan)
+    cuts = cut(made, storages, spans, fine=in_order)
+    if chains and not in_order:
+        cuts = [cuts[0], cuts[-1]]
     caps = {r: capacities(b, made, storages, spans, cuts) for r, b in zip(chains, launch.bounds, strict=True)}
-    slots = {run: sum(cap) for run, cap in caps.items()}
+    slots = {run: int(cap.sum()) for run, cap in caps.items()}
     if made.index == "i32" and any(n >= 2**31 - 1 for n in slots.values()):
         made = compiled(plan, storages, "i64")
-    starts = [start for cap in caps.values() for start in list(accumulate(cap, initial=0))[:-1]]
-    state = np.array([*cuts, *starts, *[0] * (chunks * len(chains))], np.int64)
     pos, crd, values, words = _allocate(plan, made, slots, spans, like)
-    words |= {"meta": address(state), "chunks": chunks, **launch.extents}
+    whole = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
+    words |= {"meta": address(whole), "chunks": 1, **launch.extents}
     fill = full(1, plan.scalar, plan.fill, like) if "fill" in made.names else like
     words["fill"] = address(fill)
     packed = [w for s in storages for w in s.addresses]
@@ -140,24 +142,43 @@ def _assembled(
     for name in made.names:
         ref = made.refs.get(name)
         packed.append(words[name] if ref is None else storage_word(ref, by_name[ref.tensor]))
-    pool.parallel(made.executable, packed, list(range(chunks + 1)))
-    counts = state[1 + chunks * (len(chains) + 1) :].reshape(len(chains), chunks).tolist()
-    used = dict(zip(chains, counts, strict=True))
-    if chunks > 1:
-        pos, crd, values = gather(plan, spans, cuts, caps, used, (pos, crd, values))
-    result = _trim(plan, {run: sum(n) for run, n in used.items()}, spans, pos, crd, values, shape)
+    used: dict[Run, int] | None = None
+    if len(cuts) > 2 and not chains:
+        _run_located(made, packed, cuts)
+        used = {}
+    elif len(cuts) > 2:
+        used = run_ordered(plan, made, packed, spans, cuts, caps, like)
+    if used is None:
+        cuts = [cuts[0], cuts[-1]]
+        pool.parallel(made.executable, packed, (0, 1))
+        used = dict(zip(chains, whole[2 + len(chains) :].tolist(), strict=True))
+    for run in chains:
+        edges = pos[run.first]
+        edges[0] = 0  # type: ignore[index]
+        if run.first == 0:
+            edges[1] = used[run]  # type: ignore[index]
+    result = _trim(plan, used, spans, pos, crd, values, shape)
     if trace.active():
         facts = (
             ("formats", ", ".join(f"{n}: {s.format}" for n, s in by_name.items())),
             ("result", str(plan.target)),
             ("computes", f"where these are present: {plan.regions}"),
-            ("parallel", f"{chunks} range(s) of the outermost loop"),
+            ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
         )
         trace.note(trace.Step(f"merge {plan.text}", facts, result.nbytes, made.executable))
     for k in plan.shares:
         if length(storages[k].values) == length(result.values):
             return storages[k].with_values(result.values, plan.fill)
     return result
+
+
+def _run_located(made: Compiled, words: list[int], cuts: list[int]) -> None:
+    """Ranges of a result whose elements have their places."""
+    state = np.array(cuts, np.int64)
+    names = [p.name for p in made.executable.params]
+    words = words.copy()
+    words[names.index("meta")], words[names.index("chunks")] = address(state), len(cuts) - 1
+    pool.parallel(made.executable, words, list(range(len(cuts))))
 
 
 def _allocate(
@@ -221,6 +242,5 @@ def _cut(buffer: Array, n: int) -> Array:
     if have < 4096:
         return buffer[:n]
     if isinstance(buffer, np.ndarray):
-        buffer.resize(n, refcheck=False)
-        return buffer
+        return shrink(buffer, n)
     return buffer[:n].clone() if 4 * n < 3 * have else buffer[:n]

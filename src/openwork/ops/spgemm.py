@@ -24,6 +24,7 @@ from ..compiler.simplify import simplify
 from ..compiler.spgemm import ProductTypes, bound_kernel, count_kernel, masked_kernel, product_kernel
 from ..ir.loop import Kernel
 from ..storage.buffers import Array, address, itemsize, length, numpy_dtype, scalar_of
+from ..storage.memory import reserve, shrink
 from . import trace
 from .launch import launch
 from .promote import compute_scalar, promote
@@ -247,7 +248,7 @@ def _fill(
     reserved = int(slots[-1])
     index, result = job.types.out[1], job.types.result
     pos = np.zeros(job.a.count + 1, numpy_dtype(index))
-    crd, values = np.empty(reserved, numpy_dtype(index)), np.empty(reserved, numpy_dtype(result))
+    crd, values = reserve(reserved, numpy_dtype(index)), reserve(reserved, numpy_dtype(result))
     words = job.words(pos=address(pos), crd=address(crd), v=address(values), slots=address(slots), **plan)
     packed = _pick(executable, words)
     end = 0
@@ -257,8 +258,7 @@ def _fill(
         end = _close_up(bounds, slots, pos, (crd, values), end)
     np.cumsum(pos, out=pos)
     if end < reserved:
-        crd.resize(end, refcheck=False)
-        values.resize(end, refcheck=False)
+        crd, values = shrink(crd, end), shrink(values, end)
     if trace.active():
         _describe(job, executable, plan, chunks, pos.nbytes + crd.nbytes + values.nbytes)
     return Rows(pos, crd, values, job.b.columns, job.a.keys)

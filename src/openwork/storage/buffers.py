@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from .memory import reserve
 
 __all__ = [
     "Array",
@@ -181,7 +182,7 @@ def is_contiguous(x: Array) -> bool:
 def empty(n: int, scalar: str, like: Array) -> Array:
     """A fresh 1-D buffer of the library and device of `like`, uninitialised."""
     if isinstance(like, np.ndarray):
-        return np.empty(n, numpy_dtype(scalar))
+        return reserve(n, numpy_dtype(scalar))
     return _torch().empty(n, dtype=torch_dtype(scalar), device=like.device)
 
 
