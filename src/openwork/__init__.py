@@ -19,6 +19,7 @@ from .errors import (
     UnsupportedError,
 )
 from .format import Format, format
+from .ops import gradients as _gradients
 
 if TYPE_CHECKING:
     from . import linalg as linalg
@@ -119,6 +120,9 @@ __all__ = [
     *_LAZY,
     *_MODULES,
 ]
+
+
+_gradients.source = lambda: import_module(f"{__name__}.torch.rules").RULES
 
 
 def __getattr__(name: str) -> Any:

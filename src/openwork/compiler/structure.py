@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..ir.loop import Kernel
+from ..ir.loop import Expr, Kernel
 from ..ir.ops import const
 from .build import Block, Builder, Name, fold
 from .operand import Operand
@@ -139,15 +139,17 @@ if at < count and keys[at] == key:
 
 
 def find_kernel(mask: Operand, scalar: str, *, dense: bool) -> Kernel:
-    """For each element of the mask, the value at its row-major place: `vals[place]` where dense, else searched for.
+    """For each element of the mask, the value at its place: `vals[place]` where dense, else searched for.
 
-    The search gallops on from where the last one ended, so that it costs little where both are in one order.
+    The place is the sum of the coordinates times `step0`, `step1`, ... The search gallops on from where the last one
+    ended, so that it costs little where both are in one order.
     """
     assert mask.format is not None
     builder = Builder("find")
     builder.buffer("vals", scalar)
     builder.buffer("b_vals", scalar, mutable=True)
     extents = tuple(builder.scalar(f"m{d}") for d in range(mask.format.ndim))
+    steps = tuple(builder.scalar(f"step{d}") for d in range(mask.format.ndim))
     top = builder.top
     if not dense:
         builder.scalar("count")
@@ -155,9 +157,9 @@ def find_kernel(mask: Operand, scalar: str, *, dense: bool) -> Kernel:
         top.run("at: i64 = 0")
 
     def leaf(block: Block, point: Point) -> None:
-        place = point.at[0]
-        for x, n in zip(point.at[1:], extents[1:], strict=True):
-            place = fold("add", fold("mul", place, n), x)
+        place: Expr = const(0)
+        for x, step in zip(point.at, steps, strict=True):
+            place = fold("add", place, fold("mul", x, step))
         if dense:
             block.run("b_vals[leaf] = vals[place]", leaf=point.leaf, place=place)
         else:

@@ -12,6 +12,7 @@ from ..storage.buffers import Array, address, cast, empty, itemsize
 from ..storage.storage import Storage
 from . import trace
 from .drive import Problem, describe, pose, prepare
+from .gradients import differentiable
 from .promote import compute_scalar
 from .ready import Ready, key_of, recall, remember, sparse_operand
 from .strided import Strided, contiguous_along, new_output, strided
@@ -19,6 +20,13 @@ from .strided import Strided, contiguous_along, new_output, strided
 __all__ = ["contract", "shared"]
 
 
+def _buffers(stmt: Assignment, values: Mapping[str, Any], *_: Any) -> list[Array]:
+    """What a statement reads values from."""
+    found = values.values()
+    return [v.values if isinstance(v, Storage) else v.owner for v in found if isinstance(v, Storage | Strided)]
+
+
+@differentiable(_buffers)
 def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
     """Evaluate a statement whose output is a fresh dense array of the library of `like`.
 
@@ -42,6 +50,7 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
     return out if scalar == out_scalar else cast(out, out_scalar)
 
 
+@differentiable(_buffers)
 def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
     """Evaluate a statement at the stored elements of its sparse operand: a storage that shares the structure."""
     scalar = compute_scalar(out_scalar)

@@ -24,6 +24,7 @@ from ..storage.buffers import as_array, cast, length, scalar_of, to_numpy
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .convert import convert
+from .gradients import differentiable
 from .matricize import CSR, SPARE, aligned, folded, matching, rows_of, scalar_storage, unfolded
 from .promote import promote
 from .spgemm import Rows, multiply
@@ -61,6 +62,7 @@ def absent(s: Storage, semiring: Semiring, scalar: str, what: str) -> Storage:
     return s
 
 
+@differentiable(lambda term, *_: (term.storage.values,))
 def alone(term: Term, kept: str, semiring: Semiring) -> Term:
     """The term with every letter once and only the letters `kept`, the others summed."""
     term = _diagonal(term)
@@ -98,12 +100,14 @@ def _diagonal(term: Term) -> Term:
     return Term(letters, Storage(shape, coo(len(letters)), s.scalar, s.fill_value, pos, arrays, values))
 
 
-def pair(x: Term, y: Term, out: str, semiring: Semiring) -> Term:
+@differentiable(lambda x, y, *_: (x.storage.values, y.storage.values))
+def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = None) -> Term:
     """The contraction of two terms, of whose letters those of `out` stay.
 
     A letter that goes is contracted where both terms have it; where one has it, it is summed before if products
     distribute over sums, and after if not. The result's letters are in the order of `out` where that costs
-    nothing: the rows' letters before the columns'.
+    nothing: the rows' letters before the columns'. With a mask, whose letters are those of `out`, only the elements
+    that it specifies are computed.
     """
     every = out + "".join(c for c in dict.fromkeys(x.letters + y.letters) if c not in out)
     own = set(x.letters) ^ set(y.letters)
@@ -123,12 +127,17 @@ def pair(x: Term, y: Term, out: str, semiring: Semiring) -> Term:
     a = rows_of(x.storage, [x.letters.index(c) for c in rows], [x.letters.index(c) for c in middle])
     b = rows_of(y.storage, [y.letters.index(c) for c in middle], [y.letters.index(c) for c in columns])
     a, b = aligned(a, b)
-    product = multiply(a, b, semiring, library=x.storage.library)
+    m = None
+    if mask is not None:
+        at = [[mask.letters.index(c) for c in group] for group in (rows, columns)]
+        m = matching(a, rows_of(mask.storage, *at))
+    product = multiply(a, b, semiring, library=x.storage.library, mask=m)
     extents = {**x.extents, **y.extents}
     sides = [[extents[c] for c in group] for group in (rows, columns)]
     return Term("".join((*rows, *columns)), _unfolded(product, sides[0], sides[1], semiring, x.storage, y.storage))
 
 
+@differentiable(lambda x, y, *_: (x.storage.values, y.storage.values))
 def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
     """The matrix product of "ij" and "jk" at the elements of a mask "ik", or at all others."""
     if _swapped(x, y, "ik"):

@@ -21,6 +21,7 @@ from .appending import append_walk, passes
 from .assembly import Assembly, SlotsFull, full
 from .batches import batched
 from .bucketing import bucket
+from .gradients import differentiable
 from .grouping import group
 from .ranges import of_walk
 from .sorting import sort
@@ -33,6 +34,7 @@ SPARSE = 4
 """So many buckets per element are."""
 
 
+@differentiable(lambda storage, *_: (storage.values,))
 def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
     """The same tensor in another format.
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..compiler.semiring import Semiring
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression
-from ..storage.buffers import Array, as_array, is_array, library_of, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_array, is_torch, library_of, scalar_of
 from ..storage.storage import Storage
 from . import trace
 from .contract import contract
@@ -75,8 +75,7 @@ def einsum(subscripts: str, /, *operands: Any, format: object = None, semiring: 
     whole = len(sparse) == 1 and (len(values) > 1 or (format is None and _sums(inputs[0], output)))
     result: Any
     if not sparse and ring.name == "plus_times":
-        result = np.einsum(f"{','.join(inputs)}->{output}", *(to_numpy(x) for x in values))
-        result = np.asarray(result)
+        result = _dense_einsum(f"{','.join(inputs)}->{output}", values)
     elif whole and reduction:
         result = _single(inputs, output, values, subscripts, ring, reduction)
     else:
@@ -177,7 +176,19 @@ def _dense_diagonal(term: str, x: Any) -> tuple[str, Any]:
     letters = "".join(dict.fromkeys(term))
     if letters == term:
         return term, x
-    return letters, as_array(np.einsum(f"{term}->{letters}", to_numpy(x)), like=x)
+    return letters, _dense_einsum(f"{term}->{letters}", [x])
+
+
+def _dense_einsum(subscripts: str, values: Sequence[Any]) -> Array:
+    """Of dense arrays only: torch's where one is torch's."""
+    like = next((x for x in values if is_torch(x)), None)
+    if like is None:
+        return np.asarray(np.einsum(subscripts, *values))
+    import torch
+
+    given = [as_array(x, like=like) for x in values]
+    scalar = promote(tuple(scalar_of(x) for x in given), "torch")
+    return torch.einsum(subscripts, *(cast(x, scalar) for x in given))
 
 
 @lru_cache(maxsize=256)
@@ -260,8 +271,7 @@ def _two(x: Term | tuple[str, Array], y: Term | tuple[str, Array], kept: str, ri
     letters = [t.letters if isinstance(t, Term) else t[0] for t in (x, y)]
     values = [_tensor(t.storage) if isinstance(t, Term) else t[1] for t in (x, y)]
     if isinstance(x, tuple) and isinstance(y, tuple):
-        result = np.einsum(f"{','.join(letters)}->{kept}", *(to_numpy(v) for v in values))
-        return kept, as_array(np.asarray(result), like=x[1])
+        return kept, _dense_einsum(f"{','.join(letters)}->{kept}", values)
     return kept, _single(tuple(letters), kept, values, ",".join(letters), ring, ("+=", "mul"))
 
 

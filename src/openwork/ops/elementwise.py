@@ -6,6 +6,7 @@ value; the structure is shared. What needs coordinates (a dense operand) is a co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from ..storage.storage import Storage
 from .annihilation import beyond
 from .contract import shared
 from .drive import pose, prepare, run
+from .gradients import differentiable
 from .merge import merge
 from .strided import strided
 from .values import apply, apply_scalar
@@ -50,8 +52,14 @@ def unary(op: str, t: Tensor) -> Tensor:
     from .tensor import Tensor
 
     s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
-    values = apply(op, s.values)
+    values = _on_values(s, lambda v: apply(op, v))
     return Tensor._from_storage(s.with_values(values, apply_scalar(op, s.values, (s.fill_value,))))
+
+
+@differentiable(lambda s, _: (s.values,))
+def _on_values(s: Storage, function: Callable[[Any], Any]) -> Any:
+    """A function of the stored values."""
+    return function(s.values)
 
 
 def _unique(t: Tensor, keep: bool) -> Storage:
@@ -114,10 +122,10 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
         other = other[()] if isinstance(other, np.ndarray) else other
     linear = not t.fill_value and (op == "mul" or (op == "div" and left))
     s = _unique(t, linear)
-    args = (s.values, other) if left else (other, s.values)
     boxed = (s.fill_value,)
     fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)))
-    return Tensor._from_storage(s.with_values(apply(op, *args), fill))
+    values = _on_values(s, lambda v: apply(op, v, other) if left else apply(op, other, v))
+    return Tensor._from_storage(s.with_values(values, fill))
 
 
 @lru_cache(maxsize=256)
@@ -169,10 +177,11 @@ def _result_scalar(op: str, s: Storage, array: Any, left: bool) -> str:
 
         one = torch.from_numpy(np.asarray(one))
     elif is_torch(one) and not is_torch(array):
-        one = one.numpy()
+        one = one.detach().numpy()
     return scalar_of(apply(op, one, other) if left else apply(op, other, one))
 
 
+@differentiable(lambda op, s, array, *_: (s.values, array))
 def _dense_result(
     op: str, s: Storage, array: Any, narrow: Any, stmt: Assignment, left: bool, shape: tuple[int, ...]
 ) -> Any:

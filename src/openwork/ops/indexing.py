@@ -14,6 +14,7 @@ from ..format.levels import Dense
 from ..storage.buffers import is_torch, length, to_numpy
 from ..storage.storage import Storage
 from .assembly import full
+from .gradients import differentiable
 from .index_keys import Axis, Group, Ints, Selection, Span, select
 from .lookup import look_up
 from .outer import drop_outer, outer_dim, pick, slice_outer, take_outer
@@ -26,6 +27,7 @@ SCALAR = parse("() -> ()")
 __all__ = ["host_key", "index", "index_selection", "insert_dims"]
 
 
+@differentiable(lambda t, key: (t.values,))
 def index(t: Tensor, key: Any) -> Tensor:
     """`t[key]`.
 
@@ -64,6 +66,7 @@ def host_key(key: Any) -> Any:
     return to_numpy(key) if is_torch(key) else key
 
 
+@differentiable(lambda t, selection: (t.values,))
 def index_selection(t: Tensor, selection: Selection) -> Tensor:
     """What a selection says, of a tensor whose format is not dense."""
     storage, like = t._storage, t.format

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..storage.buffers import dtype_of
 from .axes import as_tensor, axis_of
+from .gradients import differentiable
 from .indexing import index
 from .outer import join_outer, outer_dim
 from .promote import promote
@@ -59,6 +60,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
 concatenate = concat
 
 
+@differentiable(lambda tensors, *_: [t.values for t in tensors])
 def _joined(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: object) -> Tensor:
     """Operands of agreeing shapes, behind one another along d."""
     libraries = {t._storage.library for t in tensors}

@@ -17,6 +17,7 @@ from ..storage.storage import Storage
 from . import trace
 from .assembly import full
 from .convert import convert, replace_format
+from .gradients import differentiable
 from .launch import storage_word
 from .merge_chunks import capacities, cut
 from .merge_ordered import orderable, run_ordered
@@ -37,6 +38,7 @@ class _Launch:
     extents: dict[str, int]
 
 
+@differentiable(lambda plan, storages, shape: [s.values for s in storages])
 def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
     """The result of a plan on storages of its signatures, in the plan's format."""
     lean: Quick | None = plan.quick

@@ -20,6 +20,7 @@ from ..storage.buffers import Array, cast, dtype_of, is_torch, scalar_name
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .contract import contract
+from .gradients import differentiable
 from .promote import accumulator
 from .total import total
 
@@ -147,6 +148,7 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
     return Assignment(Access("s", kept), op, Apply("pattern", (source,)) if count else source)
 
 
+@differentiable(lambda op, t, *_: (t.values,))
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
@@ -203,7 +205,7 @@ def _add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> 
     """Take the unspecified elements in: `absent` of them, all of the value `fill`."""
     xp, dtype = _library(result), dtype_of(scalar, result)
     filled = xp.full(tuple(absent.shape), fill, dtype=dtype)
-    counts = cast(xp.asarray(absent), scalar)
+    counts = cast(absent if is_torch(absent) else np.asarray(absent), scalar)
     with np.errstate(all="ignore"):
         if op == "sum":
             out = xp.where(absent > 0, result + counts * filled, result)
@@ -211,4 +213,4 @@ def _add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> 
             out = result * filled**counts
         else:
             out = xp.where(absent > 0, (xp.minimum if op == "min" else xp.maximum)(result, filled), result)
-    return cast(xp.asarray(out), scalar)
+    return cast(out if is_torch(out) else np.asarray(out), scalar)

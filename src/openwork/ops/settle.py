@@ -18,6 +18,7 @@ from ..storage.buffers import as_array, flat, scalar_of, to_numpy
 from ..storage.storage import Storage
 from .convert import convert
 from .formats import promises_less, resolve_format
+from .gradients import differentiable
 from .remap import Program, canonical, on_host, remap
 from .tensor import Tensor
 
@@ -116,6 +117,7 @@ def library(t: Tensor) -> np.ndarray[Any, Any]:
     return host
 
 
+@differentiable(lambda t, *_: (t.values,))
 def structural(
     t: Tensor,
     shape: Sequence[int],

@@ -30,7 +30,7 @@ class Take:
         """`x` as a 1-D contiguous buffer."""
         given = buffers.as_array(x)
         out = buffers.flat(buffers.as_array(given, scalar))
-        moved = not buffers.is_array(x) or buffers.address(out) != buffers.address(x)
+        moved = not buffers.is_array(x) or not buffers.same_memory(out, x)
         return self.settle(out, moved and buffers.length(out) > 0)
 
     def settle(self, out: Array, moved: bool) -> Array:
@@ -148,7 +148,7 @@ def dense(x: Array, take: Take, fill: Any, source: object, format: object = None
     if format is not None and resolve_format(format, given.ndim) == parse("dense_f", given.ndim):
         made, given = parse("dense_f", given.ndim), given.T if given.ndim != 1 else given
     out = buffers.flat(given)
-    moved = (isinstance(source, np.ndarray) or buffers.is_torch(source)) and buffers.address(out) != buffers.address(x)
+    moved = (isinstance(source, np.ndarray) or buffers.is_torch(source)) and not buffers.same_memory(out, x)
     scalar = buffers.scalar_of(out)
     values = take.settle(out, moved and buffers.length(out) > 0)
     nothing = (None,) * len(made.levels)

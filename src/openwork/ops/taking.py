@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from ..compiler.structure import find_kernel
 from ..errors import DTypeError, ShapeError
 from ..format import coo
-from ..storage.buffers import address, is_torch, length, to_numpy
+from ..storage.buffers import Array, address, is_torch, length, to_numpy
+from ..storage.storage import Storage
 from .assembly import full
 from .axes import as_tensor, axis_of
 from .drive import operand_of
+from .gradients import differentiable
 from .index_keys import Ints
 from .indexing import index
 from .recipe import call
@@ -21,7 +24,7 @@ from .settle import structural
 from .shaping import reshape
 from .tensor import Tensor
 
-__all__ = ["prune", "sparse_mask", "take", "take_along_axis"]
+__all__ = ["found_at", "prune", "sparse_mask", "take", "take_along_axis"]
 
 
 def _integers(indices: Any, operation: str) -> Ints:
@@ -74,6 +77,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
         ) from None
 
 
+@differentiable(lambda x, *_: (getattr(x, "values", x),))
 def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     """Without the elements that differ from the fill value by no more than `threshold`.
 
@@ -120,6 +124,7 @@ def _near(scalar: str, value: str, base: str, most: str) -> str:
     return f"{value} == {base} or abs({value} - {base}) <= {most} or (({nans[0]}) and ({nans[1]}))"
 
 
+@differentiable(lambda x, mask: (getattr(x, "values", x),))
 def sparse_mask(x: Any, mask: Any, /) -> Tensor:
     """The elements of `x` that `mask` specifies, in the structure of `mask`; its values play no part.
 
@@ -147,16 +152,34 @@ def sparse_mask(x: Any, mask: Any, /) -> Tensor:
     on_host(t._storage, "sparse_mask")
     if not m.ndim:
         return t
-    plain = _linear(t)
-    source, scalar = operand_of(m._storage), t._storage.scalar
-    out = full(length(m.values), scalar, t.fill_value, t.values)
-    keys, values = plain
+    return Tensor._from_storage(m._storage.with_values(found_at(t, m._storage), t.fill_value))
+
+
+def found_at(t: Tensor, mask: Storage, dims: Sequence[int | None] | None = None) -> Array:
+    """The element of `t` at the place of every stored element of `mask`; the fill value where it has none.
+
+    dims: the dimension of the mask that each dimension of `t` is, None for one of extent 1 of which coordinate 0 is
+    taken; without, both have the same dimensions. A mask may store an element several times.
+    """
+    keys, values = _linear(t)
+    source, scalar = operand_of(mask), t._storage.scalar
+    out = full(length(mask.values), scalar, t.fill_value, t.values)
+    if not length(mask.values) or 0 in mask.shape:
+        return out
+    steps = [0] * len(mask.shape)
+    width = 1
+    for d, n in reversed(list(enumerate(t.shape))):
+        at = d if dims is None else dims[d]
+        if at is not None:
+            steps[at] += width
+        width *= n
     key = f"find {source.format} {source.pos} {source.crd} {source.ragged} {scalar} {keys is None}"
-    words = source_words(m._storage) | {"vals": address(values), "b_vals": address(out), "a_vals": 0}
+    words = source_words(mask) | {"vals": address(values), "b_vals": address(out), "a_vals": 0}
+    words |= {f"step{d}": n for d, n in enumerate(steps)}
     if keys is not None:
         words |= {"keys": address(keys), "count": len(keys)}
     call(key, lambda: find_kernel(source, scalar, dense=keys is None), words)
-    return Tensor._from_storage(m._storage.with_values(out, t.fill_value))
+    return out
 
 
 def _linear(t: Tensor) -> tuple[Ints | None, Any]:

@@ -14,6 +14,7 @@ from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .formats import promises_less, resolve_format
 from .layouts import Layout, layout_of
+from .leaf import Leaf
 from .operators import Operators
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def _dense_format(ndim: int) -> Format:
     return resolve_format("dense", ndim)
 
 
-class Tensor(Operators):
+class Tensor(Operators, Leaf):
     """A tensor whose storage format is a value.
 
     Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure
@@ -254,8 +255,16 @@ class Tensor(Operators):
         out = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
         return out if device is None else out.to(device)
 
-    def to(self, device: object) -> Tensor:
-        """The tensor on another device, "cpu" or torch's "cuda"; buffers move as torch tensors."""
+    def to(self, device: object = None, dtype: object = None) -> Tensor:
+        """The tensor on another device, "cpu" or torch's "cuda", where buffers move as torch tensors, or of another
+        dtype; as for torch, a dtype may stand first."""
+        if _is_dtype(device):
+            device, dtype = None, device
+        if dtype is not None:
+            typed = self.astype(dtype, copy=False)
+            return typed if device is None else typed.to(device)
+        if device is None:
+            return self
         name, storage = str(device), self._storage
         if name == storage.device or (storage.library == "numpy" and name == "cpu"):
             return self
@@ -367,6 +376,16 @@ class Tensor(Operators):
         from .display import html
 
         return html(self)
+
+
+def _is_dtype(x: object) -> bool:
+    if x is None:
+        return False
+    try:
+        buffers.scalar_name(x)
+    except DTypeError:
+        return False
+    return True
 
 
 def _restore(storage: Storage) -> Tensor:

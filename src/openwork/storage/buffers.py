@@ -35,6 +35,7 @@ __all__ = [
     "length",
     "library_of",
     "numpy_dtype",
+    "same_memory",
     "scalar_name",
     "scalar_of",
     "to_numpy",
@@ -161,12 +162,25 @@ _HAS_POINTER = bool(_word(id(_sample) + _DATA).value == _sample.__array_interfac
 
 
 def address(x: Array) -> int:
-    """The address of the first element."""
+    """The address of the first element, for a kernel.
+
+    Raises UnsupportedError for a torch tensor that is recorded: the kernel's work would be lost to its gradient.
+    """
     if _HAS_POINTER and type(x) is np.ndarray:
         return _word(id(x) + _DATA).value
     if isinstance(x, np.ndarray):
         return int(x.__array_interface__["data"][0])
+    if x.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise UnsupportedError(
+            "this operation has no gradient, and an operand requires one\n  help: detach() it, or use torch.no_grad()"
+        )
     return int(x.data_ptr())
+
+
+def same_memory(x: Array, y: Array) -> bool:
+    """Whether two arrays begin at one place."""
+    first, second = (b if isinstance(b, np.ndarray) else b.detach() for b in (x, y))
+    return address(first) == address(second)
 
 
 def length(x: Array) -> int:

@@ -1,0 +1,61 @@
+"""Where operations hand over to their gradient rules.
+
+Kernels run on addresses: what they compute is on no graph. A function marked `differentiable` is one that kernels are
+behind; where one of its operands is a torch tensor that is recorded, the rule of its name takes over, and calls the
+function again on operands without a graph. The rules live in a front-end, which the package names in `source`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from ..errors import UnsupportedError
+
+__all__ = ["differentiable", "rule", "source", "tracked"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+Rules = Mapping[str, Callable[..., Any]]
+
+source: Callable[[], Rules] | None = None
+"""Gives the rules by name; set by the package, called when the first one is needed."""
+
+
+def tracked(buffers: Iterable[Any]) -> bool:
+    """Whether torch records what happens to one of these buffers."""
+    for b in buffers:
+        if type(b) is not np.ndarray and getattr(b, "requires_grad", False):
+            return bool(sys.modules["torch"].is_grad_enabled())
+    return False
+
+
+def rule(name: str) -> Callable[..., Any]:
+    """The gradient rule of an operation.
+
+    Raises UnsupportedError where there is none.
+    """
+    found = source().get(name) if source is not None else None
+    if found is None:
+        raise UnsupportedError(f"{name} has no gradient\n  help: detach() the operands, or use torch.no_grad()")
+    return found
+
+
+def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
+    """Let the rule of the function's name take over where torch records one of the buffers `operands(*args)`."""
+
+    def mark(function: F) -> F:
+        name = function.__name__.strip("_")
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if "torch" in sys.modules and tracked(operands(*args)):
+                return rule(name)(*args, **kwargs)
+            return function(*args, **kwargs)
+
+        return cast("F", call)
+
+    return mark

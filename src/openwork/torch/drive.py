@@ -1,0 +1,249 @@
+"""Gradients of statements with one sparse operand: each is a statement with one sparse operand again.
+
+A product of a sparse operand with dense ones, summed into a dense array or at the sparse operand's own elements, is
+one family that is closed under differentiation::
+
+    y[o] += A[a] * D[d] * E[e]          dA[a] += pattern(A[a]) * D[d] * E[e] * dy[o]      at the elements of A
+                                        dD[d] += A[a] * E[e] * dy[o]
+    C[a] += A[a] * D[d] * E[e]          dA[a] += dC[a] * D[d] * E[e]                      at the elements of A
+                                        dD[d] += (dC * A)[a] * E[e]
+
+So the gradient of `A @ x` for A is a sampled product, never a dense one, and has gradients itself. Any other
+elementwise expression is taken apart: dense operands are sampled at the elements of A, torch computes with the values,
+and the sum of these is a product of the family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from ..errors import UnsupportedError
+from ..ir.index import Access, Apply, Assignment, Expression
+from ..ir.index import accesses as accesses_of
+from ..ops import contract as statements
+from ..ops.merge_types import typed
+from ..ops.ready import sparse_operand
+from ..ops.strided import Strided, strided
+from ..storage.buffers import Array, as_array, scalar_of
+from ..storage.storage import Storage
+from .pointwise import DIFFERENTIABLE, evaluate
+from .positions import plain, present
+
+__all__ = ["Product", "contract", "product", "shared"]
+
+Indices = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product of a sparse operand, indexed by `at`, with dense ones, indexed by `dense`.
+
+    `out` indexes a dense result; None stands for one at the elements of the sparse operand.
+    """
+
+    structure: Storage
+    at: Indices
+    dense: tuple[Indices, ...]
+    out: Indices | None
+    scalar: str
+
+
+@lru_cache(maxsize=1024)
+def _statement(at: Indices, dense: tuple[Indices, ...], out: Indices | None, valued: bool) -> Assignment:
+    sparse = Access("A", at)
+    rhs: Expression = sparse if valued else Apply("pattern", (sparse,))
+    for k, indices in enumerate(dense):
+        rhs = Apply("mul", (rhs, Access(f"D{k}", indices)))
+    summed = any(i not in at for indices in dense for i in indices)
+    return Assignment(Access("y", at if out is None else out), "+=" if out is not None or summed else "=", rhs)
+
+
+def product(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The product, with the values of the sparse operand; without, its pattern takes part."""
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (values, *dense)):
+        return _Differentiable.apply(spec, values, *dense)
+    return _run(spec, values, dense)
+
+
+def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+    s = spec.structure
+    if values is not None and (values.data_ptr() != s.values.data_ptr() or values.dtype != s.values.dtype):
+        s = s.with_values(values.detach().contiguous())
+    stmt = _statement(spec.at, spec.dense, spec.out, values is not None)
+    views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
+    result: torch.Tensor
+    if spec.out is None:
+        result = statements.shared(stmt, views, spec.scalar).values
+    else:
+        result = statements.contract(stmt, views, spec.scalar, s.values)
+    return result
+
+
+class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
+        ctx.spec = spec
+        ctx.save_for_backward(values, *dense)
+        return _run(spec, values, dense)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        spec: Product = ctx.spec
+        values, *dense = ctx.saved_tensors
+        (grad,) = grads
+        factors = [_conjugate(d) for d in dense]
+        found: list[Any] = [None, None]
+        if ctx.needs_input_grad[1]:
+            found[1] = _for_values(spec, values, factors, grad)
+        for k in range(len(dense)):
+            wanted = ctx.needs_input_grad[2 + k]
+            found.append(_for_dense(spec, values, dense, factors, grad, k) if wanted else None)
+        return tuple(found)
+
+
+def _for_values(spec: Product, values: torch.Tensor, factors: list[torch.Tensor], grad: torch.Tensor) -> torch.Tensor:
+    if spec.out is None:
+        wanted, given, others = replace(spec, scalar=scalar_of(grad)), grad, factors
+    else:
+        dense = (*spec.dense, spec.out)
+        wanted = replace(spec, dense=dense, out=None, scalar=scalar_of(grad))
+        given, others = None, [*factors, grad]
+    return _like(product(wanted, given, others), values)
+
+
+def _for_dense(
+    spec: Product, values: Any, dense: Sequence[torch.Tensor], factors: list[torch.Tensor], grad: torch.Tensor, k: int
+) -> torch.Tensor:
+    others = [d for j, d in enumerate(spec.dense) if j != k]
+    rest = [x for j, x in enumerate(factors) if j != k]
+    sparse = None if values is None else _conjugate(values)
+    if spec.out is None:
+        sparse = grad if sparse is None else grad * sparse
+    else:
+        others.append(spec.out)
+        rest.append(grad)
+    known = {*spec.at, *(i for indices in others for i in indices)}
+    out = tuple(i for i in spec.dense[k] if i in known)
+    found = product(replace(spec, dense=tuple(others), out=out, scalar=scalar_of(grad)), sparse, rest)
+    missing = [n for n, i in enumerate(spec.dense[k]) if i not in known]
+    for n in missing:
+        found = found.unsqueeze(n)
+    return _like(found.expand(dense[k].shape) if missing else found, dense[k])
+
+
+def _conjugate(x: torch.Tensor) -> torch.Tensor:
+    return x.conj().resolve_conj() if x.is_complex() else x
+
+
+def _like(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """A gradient in the dtype of what it is for: the real part for a real operand."""
+    if grad.is_complex() and not x.is_complex():
+        grad = grad.real
+    return grad.to(x.dtype)
+
+
+def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
+    """The rule of `ops.contract.contract`."""
+    plainly = {n: _plain(v) for n, v in values.items()}
+    if out_scalar not in DIFFERENTIABLE or not _takes_part(stmt.rhs, values):
+        return statements.contract(stmt, plainly, out_scalar, like)
+    return _evaluate(stmt, values, out_scalar, stmt.lhs.indices)
+
+
+def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
+    """The rule of `ops.contract.shared`."""
+    plainly = {n: _plain(v) for n, v in values.items()}
+    if out_scalar not in DIFFERENTIABLE or not _takes_part(stmt.rhs, values):
+        return statements.shared(stmt, plainly, out_scalar)
+    s = plain(sparse_operand(values))
+    result = _evaluate(stmt, values, out_scalar, None)
+    return s.mapped(lambda b: as_array(b, like=result)).with_values(result, 0)
+
+
+def _plain(v: Any) -> Any:
+    if isinstance(v, Storage):
+        return plain(v)
+    return strided(v.owner.detach()) if isinstance(v, Strided) and isinstance(v.owner, torch.Tensor) else v
+
+
+def _takes_part(e: Expression, values: Mapping[str, Any]) -> bool:
+    """Whether a recorded operand is used for its values."""
+    match e:
+        case Apply("pattern", _):
+            return False
+        case Apply(_, args):
+            return any(_takes_part(a, values) for a in args)
+        case Access(name, _):
+            v = values[name]
+            buffer = v.values if isinstance(v, Storage) else v.owner if isinstance(v, Strided) else None
+            return bool(getattr(buffer, "requires_grad", False))
+    return False
+
+
+def _factors(e: Expression) -> list[tuple[Access, bool]] | None:
+    """The accesses of a product, and whether for their values; None for any other expression."""
+    match e:
+        case Access():
+            return [(e, True)]
+        case Apply("pattern", (Access() as access,)):
+            return [(access, False)]
+        case Apply("mul", args):
+            found = [_factors(a) for a in args]
+            return None if None in found else [f for part in found for f in part or ()]
+    return None
+
+
+def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Indices | None) -> torch.Tensor:
+    name = next(n for n, v in values.items() if isinstance(v, Storage))
+    s: Storage = values[name]
+    like = next(b for v in values.values() for b in [_buffer(v)] if isinstance(b, torch.Tensor) and b.requires_grad)
+    structure = plain(s).mapped(lambda b: as_array(b, like=like)) if s.library == "numpy" else plain(s)
+    mine: torch.Tensor = as_array(s.values, like=like)
+    dense = {n: _operand(v, like) for n, v in values.items() if n != name}
+    at = next(a.indices for a in accesses_of(stmt.rhs) if a.tensor == name)
+    factors = _factors(stmt.rhs)
+    uses = [] if factors is None else [valued for access, valued in factors if access.tensor == name]
+    if stmt.op in ("+=", "=") and factors is not None and uses.count(True) <= 1 and len(uses) >= 1:
+        others = [access for access, _ in factors if access.tensor != name]
+        spec = Product(structure, at, tuple(a.indices for a in others), out, scalar)
+        return product(spec, mine if True in uses else None, [dense[a.tensor] for a in others])
+    if stmt.op not in ("+=", "="):
+        raise UnsupportedError(
+            f"{stmt} has no gradient: it reduces by {stmt.op}\n  supported: sums\n  help: detach() the operands"
+        )
+    sampled = _sampled(stmt, name, structure, at, mine, dense)
+    return sampled if out is None else product(Product(structure, at, (), out, scalar), sampled, [])
+
+
+def _sampled(
+    stmt: Assignment, name: str, s: Storage, at: Indices, mine: torch.Tensor, dense: Mapping[str, torch.Tensor]
+) -> torch.Tensor:
+    """Any expression at the elements of the sparse operand."""
+    here = present(s)
+    taken = {name: mine if here is None else mine.masked_fill(~here, 1)}
+    for access in accesses_of(stmt.rhs):
+        if access.tensor == name:
+            continue
+        if not set(access.indices) <= set(at):
+            raise UnsupportedError(f"{stmt} has no gradient\n  supported: products, and expressions at single elements")
+        x = dense[access.tensor]
+        found = product(Product(s, at, (access.indices,), None, scalar_of(x)), None, [x])
+        taken[access.tensor] = found if here is None else found.masked_fill(~here, 1)
+    e = typed(stmt.rhs, {n: scalar_of(v) for n, v in taken.items()}, "torch")
+    result: torch.Tensor = evaluate(e, taken)
+    return result if here is None else result.masked_fill(~here, 0)
+
+
+def _buffer(v: Any) -> Any:
+    return v.values if isinstance(v, Storage) else v.owner if isinstance(v, Strided) else None
+
+
+def _operand(v: Any, like: torch.Tensor) -> torch.Tensor:
+    given = v.owner if isinstance(v, Strided) else v
+    found: torch.Tensor = as_array(given, like=like)
+    return found

@@ -1,0 +1,79 @@
+"""Gradients of elementwise expressions: each operand's values are taken where the result has elements, and torch does
+the rest.
+
+The kernel that walks the operands together gives the structure of the result, which is constant, and its values. The
+same expression, in torch's operations on values taken from the operands, gives the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ..ir.loop import Cast, Const, Expr, Op, Var
+from ..ir.types import COMPLEX, FLOATS
+from ..ops.merge_plan import MergePlan
+from ..ops.merge_run import run_plan as run
+from ..ops.tensor import Tensor
+from ..ops.values import apply
+from ..storage.buffers import as_array, torch_dtype
+from ..storage.storage import Storage
+from .positions import gathered, located, plain, present, unique
+
+__all__ = ["DIFFERENTIABLE", "Exactly", "dense_result", "evaluate", "run_plan"]
+
+DIFFERENTIABLE = frozenset((*FLOATS, *COMPLEX))
+"""The scalar types that have gradients."""
+
+
+class Exactly(torch.autograd.Function):  # type: ignore[misc]
+    """A value that is known, with the gradient of another way to compute it."""
+
+    @staticmethod
+    def forward(ctx: Any, known: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
+        return known.view_as(known)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return None, grads[0]
+
+
+def evaluate(e: Expr, values: Mapping[str, Any]) -> Any:
+    """An expression of the loop IR by torch's operations."""
+    match e:
+        case Var(name, _):
+            return values[name]
+        case Const(value, _):
+            return value
+        case Cast(arg, type):
+            found = evaluate(arg, values)
+            dtype = torch_dtype(type.scalar)
+            return found.to(dtype) if isinstance(found, torch.Tensor) else torch.as_tensor(found, dtype=dtype)
+        case Op("select", args, _):
+            return torch.where(*(evaluate(a, values) for a in args))
+        case Op(op, args, _):
+            return apply(op, *(evaluate(a, values) for a in args))
+    raise TypeError(f"{e} is no elementwise expression")
+
+
+def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
+    """The rule of `ops.merge_run.run_plan`."""
+    made = run(plan, tuple(plain(s) for s in storages), shape)
+    if plan.scalar not in DIFFERENTIABLE:
+        return made
+    values, here = {}, present(made)
+    for (name, dims), s in zip(plan.dims.items(), storages, strict=True):
+        s = unique(s)
+        taken = gathered(s.values, located(s, made, dims), [s.fill_value])
+        values[name] = taken if here is None else taken.masked_fill(~here, 1)
+    computed = evaluate(plan.regions.expr, values).to(made.values.dtype)
+    return made.with_values(Exactly.apply(made.values, computed.expand_as(made.values)))
+
+
+def dense_result(op: str, s: Storage, array: Any, narrow: Any, stmt: Any, left: bool, shape: tuple[int, ...]) -> Any:
+    """The rule of an operation with a dense operand whose result is dense."""
+    mine = Tensor._from_storage(s).to_dense()
+    array = as_array(array, like=mine)
+    return apply(op, mine, array) if left else apply(op, array, mine)

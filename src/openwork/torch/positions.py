@@ -1,0 +1,177 @@
+"""Gradients of whatever only moves values: the operation is run on the places of the values, not on the values.
+
+Conversion, indexing, reshape, transposes, concatenation and the like put each stored value somewhere, whatever it is.
+So the values are replaced by their numbers from 1, the operation is run as it is, and what comes out says where each
+value of the result is from. The values are then taken by torch, which knows the gradient of that, of any order.
+An unspecified element has number 0 where the fill value is 0, and -1 - k where it is another one, of operand k: a 0
+that the operation itself wrote stays apart from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..format.format import Format
+from ..ops import indexing, joining, settle, taking
+from ..ops.axes import as_tensor
+from ..ops.convert import convert as convert_storage
+from ..ops.promote import promote
+from ..ops.ready import remember
+from ..ops.remap import canonical
+from ..ops.tensor import Tensor
+from ..storage.buffers import as_array, cast, dtype_of, length
+from ..storage.scalars import python_scalar
+from ..storage.specified import coordinates
+from ..storage.storage import Storage
+
+__all__ = ["by_places", "convert", "gathered", "located", "numbered", "on_values", "plain", "present", "unique"]
+
+
+def plain(s: Storage) -> Storage:
+    """The storage without a graph; the same one each time, so that launches made ready for it are found again."""
+    if s.library == "numpy":
+        return s
+    values = s.values.detach()
+    found: Storage | None = s.plans.get("plain")
+    if found is None or found.values.data_ptr() != values.data_ptr():
+        found = s.with_values(values)
+        remember(s, "plain", found)
+    return found
+
+
+def unique(s: Storage) -> Storage:
+    """The storage with duplicates summed."""
+    return s if s.format.is_unique else convert_storage(s, canonical(s.format))
+
+
+def numbered(s: Storage, first: int = 0, operand: int = 0) -> Storage:
+    """The structure over the numbers of its values from `first` + 1."""
+    count = length(s.values)
+    device = "cpu" if s.library == "numpy" else s.values.device
+    numbers = torch.arange(first + 1, first + count + 1, device=device)
+    none = s.fill_value == 0 or s.format.is_dense
+    return plain(s).mapped(lambda b: as_array(b, like=numbers)).with_values(numbers, 0 if none else -1 - operand)
+
+
+def located(s: Storage, mask: Storage, dims: Sequence[int | None] | None = None) -> torch.Tensor:
+    """The number of the value of `s` at each stored place of `mask`, -1 where it stores none; see `found_at`."""
+    if s.pos is mask.pos and s.crd is mask.crd and s.format == mask.format and dims in (None, _own(s)):
+        return numbered(s).values
+    at = numbered(s)
+    at = at.with_values(at.values, -1)
+    places: torch.Tensor = taking.found_at(Tensor._from_storage(at), plain(mask), dims)
+    return places
+
+
+def _own(s: Storage) -> tuple[int, ...]:
+    return tuple(range(len(s.shape)))
+
+
+def gathered(values: Any, numbers: torch.Tensor, fills: Sequence[Any] = ()) -> torch.Tensor:
+    """The values of these numbers: 0 is zero, -1 - k is `fills[k]`."""
+    given: torch.Tensor = as_array(values, like=numbers)
+    stored = numbers > 0
+    if bool(stored.all()):
+        return given.index_select(0, numbers - 1)
+    edge = given.new_zeros(1 + len(fills))
+    for k, fill in enumerate(fills):
+        edge[-1 - k] = fill
+    every = torch.cat([edge[:1], given, edge[1:]])
+    return every.index_select(0, torch.where(numbers < 0, numbers + len(every), numbers))
+
+
+def present(s: Storage) -> torch.Tensor | None:
+    """Which values belong to elements; None where all do."""
+    s = plain(s)
+    count = length(s.values)
+    if s.nse == count:
+        return None
+    found: torch.Tensor | None = s.plans.get("present")
+    if found is None:
+        found = torch.zeros(count, dtype=torch.bool)
+        found[torch.from_numpy(coordinates(s)[1])] = True
+        remember(s, "present", found)
+    return found
+
+
+def on_values(s: Storage, function: Callable[[Any], Any]) -> Any:
+    """The rule of a function of the stored values: padding takes no part, and stays what it is."""
+    here = present(s)
+    if here is None:
+        return function(s.values)
+    return function(s.values.masked_fill(~here, 1)).masked_fill(~here, 0)
+
+
+def by_places(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """`function` of these tensors, which only moves their elements, with the graph of their values."""
+    storages = [unique(t._storage) for t in tensors]
+    parts, first = [], 0
+    for k, s in enumerate(storages):
+        parts.append(Tensor._from_storage(numbered(s, first, k)))
+        first += length(s.values)
+    found = function(*parts)._storage
+    fills = [s.fill_value for s in storages]
+    like = next(s.values for s in storages if s.library == "torch")
+    given = [as_array(s.values, like=like) for s in storages]
+    scalar = storages[0].scalar
+    values = gathered(given[0] if len(given) == 1 else torch.cat([cast(v, scalar) for v in given]), found.values, fills)
+    fill = fills[-1 - found.fill_value] if found.fill_value < 0 else 0
+    return Tensor._from_storage(found.with_values(values, python_scalar(fill, scalar)))
+
+
+def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
+    """The rule of `ops.convert.convert`: duplicates are summed, elements of a dense tensor chosen by value."""
+    s = storage
+    if s.format.is_dense and not format.is_dense:
+        made = convert_storage(plain(s), format)
+        return made.with_values(gathered(s.values, located(s, made), [s.fill_value]))
+    if not s.format.is_unique and format.is_unique:
+        made = convert_storage(plain(s), format)
+        at = located(made, s).clamp(min=0)
+        start = made.values.new_zeros(1 + length(made.values))
+        values = start.index_add(0, at, s.values)[1:]
+        held = torch.zeros(len(start), dtype=torch.bool, device=at.device).index_fill(0, at, True)[1:]
+        return made.with_values(torch.where(held, values, made.values))
+    made = convert_storage(numbered(s), format, share=share)
+    return made.with_values(gathered(s.values, made.values, [s.fill_value]), s.fill_value)
+
+
+def structural(t: Tensor, *args: Any, **options: Any) -> Tensor:
+    """The rule of `ops.settle.structural`."""
+    return by_places(lambda p: settle.structural(p, *args, **options), t)
+
+
+def index(t: Tensor, key: Any) -> Tensor:
+    """The rule of `ops.indexing.index`."""
+    return by_places(lambda p: indexing.index(p, key), t)
+
+
+def index_selection(t: Tensor, selection: Any) -> Tensor:
+    """The rule of `ops.indexing.index_selection`."""
+    return by_places(lambda p: indexing.index_selection(p, selection), t)
+
+
+def joined(tensors: list[Tensor], *args: Any) -> Tensor:
+    """The rule of `ops.joining.concat`, for operands whose shapes are known to agree."""
+    scalar = promote(tuple(t._storage.scalar for t in tensors), "torch")
+    same = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
+    return by_places(lambda *parts: joining._joined(list(parts), *args), *same)
+
+
+def prune(x: Any, threshold: Any = 0) -> Tensor:
+    """The rule of `ops.taking.prune`: which elements stay is constant."""
+    s = unique(as_tensor(x)._storage)
+    made = taking.prune(Tensor._from_storage(plain(s)), threshold)._storage
+    return Tensor._from_storage(made.with_values(gathered(s.values, located(s, made), [s.fill_value])))
+
+
+def sparse_mask(x: Any, mask: Any) -> Tensor:
+    """The rule of `ops.taking.sparse_mask`."""
+    s = unique(as_tensor(x)._storage)
+    m = plain(as_tensor(mask)._storage)
+    made = taking.sparse_mask(Tensor._from_storage(numbered(s)), Tensor._from_storage(m))._storage
+    values = gathered(s.values, made.values, [s.fill_value])
+    return Tensor._from_storage(made.with_values(values, s.fill_value))

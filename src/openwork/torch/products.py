@@ -1,0 +1,126 @@
+"""Gradients of products of two sparse operands: the gradient of each is a product of the other and of the result's.
+
+The structure of the result is found once; a product *at* a given structure is then a family that is closed under
+differentiation, and never has more elements than that structure::
+
+    C = A B at C          dA = dC B^T at A          dB = A^T dC at B
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..compiler.semiring import Semiring
+from ..errors import UnsupportedError
+from ..ops import contraction
+from ..ops.contraction import Term
+from ..ops.semirings import semiring as semiring_of
+from ..ops.taking import found_at
+from ..ops.tensor import Tensor
+from ..storage.buffers import length
+from ..storage.storage import Storage
+from .drive import _conjugate, _like
+from .pointwise import DIFFERENTIABLE
+from .positions import gathered, located, numbered, plain
+
+__all__ = ["alone", "masked", "pair"]
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """The structures of two operands and of the result, by letters."""
+
+    x: Term
+    y: Term
+    out: Term
+
+
+class _Product(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, at: _At, known: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        ctx.at = at
+        ctx.save_for_backward(x, y)
+        return _run(at, x, y) if known is None else known.view_as(known)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        at: _At = ctx.at
+        x, y = ctx.saved_tensors
+        first = second = None
+        if ctx.needs_input_grad[2]:
+            first = _like(_product(_At(at.out, at.y, at.x), grads[0], _conjugate(y)), x)
+        if ctx.needs_input_grad[3]:
+            second = _like(_product(_At(at.x, at.out, at.y), _conjugate(x), grads[0]), y)
+        return None, None, first, second
+
+
+def _product(at: _At, x: torch.Tensor, y: torch.Tensor, known: torch.Tensor | None = None) -> torch.Tensor:
+    if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
+        return _Product.apply(at, known, x, y)
+    return _run(at, x, y) if known is None else known
+
+
+def _run(at: _At, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The values of the product at the elements of the result's structure."""
+    first, second = (Term(t.letters, t.storage.with_values(v.detach())) for t, v in ((at.x, x), (at.y, y)))
+    mask = None if at.out.storage.format.is_dense else at.out
+    made = contraction.pair(first, second, at.out.letters, semiring_of("plus_times"), mask)
+    order = [made.letters.index(c) for c in at.out.letters]
+    found: torch.Tensor = found_at(Tensor._from_storage(made.storage.permute(order)), at.out.storage)
+    return found
+
+
+def _plain(t: Term) -> Term:
+    return Term(t.letters, plain(t.storage))
+
+
+def _with_gradient(x: Term, y: Term, made: Term) -> Term:
+    s = made.storage
+    if s.scalar not in DIFFERENTIABLE:
+        return made
+    values = _product(_At(_plain(x), _plain(y), made), x.storage.values, y.storage.values, s.values)
+    return Term(made.letters, s.with_values(values))
+
+
+def _sums(semiring: Semiring) -> None:
+    if semiring.name != "plus_times":
+        raise UnsupportedError(
+            f"a product over {semiring.name} has no gradient\n  supported: plus_times\n  help: detach() the operands"
+        )
+
+
+def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = None) -> Term:
+    """The rule of `ops.contraction.pair`."""
+    _sums(semiring)
+    x, y = (contraction.alone(t, out + other.letters, semiring) for t, other in ((x, y), (y, x)))
+    return _with_gradient(x, y, contraction.pair(_plain(x), _plain(y), out, semiring, mask))
+
+
+def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
+    """The rule of `ops.contraction.masked`."""
+    _sums(semiring)
+    return _with_gradient(x, y, contraction.masked(_plain(x), _plain(y), _plain(mask), semiring, complement))
+
+
+def alone(term: Term, kept: str, semiring: Semiring) -> Term:
+    """The rule of `ops.contraction.alone`: diagonals are taken, then what is not kept is summed."""
+    letters = "".join(dict.fromkeys(term.letters))
+    if letters != term.letters:
+        found = contraction._diagonal(Term(term.letters, numbered(term.storage)))
+        values = gathered(term.storage.values, found.storage.values, [term.storage.fill_value])
+        term = Term(found.letters, found.storage.with_values(values, term.storage.fill_value))
+    if set(letters) <= set(kept):
+        return term
+    s: Storage = term.storage
+    if semiring.name == "any_first":
+        found = contraction.alone(Term(term.letters, numbered(s)), kept, semiring)
+        return Term(found.letters, found.storage.with_values(gathered(s.values, found.storage.values), s.fill_value))
+    _sums(semiring)
+    made = contraction.alone(_plain(term), kept, semiring)
+    dims = [term.letters.index(c) for c in made.letters]
+    at = located(made.storage, s, dims).clamp(min=0)
+    start = s.values.new_zeros(1 + length(made.storage.values))
+    return Term(made.letters, made.storage.with_values(start.index_add(0, at, s.values)[1:]))

@@ -1,0 +1,29 @@
+"""The gradient rule of each operation that has kernels behind it, by the operation's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import drive, pointwise, positions, products, reductions
+
+__all__ = ["RULES"]
+
+RULES: dict[str, Callable[..., Any]] = {
+    "alone": products.alone,
+    "contract": drive.contract,
+    "convert": positions.convert,
+    "dense_result": pointwise.dense_result,
+    "fold": reductions.fold,
+    "index": positions.index,
+    "index_selection": positions.index_selection,
+    "joined": positions.joined,
+    "masked": products.masked,
+    "on_values": positions.on_values,
+    "pair": products.pair,
+    "prune": positions.prune,
+    "run_plan": pointwise.run_plan,
+    "shared": drive.shared,
+    "sparse_mask": positions.sparse_mask,
+    "structural": positions.structural,
+}

@@ -1,0 +1,183 @@
+"""Gradients of every operation on every layout, against torch on dense tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch_matrix import BINARY, LAYOUTS, PRODUCTS, REDUCTIONS, STACKS, STRUCTURAL, UNARY, X, check, make, plain
+
+import openwork as ow
+from openwork.storage.storage import Storage
+
+BY_VALUE = ("mixed formats", "to dcsr or csf", "coalesce")
+"""Operations that make a dense tensor sparse: only the elements that are stored have a gradient."""
+
+EVERY = {**LAYOUTS, **{f"{name}, rank 3": spec for name, spec in STACKS.items()}}
+
+
+def over(t: ow.Tensor, values: torch.Tensor) -> ow.Tensor:
+    return t._from_storage(t._storage.with_values(values))
+
+
+@pytest.mark.parametrize("layout", EVERY)
+def test_unary(layout: str) -> None:
+    for mine, theirs in UNARY.values():
+        check(make(*EVERY[layout]), mine, theirs)
+
+
+@pytest.mark.parametrize("layout", EVERY)
+def test_binary(layout: str) -> None:
+    for name, function in BINARY.items():
+        if layout == "dense" and name in BY_VALUE:
+            continue
+        check(make(*EVERY[layout]), function, function)
+
+
+@pytest.mark.parametrize("layout", EVERY)
+def test_products(layout: str) -> None:
+    for function in PRODUCTS.values():
+        check(make(*EVERY[layout]), function, function)
+
+
+@pytest.mark.parametrize("layout", EVERY)
+def test_structural(layout: str) -> None:
+    for name, (mine, theirs) in STRUCTURAL.items():
+        if layout == "dense" and name in BY_VALUE:
+            continue
+        check(make(*EVERY[layout]), mine, theirs)
+
+
+@pytest.mark.parametrize("layout", EVERY)
+def test_reductions(layout: str) -> None:
+    for mine, theirs in REDUCTIONS.values():
+        check(make(*EVERY[layout]), mine, theirs)
+
+
+FAMILIES: dict[str, Any] = {
+    "product": lambda t, x: t @ x,
+    "product at": lambda t, x: ow.sddmm(t, x[:4], x.T) * x[0, 0],
+    "spgemm": lambda t, x: t @ (2 * t).T * x[0, 0],
+    "merge": lambda t, x: t * t[:, ::-1] + t,
+    "dense": lambda t, x: t / (x[:, 0] + 3),
+    "conversion": lambda t, x: t.asformat("csc"),
+    "minimum": lambda t, x: t.min(0),
+    "product of all": lambda t, x: t.prod(1),
+    "variance": lambda t, x: (t * x[:, 0]).var(1),
+    "contraction": lambda t, x: ow.einsum("ij,jk,il->lk", t, x, t),
+}
+
+
+@pytest.mark.parametrize("layout", ["csr", "uncoalesced coo", "ragged bsr"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_double_backward(layout: str, family: str) -> None:
+    t = make(*LAYOUTS[layout]).tensor
+    generator = torch.Generator().manual_seed(1)
+    values = torch.rand(len(t.values), generator=generator, dtype=torch.float64).add(0.1).requires_grad_()
+    x = X.clone().requires_grad_()
+
+    def function(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return plain(FAMILIES[family](over(t, values), x))
+
+    assert gradcheck(function, (values, x), fast_mode=True)
+    assert gradgradcheck(function, (values, x), fast_mode=True)
+
+
+def test_the_gradient_of_a_product_is_sampled_never_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No buffer of the size of the matrix is made, forward or backward."""
+    n = 3000
+    sizes: list[int] = []
+    start = Storage.__init__
+
+    def watch(self: Storage, *args: Any, **kwargs: Any) -> None:
+        start(self, *args, **kwargs)
+        sizes.append(len(self.values))
+
+    monkeypatch.setattr(Storage, "__init__", watch)
+    t = ow.random((n, n), 0.0005, format="csr", rng=0)
+    t = ow.asarray(t.to_torch()).requires_grad_()
+    x = torch.ones((n, 2), dtype=torch.float64, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda v: (sizes.append(v.numel()), v)[1], lambda v: v):
+        (t @ x).sum().backward()
+    assert t.grad is not None
+    assert t.grad.nse == t.nse
+    assert max(sizes) <= max(2 * n, t.nse)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64, torch.complex128])
+@pytest.mark.parametrize("layout", ["csr", "bsr", "coo"])
+def test_dtypes(layout: str, dtype: torch.dtype) -> None:
+    tolerance = {torch.float16: 5e-3, torch.bfloat16: 4e-2}.get(dtype, 1e-5)
+    x = X.to(dtype)
+    for function in (lambda t: t @ x, lambda t: t + t * t, lambda t: t.sum(0), lambda t: t[1:, ::2] * 3):
+        check(make(*LAYOUTS[layout], dtype=dtype), function, function, tolerance)
+
+
+def test_real_values_with_a_complex_operand() -> None:
+    x = torch.complex(X, 2 * X)
+    check(make("csr", (4, 6)), lambda t: t @ x, lambda d: d.to(x.dtype) @ x)
+
+
+def test_dense_operands_get_gradients_too() -> None:
+    case = make("csr", (4, 6))
+    x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
+    (case.tensor @ x).square().sum().backward()
+    (case.dense @ y).square().sum().backward()
+    torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_a_dense_tensor_made_sparse_has_the_gradient_of_what_is_stored() -> None:
+    case = make("dense", (4, 6))
+    (case.tensor.asformat("csr") * 3).sum().backward()
+    torch.testing.assert_close(
+        case.own_gradient.reshape(4, 6), torch.where(case.dense.detach() != 0, 3.0, 0.0).double()
+    )
+
+
+def test_nothing_is_recorded_without_need() -> None:
+    t = make("csr", (4, 6)).tensor
+    with torch.no_grad():
+        assert not (t @ X).requires_grad
+        assert not (t + t).requires_grad
+    assert not (t.detach() @ X).requires_grad
+    assert (t @ X).requires_grad
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times"])
+def test_what_has_no_gradient_is_refused(semiring: str) -> None:
+    t = make("csr", (4, 6)).tensor
+    with pytest.raises(ow.UnsupportedError, match="has no gradient"):
+        ow.spgemm(t, t.T, semiring=semiring)
+    with pytest.raises(ow.UnsupportedError, match=r"no gradient.*\n.*detach"):
+        t[0, 0] = 1.0
+
+
+def test_attributes() -> None:
+    t = make("csr", (4, 6)).tensor
+    assert t.requires_grad
+    assert t.is_leaf
+    assert t.grad is None
+    doubled = 2 * t
+    assert not doubled.is_leaf
+    assert doubled.grad_fn is not None
+    doubled.retain_grad()
+    seen: list[torch.Tensor] = []
+    handle = t.register_hook(seen.append)
+    doubled.sum().backward()
+    handle.remove()
+    assert doubled.grad is not None
+    assert t.grad is not None
+    assert t.grad.format == t.format
+    torch.testing.assert_close(t.grad.values, torch.full_like(t.values, 2.0))
+    assert len(seen) == 1
+    assert not t.detach().requires_grad
+    with pytest.raises(ow.UnsupportedError, match="needs torch values"):
+        ow.asarray([1.0]).requires_grad_()
+
+
+def test_backward_takes_a_tensor() -> None:
+    t = make("csr", (4, 6)).tensor
+    (3 * t).backward(t.detach())
+    torch.testing.assert_close(t.grad.values, 3 * t.values.detach())
