@@ -7,6 +7,7 @@ import numpy as np
 from ..compiler.total import total_kernel
 from ..ir.types import COMPLEX
 from ..storage.buffers import Array, address, cast, device_of, dtype_of, empty, is_torch, length, scalar_of
+from .gradients import differentiable
 from .promote import compute_scalar
 from .ranges import Ranges, of_numbers
 from .recipe import call
@@ -20,6 +21,7 @@ LEAST = 1 << 14
 """Elements below which the array library is as fast."""
 
 
+@differentiable(lambda values, _: (values,))
 def total(values: Array, scalar: str) -> Array:
     """The sum of a flat array, of rank 0, computed and given in the scalar type.
 

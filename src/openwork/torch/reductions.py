@@ -15,14 +15,14 @@ import torch
 from ..ops import reduce
 from ..ops.reduce import kept_shape, missing, statement_names
 from ..ops.tensor import Tensor
-from ..storage.buffers import Array, cast
+from ..storage.buffers import Array, cast, torch_dtype
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .drive import Product, product
 from .pointwise import DIFFERENTIABLE, Exactly
 from .positions import plain, present, unique
 
-__all__ = ["fold", "keys_of", "segmented"]
+__all__ = ["fold", "keys_of", "segmented", "total"]
 
 
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
@@ -34,6 +34,11 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
         return reduce.fold.__wrapped__(op, t, axes, scalar)  # type: ignore[attr-defined]
     s = unique(s)
     return _extreme(op, s, axes, scalar) if op in ("min", "max") else _prod(s, axes, scalar)
+
+
+def total(values: torch.Tensor, scalar: str) -> torch.Tensor:
+    """The rule of `ops.total.total`."""
+    return values.sum(dtype=torch_dtype(scalar))
 
 
 def _extreme(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> torch.Tensor:

@@ -26,4 +26,5 @@ RULES: dict[str, Callable[..., Any]] = {
     "shared": drive.shared,
     "sparse_mask": positions.sparse_mask,
     "structural": positions.structural,
+    "total": reductions.total,
 }
