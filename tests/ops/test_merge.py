@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from interpreted import interpreted
 from matrix import FORMATS, SHAPES, dense_array, tensor
 
 import openwork as ow
 from openwork.errors import DTypeError, ShapeError, UnsupportedError
-from openwork.ir.interpret import run as interpret
-from openwork.ir.verify import verify
-from openwork.ops import merge_chunks, merge_quick, merge_run
+from openwork.ops import merge_chunks, merge_quick
 from openwork.ops.merge import merge, pointwise
 from openwork.storage.exact import check_indices
 
@@ -273,94 +270,34 @@ def test_threads_on_nested_chains(spec: str) -> None:
     agrees(merge("mul", tensor(a, spec), tensor(b, spec)), a * b)
 
 
+STRETCHED = [
+    *BROADCAST,
+    ((5, 1), "(i, j) -> (i // 2 : dense, j // 2 : compressed, i % 2 : bitmap, j % 2 : dense)", (5, 5), "dia"),
+    ((7, 1), "csr", (7, 9), "csc"),
+    ((7, 1), "csc", (7, 9), "csr"),
+    ((4, 1, 9), "csf", (4, 6, 9), "csf"),
+]
+
+
+@pytest.mark.usefixtures("chunks")
+@pytest.mark.parametrize(("sa", "fa", "sb", "fb"), STRETCHED)
+def test_threads_on_stretched_operands(sa: tuple[int, ...], fa: str, sb: tuple[int, ...], fb: str) -> None:
+    a, b = dense_array(sa, 1, density=0.8), dense_array(sb, 2, density=0.8)
+    tensors = {"A": tensor(a, fa), "B": tensor(b, fb)}
+    for threads in (2, 7):
+        ow.set_num_threads(threads)
+        agrees(pointwise("A * B", tensors), a * b)
+        agrees(pointwise("A + B", tensors), a + b)
+
+
 @pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize("specs", [("csr", "csr"), ("coo", "csr"), ("bitmap", "dcsr"), ("ell(12)", "bsr(2, 3)")])
 @pytest.mark.parametrize("text", ["A + B", "A * B", "select(A > 1, B, A)"])
-def test_the_interpreter_agrees(specs: tuple[str, str], text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel is verified, and the interpreter runs it in the machine code's place."""
+def test_the_interpreter_agrees(specs: tuple[str, str], text: str) -> None:
     a, b = dense_array((6, 9), 1), dense_array((6, 9), 2)
     tensors = {"A": tensor(a, specs[0]), "B": tensor(b, specs[1])}
-    memory: dict[int, Array] = {}
-    real_address, real_assembled = merge_run.address, merge_run._assembled
-    ran = []
-
-    def address(x: Array) -> int:
-        where = real_address(x)
-        memory[where] = x
-        return where
-
-    def assembled(plan: Any, launch: Any, storages: Any, *rest: Any) -> Any:
-        for s in storages:
-            memory.update(zip(s.addresses, s.buffers, strict=True))
-        return real_assembled(plan, launch, storages, *rest)
-
-    def run(executable: Any, words: Any, bounds: Any) -> None:
-        kernel = executable.kernel
-        verify(kernel)
-        args = {p.name: memory.get(w, w) for p, w in zip(kernel.params, words, strict=True)}
-        assert interpret(kernel, args, bounds[0], bounds[-1]) == 0
-        ran.append(kernel.name)
-
-    monkeypatch.setattr(merge_run, "address", address)
-    monkeypatch.setattr(merge_run, "_assembled", assembled)
-    monkeypatch.setattr(merge_run.pool, "parallel", run)
-    monkeypatch.setattr(merge_run, "quick", lambda *_: None)
     ow.set_num_threads(1)
     want = {"A + B": a + b, "A * B": a * b, "select(A > 1, B, A)": np.where(a > 1, b, a)}[text]
-    agrees(pointwise(text, tensors), want)
+    with interpreted() as ran:
+        agrees(pointwise(text, tensors), want)
     assert ran == ["merge"]
-
-
-# -- random expressions ------------------------------------------------------------------------------------------------
-
-BINARY = ("add", "sub", "mul", "min", "max")
-LEAVES = "ABC"
-
-
-@st.composite
-def trees(draw: st.DrawFn, depth: int = 2) -> str:
-    if depth == 0 or draw(st.integers(0, 3)) == 0:
-        return draw(st.sampled_from(LEAVES))
-    kind = draw(st.integers(0, 5))
-    if kind == 0:
-        return (
-            f"select({draw(trees(0))} > {draw(st.integers(0, 2))}, {draw(trees(depth - 1))}, {draw(trees(depth - 1))})"
-        )
-    if kind == 1:
-        return f"({draw(trees(depth - 1))} * ({draw(trees(0))} == {draw(trees(0))}))"
-    sign = draw(st.sampled_from(["+", "-", "*"]))
-    return f"({draw(trees(depth - 1))} {sign} {draw(trees(depth - 1))})"
-
-
-def random_case(data: st.DataObject) -> None:
-    text = data.draw(trees(depth=2))
-    rank = data.draw(st.sampled_from([1, 2, 2, 2, 3]))
-    shape = data.draw(st.tuples(*[st.integers(0, 5)] * rank))
-    dense, tensors = {}, {}
-    for k, name in enumerate(LEAVES):
-        spec = data.draw(st.sampled_from([f for f in FORMATS[rank] if "nm(" not in f and "ell(" not in f]))
-        own = tuple(1 if n and data.draw(st.integers(0, 5)) == 0 else n for n in shape)
-        fill = data.draw(st.sampled_from([0.0, 0.0, 1.0, -2.0]))
-        values = np.where(np.random.default_rng(k).random(own) < 0.4, dense_array(own, k, density=0.9), fill)
-        try:
-            tensors[name] = ow.asarray(values, format=ow.format(spec, rank), fill_value=fill)
-        except ow.errors.FormatError:
-            tensors[name] = ow.asarray(values, format="coo", fill_value=fill)
-        dense[name] = values
-    names = [n for n in LEAVES if n in text]
-    want = eval(text, {"select": np.where}, dense)
-    got = pointwise(text, {n: tensors[n] for n in names}).to_numpy()
-    np.testing.assert_array_equal(np.broadcast_to(got, want.shape), want)
-
-
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_random_expressions(data: st.DataObject) -> None:
-    random_case(data)
-
-
-@pytest.mark.nightly
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_many_random_expressions(data: st.DataObject) -> None:
-    random_case(data)

@@ -81,6 +81,11 @@ class LevelFunctions:
     fixed_width: bool = False
     """as many positions for every parent"""
 
+    @property
+    def may_lack(self) -> bool:
+        """Whether a parent may have no child at some coordinate."""
+        return self.present is not None or (self.iterate is Iterate.POSITION and not self.branchless)
+
 
 @dataclass(frozen=True, slots=True)
 class LevelFormat:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...format.expression import Expression
-from ...format.level import Iterate, LevelFunctions
 from ...ir.loop import Const
 from ..fill import Regions
 from ..operand import Operand
@@ -26,12 +25,8 @@ class Input:
 
     def may_lack(self, level: int) -> bool:
         """Whether the level may have no element at a coordinate."""
-        functions = self._functions(level)
-        return functions.present is not None or (functions.iterate is Iterate.POSITION and not functions.branchless)
-
-    def _functions(self, level: int) -> LevelFunctions:
         assert self.operand.format is not None
-        return self.operand.format.levels[level].format.functions
+        return self.operand.format.levels[level].format.functions.may_lack
 
 
 @dataclass(frozen=True)

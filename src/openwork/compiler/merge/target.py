@@ -49,7 +49,11 @@ def plain(ndim: int) -> Format:
 
 
 def fitted(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Expression | None, ...] | None:
-    """What each level counts in the result's dimensions, if an operand can be walked by loops in this order."""
+    """What each level counts in the result's dimensions, if an operand can be walked by loops in this order.
+
+    Whether an operand has the coordinate of the last loop must be known there: no stretched dimension may follow that
+    leaves it open.
+    """
     if not (format.is_ordered and is_unique(format)):
         return None
     found: list[Expression | None] = []
@@ -68,7 +72,9 @@ def fitted(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Exp
             return None
         next_loop += 1
         found.append(e)
-    return tuple(found)
+    counted = max((k for k, e in enumerate(found) if e is not None), default=-1)
+    below = format.levels[counted + 1 :] if counted >= 0 and next_loop == len(order) else ()
+    return None if any(level.format.functions.may_lack for level in below) else tuple(found)
 
 
 def projects(target: Format, dims: Dims) -> bool:

@@ -1,0 +1,51 @@
+"""Merges run by the interpreter in the place of machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openwork.ir.interpret import run as interpret
+from openwork.ir.verify import verify
+from openwork.ops import merge_run
+
+__all__ = ["interpreted"]
+
+
+@contextmanager
+def interpreted() -> Iterator[list[str]]:
+    """Kernels of merges are verified, and the interpreter runs them; the names of those that ran."""
+    memory: dict[int, np.ndarray[Any, Any]] = {}
+    real_address, real_assembled = merge_run.address, merge_run._assembled
+    ran: list[str] = []
+
+    def address(x: np.ndarray[Any, Any]) -> int:
+        where = real_address(x)
+        memory[where] = x
+        return where
+
+    def assembled(plan: Any, launch: Any, storages: Any, *rest: Any) -> Any:
+        for s in storages:
+            memory.update(zip(s.addresses, s.buffers, strict=True))
+        return real_assembled(plan, launch, storages, *rest)
+
+    def run(executable: Any, words: Any, bounds: Any) -> None:
+        kernel = executable.kernel
+        verify(kernel)
+        args = {p.name: memory.get(w, w) for p, w in zip(kernel.params, words, strict=True)}
+        assert interpret(kernel, args, bounds[0], bounds[-1]) == 0
+        ran.append(kernel.name)
+
+    class Pool:
+        parallel = staticmethod(run)
+
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(merge_run, "address", address)
+        m.setattr(merge_run, "_assembled", assembled)
+        m.setattr(merge_run, "pool", Pool)
+        m.setattr(merge_run, "quick", lambda *_: None)
+        yield ran
