@@ -46,17 +46,64 @@ def graph(kind: str, seed: int) -> tuple[Any, ow.Tensor]:
     return g, ow.asarray(m)
 
 
-@pytest.mark.parametrize("kind", ["directed", "undirected", "scale-free"])
-def test_graphs_against_networkx(kind: str) -> None:
+def agrees_with_networkx(module: ModuleType, g: Any, A: ow.Tensor, source: int) -> None:
+    """Levels, distances, ranks and triangles of the graph are those that networkx finds."""
     nx = pytest.importorskip("networkx")
-    module = load("graphs")
-    g, A = graph(kind, 3)
     n = len(g)
-    levels = nx.single_source_shortest_path_length(g, 0)
-    np.testing.assert_array_equal(module.bfs_levels(A, 0), [levels.get(k, -1) for k in range(n)])
-    lengths = nx.single_source_dijkstra_path_length(g, 0)
-    np.testing.assert_array_equal(module.shortest_paths(A, 0), [lengths.get(k, np.inf) for k in range(n)])
+    levels = nx.single_source_shortest_path_length(g, source)
+    np.testing.assert_array_equal(module.bfs_levels(A, source), [levels.get(k, -1) for k in range(n)])
+    lengths = nx.single_source_dijkstra_path_length(g, source)
+    np.testing.assert_allclose(module.shortest_paths(A, source), [lengths.get(k, np.inf) for k in range(n)], rtol=1e-12)
     ranks = nx.pagerank(g, tol=1e-12, max_iter=500)
     np.testing.assert_allclose(module.pagerank(A, tolerance=1e-12), [ranks[k] for k in range(n)], atol=1e-8)
-    if kind == "undirected":
-        assert module.triangles(A) == sum(nx.triangles(g).values()) // 3
+    both = nx.Graph(g.to_undirected())
+    assert module.triangles(module.undirected(A)) == sum(nx.triangles(both).values()) // 3
+
+
+@pytest.mark.parametrize("kind", ["directed", "undirected", "scale-free"])
+def test_graphs_against_networkx(kind: str) -> None:
+    g, A = graph(kind, 3)
+    agrees_with_networkx(load("graphs"), g, A, 0)
+
+
+FILES = [
+    "networkit/karate.mtx.gz", "networkit/lesmis.mtx.gz", "networkit/jazz.mtx.gz", "networkit/polblogs.mtx.gz",
+    "networkit/power.mtx.gz", "networkit/airfoil1.mtx.gz", "networkit/chesapeake.mtx",
+    "lagraph/ldbc-directed-example.mtx", "lagraph/ldbc-undirected-example-unweighted.mtx", "lagraph/cover.mtx",
+    "suitesparse/GD98_a.mtx", "suitesparse/Erdos971.mtx", "suitesparse/bcspwr06.mtx", "gnn/citeseer_adj.mtx.gz",
+    *(pytest.param(f, marks=pytest.mark.slow) for f in ("networkit/wiki-Vote.mtx.gz", "gnn/p2p-Gnutella31.mtx.gz")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_real_graphs_against_networkx(name: str, data_dir: Path) -> None:
+    nx = pytest.importorskip("networkx")
+    sio = pytest.importorskip("scipy.io")
+    path = data_dir / name
+    if not path.exists():
+        pytest.skip(f"no {name} here")
+    module = load("graphs")
+    m = abs(sio.mmread(path).tocsr())
+    m.setdiag(0)
+    m.eliminate_zeros()
+    g = nx.from_scipy_sparse_array(m.astype(float), create_using=nx.DiGraph)
+    A = module.read_graph(str(path))
+    assert A.nse == g.number_of_edges()
+    degrees = np.diff(m.indptr)
+    agrees_with_networkx(module, g, A, int(degrees.argmax()))
+
+
+def test_a_file_is_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = load("graphs")
+    edges = np.array([[0, 1, 2, 0, 2], [1, 2, 0, 0, 3]])
+    path = str(tmp_path / "graph.mtx")
+    ow.write(path, ow.sparse_coo_tensor(edges, np.array([1.0, -2, 1, 9, 4]), (4, 4)))
+    module.main([path])
+    text = capsys.readouterr().out
+    assert "nodes      4, edges 4, most from node 2 (2)" in text
+    assert "levels     2, 4 nodes reached" in text
+    assert "distances  up to 4" in text
+    assert "triangles  1" in text
+    ow.write(path, ow.sparse_coo_tensor(edges, np.ones(5), (4, 5)))
+    with pytest.raises(ValueError, match="is square"):
+        module.main([path])
