@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from .ops.einsum import ttv as ttv
     from .ops.explain import explain as explain
     from .ops.functions import *  # noqa: F403
+    from .ops.fused import compute as compute
+    from .ops.fused import fused as fused
     from .ops.joining import *  # noqa: F403
+    from .ops.lazy import lazy as lazy
     from .ops.merge import pointwise as pointwise
     from .ops.namespace import __array_namespace_info__ as __array_namespace_info__
     from .ops.products import matmul as matmul
@@ -74,6 +77,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "ops.einsum": ("einsum", "mttkrp", "ttm", "ttv"),
     "ops.explain": ("explain",),
+    "ops.fused": ("compute", "fused"),
     "ops.functions": (
         "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
         "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
@@ -85,6 +89,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "ops.joining": ("concat", "concatenate", "stack", "unstack"),
     "ops.merge": ("pointwise",),
+    "ops.lazy": ("lazy",),
     "ops.namespace": ("__array_namespace_info__",),
     "ops.products": ("matmul",),
     "ops.sddmm": ("sddmm",),

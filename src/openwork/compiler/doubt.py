@@ -36,7 +36,7 @@ def doubt(regions: Regions) -> float | None:
 
 
 def _differs(regions: Regions) -> bool:
-    exact = Regions(regions.expr, regions.fills, annihilate=False)
+    exact = Regions(regions.expr, regions.fills, regions.fill, annihilate=False)
     names = regions.names
     subsets = [{n for k, n in enumerate(names) if bits >> k & 1} for bits in range(1 << len(names))]
     return any(regions.body(s) != exact.body(s) for s in subsets)

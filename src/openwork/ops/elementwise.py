@@ -7,7 +7,7 @@ value; the structure is shared. What needs coordinates (a dense operand) is a co
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from .annihilation import beyond
 from .contract import shared
 from .drive import pose, prepare, run
 from .gradients import differentiable
+from .lazy import defer, is_lazy
 from .merge import merge
 from .strided import strided
 from .values import apply, apply_scalar
@@ -51,6 +52,8 @@ def unary(op: str, t: Tensor) -> Tensor:
     """
     from .tensor import Tensor
 
+    if is_lazy(t):
+        return defer("elementwise", op, partial(_unary_of_value, op), (t,))  # type: ignore[return-value]
     s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
     values = _on_values(s, lambda v: apply(op, v))
     return Tensor._from_storage(s.with_values(values, apply_scalar(op, s.values, (s.fill_value,))))
@@ -60,6 +63,11 @@ def unary(op: str, t: Tensor) -> Tensor:
 def _on_values(s: Storage, function: Callable[[Any], Any]) -> Any:
     """A function of the stored values."""
     return function(s.values)
+
+
+def _unary_of_value(op: str, x: Any) -> Any:
+    """What an operator gives for a Tensor or an array."""
+    return apply(op, x) if is_array(x) else unary(op, x)
 
 
 def _unique(t: Tensor, keep: bool) -> Storage:
@@ -85,6 +93,8 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
         return merge(op, a, b, zero_annihilates)
+    if is_lazy(a) or is_lazy(b):
+        return defer("elementwise", op, partial(elementwise, op), (a, b))
     from .tensor import Tensor
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):

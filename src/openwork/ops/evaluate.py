@@ -13,7 +13,7 @@ from .contract import contract
 from .promote import promote
 from .strided import Strided, strided
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "linear", "vanishes"]
 
 
 _ODD = frozenset((
@@ -39,7 +39,7 @@ def evaluate(stmt: Assignment, operands: tuple[Any, ...]) -> Any:
     like: Any = None
     for name, x in zip(stmt.tensors, operands, strict=True):
         if isinstance(x, Tensor) and not x.format.is_dense:
-            sparse = x if x.format.is_unique or _linear(stmt.rhs, name) else x.coalesce()
+            sparse = x if x.format.is_unique or linear(stmt.rhs, name) else x.coalesce()
             values[name] = sparse._storage
             _require_drive(stmt, name, x.fill_value)
         else:
@@ -60,14 +60,14 @@ def _require_drive(stmt: Assignment, name: str, fill: Any) -> None:
         why = f"{name} has fill value {fill!r}; supported: 0"
     elif stmt.reduction not in ("add", "or"):
         why = f"{stmt.op} would have to see the unspecified elements of {name}; supported: = and +="
-    elif not _vanishes(stmt.rhs, name):
+    elif not vanishes(stmt.rhs, name):
         why = f"the right side is not 0 where {name} is unspecified; supported: products with {name}"
     else:
         return
     raise UnsupportedError(f"{stmt}: {why}\n  help: make {name} dense with .to_dense()")
 
 
-def _vanishes(e: Expression, name: str) -> bool:
+def vanishes(e: Expression, name: str) -> bool:
     """Whether the expression is 0 where the operand `name` is."""
     match e:
         case Access(tensor):
@@ -75,30 +75,30 @@ def _vanishes(e: Expression, name: str) -> bool:
         case Literal(value):
             return not value
         case Apply("mul" | "and" | "band", args):
-            return any(_vanishes(a, name) for a in args)
+            return any(vanishes(a, name) for a in args)
         case Apply("div" | "floordiv" | "mod" | "shl" | "shr", (left, _)):
-            return _vanishes(left, name)
+            return vanishes(left, name)
         case Apply("select", (_, *arms)):
-            return all(_vanishes(a, name) for a in arms)
+            return all(vanishes(a, name) for a in arms)
         case Apply(op, args) if op in _ODD or op in _SUMS:
-            return all(_vanishes(a, name) for a in args)
+            return all(vanishes(a, name) for a in args)
     return False
 
 
-def _linear(e: Expression, name: str) -> bool:
+def linear(e: Expression, name: str) -> bool:
     """Whether the expression of a sum of two values of `name` is the sum of those of each."""
     having = [_has(a, name) for a in e.args] if isinstance(e, Apply) else []
     match e:
         case Access(tensor):
             return tensor == name
         case Apply("neg" | "real" | "imag" | "conj", (arg,)):
-            return _linear(arg, name)
+            return linear(arg, name)
         case Apply("add" | "sub", (left, right)):
-            return _linear(left, name) and _linear(right, name)
+            return linear(left, name) and linear(right, name)
         case Apply("mul", (left, right)) if sum(having) == 1:
-            return _linear(left if having[0] else right, name)
+            return linear(left if having[0] else right, name)
         case Apply("div", (left, _)) if having == [True, False]:
-            return _linear(left, name)
+            return linear(left, name)
     return False
 
 

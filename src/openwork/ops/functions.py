@@ -8,15 +8,17 @@ NumPy's table, of which the standard's is a part, or torch's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
 from ..ir.index import Access, Apply, Literal
-from ..storage.buffers import is_array, is_torch
+from ..storage.buffers import is_array, is_torch, scalar_name
 from .dtypes import KINDS, isdtype, result_type
 from .elementwise import elementwise, unary
+from .lazy import defer, is_lazy
 from .tensor import Tensor
 
 __all__ = [
@@ -43,6 +45,9 @@ def _one(name: str, op: str, doc: str) -> Callable[[Any], Any]:
     def function(x: Any, /) -> Any:
         from .sources import asarray
 
+        if is_lazy(x):
+            return defer("elementwise", op, function, (x,))
+
         return unary(op, x if isinstance(x, Tensor) else asarray(x))
 
     return _named(function, name, doc)
@@ -50,6 +55,8 @@ def _one(name: str, op: str, doc: str) -> Callable[[Any], Any]:
 
 def _two(name: str, op: str, doc: str) -> Callable[[Any, Any], Any]:
     def function(x1: Any, x2: Any, /) -> Any:
+        if is_lazy(x1) or is_lazy(x2):
+            return defer("elementwise", op, function, (x1, x2))
         a, b = _tensor(x1), _tensor(x2)
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
             from .sources import asarray
@@ -66,6 +73,9 @@ def _factor(name: str, op: str, doc: str) -> Callable[..., Any]:
     """A binary function in which a zero that is not stored may be asked to annihilate."""
 
     def function(x1: Any, x2: Any, /, *, zero_annihilates: bool = False) -> Any:
+        if is_lazy(x1) or is_lazy(x2):
+            call = partial(function, zero_annihilates=True) if zero_annihilates else function
+            return defer("elementwise", op, call, (x1, x2), (True,) if zero_annihilates else ())
         a, b = _tensor(x1), _tensor(x2)
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
             from .sources import asarray
@@ -185,7 +195,7 @@ def positive(x: Any, /) -> Any:
     """`+x`: the tensor itself."""
     from .sources import asarray
 
-    return asarray(x)
+    return x if is_lazy(x) else asarray(x)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
@@ -203,7 +213,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 def _limit(limit: Any, x: Tensor) -> Any:
     limit = _tensor(limit)
     kind = {bool: 0, int: 1, float: 2, complex: 3}.get(type(limit))
-    own = next(k for k, name in enumerate(_KINDS) if x._storage.scalar in KINDS[name])
+    own = next(k for k, name in enumerate(_KINDS) if scalar_name(x.dtype) in KINDS[name])
     if kind is not None:
         if kind > own:
             raise DTypeError(
@@ -226,6 +236,8 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
     Raises ShapeError if the shapes do not broadcast.
     """
+    if any(map(is_lazy, (condition, x1, x2))):
+        return defer("select", "where", where, (condition, x1, x2))
     test = positive(condition)
     choices = [x if isinstance(x, int | float | complex) else positive(x) for x in (x1, x2)]
     if not any(isinstance(x, Tensor) for x in choices):

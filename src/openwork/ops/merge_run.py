@@ -24,7 +24,7 @@ from .merge_ordered import orderable, run_ordered
 from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
 from .merge_quick import Quick, quick
 
-__all__ = ["run_plan"]
+__all__ = ["converted", "run_plan"]
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
     ready = storages
     for k, step in enumerate(plan.steps):
         if step is not None:
-            ready = (*ready[:k], _converted(list(plan.dims)[k], ready[k], step), *ready[k + 1 :])
+            ready = (*ready[:k], converted(list(plan.dims)[k], ready[k], step), *ready[k + 1 :])
     result = _nothing(plan, shape, like) if 0 in shape else _run(plan, ready, shape, like)
     if plan.format is plan.target:
         return result
@@ -59,10 +59,10 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
 
         if plan.format.levels[plan.format.batch_ndim :] == plan.target.levels[plan.format.batch_ndim :]:
             return batched(result, plan.format)
-    return replace_format(_converted("the result", result, plan.format), plan.format)
+    return replace_format(converted("the result", result, plan.format), plan.format)
 
 
-def _converted(name: str, s: Storage, format: Format) -> Storage:
+def converted(name: str, s: Storage, format: Format) -> Storage:
     """An operand that the loops cannot follow, or the result, in another format."""
     found = convert(s, format)
     if trace.active():

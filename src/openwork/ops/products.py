@@ -13,6 +13,7 @@ from ..storage.buffers import Array, address, is_array, is_torch, library_of, nu
 from ..storage.storage import Storage
 from . import trace
 from .contract import contract
+from .lazy import defer, is_lazy
 from .promote import compute_scalar, promote
 from .ready import Ready, key_of, recall, remember
 from .strided import Strided, strided
@@ -96,6 +97,8 @@ def product_statement(
 def _matmul(a: Any, b: Any) -> Any:
     from .tensor import Tensor
 
+    if is_lazy(a) or is_lazy(b):
+        return defer("matmul", "matmul", matmul, (a, b))
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     a, b = _operand(a), _operand(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +21,14 @@ from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .contract import contract
 from .gradients import differentiable
+from .lazy import defer, is_lazy
 from .promote import accumulator
 from .total import total
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["axes_of", "finish", "fold", "kept_shape", "missing", "reduce", "statement_names", "wide"]
+__all__ = ["add_fill", "axes_of", "finish", "fold", "kept_shape", "missing", "reduce", "statement_names", "wide"]
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
 
@@ -52,6 +53,8 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     Cost: O(nse + size of the result).
     Raises ShapeError for an axis that is not there or twice there, and for `min` and `max` of no elements.
     """
+    if is_lazy(t):
+        return defer("reduce", op, partial(_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype))  # type: ignore[return-value]
     axes = axes_of(axis, t.ndim)
     if op in _OPERATORS:
         s = t._storage
@@ -63,6 +66,13 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     if function is None:
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
     return finish(function(t, axes), t, axes, keepdims)
+
+
+def _computed(op: str, axis: Any, keepdims: bool, dtype: Any, x: Any) -> Tensor:
+    """The reduction of what an expression gave."""
+    from .sources import asarray
+
+    return reduce(op, asarray(x), axis, keepdims, dtype)
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -171,7 +181,7 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     if fill == {"sum": 0, "prod": 1}.get(op) or not n:
         return result
     absent = missing(s, axes)
-    return result if absent is None else _add_fill(op, result, absent, fill, scalar)
+    return result if absent is None else add_fill(op, result, absent, fill, scalar)
 
 
 def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:
@@ -201,7 +211,7 @@ def _library(like: Array) -> Any:
     return np
 
 
-def _add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> Array:
+def add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> Array:
     """Take the unspecified elements in: `absent` of them, all of the value `fill`."""
     xp, dtype = _library(result), dtype_of(scalar, result)
     filled = xp.full(tuple(absent.shape), fill, dtype=dtype)

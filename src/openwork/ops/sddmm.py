@@ -12,6 +12,7 @@ from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import is_array, library_of
 from ..storage.storage import Storage
 from .contract import shared
+from .lazy import is_lazy
 from .promote import promote
 from .strided import strided
 
@@ -42,6 +43,7 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     """
     from .tensor import Tensor
 
+    mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
     a, b = (x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x) for x in (a, b))
     if (
         mask.ndim != 2

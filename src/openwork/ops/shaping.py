@@ -13,6 +13,7 @@ from ..storage.buffers import is_torch, to_numpy
 from .axes import as_extents, as_tensor, axes_of, axis_of
 from .index_keys import Axis, Group, Selection, Span
 from .indexing import index, index_selection, insert_dims
+from .lazy import defer, is_lazy
 from .remap import Program
 from .settle import structural
 from .tensor import Tensor
@@ -35,6 +36,9 @@ __all__ = [
 
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     """The dimensions in another order, over the same buffers: dimension k of the result is `axes[k]` of `x`."""
+    if is_lazy(x):
+        order = tuple(axes)
+        return defer("transpose", "permute_dims", lambda t: permute_dims(t, order), (x,), order)  # type: ignore[return-value]
     t = as_tensor(x)
     order = axes_of(tuple(axes), t.ndim, "permute_dims")
     if len(order) != t.ndim:
@@ -44,6 +48,8 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
 
 def matrix_transpose(x: Any, /) -> Tensor:
     """The transpose of the last two dimensions, over the same buffers."""
+    if is_lazy(x):
+        return defer("transpose", "mT", matrix_transpose, (x,))  # type: ignore[return-value]
     return as_tensor(x).mT
 
 

@@ -15,6 +15,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.invariants import check_layout
 from ..storage.storage import Storage
+from .lazy import is_lazy
 from .tensor import Tensor, python_scalar, resolve_format
 
 __all__ = ["Take", "asarray", "loosened", "settle"]
@@ -76,6 +77,8 @@ def asarray(
 
     Raises DTypeError for elements that are no numbers, UnsupportedError for objects that are no arrays.
     """
+    if is_lazy(obj):
+        obj = obj.compute()  # type: ignore[attr-defined]
     out = obj if isinstance(obj, Tensor) else _adopt(obj, copy, fill_value, format)
     if isinstance(obj, Tensor) and copy:
         out = out.clone()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .lazy import is_lazy
 from .reduce import reduce
 from .tensor import Tensor
 
@@ -16,6 +17,11 @@ __all__ = [
 Axis = int | Sequence[int] | None
 
 
+def _operand(x: Any) -> Any:
+    """What `reduce` takes: it defers expressions."""
+    return x if is_lazy(x) else _tensor(x)
+
+
 def _tensor(x: Any) -> Tensor:
     from .sources import asarray
 
@@ -24,27 +30,27 @@ def _tensor(x: Any) -> Tensor:
 
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`."""
-    return reduce("sum", _tensor(x), axis, keepdims, dtype)
+    return reduce("sum", _operand(x), axis, keepdims, dtype)
 
 
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over `axis`; integers and bool are multiplied in 64 bits."""
-    return reduce("prod", _tensor(x), axis, keepdims, dtype)
+    return reduce("prod", _operand(x), axis, keepdims, dtype)
 
 
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
-    return reduce("min", _tensor(x), axis, keepdims)
+    return reduce("min", _operand(x), axis, keepdims)
 
 
 def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
-    return reduce("max", _tensor(x), axis, keepdims)
+    return reduce("max", _operand(x), axis, keepdims)
 
 
 def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The mean over `axis`; that of integers is float64, that over an extent of 0 is NaN."""
-    return reduce("mean", _tensor(x), axis, keepdims)
+    return reduce("mean", _operand(x), axis, keepdims)
 
 
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
@@ -63,31 +69,31 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether any element over `axis` is true; NaN is."""
-    return reduce("any", _tensor(x), axis, keepdims)
+    return reduce("any", _operand(x), axis, keepdims)
 
 
 def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether all elements over `axis` are true."""
-    return reduce("all", _tensor(x), axis, keepdims)
+    return reduce("all", _operand(x), axis, keepdims)
 
 
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over `axis` are not zero, int64."""
-    return reduce("count_nonzero", _tensor(x), axis, keepdims)
+    return reduce("count_nonzero", _operand(x), axis, keepdims)
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the least element over `axis` is first, int64; row-major over all elements without an axis."""
     from .search import arg_reduce
 
-    return arg_reduce("min", _tensor(x), axis, keepdims)
+    return arg_reduce("min", _operand(x), axis, keepdims)
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the largest element over `axis` is first, int64; row-major over all elements without an axis."""
     from .search import arg_reduce
 
-    return arg_reduce("max", _tensor(x), axis, keepdims)
+    return arg_reduce("max", _operand(x), axis, keepdims)
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:

@@ -18,6 +18,7 @@ from .contraction import Term, absent, in_format, masked, pair, result_format
 from .convert import convert
 from .einsum import einsum
 from .formats import resolve_format
+from .lazy import is_lazy
 from .promote import promote
 from .semirings import semiring as semiring_of
 
@@ -209,6 +210,7 @@ def _is_tensor(x: Any) -> bool:
 
 
 def _array(x: Any) -> Any:
+    x = x.compute() if is_lazy(x) else x
     return x if _is_tensor(x) or is_array(x) else np.asarray(x)
 
 

@@ -67,7 +67,7 @@ def _prod(s: Storage, axes: tuple[int, ...], scalar: str) -> torch.Tensor:
     result = segmented(values, keys_of(s, axes), math.prod(shape), lambda rows: rows.prod(1), 1).reshape(shape)
     fill = python_scalar(s.fill_value, scalar)
     absent = missing(plain(s), axes)
-    return result if fill == 1 or absent is None else reduce._add_fill("prod", result, absent, fill, scalar)
+    return result if fill == 1 or absent is None else reduce.add_fill("prod", result, absent, fill, scalar)
 
 
 def keys_of(s: Storage, axes: tuple[int, ...]) -> torch.Tensor:

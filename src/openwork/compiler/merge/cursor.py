@@ -65,6 +65,27 @@ class Source:
             position = fold("add", fold("mul", batch, stride), position)
         return load(f"{self.name}_vals", self.given.operand.scalar, position)
 
+    def walks(self, cursor: Cursor) -> bool:
+        """Whether the next level is walked by position."""
+        return self.levels[cursor.level].format.functions.iterate is Iterate.POSITION
+
+    def asks(self, cursor: Cursor) -> bool:
+        """Whether the next level, which is located, may lack a coordinate."""
+        return self.levels[cursor.level].format.functions.present is not None
+
+    def unique(self, cursor: Cursor) -> bool:
+        """Whether a coordinate of the next level is there once at most."""
+        return self.levels[cursor.level].format.unique
+
+    @property
+    def depth(self) -> int:
+        """How many levels there are."""
+        return self.format.nlevels
+
+    def may_lack(self, cursor: Cursor, entered: bool) -> bool:
+        """Whether the operand may turn out to be absent below the next level, or already in it."""
+        return any(self.given.may_lack(k) for k in range(cursor.level + entered, self.depth))
+
     # -- walking ---------------------------------------------------------------------------------------------------
 
     def env(self, cursor: Cursor) -> dict[str, Expr]:
@@ -121,7 +142,7 @@ class Source:
 
     def segment(self, block: Block, cursor: Cursor, walker: Walker, c: Expr) -> Var | None:
         """The end of the positions from the walker's that hold coordinate c; None where it is one at most."""
-        if self.levels[cursor.level].format.unique:
+        if self.unique(cursor):
             return None
         end = block.mut(f"s{self.name}", walker.at)
         block.run(

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ...format.level import Iterate
 from ...ir.loop import Buffer, Expr, Kernel, Scalar, Var
 from ...ir.ops import const, op
 from ..build import Block, Builder
@@ -25,8 +24,10 @@ from ..lattice import Case, Lattice, Point, lattice
 from ..levels import Params
 from .cursor import Cursor, Source, Walker, both, number
 from .flat import is_cheap, kept, replaced, value_of
+from .located import Located
 from .output import Output, Place
 from .problem import Merge
+from .reduced import Reduced
 
 __all__ = ["lower_merge"]
 
@@ -55,7 +56,8 @@ class _Merge:
         self.builder = Builder(name, ranged=True)
         self.params = Params()
         self.sources = {given.name: Source(given, self.params) for given in merge.inputs}
-        self.out = Output(self.builder, merge.target)
+        self.sources |= {given.name: Located(given, self.order, self.params) for given in merge.arrays}
+        self.out = Output(self.builder, merge.target) if merge.reduction is None else Reduced(self.builder, merge)
         self.range: tuple[Expr, Expr] = (const(0), const(0))
 
     def lower(self) -> Kernel:
@@ -117,20 +119,14 @@ class _Merge:
             source = self.sources[name]
             if source.at_leaf(cursor) or source.counts(cursor) != self.order[at]:
                 continue
-            functions = source.levels[cursor.level].format.functions
-            if functions.iterate is Iterate.POSITION:
+            if source.walks(cursor):
                 walked.append(name)
             else:
-                (located if functions.present is None else asked).append(name)
+                (asked if source.asks(cursor) else located).append(name)
         moving = {*walked, *asked}
         base = frozenset(cursors) - moving
         droppable = frozenset(
-            name
-            for name, cursor in cursors.items()
-            if any(
-                self.sources[name].given.may_lack(k)
-                for k in range(cursor.level + (name in moving), self.sources[name].format.nlevels)
-            )
+            name for name, cursor in cursors.items() if self.sources[name].may_lack(cursor, name in moving)
         )
         found = lattice(
             tuple(walked),
@@ -217,9 +213,16 @@ class _Merge:
                 if chain is not None and self.out.covers(level.at) and chain.first == level.at + 1:
                     self.out.close(b, chain, p.parent)
 
-            self.out.enter(inner, level.at, c, place, deeper)
+            self.out.enter(inner, level.at, c, self.reached(place, below), deeper)
 
         self.branch(block, cases, [*walkers, *level.asked], here, case, otherwise)
+
+    def reached(self, place: Place, cursors: Cursors) -> Place:
+        """The place, with the position of the operand whose structure the result has."""
+        along = self.merge.reduction.along if self.merge.reduction is not None else None
+        if along is None or along not in cursors or not self.sources[along].at_leaf(cursors[along]):
+            return place
+        return replace(place, leaf=cursors[along].position)
 
     def branch(
         self,
@@ -272,7 +275,7 @@ class _Merge:
         place: Place,
     ) -> None:
         mine = {n: walkers[n] for n in point.walked}
-        segments = any(not self.sources[n].levels[cursors[n].level].format.unique for n in mine)
+        segments = any(not self.sources[n].unique(cursors[n]) for n in mine)
         if len(mine) == 1 and not segments:
             self.rest(block, level, point, cursors, mine, place)
             return
@@ -323,11 +326,11 @@ class _Merge:
         """Whether the point is a union of leaves that are appended, and cheap to compute for all cases alike."""
         if not self.out.ends(level.at) or level.asked or len(point.cases) < 2:
             return False
-        if any(not self.sources[n].levels[cursors[n].level].format.unique for n in point.walked):
+        if any(not self.sources[n].unique(cursors[n]) for n in point.walked):
             return False
         for name, cursor in cursors.items():
             moved = name in level.walked or name in level.located
-            if cursor.level + moved != self.sources[name].format.nlevels:
+            if cursor.level + moved != self.sources[name].depth:
                 return False
         return is_cheap(self.regions.expr)
 

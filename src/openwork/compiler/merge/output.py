@@ -27,10 +27,14 @@ __all__ = ["Output", "Place"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the walk stands in the result: the position entered last, coordinates of a chain that is not complete."""
+    """Where the walk stands in the result: the position entered last, coordinates of a chain that is not complete.
+
+    `leaf`: the position of the element of the operand whose structure the result has, once it is reached.
+    """
 
     parent: Expr
     pending: tuple[Expr, ...] = ()
+    leaf: Expr | None = None
 
 
 Inner = Callable[[Block, Place], None]

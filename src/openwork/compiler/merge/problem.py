@@ -9,7 +9,10 @@ from ...ir.loop import Const
 from ..fill import Regions
 from ..operand import Operand
 
-__all__ = ["Input", "Merge"]
+__all__ = ["Array", "Input", "Merge", "Moves", "Reduction"]
+
+Moves = tuple[tuple[tuple[int, int], ...], ...]
+"""For each loop the dimensions of a strided array along which a step of it moves, and how far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,46 @@ class Input:
         return self.operand.format.levels[level].format.functions.may_lack
 
 
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A strided operand, which is located by every loop that moves along one of its dimensions, in any order."""
+
+    name: str
+    operand: Operand
+    moves: Moves
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """The expression combined by `op` into a strided array, over the loops that do not move in it.
+
+    `counts`: how many elements were combined is written too, for the fill value to be taken in as often as it is
+    missing. `along` names an operand in whose structure the result is, instead of an array of `moves`: an element
+    goes where that operand's is. `guards`: dimensions that the loops may leave, at the ragged edge of blocks or the
+    ends of diagonals.
+    """
+
+    op: str
+    moves: Moves
+    unit: int | None = None
+    counts: bool = False
+    along: str | None = None
+    guards: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class Merge:
     """A pointwise expression over several operands, and how its result is stored.
 
     The loops are the levels of the target: `dense`, `range` and `bitmap` levels are located, `compressed` ones and
-    the singletons below them are appended to.
+    the singletons below them are appended to. With a reduction they are only loops.
     """
 
     inputs: tuple[Input, ...]
     regions: Regions
     target: Operand
+    arrays: tuple[Array, ...] = ()
+    reduction: Reduction | None = None
 
     @property
     def order(self) -> tuple[Expression, ...]:

@@ -11,7 +11,7 @@ from ...format.level import LevelFormat
 from ...format.levels import Bitmap, Compressed, Dense, Range, Singleton
 from ..conversion.target import is_unique
 
-__all__ = ["fitted", "native", "plain", "projected", "projects"]
+__all__ = ["fitted", "loops_over", "native", "plain", "projected", "projects"]
 
 Dims = tuple[int | None, ...]
 """For each dimension of an operand that of the result; None for one that is stretched."""
@@ -100,3 +100,15 @@ def projected(target: Format, dims: Dims) -> Format:
         located = level.format.name == "dense" or isinstance(level.expression, Mod)
         levels.append(Level(e, Dense() if located else Compressed()))
     return Format(names, tuple(levels))
+
+
+def loops_over(format: Format, dims: Dims, ndim: int) -> Format:
+    """The loops that walk an operand of this format in its own order, then the dimensions that it lacks.
+
+    dims: for each dimension of the operand that of the loops, never None.
+    """
+    names = tuple(f"i{d}" for d in range(ndim))
+    place = [d for d in dims if d is not None]
+    levels = [Level(rename(level.expression, place), level.format) for level in native(format).levels]
+    others = [Level(Dim(d), Dense()) for d in range(ndim) if d not in place]
+    return Format(names, (*levels, *others))

@@ -1,0 +1,69 @@
+"""Strided arrays in a merge: every loop that runs along one of their dimensions moves the position, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ...format.expression import Expression
+from ...ir.loop import Expr
+from ...ir.ops import const, load
+from ..build import Block, fold
+from ..levels import Params
+from ..operand import ParamRef
+from .cursor import Cursor, Source
+from .problem import Array
+
+__all__ = ["Located", "moved"]
+
+
+class Located(Source):
+    """A strided operand: its levels are the loops that move in it."""
+
+    def __init__(self, given: Array, order: Sequence[Expression], params: Params) -> None:
+        self.name, self.params, self.operand = given.name, params, given.operand
+        self.moves = tuple(step for step in given.moves if step)
+        self.expressions = tuple(e for e, step in zip(order, given.moves, strict=True) if step)
+        params.buffer(ParamRef("data", given.name), given.operand.scalar)
+
+    @property
+    def depth(self) -> int:
+        return len(self.moves)
+
+    def counts(self, cursor: Cursor) -> Expression | None:
+        return self.expressions[cursor.level]
+
+    def at_leaf(self, cursor: Cursor) -> bool:
+        return cursor.level == self.depth
+
+    def walks(self, cursor: Cursor) -> bool:
+        return False
+
+    def asks(self, cursor: Cursor) -> bool:
+        return False
+
+    def unique(self, cursor: Cursor) -> bool:
+        return True
+
+    def may_lack(self, cursor: Cursor, entered: bool) -> bool:
+        return False
+
+    def locate(self, block: Block, cursor: Cursor, c: Expr, size: Expr, low: Expr) -> tuple[Cursor, Expr | None]:
+        def stride(dim: int) -> Expr:
+            return self.params.scalar(ParamRef("stride", self.name, dim))
+
+        p = moved(cursor.position, self.moves[cursor.level], c, self.operand.unit, stride)
+        return replace(cursor, level=cursor.level + 1, position=block.let(f"p{self.name}", p)), None
+
+    def value(self, position: Expr, batch: Expr | None) -> Expr:
+        return load(self.name, self.operand.scalar, position)
+
+
+def moved(
+    position: Expr, step: tuple[tuple[int, int], ...], c: Expr, unit: int | None, stride: Callable[[int], Expr]
+) -> Expr:
+    """The position after a loop's coordinate c; dimension `unit` has stride one."""
+    for dim, factor in step:
+        at = fold("mul", c, const(factor))
+        position = fold("add", position, at if dim == unit else fold("mul", at, stride(dim)))
+    return position

@@ -1,0 +1,132 @@
+"""The result of a merge that is reduced: a strided array that every element is combined into.
+
+    for i in range(lower, upper):
+        acc = 0.0                                    in a register, below the last loop that moves in the result
+        while qA < eA and qB < eB: ...
+            acc += A_vals[qA] * B_vals[qB]
+        out_vals[i] += acc
+
+The result holds the operation's identity before. Where the outermost loop does not move in it, every chunk has a
+result of its own, `share` elements after that of the chunk before. `meta` holds the cuts of the chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir.loop import Expr, Var
+from ...ir.ops import cast, const, op
+from ..build import Array, Block, Builder, fold
+from ..conversion.target import Run
+from ..product import identity
+from .cursor import both
+from .located import moved
+from .output import Inner, Output, Place
+from .problem import Merge
+
+__all__ = ["Reduced"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What is combined: the buffer, the operation, and the register while there is one."""
+
+    buffer: Array
+    op: str
+    scalar: str
+
+
+class Reduced(Output):
+    """Emits the reduction; no level of the loops is stored."""
+
+    def __init__(self, builder: Builder, merge: Merge) -> None:
+        super().__init__(builder, merge.target)
+        assert merge.reduction is not None
+        self.chains = []
+        self.reduction, self.moves = merge.reduction, merge.reduction.moves
+        self.last = max((at for at, step in enumerate(self.moves) if step), default=-1)
+        self.private = not self.moves or not self.moves[0]
+        if self.reduction.along is not None:
+            (given,) = (g for g in merge.inputs if g.name == self.reduction.along)
+            self.last = max(at for at, e in enumerate(merge.order) if e in given.levels)
+            self.private = False
+        reduce = self.reduction.op
+        if merge.target.scalar == "bool":
+            reduce = {"add": "or", "mul": "and"}.get(reduce, reduce)
+        self.sums = [_Sum(self.values, reduce, merge.target.scalar)]
+        if self.reduction.counts:
+            self.sums.append(_Sum(builder.buffer("out_counts", "i64", mutable=True), "add", "i64"))
+        self.registers: list[Var] = []
+
+    def chain_below(self, at: int) -> Run | None:
+        return None
+
+    def covers(self, at: int) -> bool:
+        return False
+
+    def appends(self, at: int) -> bool:
+        return False
+
+    def begin(self, block: Block, t: Expr) -> tuple[Expr, Expr]:
+        bounds = super().begin(block, t)
+        self.start = block.let("first", fold("mul", t, self.builder.scalar("share"))) if self.private else const(0)
+        if self.last < 0:
+            self._open(block)
+        return bounds
+
+    def finish(self, block: Block, t: Expr) -> None:
+        if self.last < 0:
+            self._close(block, self.start)
+
+    def enter(self, block: Block, at: int, c: Expr, place: Place, inner: Inner) -> None:
+        parent = self.start if at == 0 else place.parent
+        if self.reduction.along is not None:
+            parent = const(0) if place.leaf is None else place.leaf
+        moves, unit = self.moves[at], self.reduction.unit
+        parent = block.let("r", moved(parent, moves, c, unit, lambda d: self.builder.scalar(f"out_stride{d}")))
+        below = Place(parent, (*place.pending, c), place.leaf)
+        opens = at == self.last and at + 1 < len(self.moves)
+        if not opens:
+            inner(block, below)
+            return
+        self._open(block)
+        inner(block, below)
+        self._close(block, parent)
+
+    def write(self, block: Block, place: Place, value: Expr) -> None:
+        parts = [cast(value, self.sums[0].scalar), const(1)]
+
+        def combine(inner: Block) -> None:
+            for k, total in enumerate(self.sums):
+                if self.registers:
+                    acc = self.registers[k]
+                    inner.assign(acc, op(total.op, acc, parts[k]))
+                else:
+                    here = self.start if not self.moves else place.parent
+                    inner.store(total.buffer, here, op(total.op, total.buffer.read(here), parts[k]))
+
+        inside = self._inside(place)
+        if inside is None:
+            combine(block)
+        else:
+            block.when(inside, combine)
+
+    def _inside(self, place: Place) -> Expr | None:
+        """Whether the coordinates are inside the shape; None where they always are."""
+        test: Expr | None = None
+        for dim in self.reduction.guards:
+            coordinate: Expr = const(0)
+            for k, factor in self.format.inverse[dim]:
+                coordinate = fold("add", coordinate, fold("mul", place.pending[k], const(factor)))
+            test = both(test, op("ge", coordinate, const(0)))
+            test = both(test, op("lt", coordinate, self.builder.scalar(f"e{dim}")))
+        return test
+
+    def _open(self, block: Block) -> None:
+        """Registers that hold nothing yet."""
+        self.registers = [block.mut("acc", identity(s.op, s.scalar)) for s in self.sums]
+
+    def _close(self, block: Block, at: Expr) -> None:
+        for total, acc in zip(self.sums, self.registers, strict=True):
+            block.store(total.buffer, at, op(total.op, total.buffer.read(at), acc))
+        self.registers = []

@@ -1,0 +1,437 @@
+"""Fused expressions against the same operations one by one: values, types, formats, fill values, errors."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from matrix import FORMATS, dense_array, same, tensor
+
+import openwork as ow
+from openwork.errors import ShapeError
+from openwork.ir.interpret import run as interpret
+from openwork.ir.verify import verify
+from openwork.ops import fused as programs
+from openwork.ops import merge_sum
+from openwork.ops.explain import Plan
+from openwork.storage.buffers import address
+
+Function = Callable[..., Any]
+RNG = np.random.default_rng(5)
+X, Y, V, W = RNG.integers(1, 5, (8, 3)) * 1.0, RNG.integers(1, 5, (3, 12)) * 1.0, np.arange(12.0), np.arange(8.0)
+
+
+def agree(got: Any, want: Any) -> None:
+    """The same kind of result, and the same numbers."""
+    assert type(got) is type(want)
+    if isinstance(want, ow.Tensor):
+        assert (got.dtype, got.format, repr(got.fill_value)) == (want.dtype, want.format, repr(want.fill_value))
+        assert got.format.is_dense or (got.format.is_unique and got.format.is_ordered)
+    else:
+        assert got.dtype == want.dtype
+    np.testing.assert_allclose(np.asarray(to_numpy(got)), np.asarray(to_numpy(want)), rtol=1e-12)
+
+
+def to_numpy(x: Any) -> Any:
+    return x.to_numpy() if isinstance(x, ow.Tensor) else x
+
+
+def both(function: Function, *args: Any) -> Plan:
+    """Fused and one by one agree; the plan of the fused call."""
+    with np.errstate(all="ignore"):
+        want = function(*args)
+        plan = ow.explain(ow.fused(function), *args)
+        again = ow.fused(function)(*args)
+    for got in (plan.result, again):
+        for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, want)), strict=True):
+            agree(one, other)
+    return plan
+
+
+def one_nest(plan: Plan) -> None:
+    """One kernel, nothing converted, and nothing allocated beside its result."""
+    assert len(plan.executables) == 1
+    assert not [s for s in plan.steps if "conversion" in s.title or "not fused" in dict(s.facts)]
+
+
+def operands(spec: str = "csr", n: int = 3, dtype: str = "float64") -> list[ow.Tensor]:
+    return [tensor(dense_array((8, 12), seed, dtype), spec) for seed in range(n)]
+
+
+ONE_NEST: dict[str, Function] = {
+    "A * B + C": lambda A, B, C: A * B + C,
+    "A + B + C - A": lambda A, B, C: A + B + C - A,
+    "sin(A) * 2 + 1": lambda A, B, C: ow.sin(A) * 2 + 1,
+    "where": lambda A, B, C: ow.where(A > B, A, C),
+    "max": lambda A, B, C: ow.maximum(A, B) - C / 2,
+    "sum(A * B)": lambda A, B, C: ow.sum(A * B),
+    "(A * B).sum(0)": lambda A, B, C: (A * B).sum(axis=0),
+    "sum(A * B, 1)": lambda A, B, C: ow.sum(A * B, axis=1, keepdims=True),
+    "max(A - B, 1)": lambda A, B, C: ow.max(A - B, axis=1),
+    "min(A + 1)": lambda A, B, C: ow.min(A + 1),
+    "prod(A + B + 1, 0)": lambda A, B, C: ow.prod(A + B + 1, axis=0),
+    "mean(A * B + C, 1)": lambda A, B, C: ow.mean(A * B + C, axis=1),
+    "any(A > B, 0)": lambda A, B, C: ow.any(A > B, axis=0),
+    "all(A >= B, 1)": lambda A, B, C: ow.all(A >= B, axis=1),
+    "count_nonzero(A - B)": lambda A, B, C: ow.count_nonzero(A - B, axis=1),
+    "(A + B) @ V": lambda A, B, C: (A + B) @ V,
+    "(A * B - C) @ Y.T": lambda A, B, C: (A * B - C) @ Y.T.copy(),
+    "W @ (A + B)": lambda A, B, C: W @ (A + B),
+    "(A + B).T @ X": lambda A, B, C: (A + B).T @ X,
+    "(2 * A) @ V": lambda A, B, C: (2 * A) @ V,
+}
+
+
+@pytest.mark.parametrize("name", ONE_NEST)
+def test_one_loop_nest(name: str) -> None:
+    one_nest(both(ONE_NEST[name], *operands()))
+
+
+SAMPLED: dict[str, Function] = {
+    "A * (X @ Y)": lambda A, B, X, Y: A * (X @ Y),
+    "(X @ Y) * A * -2": lambda A, B, X, Y: X @ Y * A * -2.0,
+    "A * B * (X @ Y)": lambda A, B, X, Y: A * B * (X @ Y),
+    "sum(A * (X @ Y), 1)": lambda A, B, X, Y: ow.sum(A * (X @ Y), axis=1),
+    "sum(A * B * (X @ Y))": lambda A, B, X, Y: ow.sum(A * B * (X @ Y)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("sparse", ["", "X", "Y"])
+def test_sampled_products(name: str, sparse: str) -> None:
+    """Nothing of the size of the product is made."""
+    A, B, _ = operands()
+    x = tensor(dense_array((8, 3), 7), "csr") if sparse == "X" else X
+    y = tensor(dense_array((3, 12), 8), "csc") if sparse == "Y" else Y
+    plan = both(SAMPLED[name], A, B, x, y)
+    one_nest(plan)
+    assert plan.nbytes <= A.values.nbytes + X.nbytes + Y.nbytes
+
+
+def test_a_sampled_product_of_sparse_matrices_is_masked() -> None:
+    A, B, C = operands()
+    plan = both(lambda M, A, B: M * (A @ B.T) + M * 2, tensor(dense_array((8, 8), 9), "csr"), A, B)
+    assert "accumulates" in dict(next(s for s in plan.steps if "sparse matrix product" in s.title).facts)
+    assert C.nse
+
+
+def test_chains_of_two_to_ten_operands() -> None:
+    rng = np.random.default_rng(1)
+    many = [tensor(dense_array((5, 6), seed, density=0.5), "csr") for seed in range(10)]
+    for n in (2, 3, 4, 5, 10):
+        ops = rng.choice([operator.add, operator.mul, operator.sub], n - 1)
+
+        def chain(*ts: Any, ops: Any = ops) -> Any:
+            total = ts[0]
+            for op, t in zip(ops, ts[1:], strict=True):
+                total = op(total, t)
+            return ow.sum(total, axis=0)
+
+        both(chain, *many[:n])
+
+
+PAIRS = [(f, FORMATS[2][(k * 7 + 3) % len(FORMATS[2])]) for k, f in enumerate(FORMATS[2])]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS[::3])
+def test_formats(first: str, second: str) -> None:
+    """At most one conversion for the operand whose order disagrees, and it is shown."""
+    A, B = (tensor(dense_array((8, 12), k), f) for k, f in enumerate((first, second)))
+    for function in (
+        lambda A, B: ow.sum(A * B, axis=1),
+        lambda A, B: (A - B) @ V,
+        lambda A, B: ow.max(A + B, axis=0),
+        lambda A, B: A * (ow.lazy(X) @ Y) + B,
+    ):
+        with np.errstate(all="ignore"):
+            want = ow.compute(ow.lazy(tensor(A.to_numpy(), "csr"))), tensor(B.to_numpy(), "csr")
+            got = ow.compute(function(ow.lazy(A), ow.lazy(B)))
+            expected = ow.compute(function(*map(ow.lazy, want)))
+        np.testing.assert_allclose(
+            got.to_numpy() if isinstance(got, ow.Tensor) else got, np.asarray(to_numpy(expected))
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(FORMATS[2], FORMATS[2])))
+def test_every_pair_of_formats(first: str, second: str) -> None:
+    for shape in ((8, 12), (7, 11), (0, 4)):
+        a, b = dense_array(shape, 1), dense_array(shape, 2)
+        A, B = ow.lazy(tensor(a, first)), ow.lazy(tensor(b, second))
+        x = np.arange(shape[1]) * 1.0
+        np.testing.assert_array_equal(to_numpy(ow.compute(ow.sum(A * B, axis=0))), (a * b).sum(0))
+        np.testing.assert_array_equal(to_numpy(ow.compute(ow.sum(A * B + 1))), (a * b + 1).sum())
+        np.testing.assert_array_equal(to_numpy(ow.compute((A - B) @ x)), (a - b) @ x)
+
+
+def test_a_conversion_is_shown_with_its_bytes() -> None:
+    A, B = operands("csr", 1)[0], operands("csc", 2)[1]
+    plan = both(lambda A, B: ow.sum(A * B), A, B)
+    (step,) = [s for s in plan.steps if "conversion" in s.title]
+    assert dict(step.facts)["from"] in (str(A.format), str(B.format))
+    assert step.nbytes > 0
+    assert "conversion" in str(plan)
+
+
+@pytest.mark.parametrize("fills", [(1.0, 0.0), (np.inf, 1.0), (np.nan, -2.0), (0.0, np.inf)])
+def test_fill_values(fills: tuple[float, float]) -> None:
+    """What all operands leave out counts as often as it is left out."""
+    arrays = [np.where(RNG.random((6, 9)) < 0.3, RNG.integers(1, 5, (6, 9)), f) for f in fills]
+    A, B = (ow.asarray(a, format="csr", fill_value=f) for a, f in zip(arrays, fills, strict=True))
+    x = np.arange(9.0)
+    for function in (
+        lambda A, B: A * B + 1,
+        lambda A, B: ow.sum(A + B + 1, axis=1),
+        lambda A, B: ow.prod(A * B - 2, axis=0),
+        lambda A, B: ow.min(A - B + 1, axis=1),
+        lambda A, B: ow.mean(A * 2 + B),
+        lambda A, B: ow.any(A > B, axis=1),
+        lambda A, B: (A + B + 0) @ x,
+    ):
+        both(function, A, B)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan, 1e200])
+def test_an_unspecified_zero_meets_infinity(bad: float) -> None:
+    """As one by one: NaN in a product, nothing in a matrix product."""
+    A, B, C = operands()
+    a, y = A.to_numpy(), Y.copy()
+    a[1, 2] = y[0, 0] = bad
+    A = tensor(a, "csr")
+    both(lambda A, B, C: A * B + C, A, B, C)
+    both(lambda A, B: ow.sum(A * B * 2, axis=0), A, B)
+    both(lambda A, B: (A + B) @ np.where(V == 3, bad, V), A, B)
+    both(lambda B, x, y: B * (x @ y), B, X, y)
+    both(lambda A, B: ow.multiply(A, B, zero_annihilates=True) + B, A, B)
+
+
+def test_torch_values_keep_their_graph() -> None:
+    torch = pytest.importorskip("torch")
+    A, B = (ow.asarray(torch.tensor(dense_array((5, 6), k))).asformat("csr") for k in (1, 2))
+    both(lambda A, B: ow.sum(A * B + A, axis=1), A, B)
+    leaf = A.values.clone().requires_grad_()
+    recorded = ow.Tensor._from_storage(A._storage.with_values(leaf))
+    total = ow.fused(lambda A, B: ow.sum(A * B + A, axis=1))(recorded, B)
+    total.values.sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "complex64", "complex128"])
+def test_dtypes(dtype: str) -> None:
+    A, B, _ = operands(dtype=dtype)
+    other = operands(dtype="float32")[2]
+    for function in (lambda A, B, C: ow.sum(A * B), lambda A, B, C: ow.sum(A * B + C, axis=1)):
+        got, want = (to_numpy(f(A, B, other)) for f in (ow.fused(function), function))
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-2 if dtype == "float16" else 1e-5)
+
+
+# -- random expressions ------------------------------------------------------------------------------------------------
+
+_BINARY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "max": ow.maximum, ">": ow.greater}
+_UNARY = {"abs": ow.abs, "neg": operator.neg, "x2": lambda t: t * 2, "+1": lambda t: t + 1}
+_TOP: dict[str, Function] = {
+    "": lambda e, x, d: e,
+    "sum": lambda e, x, d: ow.sum(e),
+    "sum0": lambda e, x, d: ow.sum(e, axis=0),
+    "max1": lambda e, x, d: ow.max(e, axis=1, keepdims=True),
+    "@x": lambda e, x, d: e @ x,
+    "@d": lambda e, x, d: e.T @ d,
+    "two": lambda e, x, d: (e * 3, ow.sum(e, axis=1)),
+}
+TREES = st.recursive(
+    st.integers(0, 3),
+    lambda t: st.tuples(st.sampled_from(sorted(_BINARY)), t, t) | st.tuples(st.sampled_from(sorted(_UNARY)), t),
+    max_leaves=5,
+)
+
+
+def grown(tree: Any, ts: list[Any]) -> Any:
+    if isinstance(tree, int):
+        return ts[tree]
+    op, *parts = tree
+    args = [grown(p, ts) for p in parts]
+    return _UNARY[op](*args) if len(args) == 1 else _BINARY[op](*args)
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    TREES,
+    st.sampled_from(sorted(_TOP)),
+    st.lists(st.sampled_from(["csr", "coo", "dense", "csc"]), min_size=4, max_size=4),
+)
+def test_random_expressions(tree: Any, top: str, formats: list[str]) -> None:
+    random_expression(tree, top, formats)
+
+
+@pytest.mark.nightly
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
+@given(TREES, st.sampled_from(sorted(_TOP)), st.lists(st.sampled_from(FORMATS[2]), min_size=4, max_size=4))
+def test_random_expressions_in_every_format(tree: Any, top: str, formats: list[str]) -> None:
+    random_expression(tree, top, formats)
+
+
+def random_expression(tree: Any, top: str, formats: list[str]) -> None:
+    ts = [tensor(dense_array((5, 4), k), f) for k, f in enumerate(formats)]
+    x, d = np.arange(4.0), np.arange(15.0).reshape(5, 3)
+
+    def function(*ts: Any) -> Any:
+        return _TOP[top](grown(tree, list(ts)), x, d)
+
+    try:
+        want = function(*ts)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            ow.fused(function)(*ts)
+        return
+    got = ow.fused(function)(*ts)
+    for one, other in zip(*(r if isinstance(r, tuple) else (r,) for r in (got, want)), strict=True):
+        agree(one, other)
+
+
+# -- what is shared, kept, refused -------------------------------------------------------------------------------------
+
+
+def test_common_parts_are_computed_once() -> None:
+    A, B, C = operands()
+
+    def two(A: Any, B: Any, C: Any) -> Any:
+        return (A * B + C) @ V, ow.sum(A * B + C, axis=1)
+
+    plan = both(two, A, B, C)
+    assert len(plan.executables) == 3
+    assert sum("part1" in s.title for s in plan.steps) == 2
+    S = ow.lazy(A) * B
+    first, second = ow.compute(S, S + C)
+    agree(first, A * B)
+    agree(second, A * B + C)
+    assert ow.compute(S) is first
+
+
+def test_what_is_not_fused_says_why() -> None:
+    A, B, C = operands()
+    plan = both(lambda A, B, C: ow.tril(A * B + C) + A * 2, A, B, C)
+    assert "fused" in str(plan)
+    plan = both(lambda A, B: (A + B) @ (B.T @ X), A, B)
+    assert [dict(s.facts)["not fused"] for s in plan.steps if "not fused" in dict(s.facts)][-1] == "one operation"
+    plan = both(lambda A: A + W[:, None] + A, A)
+    assert "the result is dense" in str(plan)
+
+
+def test_programs_hold_no_operands_and_are_kept_by_structure() -> None:
+    A, B, _ = operands()
+    function = ow.fused(lambda A, B: A * B - A)
+    function(A, B)
+    before = len(programs._programs)
+    D, E = (tensor(dense_array((8, 12), k), "csr") for k in (11, 12))
+    agree(function(D, E), D * E - D)
+    agree(function(D, D), D * D - D)
+    assert len(programs._programs) == before + 1
+    for program in programs._programs.values():
+        assert not any(isinstance(c, ow.Tensor) for c in program.constants)
+
+
+def test_what_a_function_reads_is_never_out_of_date() -> None:
+    A, B, _ = operands()
+    factor = [2.0]
+    function = ow.fused(lambda A, B: A * factor[0] + B)
+    agree(function(A, B), A * 2.0 + B)
+    factor[0] = 3.0
+    agree(function(A, B), A * 3.0 + B)
+
+
+def test_operations_that_do_not_defer_compute_first() -> None:
+    A, B, _ = operands()
+    e = ow.lazy(A) + B
+    assert e.shape == (8, 12)
+    assert e.dtype == np.float64
+    agree(ow.concat([e, A]), ow.concat([A + B, A]))
+    agree(e[2:5], (A + B)[2:5])
+    agree(ow.einsum("ij->j", e), ow.einsum("ij->j", A + B))
+    assert repr(e) == "lazy(A + B)"
+
+
+def test_broadcasting_and_vectors() -> None:
+    A, B, _ = operands()
+    v = tensor(dense_array((12,), 3), "csf")
+    both(lambda A, B, v: ow.sum(A * v + B, axis=0), A, B, v)
+    both(lambda A, B, v: (A + v) * B, A, B, v)
+    both(lambda A, B: ow.sum(A * W[:, None] * B, axis=1), A, B)
+    both(lambda A, B: (A * W[:, None] - B) @ V, A, B)
+
+
+def test_wrong_operands_are_refused_as_one_by_one() -> None:
+    A, B, _ = operands()
+    wrong = tensor(dense_array((7, 12), 1), "csr")
+    for function in (lambda A, B: A * B + A, lambda A, B: ow.sum(A + B), lambda A, B: (A + A) @ B):
+        with pytest.raises(ShapeError) as one_by_one:
+            function(A, wrong)
+        with pytest.raises(ShapeError) as fused:
+            ow.fused(function)(A, wrong)
+        assert str(fused.value) == str(one_by_one.value)
+    with pytest.raises(ShapeError, match="axis 5 of a tensor of rank 2"):
+        ow.compute(ow.sum(ow.lazy(A) * B, axis=5))
+
+
+def test_empty_extents() -> None:
+    A = tensor(np.zeros((0, 4)), "csr")
+    both(lambda A: ow.sum(A * A + A, axis=0), A)
+    both(lambda A: (A + A * 2) @ np.ones(4), A)
+
+
+def test_kernels_verify_and_interpret_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory: dict[int, Any] = {}
+    words_of, ran = merge_sum._words, []
+
+    def recorded(made: Any, ready: Any, fixed: Any) -> Any:
+        for x in ready.values():
+            pairs = zip(x.addresses, x.buffers, strict=True) if hasattr(x, "addresses") else [(x.address, x.owner)]
+            memory.update(pairs)
+        return words_of(made, ready, fixed)
+
+    def noted(array: Any) -> int:
+        memory[address(array)] = array
+        return address(array)
+
+    def run(executable: Any, words: Any, bounds: Any) -> None:
+        verify(executable.kernel)
+        args = {p.name: memory.get(w, w) for p, w in zip(executable.kernel.params, words, strict=True)}
+        assert interpret(executable.kernel, args, bounds[0], bounds[-1]) == 0
+        ran.append(executable)
+
+    monkeypatch.setattr(merge_sum, "_words", recorded)
+    monkeypatch.setattr(merge_sum, "address", noted)
+    monkeypatch.setattr(merge_sum.pool, "parallel", run)
+    for spec in ("csr", "dcsr", "bsr(2, 3)", "dia"):
+        A, B, _ = operands(spec)
+        a, b = A.to_numpy(), B.to_numpy()
+        same(ow.compute(ow.sum(ow.lazy(A) * B + 1, axis=1)), (a * b + 1).sum(1))
+        same(ow.compute((ow.lazy(A) + B) @ V), (a + b) @ V)
+    assert len(ran) == 8
+
+
+@pytest.mark.parametrize("threads", [2, 7])
+def test_threads(threads: int) -> None:
+    """Integers are the same for any number of threads, however the loops are cut."""
+    m = [sp.random(3000, 2000, 0.03, "csr", random_state=k) for k in range(2)]
+    for s in m:
+        s.data = np.arange(s.nnz, dtype=np.int64) % 7
+    A, B = map(ow.asarray, m)
+    functions = [lambda A, B, a=a: ow.sum(A * B + A, axis=a) for a in (None, 0, 1)] + [lambda A, B: A * B - A]
+    before = ow.get_num_threads()
+    try:
+        ow.set_num_threads(1)
+        want = [to_numpy(ow.fused(f)(A, B)) for f in functions]
+        ow.set_num_threads(threads)
+        for f, expected in zip(functions, want, strict=True):
+            np.testing.assert_array_equal(to_numpy(ow.fused(f)(A, B)), expected)
+    finally:
+        ow.set_num_threads(before)
