@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import Array, address, is_array, is_torch, library_of, numpy_dtype
+from ..storage.memory import LARGE
 from ..storage.storage import Storage
 from . import trace
 from .contract import contract
 from .lazy import defer, is_lazy
 from .promote import compute_scalar, promote
 from .ready import Ready, key_of, recall, remember
-from .strided import Strided, strided
-
-if TYPE_CHECKING:
-    pass
+from .strided import Strided, fresh, strided
 
 __all__ = ["matmul"]
 
@@ -57,7 +57,9 @@ class _Product:
 
     def __init__(self, ready: Ready, shape: tuple[int, ...], scalar: str) -> None:
         self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
-        self.make = np.empty if ready.prepared.schedule.covers else np.zeros
+        self.make: Callable[[Any, Any], np.ndarray[Any, Any]] = np.zeros
+        if ready.prepared.schedule.covers:
+            self.make = fresh if math.prod(shape) * self.dtype.itemsize >= LARGE else np.empty
 
     def fits(self, b: np.ndarray[Any, Any]) -> bool:
         """Whether the launch holds for this array, whose shape and dtype are known to."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..storage.buffers import Array, address, dtype_of, is_torch, itemsize, library_of, numpy_dtype, scalar_of
+from ..storage.memory import LARGE, reserve
 
-__all__ = ["Strided", "contiguous_along", "new_output", "strided"]
+__all__ = ["Strided", "contiguous_along", "fresh", "new_output", "strided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,10 @@ def contiguous_along(view: Strided, dim: int) -> Strided:
     if is_torch(view.owner):
         copy = view.owner.permute(order).contiguous().permute(back)
     else:
-        copy = np.ascontiguousarray(view.owner.transpose(order)).transpose(back)
+        turned = view.owner.transpose(order)
+        copy = fresh(turned.shape, turned.dtype)
+        np.copyto(copy, turned)
+        copy = copy.transpose(back)
     return strided(copy)
 
 
@@ -81,5 +86,11 @@ def new_output(shape: tuple[int, ...], scalar: str, like: Array, last: int | Non
         make = torch.zeros if zero else torch.empty
         out: Any = make(stored, dtype=dtype_of(scalar, like))
         return out if order == list(back) == sorted(order) else out.permute(back)
-    array = (np.zeros if zero else np.empty)(stored, numpy_dtype(scalar))
+    array = (np.zeros if zero else fresh)(stored, numpy_dtype(scalar))
     return array if order == sorted(order) else array.transpose(back)
+
+
+def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """`np.empty`, over used memory where it is large."""
+    n = math.prod(shape)
+    return reserve(n, dtype).reshape(shape) if n * dtype.itemsize >= LARGE else np.empty(shape, dtype)
