@@ -102,6 +102,12 @@ def _matmul(a: Any, b: Any) -> Any:
     if is_lazy(a) or is_lazy(b):
         return defer("matmul", "matmul", matmul, (a, b))
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
+    if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and not trace.active():
+        from .spgemm_quick import quick_product
+
+        small = quick_product(a._storage, b._storage)
+        if small is not None:
+            return Tensor._from_storage(small)
     a, b = _operand(a), _operand(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         result = a @ b

@@ -29,7 +29,7 @@ from . import trace
 from .launch import launch
 from .promote import compute_scalar, promote
 
-__all__ = ["Rows", "multiply"]
+__all__ = ["SHORT", "Rows", "executable_of", "multiply", "types_of"]
 
 PARALLEL_WORK = 1 << 16
 """Products below which one thread does it all."""
@@ -106,6 +106,13 @@ class _Job:
         }
 
 
+def types_of(a: Rows, b: Rows, result: str) -> ProductTypes:
+    """The types of a product whose values are of type `result`."""
+    wide = "i64" in (a.scalars[1], b.scalars[1]) or b.columns >= 2**31
+    index = "i64" if wide else "i32"
+    return ProductTypes(a.scalars, b.scalars, (index, index), result)
+
+
 def multiply(
     a: Rows, b: Rows, semiring: Semiring, *, library: str = "numpy", mask: Rows | None = None, complement: bool = False
 ) -> Rows:
@@ -119,28 +126,41 @@ def multiply(
     modeling and analysis of sparse matrix-matrix products on multi-core and many-core processors, 2019.
     """
     result = compute_scalar(semiring.result(promote((a.scalars[2], b.scalars[2]), library)))
-    wide = "i64" in (a.scalars[1], b.scalars[1]) or b.columns >= 2**31
-    index = "i64" if wide else "i32"
-    types = ProductTypes(a.scalars, b.scalars, (index, index), result)
+    types = types_of(a, b, result)
     if mask is not None:
         types = replace(types, mask=mask.scalars[:2])
     flops = np.empty(a.count, np.int64)
     job = _Job(a, b, semiring, types, mask, complement, flops)
-    bound = _executable("bound", job, lambda: bound_kernel(types))
+    bound = _executable("bound", job)
     launch(bound, _pick(bound, job.words()), _even(a.pos, a.nse))
     if mask is not None and not complement:
         return _masked(job)
     return _product(job)
 
 
-def _executable(kind: str, job: _Job, build: Callable[[], Kernel]) -> Executable:
-    semiring = "" if kind in ("bound", "count") else job.semiring.text
-    key = kind, job.types, semiring
+_KERNELS: dict[str, Callable[[ProductTypes, Semiring], Kernel]] = {
+    "bound": lambda types, _: bound_kernel(types),
+    "count": lambda types, _: count_kernel(types, False),
+    "count complement": lambda types, _: count_kernel(types, True),
+    "product": lambda types, semiring: product_kernel(types, semiring, False),
+    "complement": lambda types, semiring: product_kernel(types, semiring, True),
+    "masked": masked_kernel,
+}
+
+
+def executable_of(kind: str, types: ProductTypes, semiring: Semiring) -> Executable:
+    """One of the kernels of a product."""
+    text = "" if kind in ("bound", "count", "count complement") else semiring.text
+    key = kind, types, text
     found = _EXECUTABLES.get(key)
     if found is None:
-        found = cache.get(f"spgemm {kind} {job.types} {semiring}", lambda: simplify(build()))
+        found = cache.get(f"spgemm {kind} {types} {text}", lambda: simplify(_KERNELS[kind](types, semiring)))
         _EXECUTABLES[key] = found
     return found
+
+
+def _executable(kind: str, job: _Job) -> Executable:
+    return executable_of(kind, job.types, job.semiring)
 
 
 def _pick(executable: Executable, words: dict[str, int]) -> list[int]:
@@ -179,7 +199,7 @@ def _product(job: _Job) -> Rows:
     np.cumsum(np.minimum(job.flops, job.b.columns), out=slots[1:])
     chunks = _chunks(job.flops, job.b.columns * itemsize(job.types.result) > 8 * CACHE)
     if int(slots[-1]) <= ONE_PASS:
-        executable = _executable(key, job, lambda: product_kernel(job.types, job.semiring, job.complement))
+        executable = _executable(key, job)
         try:
             return _fill(job, executable, plan, slots, chunks)
         except MemoryError:  # the bounds reserve more than the result takes
@@ -187,7 +207,7 @@ def _product(job: _Job) -> Rows:
     slots = _counted(job, plan, chunks)
     if int(slots[-1]) >= 2**31:
         job.types = replace(job.types, out=("i64", "i64"))
-    executable = _executable(key, job, lambda: product_kernel(job.types, job.semiring, job.complement))
+    executable = _executable(key, job)
     return _fill(job, executable, plan, slots, chunks)
 
 
@@ -221,7 +241,7 @@ def _counted(job: _Job, plan: dict[str, int], chunks: list[tuple[int, ...]]) -> 
     pos = np.zeros(job.a.count + 1, np.int64)
     kept, job.types = job.types, replace(job.types, out=("i64", "i64"))
     kind = "count complement" if job.complement else "count"
-    executable = _executable(kind, job, lambda: count_kernel(job.types, job.complement))
+    executable = _executable(kind, job)
     job.types = kept
     words = _pick(executable, job.words(**plan, pos=address(pos), slots=address(pos)))
     for bounds in chunks:
@@ -236,7 +256,7 @@ def _masked(job: _Job) -> Rows:
         return _relabelled(job)
     slots = np.asarray(mask.pos).astype(np.int64)
     room = int(np.diff(slots).max(initial=0))
-    executable = _executable("masked", job, lambda: masked_kernel(job.types, job.semiring))
+    executable = _executable("masked", job)
     chunks = _chunks(job.flops + np.diff(slots), job.b.columns * 8 > 8 * CACHE)
     return _fill(job, executable, {"room": room}, slots, chunks)
 
