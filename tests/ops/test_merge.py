@@ -12,6 +12,7 @@ from interpreted import interpreted
 from matrix import FORMATS, SHAPES, dense_array, tensor
 
 import openwork as ow
+import openwork.ops.merge as merge_module
 from openwork.errors import DTypeError, ShapeError, UnsupportedError
 from openwork.ops import merge_chunks, merge_quick
 from openwork.ops.merge import merge, pointwise
@@ -301,3 +302,28 @@ def test_the_interpreter_agrees(specs: tuple[str, str], text: str) -> None:
     with interpreted() as ran:
         agrees(pointwise(text, tensors), want)
     assert ran == ["merge"]
+
+
+# -- products that leave few elements ----------------------------------------------------------------------------------
+
+
+def test_thin_products_are_computed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts of "A * B + C * D" are far thinner than their operands; those of "A * A" and "(A + B) * C" are not."""
+    rng = np.random.default_rng(0)
+    arrays = {n: (rng.random((80, 90)) < 0.05) * rng.integers(1, 9, (80, 90)).astype(float) for n in "ABCD"}
+    tensors = {n: ow.asarray(x).asformat("csr") for n, x in arrays.items()}
+    ran: list[str] = []
+    real = merge_module.run_plan
+    monkeypatch.setattr(merge_module, "run_plan", lambda plan, *rest: (ran.append(plan.text), real(plan, *rest))[1])
+    a, b, c, d = arrays.values()
+    cases = {
+        "A * B + C * D": (a * b + c * d, 3),
+        "A * B * C * D": (a * b * c * d, 3),
+        "(A + B) * (C - D)": ((a + b) * (c - d), 1),
+        "A + B + C": (a + b + c, 1),
+        "max(A * B, C)": (np.maximum(a * b, c), 2),
+    }
+    for text, (want, steps) in cases.items():
+        ran.clear()
+        agrees(pointwise(text, tensors), want)
+        assert len(ran) == steps, text

@@ -6,6 +6,7 @@ decides the kernel (operation, signatures, fill values), and run it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ __all__ = ["merge", "pointwise"]
 
 MAX_MERGED = 4
 """Operands of one kernel; a larger expression is cut, and its parts are kept in temporaries."""
+
+SIEVE = 8
+"""A part that is expected to have this many times fewer elements than its operands is computed first."""
 
 _BINARY: dict[Any, MergePlan] = {}
 _GENERAL: dict[Any, MergePlan] = {}
@@ -104,7 +108,7 @@ def pointwise(
     *,
     zero_annihilates: bool = False,
 ) -> Tensor:
-    """Any elementwise expression over sparse tensors, in one pass.
+    """Any elementwise expression over sparse tensors, in one pass; products that leave few elements go first.
 
     Parameters
     ----------
@@ -202,6 +206,8 @@ def _evaluate(
 ) -> Storage:
     """Run an expression whose accesses have their indices."""
     sizes = _extents(e, storages, indices)
+    while (part := _thin(e, storages, sizes)) is not None:
+        e, storages = _apart(e, part, storages, indices, zero_annihilates)
     e, storages = _cut(e, storages, indices, zero_annihilates)
     e, operands, dims = _operands(e, storages, indices, sizes)
     ndim = len(indices)
@@ -222,6 +228,63 @@ def _count(e: Expression) -> int:
     return len(set(accesses_of(e)))
 
 
+def _thin(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> Expression | None:
+    """An innermost part, less than the whole, of which far fewer elements are left than its operands have.
+
+    What is joined with it then meets few elements, where a walk of all operands at once would step through all of them.
+    """
+    if _count(e) < 3 or not isinstance(e, Apply):
+        return None
+    for part in e.args:
+        found = _thin(part, storages, sizes)
+        if found is not None:
+            return found
+        given = set(accesses_of(part))
+        if len(given) < 2 or any(storages[a.tensor].format.is_dense or not a.indices for a in given):
+            continue
+        walked = sum(storages[a.tensor].values.shape[0] for a in given)
+        if SIEVE * _expected(part, storages, sizes) <= walked:
+            return part
+    return None
+
+
+def _expected(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> float:
+    """About how many elements an expression has, its operands' being spread at random; no fewer than one."""
+    if isinstance(e, Access):
+        return max(1.0, float(storages[e.tensor].values.shape[0]))
+    if not isinstance(e, Apply):
+        return 1.0
+    counts = [_expected(a, storages, sizes) for a in e.args]
+    zero = all(not storages[a.tensor].fill_value for a in accesses_of(e))
+    if e.op != "mul" or not zero:
+        return sum(counts)
+    size = float(math.prod(sizes[i] for i in {i for a in accesses_of(e) for i in a.indices}))
+    spread = [
+        c * size / math.prod(sizes[i] for i in {i for a in accesses_of(arg) for i in a.indices})
+        for c, arg in zip(counts, e.args, strict=True)
+    ]
+    return max(1.0, math.prod(spread) / max(size, 1.0) ** (len(spread) - 1))
+
+
+def _apart(
+    e: Expression, part: Expression, storages: dict[str, Storage], indices: tuple[str, ...], zero_annihilates: bool
+) -> tuple[Expression, dict[str, Storage]]:
+    """The expression with a temporary in the place of a part."""
+    used = {i for a in accesses_of(part) for i in a.indices}
+    own = tuple(i for i in indices if i in used)
+    name = f"part{len(storages)}"
+    return _swapped(e, part, Access(name, own)), {
+        **storages,
+        name: _evaluate(part, storages, own, None, zero_annihilates),
+    }
+
+
+def _swapped(e: Expression, old: Expression, new: Expression) -> Expression:
+    if e == old:
+        return new
+    return Apply(e.op, tuple(_swapped(a, old, new) for a in e.args)) if isinstance(e, Apply) else e
+
+
 def _cut(
     e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], zero_annihilates: bool
 ) -> tuple[Expression, dict[str, Storage]]:
@@ -230,11 +293,7 @@ def _cut(
         assert isinstance(e, Apply)
         part = max(e.args, key=_count)
         small, storages = _cut(part, storages, indices, zero_annihilates)
-        used = {i for a in accesses_of(small) for i in a.indices}
-        own = tuple(i for i in indices if i in used)
-        name = f"part{len(storages)}"
-        storages = {**storages, name: _evaluate(small, storages, own, None, zero_annihilates)}
-        e = Apply(e.op, tuple(Access(name, own) if a is part else a for a in e.args))
+        e, storages = _apart(_swapped(e, part, small), small, storages, indices, zero_annihilates)
     return e, storages
 
 
