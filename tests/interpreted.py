@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -48,4 +49,5 @@ def interpreted() -> Iterator[list[str]]:
         m.setattr(merge_run, "_assembled", assembled)
         m.setattr(merge_run, "pool", Pool)
         m.setattr(merge_run, "quick", lambda *_: None)
+        m.setattr(importlib.import_module("openwork.ops.merge"), "_GENERAL", {})  # plans that have a lean way
         yield ran
