@@ -214,7 +214,7 @@ def describe(problem: Problem, prepared: Prepared, bounds: tuple[int, ...], allo
     """Tell `explain` about a launch."""
     plan = prepared.schedule
     formats = ", ".join(
-        f"{n}: {o.format}" if o.format else f"{n}: dense {o.scalar}" for n, o in problem.operands.items()
+        f"{n}: {trace.shown(o.format)}" if o.format else f"{n}: dense {o.scalar}" for n, o in problem.operands.items()
     )
     order = [*plan.outer, *(str(level.format) for level in problem.operands[plan.driver].format.levels)]  # type: ignore[union-attr]
     facts = [("formats", formats), ("walks", f"{plan.driver}, level by level: {', '.join(order)}")]

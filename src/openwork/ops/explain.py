@@ -49,11 +49,20 @@ class Plan:
 
     def __str__(self) -> str:
         lines = []
-        for number, step in enumerate(self.steps, 1):
-            lines.append(f"{number}. {step.title}")
+        runs = [s for s in self.steps if not s.heads]
+        number = 0
+        for step in self.steps:
+            number += not step.heads
+            lines.append(step.title if step.heads else f"{number}. {step.title}")
             lines += [f"   {name:<12} {text}" for name, text in step.facts]
-            lines.append(f"   {'allocates':<12} {step.nbytes:,} bytes")
-        return "\n".join(lines) or "nothing was compiled: the array library does this on the values alone"
+            if not step.heads:
+                lines.append(f"   {'allocates':<12} {step.nbytes:,} bytes")
+        if not runs:
+            lines.append("nothing was compiled: the array library does this on the values alone")
+        elif len(runs) > 1:
+            moved = sum(s.nbytes for s in runs if s.title.startswith("conversion"))
+            lines.append(f"in all {self.nbytes:,} bytes" + (f", {moved:,} of them for conversions" if moved else ""))
+        return "\n".join(lines)
 
 
 def explain(what: Callable[..., Any] | str, /, *args: Any) -> Plan:

@@ -143,7 +143,7 @@ def _run(roots: Sequence[Lazy]) -> tuple[Any, ...]:
     tracing = trace.active()
     for step in program.steps:
         if tracing:
-            trace.note(trace.Step(step.title, step.facts))
+            trace.note(trace.Step(step.title, step.facts, heads=True))
         values[step.out] = step.part(*[values[k] for k in step.inputs])
     return tuple([values[k] for k in program.results])
 

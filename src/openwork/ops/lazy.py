@@ -186,7 +186,7 @@ def defer(kind: str, name: str, call: Callable[..., Any], args: tuple[Any, ...],
 
 
 def show(node: Lazy, names: dict[int, str] | None = None) -> str:
-    """The expression, operands called A, B, ... (sparse) and x, y, ... (dense) in order of appearance."""
+    """The expression, operands called A, B, ... (sparse), X, Y, ... and x, y, ... (dense) in order of appearance."""
     return Shown(names or {}).text(node)
 
 
@@ -195,13 +195,13 @@ class Shown:
 
     def __init__(self, names: dict[int, str]) -> None:
         self.names = dict(names)
-        self.sparse, self.dense = iter("ABCDEFGHIJKLMNOPQRSTUVW"), iter("xyzuvwpqrstabcdefgh")
+        self.letters = {"sparse": iter("ABCDEFGHIJKLMNOPQ"), "dense": iter("XYZUVWRST"), "vector": iter("xyzuvwpqrst")}
 
     def name(self, value: Any) -> str:
         if id(value) not in self.names:
             sparse = hasattr(value, "_storage") and not value.format.is_dense
-            many = getattr(value, "ndim", 0) > 1
-            letter = next(self.sparse if sparse or many else self.dense, None)
+            kind = "sparse" if sparse else "dense" if getattr(value, "ndim", 0) > 1 else "vector"
+            letter = next((c for c in self.letters[kind] if c not in self.names.values()), None)
             self.names[id(value)] = letter or f"T{len(self.names)}"
         return self.names[id(value)]
 

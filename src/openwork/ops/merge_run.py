@@ -10,8 +10,9 @@ import numpy as np
 from ..codegen import pool
 from ..compiler.conversion.target import Kind, Run
 from ..errors import UnsupportedError
+from ..format.expression import render
 from ..format.format import Format
-from ..storage.buffers import Array, address, empty, is_torch, length, scalar_of, zeros
+from ..storage.buffers import Array, address, empty, is_torch, itemsize, length, scalar_of, zeros
 from ..storage.memory import shrink
 from ..storage.storage import Storage
 from . import trace
@@ -24,7 +25,7 @@ from .merge_ordered import orderable, run_ordered
 from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
 from .merge_quick import Quick, quick
 
-__all__ = ["converted", "run_plan"]
+__all__ = ["conversion", "converted", "loops_text", "run_plan"]
 
 
 @dataclass(slots=True)
@@ -66,9 +67,14 @@ def converted(name: str, s: Storage, format: Format) -> Storage:
     """An operand that the loops cannot follow, or the result, in another format."""
     found = convert(s, format)
     if trace.active():
-        facts = (("from", str(s.format)), ("to", str(format)))
-        trace.note(trace.Step(f"conversion of {name}", facts, found.nbytes))
+        trace.note(conversion(name, s, found))
     return found
+
+
+def conversion(name: str, s: Storage, found: Storage) -> trace.Step:
+    """What `explain` says of a conversion."""
+    facts = (("from", trace.shown(s.format)), ("to", trace.shown(found.format)), ("moves", f"{s.nse:,} elements"))
+    return trace.Step(f"conversion of {name}", facts, found.nbytes)
 
 
 def _nothing(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:
@@ -136,6 +142,7 @@ def _assembled(
         made = compiled(plan, storages, "i64")
     pos, crd, values, words = _allocate(plan, made, slots, spans, like)
     whole = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
+    reserved = sum(length(b) * itemsize(scalar_of(b)) for b in (*pos, *crd, values) if b is not None)
     words |= {"meta": address(whole), "chunks": 1, **launch.extents}
     fill = full(1, plan.scalar, plan.fill, like) if "fill" in made.names else like
     words["fill"] = address(fill)
@@ -162,16 +169,25 @@ def _assembled(
     result = _trim(plan, used, spans, pos, crd, values, shape)
     if trace.active():
         facts = (
-            ("formats", ", ".join(f"{n}: {s.format}" for n, s in by_name.items())),
-            ("result", str(plan.target)),
+            ("formats", ", ".join(f"{n}: {trace.shown(s.format)}" for n, s in by_name.items())),
+            ("loops", loops_text(plan.target)),
+            ("result", f"{trace.shown(plan.target)}, {result.nbytes:,} bytes once it is cut to what was found"),
             ("computes", f"where these are present: {plan.regions}"),
             ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
         )
-        trace.note(trace.Step(f"merge {plan.text}", facts, result.nbytes, made.executable))
+        trace.note(trace.Step(f"merge {plan.text}", facts, reserved, made.executable))
     for k in plan.shares:
         if length(storages[k].values) == length(result.values):
             return storages[k].with_values(result.values, plan.fill)
     return result
+
+
+def loops_text(format: Format) -> str:
+    """The loops over a format's levels: which count every coordinate, and which walk those that are stored."""
+    counted = ("dense", "batch", "range", "bitmap")
+    kinds = ["every" if level.format.name in counted else "stored" for level in format.levels]
+    named = [render(level.expression, format.dims) for level in format.levels]
+    return ", ".join(f"{kind} {e}" for kind, e in zip(kinds, named, strict=True)) or "none"
 
 
 def _run_located(made: Compiled, words: list[int], cuts: list[int]) -> None:

@@ -38,7 +38,7 @@ from .drive import operand_of
 from .launch import word
 from .merge_chunks import cut
 from .merge_plan import Compiled
-from .merge_run import converted
+from .merge_run import converted, loops_text
 from .merge_types import typed
 from .strided import Strided
 
@@ -335,11 +335,11 @@ def _result(plan: SumPlan) -> str:
 
 def _describe(plan: SumPlan, made: Compiled, ready: Mapping[str, Any], chunks: int, out: Array, counts: Any) -> None:
     """Tell `explain` about a launch."""
-    formats = [f"{n}: {ready[n].format}" for n in plan.sparse]
+    formats = [f"{n}: {trace.shown(ready[n].format)}" for n in plan.sparse]
     formats += [f"{n}: dense {ready[n].scalar}" for n in plan.dense]
     facts = [
         ("formats", ", ".join(formats)),
-        ("loops", f"{plan.loops}"),
+        ("loops", loops_text(plan.loops)),
         ("computes", f"where these are present: {plan.regions}"),
         ("result", _result(plan)),
         ("parallel", f"{chunks} range(s) of the outermost loop"),

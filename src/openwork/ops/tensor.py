@@ -12,6 +12,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from . import trace
 from .formats import promises_less, resolve_format
 from .layouts import Layout, layout_of
 from .leaf import Leaf
@@ -238,7 +239,12 @@ class Tensor(Operators, Leaf):
             raise ValueError(f"asformat: {storage.format} to {target} moves data\n  help: leave copy=False out")
         from .convert import convert
 
-        return Tensor._from_storage(convert(storage, target, share=copy is None))
+        found = convert(storage, target, share=copy is None)
+        if trace.active():
+            from .merge_run import conversion
+
+            trace.note(conversion("a tensor", storage, found))
+        return Tensor._from_storage(found)
 
     def astype(self, dtype: object, /, *, copy: bool = True, device: object = None) -> Tensor:
         """The tensor with values of another dtype, sharing pos and crd."""

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..codegen.executable import Executable
+from ..format.format import Format
 
-__all__ = ["Step", "active", "note", "record"]
+__all__ = ["Step", "active", "note", "record", "shown"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,13 @@ class Step:
     facts: tuple[tuple[str, str], ...] = ()
     nbytes: int = 0
     executable: Executable | None = None
+    heads: bool = False
+    """whether it only says what the steps behind it are for"""
+
+
+def shown(format: Format) -> str:
+    """A format by its name where it has one that every reader knows, else its text."""
+    return format.name or str(format)
 
 
 _steps: list[list[Step]] = []

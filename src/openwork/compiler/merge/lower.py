@@ -358,10 +358,7 @@ class _Merge:
             values[name] = block.let(f"v{name}", source.value(position, cursor.batch))
         base = frozenset(cursors) - frozenset(level.walked)
         value = value_of(block, self.regions, point, base, values, here)
-        keep = kept(point, here)
-        run = self.out.run(level.at)
-        self.out.write(block, Place(self.out.counters[run]), value)
-        self.out.record(block, run, (*place.pending, c), None if keep is None else number(keep))
+        self.out.keep(block, level.at, c, place, value, kept(point, here))
 
 
 def _front(block: Block, hint: str, at: Mapping[str, Expr]) -> tuple[Expr, dict[str, Expr]]:

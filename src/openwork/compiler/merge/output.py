@@ -166,6 +166,12 @@ class Output:
             block.store(self._wide("crd", at), q, c)
         block.assign(q, op("add", q, const(1) if step is None else step))
 
+    def keep(self, block: Block, at: int, c: Expr, place: Place, value: Expr, kept: Expr | None) -> None:
+        """The element at coordinate c of the last level, without a branch: it stays where `kept`, always without."""
+        run = self.run(at)
+        self.write(block, Place(self.counters[run]), value)
+        self.record(block, run, (*place.pending, c), None if kept is None else cast(kept, "i64"))
+
     def _clear(self, block: Block, q: Expr, first: int) -> None:
         """The fill value at all positions below the new position q."""
         size: Expr = const(1)

@@ -93,6 +93,15 @@ class Reduced(Output):
         inner(block, below)
         self._close(block, parent)
 
+    def ends(self, at: int) -> bool:
+        return at == len(self.moves) - 1 and at > self.last and not self.reduction.guards
+
+    def keep(self, block: Block, at: int, c: Expr, place: Place, value: Expr, kept: Expr | None) -> None:
+        parts = [cast(value, self.sums[0].scalar), const(1)]
+        for total, acc, part in zip(self.sums, self.registers, parts, strict=False):
+            nothing = identity(total.op, total.scalar)
+            block.assign(acc, op(total.op, acc, part if kept is None else op("select", kept, part, nothing)))
+
     def write(self, block: Block, place: Place, value: Expr) -> None:
         parts = [cast(value, self.sums[0].scalar), const(1)]
 
