@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .io import write as write
     from .ops.construct import *  # noqa: F403
     from .ops.creation import *  # noqa: F403
+    from .ops.differences import diff as diff
     from .ops.dtypes import *  # noqa: F403
     from .ops.einsum import einsum as einsum
     from .ops.einsum import mttkrp as mttkrp
@@ -42,9 +43,14 @@ if TYPE_CHECKING:
     from .ops.lazy import lazy as lazy
     from .ops.merge import pointwise as pointwise
     from .ops.namespace import __array_namespace_info__ as __array_namespace_info__
+    from .ops.ordering import argsort as argsort
+    from .ops.ordering import nonzero as nonzero
+    from .ops.ordering import searchsorted as searchsorted
+    from .ops.ordering import sort as sort
     from .ops.products import matmul as matmul
     from .ops.sddmm import sddmm as sddmm
     from .ops.semirings import *  # noqa: F403
+    from .ops.sets import *  # noqa: F403
     from .ops.shaping import *  # noqa: F403
     from .ops.statistics import *  # noqa: F403
     from .ops.taking import *  # noqa: F403
@@ -70,6 +76,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "arange", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones",
         "ones_like", "zeros", "zeros_like",
     ),
+    "ops.differences": ("diff",),
     "ops.dtypes": (
         "astype", "bool", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64", "iinfo",
         "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type", "uint8", "uint16",
@@ -91,9 +98,11 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "ops.merge": ("pointwise",),
     "ops.lazy": ("lazy",),
     "ops.namespace": ("__array_namespace_info__",),
+    "ops.ordering": ("argsort", "nonzero", "searchsorted", "sort"),
     "ops.products": ("matmul",),
     "ops.sddmm": ("sddmm",),
     "ops.semirings": ("Monoid", "Semiring", "monoid", "register_semiring", "semiring"),
+    "ops.sets": ("unique_all", "unique_counts", "unique_inverse", "unique_values"),
     "ops.shaping": (
         "broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose", "moveaxis", "permute_dims",
         "repeat", "reshape", "roll", "squeeze", "tile",
