@@ -90,6 +90,9 @@ def test_orders_are_what_sorting_gives(data: st.DataObject) -> None:
     assert seen == sorted(seen)
 
 
+HYBRID = "(i, j, k) -> (i : dense, j : compressed, k : dense)"
+
+
 @pytest.mark.parametrize(
     ("source", "target", "expected"),
     [
@@ -107,12 +110,17 @@ def test_orders_are_what_sorting_gives(data: st.DataObject) -> None:
         ("csc", "coo", "bucket append"),
         ("csc", "dcsr", "bucket append"),
         ("bsr(2, 2)", "coo", "append"),
-        ("bsc(2, 2)", "bsr(2, 2)", "bucket append"),
+        ("bsc(2, 2)", "bsr(2, 2)", "blocks"),
+        ("bsr(2, 3)", "csc", "blocks append"),
+        (HYBRID, "(i, j, k) -> (j : dense, i : compressed, k : dense)", "blocks"),
+        (HYBRID, "(i, j, k) -> (i : compressed, j : compressed, k : dense)", "append"),
+        (HYBRID, "(i, j, k) -> (k : dense, i : dense, j : compressed)", "bucket"),
         ("csc", "bsr(2, 2)", "bucket group"),
     ],
 )
 def test_strategies(source: str, target: str, expected: str) -> None:
-    stages = plan(fmt(source, 2), fmt(target, 2)).stages
+    ndim = 3 if source == HYBRID else 2
+    stages = plan(fmt(source, ndim), fmt(target, ndim)).stages
     assert [stage.strategy.value for stage in stages] == expected.split()
 
 

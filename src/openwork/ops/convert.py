@@ -20,6 +20,7 @@ from ..storage.storage import Storage
 from .appending import append_walk, passes
 from .assembly import Assembly, SlotsFull, full
 from .batches import batched
+from .blocking import move_blocks
 from .bucketing import bucket
 from .gradients import differentiable
 from .grouping import group
@@ -167,5 +168,6 @@ _STRATEGIES: dict[Strategy, Callable[[Storage, Stage], Storage]] = {
     Strategy.SCATTER: _scatter,
     Strategy.BUCKET: bucket,
     Strategy.GROUP: group,
+    Strategy.BLOCKS: move_blocks,
     Strategy.SORT: sort,
 }

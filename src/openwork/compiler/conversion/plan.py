@@ -10,6 +10,7 @@ from ...errors import FormatError
 from ...format.expression import Dim, Expression, dimensions
 from ...format.format import Format, Level
 from ...format.levels import Compressed, Dense, Singleton
+from .blocks import blocks_of, turned
 from .order import follows, traversal
 from .target import Kind, Run, is_unique, runs, unbatched
 
@@ -29,6 +30,8 @@ class Strategy(Enum):
     """a compressed level below located ones: histogram, scan, stable scatter; buckets sorted where needed"""
     GROUP = "group"
     """a compressed level with located ones below, the walk in the order of its parents: lists of children, sorted"""
+    BLOCKS = "blocks"
+    """the same dense levels at the end: what stands above them is converted, and whole blocks move"""
     SORT = "sort"
     """keys of target coordinates, radix sort, then append"""
 
@@ -91,9 +94,10 @@ def plan(source: Format, target: Format) -> Plan:
         plain = _is_plain(source) and _is_plain(goal)
         return Plan((replace(stage, strategy=Strategy.COPY if plain else Strategy.SCATTER),))
     needed = _needed(goal, parts, sparse[-1], unique, stage.keep)
-    for hoist in (False, True):
-        if follows(traversal(source, hoist), needed):
-            return Plan((replace(stage, strategy=Strategy.APPEND, hoist=hoist),))
+    if (append := _append(stage, needed)) is not None:
+        return Plan((append,))
+    if (unique or stage.keep) and (blocks := _by_blocks(stage, needed)) is not None:
+        return Plan(blocks)
     if _is_grouped(source, goal, parts):
         return Plan((replace(stage, strategy=Strategy.GROUP),))
     if (bucket := _bucket(stage, parts)) is not None:
@@ -111,6 +115,26 @@ def plan(source: Format, target: Format) -> Plan:
 
 def _drops(source: Format, target: Format) -> bool:
     return source.is_dense and any(level.format.buffers for level in target.levels)
+
+
+def _append(stage: Stage, needed: list[Expression]) -> Stage | None:
+    """The stage by appending, where the walk is in the order needed."""
+    for hoist in (False, True):
+        if follows(traversal(stage.source, hoist), needed):
+            return replace(stage, strategy=Strategy.APPEND, hoist=hoist)
+    return None
+
+
+def _by_blocks(stage: Stage, needed: list[Expression]) -> tuple[Stage, ...] | None:
+    """Blocks that move as they are, or that are turned and then walked row by row of blocks."""
+    whole = replace(stage, strategy=Strategy.BLOCKS)
+    if blocks_of(stage.source, stage.target) is not None:
+        return (whole,)
+    between = turned(stage.source)
+    if between is None or blocks_of(stage.source, between) is None:
+        return None
+    rest = _append(replace(stage, source=between), needed)
+    return None if rest is None else (replace(whole, target=between, keep=True), rest)
 
 
 def _is_plain(format: Format) -> bool:
