@@ -15,6 +15,8 @@ __all__ = ["assembly", "load", "load_all", "optimised", "to_object"]
 
 _LOCK = threading.RLock()
 SPEED = 2
+LONG = 150_000
+"""Characters of LLVM IR from which on only passes in linear time are run; all take minutes for a thousand loops."""
 
 
 @cache
@@ -59,11 +61,24 @@ def _optimise(module: Any, machine: Any, speed: int = SPEED) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
+def _optimise_shortly(module: Any, machine: Any) -> None:
+    """Variables to registers, branches and instructions simplified: in linear time."""
+    llvm = _llvm()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+
+
 def to_object(text: str) -> bytes:
     """Relocatable machine code for the host from LLVM IR text. Raises CompilerBug where LLVM refuses it."""
     with _LOCK:
         machine, module = _host_machine(), _module(text)
-        _optimise(module, machine)
+        (_optimise if len(text) < LONG else _optimise_shortly)(module, machine)
         return bytes(machine.emit_object(module))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..compiler.doubt import doubt
 from ..compiler.fill import Regions
 from ..compiler.merge.lower import lower_merge
 from ..compiler.merge.problem import Input, Merge
+from ..compiler.merge.size import points
 from ..compiler.merge.target import Dims, fitted, native, plain, projected, projects
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.simplify import simplify
@@ -75,6 +76,8 @@ class MergePlan:
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
     doubt: float | None = None
     """None where NumPy's answer is certain; else the size up to which values make it so, see `compiler.doubt`"""
+    points: int = 0
+    """loops of all lattices, to which the kernel's code is proportional; counted for three operands and more"""
     exact: MergePlan | None = None
     """the plan for larger values, once there were some"""
     last: Any = None
@@ -122,8 +125,15 @@ def plan_merge(
     shares = _shares(regions, storages, dims, target)
     return MergePlan(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same, shares,
-        doubt=doubt(regions) if annihilate else None,
+        doubt=doubt(regions) if annihilate else None, points=_points(regions, storages, steps, target),
     )  # fmt: skip
+
+
+def _points(regions: Regions, storages: Mapping[str, Storage], steps: Sequence[Format | None], target: Format) -> int:
+    if len(storages) < 3:
+        return 0
+    formats = [target, *(step or s.format for step, s in zip(steps, storages.values(), strict=True))]
+    return points(regions, max(sum(not level.format.functions.full for level in f.levels) for f in formats))
 
 
 def _shares(

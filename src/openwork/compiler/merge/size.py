@@ -1,0 +1,33 @@
+"""How large a merge becomes: the points of the lattices of all its levels, to which its code is proportional."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ..fill import Regions
+from ..lattice import lattice
+
+__all__ = ["points"]
+
+
+def points(regions: Regions, depth: int) -> int:
+    """The points of nested lattices of `depth` levels, all of which every operand walks.
+
+    An operand that is absent at a level is absent below, so that every case of a level has a nest of its own: a union
+    of n operands has some depth ** n points, an intersection `depth`.
+    """
+
+    @cache
+    def below(present: frozenset[str], levels: int) -> int:
+        if not levels or not present:
+            return 0
+        droppable = present if levels > 1 else frozenset[str]()
+        found = lattice(
+            tuple(n for n in regions.names if n in present),
+            lambda case: regions.wanted(frozenset(case), droppable),
+            lambda name, case: regions.matters(name, frozenset(case), droppable | frozenset(case)),
+        )
+        loops = [found.cases] if found.every else [point.cases for point in found.points]
+        return sum(1 + sum(below(frozenset(case), levels - 1) for case in cases) for cases in loops)
+
+    return below(frozenset(regions.names), depth)
