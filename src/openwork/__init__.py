@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .ops.semirings import *  # noqa: F403
     from .ops.sets import *  # noqa: F403
     from .ops.shaping import *  # noqa: F403
+    from .ops.softmax import *  # noqa: F403
     from .ops.statistics import *  # noqa: F403
     from .ops.taking import *  # noqa: F403
     from .ops.tensor import Tensor as Tensor
@@ -107,6 +108,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose", "moveaxis", "permute_dims",
         "repeat", "reshape", "roll", "squeeze", "tile",
     ),
+    "ops.softmax": ("log_softmax", "logsumexp", "softmax"),
     "ops.statistics": (
         "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "max", "mean", "min",
         "prod", "std", "sum", "var",

@@ -223,41 +223,6 @@ class Operators:
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """torch's functions and operators with a Tensor among their operands."""
-        name = getattr(func, "__name__", str(func)).strip("_")
-        handler = _TORCH.get(name)
-        if handler is None:
-            raise UnsupportedError(
-                f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_TORCH))}"
-                "\n  help: hand it to_torch()"
-            )
-        return handler(*args, **(kwargs or {}))
+        from .gradients import rule
 
-
-def _binary(op: str) -> Callable[..., Any]:
-    return lambda a, b: _elementwise(op, a, b)
-
-
-def _swapped(op: str) -> Callable[..., Any]:
-    return lambda a, b: _elementwise(op, b, a)
-
-
-def _one(op: str) -> Callable[..., Any]:
-    return lambda a: _unary(op, a)
-
-
-def _torch_sum(a: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    return _reduce("sum", a, dim, keepdim, dtype)
-
-
-_TORCH: dict[str, Callable[..., Any]] = {
-    "matmul": _matmul, "mm": _matmul, "mv": _matmul, "bmm": _matmul, "rmatmul": lambda a, b: _matmul(b, a),
-    "add": _binary("add"), "radd": _swapped("add"), "sub": _binary("sub"), "rsub": _swapped("sub"),
-    "mul": _binary("mul"), "rmul": _swapped("mul"), "multiply": _binary("mul"),
-    "div": _binary("div"), "truediv": _binary("div"), "rtruediv": _swapped("div"), "rdiv": _swapped("div"),
-    "floordiv": _binary("floordiv"), "rfloordiv": _swapped("floordiv"), "mod": _binary("mod"), "rmod": _swapped("mod"),
-    "pow": _binary("pow"), "rpow": _swapped("pow"),
-    **{op: _binary(op) for op in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{op: _one(op) for op in ("neg", "abs", "sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "expm1", "log1p",
-                               "exp", "log", "cos", "floor", "ceil", "trunc", "round", "sign", "square")},
-    "sum": _torch_sum,
-}  # fmt: skip
+        return rule("torch_function")(func, args, kwargs or {})

@@ -17,6 +17,7 @@ from .formats import promises_less, resolve_format
 from .layouts import Layout, layout_of
 from .leaf import Leaf
 from .operators import Operators
+from .torch_names import TorchNames
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,7 @@ def _dense_format(ndim: int) -> Format:
     return resolve_format("dense", ndim)
 
 
-class Tensor(Operators, Leaf):
+class Tensor(Operators, TorchNames, Leaf):
     """A tensor whose storage format is a value.
 
     Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import drive, pointwise, positions, products, reductions
+from . import drive, functions, pointwise, positions, products, reductions
 
 __all__ = ["RULES"]
 
@@ -27,4 +27,5 @@ RULES: dict[str, Callable[..., Any]] = {
     "sparse_mask": positions.sparse_mask,
     "structural": positions.structural,
     "total": reductions.total,
+    "torch_function": functions.call,
 }

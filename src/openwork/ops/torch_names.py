@@ -1,0 +1,206 @@
+"""torch's names for what a Tensor does: layouts, selections and the in-place forms, for buffers of any library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import FormatError, ShapeError, UnsupportedError
+from ..storage.buffers import length
+from ..storage.storage import Storage
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["TorchNames"]
+
+_LAYOUTS = ("coo", "csr", "csc", "bsr", "bsc")
+
+
+def _me(t: TorchNames) -> Tensor:
+    return cast("Tensor", t)
+
+
+def _axis(dim: int, ndim: int, operation: str) -> int:
+    from .axes import axis_of
+
+    return axis_of(dim, ndim, operation)
+
+
+def _along(t: Tensor, dim: int, key: Any, operation: str) -> Any:
+    d = _axis(dim, t.ndim, operation)
+    return t[(*(slice(None),) * d, key)]
+
+
+class TorchNames:
+    """The mixin of `Tensor` that holds torch's names."""
+
+    __slots__ = ()
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return _me(self).ndim
+
+    def numel(self) -> int:
+        """The number of elements, specified or not."""
+        return _me(self).size
+
+    def t(self) -> Tensor:
+        """The transpose of a matrix, over the same buffers; a vector itself."""
+        me = _me(self)
+        if me.ndim > 2:
+            raise ShapeError(f"t: expected one or two dimensions; got shape {me.shape}\n  help: use transpose or mT")
+        return me.T
+
+    def narrow(self, dim: int, start: int, length: int) -> Tensor:
+        """`length` coordinates of a dimension from `start` on."""
+        me = _me(self)
+        extent = me.shape[_axis(dim, me.ndim, "narrow")]
+        start = start + extent if start < 0 else start
+        if not 0 <= start <= start + length <= extent:
+            raise ShapeError(f"narrow: {start} to {start + length} of an extent of {extent}\n  help: stay inside")
+        found: Tensor = _along(me, dim, slice(start, start + length), "narrow")
+        return found
+
+    def select(self, dim: int, index: int) -> Tensor:
+        """One coordinate of a dimension, which goes."""
+        found: Tensor = _along(_me(self), dim, int(index), "select")
+        return found
+
+    def index_select(self, dim: int, index: Any) -> Tensor:
+        """The coordinates of a dimension that `index` names, in that order."""
+        from .taking import take
+
+        return take(_me(self), index, axis=dim)
+
+    def sparse_mask(self, mask: Any) -> Tensor:
+        """The elements that `mask` specifies, in its structure."""
+        from .taking import sparse_mask
+
+        return sparse_mask(_me(self), mask)
+
+    def to_sparse(
+        self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Sequence[int] | None = None,
+        dense_dim: int | None = None,
+    ) -> Tensor:  # fmt: skip
+        """The tensor in one of torch's sparse layouts.
+
+        Parameters
+        ----------
+        sparse_dim : dimensions that are not dense, of COO; all without
+        layout : torch's layout or its name, "csr"; COO without
+        blocksize : of "bsr" and "bsc"
+        dense_dim : dimensions at the end that are stored dense
+        """
+        me = _me(self)
+        name = "coo" if layout is None else str(layout).removeprefix("torch.").removeprefix("sparse_")
+        if name not in _LAYOUTS:
+            raise FormatError(f"to_sparse: torch has no sparse layout {layout!r}\n  help: {', '.join(_LAYOUTS)}")
+        if sparse_dim is not None:
+            dense_dim = me.ndim - sparse_dim
+        return me.asformat(_format(me, name, blocksize, dense_dim))
+
+    def to_sparse_coo(self) -> Tensor:
+        """The tensor in coordinates."""
+        return self.to_sparse(layout="coo", dense_dim=None)
+
+    def to_sparse_csr(self, dense_dim: int | None = None) -> Tensor:
+        """The tensor in compressed rows; dimensions in front of the last two sparse ones are a batch."""
+        return self.to_sparse(layout="csr", dense_dim=dense_dim)
+
+    def to_sparse_csc(self, dense_dim: int | None = None) -> Tensor:
+        """The tensor in compressed columns."""
+        return self.to_sparse(layout="csc", dense_dim=dense_dim)
+
+    def to_sparse_bsr(self, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
+        """The tensor in compressed rows of blocks."""
+        return self.to_sparse(layout="bsr", blocksize=blocksize, dense_dim=dense_dim)
+
+    def to_sparse_bsc(self, blocksize: Sequence[int], dense_dim: int | None = None) -> Tensor:
+        """The tensor in compressed columns of blocks."""
+        return self.to_sparse(layout="bsc", blocksize=blocksize, dense_dim=dense_dim)
+
+    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Add `alpha * other` in place: the tensor gets a new structure where it needs one, and keeps its format."""
+        return self._becomes("add_", _me(self) + (other if alpha == 1 else other * alpha))
+
+    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract `alpha * other` in place."""
+        return self._becomes("sub_", _me(self) - (other if alpha == 1 else other * alpha))
+
+    def mul_(self, other: Any) -> Tensor:
+        """Multiply by `other` in place."""
+        return self._becomes("mul_", _me(self) * other)
+
+    def div_(self, other: Any) -> Tensor:
+        """Divide by `other` in place."""
+        return self._becomes("div_", _me(self) / other)
+
+    def transpose_(self, dim0: int, dim1: int) -> Tensor:
+        """Exchange two dimensions in place; the buffers stay."""
+        me = _me(self)
+        order = list(range(me.ndim))
+        first, second = (_axis(d, me.ndim, "transpose_") for d in (dim0, dim1))
+        order[first], order[second] = second, first
+        me._storage = me._storage.permute(order)
+        return me
+
+    def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
+        """Change the shape of a COO tensor in place; its elements keep their coordinates.
+
+        Raises ShapeError where an element would lie outside, or the dense dimensions change and there are elements.
+        """
+        me = _me(self)
+        me._layout("sparse_resize_", "coo")
+        size = tuple(int(n) for n in size)
+        s = me._storage
+        if len(size) != sparse_dim + dense_dim or min(size, default=0) < 0:
+            raise ShapeError(f"sparse_resize_: shape {size} has not {sparse_dim} + {dense_dim} extents of 0 or more")
+        same = (sparse_dim, dense_dim) == (me.sparse_dim, me.dense_dim) and size[sparse_dim:] == s.shape[sparse_dim:]
+        outside = [d for d, c in enumerate(s.crd) if c is not None and length(c) and int(c.max()) >= size[d]]
+        if length(s.values) and (not same or outside):
+            raise ShapeError(
+                f"sparse_resize_: {length(s.values)} elements of shape {s.shape} do not fit shape {size}"
+                "\n  help: narrow it first, or make a new tensor"
+            )
+        if same:
+            me._storage = Storage(size, s.format, s.scalar, s.fill_value, s.pos, s.crd, s.values)
+        else:
+            from ..format import coo
+            from .creation import zeros
+
+            empty = zeros(size, dtype=me.dtype, format=coo(len(size), dense=dense_dim))
+            me._storage = empty._storage
+        return me
+
+    def _becomes(self, operation: str, result: Any) -> Tensor:
+        me = _me(self)
+        if me.requires_grad and me.is_leaf:
+            raise UnsupportedError(
+                f"{operation}: the tensor is a leaf that requires a gradient\n  help: use the operation that gives a"
+                " new tensor, or change values in torch.no_grad()"
+            )
+        if tuple(result.shape) != me.shape:
+            raise ShapeError(f"{operation}: the result has shape {tuple(result.shape)}; got {me.shape} to hold it")
+        from .sources import asarray
+
+        made = asarray(result).astype(me.dtype, copy=False)
+        me._storage = made.asformat(me.format)._storage
+        return me
+
+
+def _format(t: Tensor, name: str, blocksize: Sequence[int] | None, dense: int | None) -> Any:
+    from ..format import coo
+    from ..format import format as parse
+
+    dense = (0 if t.format.is_dense else t.dense_dim) if dense is None else dense
+    if name == "coo":
+        return coo(t.ndim, dense=dense)
+    batch = t.ndim - 2 - dense
+    if batch < 0:
+        raise ShapeError(f"to_sparse: {name} of {t.ndim} dimensions, {dense} of them dense\n  help: two are sparse")
+    if name in ("bsr", "bsc"):
+        if blocksize is None or len(blocksize) != 2:
+            raise ShapeError(f"to_sparse: {name} needs the two extents of a block\n  got: blocksize={blocksize}")
+        name = f"{name}({int(blocksize[0])}, {int(blocksize[1])})"
+    return parse(name, t.ndim, batch=batch, dense=dense)

@@ -1,0 +1,54 @@
+"""softmax, log_softmax and logsumexp on every format, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matrix import FORMATS, dense_array, tensor
+
+import openwork as ow
+
+
+def oracle(array: np.ndarray[Any, Any], specified: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
+    powers = np.where(specified, np.exp(array), 0)
+    total = powers.sum(axis=axis, keepdims=True)
+    return np.where(specified, powers / np.where(total, total, 1), 0)
+
+
+@pytest.mark.parametrize("spec", FORMATS[2])
+def test_softmax(spec: str) -> None:
+    array = dense_array((8, 12))
+    t = tensor(array, spec)
+    specified = ow.sparse_mask(np.ones(t.shape), t).to_numpy() > 0
+    for axis in (0, 1, -1):
+        want = oracle(array, specified, axis)
+        np.testing.assert_allclose(ow.softmax(t, axis).to_numpy(), want, rtol=1e-12)
+        logs = np.log(want, where=specified, out=np.zeros_like(want))
+        np.testing.assert_allclose(ow.log_softmax(t, axis).to_numpy(), logs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("spec", ["coo", "csr", "bsr(2, 3)", "dia", "dense"])
+@pytest.mark.parametrize("fill", [0.0, 1.5])
+def test_logsumexp(spec: str, fill: float) -> None:
+    array = dense_array((8, 12))
+    t = tensor(array, spec) + fill
+    for axis in (0, 1, (0, 1), None):
+        want = np.log(np.exp(array + fill).sum(axis=axis))
+        np.testing.assert_allclose(ow.logsumexp(t, axis).to_numpy(), want, rtol=1e-12)
+    assert ow.logsumexp(t, 0, keepdims=True).shape == (1, 12)
+
+
+def test_large_elements_do_not_overflow() -> None:
+    t = ow.asarray(np.array([[1000.0, 0.0], [-1000.0, -1001.0]]), format="csr")
+    np.testing.assert_allclose(ow.softmax(t, 1).to_numpy(), [[1, 0], [1 / (1 + np.exp(-1)), 1 / (1 + np.e)]])
+    np.testing.assert_allclose(ow.logsumexp(t, 1).to_numpy(), [1000.0, -1000.0 + np.log1p(np.exp(-1))])
+
+
+def test_integers_and_half() -> None:
+    array = dense_array((4, 6))
+    assert ow.softmax(tensor(array.astype("int32"), "csr"), 1).dtype == np.float64
+    assert ow.softmax(tensor(array.astype("float16"), "csr"), 1).dtype == np.float16
+    with pytest.raises(ow.ShapeError, match="axis 2"):
+        ow.softmax(tensor(array, "csr"), 2)
