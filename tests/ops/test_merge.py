@@ -173,6 +173,12 @@ def test_more_operands_than_one_kernel_takes() -> None:
     agrees(pointwise(text, tensors), eval(text, {}, dense))
 
 
+@pytest.mark.parametrize("text", ["A * B * C + D", "(A - B) * C * D", "A * B // C"])
+def test_many_operands_without_elements(text: str) -> None:
+    dense = {n: dense_array((3, 0), k) for k, n in enumerate("ABCD")}
+    agrees(pointwise(text, {n: tensor(x, "csr") for n, x in dense.items()}), eval(text, {}, dense))
+
+
 def test_indices_name_the_dimensions() -> None:
     a, b = dense_array((6, 9), 1), dense_array((9, 6), 2)
     got = pointwise("C[i, j] = A[i, j] + B[j, i]", {"A": tensor(a, "csr"), "B": tensor(b, "csr")})

@@ -245,7 +245,7 @@ def _thin(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, in
 
     What is joined with it then meets few elements, where a walk of all operands at once would step through all of them.
     """
-    if _count(e) < 3 or not isinstance(e, Apply):
+    if _count(e) < 3 or not isinstance(e, Apply) or 0 in sizes.values():
         return None
     for part in e.args:
         found = _thin(part, storages, sizes)
