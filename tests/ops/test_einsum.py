@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
 
@@ -138,16 +138,35 @@ def problems(draw: st.DrawFn) -> tuple[str, list[Any]]:
     return f"{','.join(terms)}->{out}", operands
 
 
-@given(problems())
-def test_random_subscripts(problem: tuple[str, list[Any]]) -> None:
-    text, operands = problem
+def check_subscripts(text: str, operands: list[Any], threads: int) -> None:
     try:
         dense = [x.to_numpy() if isinstance(x, ow.Tensor) else x for x in operands]
         want = np.einsum(text, *dense)
     except ValueError:
         assume(False)
-    got = ow.einsum(text, *operands)
+    before = pool.get_num_threads()
+    ow.set_num_threads(threads)
+    try:
+        got = ow.einsum(text, *operands)
+    finally:
+        ow.set_num_threads(before)
     same(got, want)
+    if isinstance(got, ow.Tensor):
+        canonical(got)
+
+
+@settings(max_examples=70)
+@given(problems(), st.sampled_from([1, 2, 7]))
+def test_random_subscripts(problem: tuple[str, list[Any]], threads: int) -> None:
+    check_subscripts(*problem, threads)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(14400)
+@settings(max_examples=20000, derandomize=False)
+@given(problems(), st.sampled_from([1, 2, 7]))
+def test_many_random_subscripts(problem: tuple[str, list[Any]], threads: int) -> None:
+    check_subscripts(*problem, threads)
 
 
 def test_stacks_of_matrices_broadcast() -> None:
