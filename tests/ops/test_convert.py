@@ -2,88 +2,28 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from convert_cases import NAMED, buffers_equal, checked, dense, same, uncoalesced
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from strategies import formats, shapes
 
-from openwork.codegen import pool
 from openwork.errors import FormatError, ShapeError
 from openwork.format import format as fmt
 from openwork.format.levels import Batch, Dense, Range
 from openwork.ir import interpret
 from openwork.ir.loop import Buffer, Kernel
 from openwork.ir.verify import verify
-from openwork.ops import assembly, ranges, recipe, sorting
+from openwork.ops import assembly, blocking, recipe, sorting
 from openwork.ops.convert import convert, plan
 from openwork.storage import storage as storage_module
 from openwork.storage.buffers import SCALARS, as_array, numpy_dtype, to_numpy
-from openwork.storage.exact import check_indices
-from openwork.storage.invariants import check_layout
 from openwork.storage.specified import coordinates
 from openwork.storage.storage import Storage
-
-UNCOALESCED = {
-    1: "(i) -> (i : compressed(nonunique, unordered))",
-    2: "(i, j) -> (i : compressed(nonunique, unordered), j : singleton(nonunique))",
-    3: "(i, j, k) -> (i : compressed(nonunique, unordered), j : singleton(nonunique), k : singleton(nonunique))",
-    4: "(i, j, k, l) -> (i : compressed(nonunique, unordered), j : singleton(nonunique), k : singleton(nonunique), "
-    "l : singleton(nonunique))",
-}
-NAMED = (
-    "dense", "dense_f", "coo", "csr", "csc", "dcsr", "dcsc", "bsr(2,3)", "bsc(4,4)", "dia", "ell(9)", "csf", "bitmap",
-    "nm(4,4)",
-)  # fmt: skip
-
-
-def uncoalesced(
-    shape: tuple[int, ...], n: int, seed: int = 0, fill: Any = 0.0, scalar: str = "f64", index: type = np.int32
-) -> Storage:
-    """Random elements in no order, with duplicates and explicit zeros."""
-    rng = np.random.default_rng(seed)
-    n = 0 if 0 in shape else n
-    values = rng.integers(0, 4, n).astype(numpy_dtype(scalar))
-    if not shape:
-        return Storage((), fmt("() -> ()"), scalar, fill, (), (), np.array([3], numpy_dtype(scalar)))
-    crd = tuple(rng.integers(0, extent, n).astype(index) for extent in shape)
-    pos = (np.array([0, n], index), *[None] * (len(shape) - 1))
-    return Storage(shape, fmt(UNCOALESCED[len(shape)]), scalar, fill, pos, crd, values)
-
-
-def dense(s: Storage) -> np.ndarray[Any, Any]:
-    """The dense array, by NumPy alone."""
-    at, leaf = coordinates(s)
-    out = np.full(s.shape, s.fill_value, numpy_dtype(s.scalar)).reshape(-1)
-    flat = np.zeros(len(leaf), np.int64)
-    for coordinate, extent in zip(at, s.shape, strict=True):
-        flat = flat * extent + coordinate
-    out[flat] = 0
-    for index, value in zip(flat, to_numpy(s.values)[leaf], strict=True):
-        out[index] += value
-    return out.reshape(s.shape)
-
-
-def same(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
-    return np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
-
-
-def checked(s: Storage) -> Storage:
-    check_layout(s)
-    if 0 not in s.shape:
-        check_indices(s)
-    return s
-
-
-def buffers_equal(x: Storage, y: Storage) -> bool:
-    return x.format == y.format and all(
-        np.array_equal(to_numpy(a), to_numpy(b)) for a, b in zip(x.buffers, y.buffers, strict=True)
-    )
 
 
 class Interpreted:
@@ -118,7 +58,7 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 kernels[key] = Interpreted(build(), arrays)
             return kernels[key]
 
-    for module in (assembly, sorting, storage_module):
+    for module in (assembly, blocking, sorting, storage_module):
         monkeypatch.setattr(module, "address", address)
     monkeypatch.setattr(recipe, "cache", Cache)
     monkeypatch.setattr(recipe, "_FAMILIES", {})
@@ -345,74 +285,3 @@ def test_the_same_format_is_the_same_storage() -> None:
     s = convert(uncoalesced((4, 5), 9), fmt("csr", 2))
     assert convert(s, fmt("csr", 2)) is s
     assert str(plan(s.format, s.format)) == "nothing to do"
-
-
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Three threads, however small the tensor."""
-    before = pool.get_num_threads()
-    monkeypatch.setattr(ranges, "PARALLEL", 1)
-    pool.set_num_threads(3)
-    yield
-    pool.set_num_threads(before)
-
-
-BLOCKED = "(i, j) -> (i // 2 : dense, j : compressed(nonunique, unordered), i % 2 : singleton(nonunique, unordered))"
-
-
-@pytest.mark.parametrize("source", [*NAMED, "bsr(2,2)", UNCOALESCED[2], BLOCKED])
-def test_threads_change_nothing(threads: None, source: str) -> None:
-    for shape, n in (((40, 37), 300), ((3, 200), 400), ((64, 64), 40)):
-        pool.set_num_threads(1)
-        start = uncoalesced(shape, n, seed=len(source))
-        if source.startswith("ell"):
-            source = "ell(200)"
-        x = convert(start, fmt(source, 2))
-        for target in (*NAMED, "bsr(2,2)", UNCOALESCED[2], BLOCKED):
-            if target in ("ell(9)", "nm(4,4)") and shape[0] < shape[1]:
-                continue
-            target = "ell(200)" if target == "ell(9)" else target
-            pool.set_num_threads(1)
-            one = convert(x, fmt(target, 2))
-            pool.set_num_threads(3)
-            assert buffers_equal(convert(x, fmt(target, 2)), one), target
-
-
-DIRECT = [
-    ("csr", "csc"), ("csr", "coo"), ("coo", "csr"), ("coo", "csc"), ("csc", "coo"), ("csr", "dcsr"), ("csc", "dcsr"),
-    ("csr", "dense"), ("csr", "bsr(2,2)"), ("csr", "dia"), ("bsr(2,2)", "csr"), ("bsr(2,2)", "coo"), ("dense", "csr"),
-    ("dense", "coo"), ("csr", "ell(70)"), ("csr", "bitmap"), (UNCOALESCED[2], "csr"), (UNCOALESCED[2], "csc"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize(("source", "target"), DIRECT)
-def test_memory_is_that_of_the_result(threads: None, source: str, target: str, count: int) -> None:
-    """Direct routes need the result, the buffers that they hand over, and O(rows + columns)."""
-    pool.set_num_threads(count)
-    x = convert(uncoalesced((700, 600), 30_000, seed=1), fmt(source, 2))
-    convert(x, fmt(target, 2))
-    again = Storage(x.shape, x.format, x.scalar, x.fill_value, x.pos, x.crd, x.values)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        result = convert(again, fmt(target, 2))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    held = sum(b.nbytes if b.base is None else b.base.nbytes for b in result.buffers)
-    assert peak <= held + 32 * count * sum(x.shape) + 20_000, f"{peak - held} bytes beside the result"
-
-
-def test_buffers_that_stay_are_shared_where_that_is_allowed() -> None:
-    x = convert(uncoalesced((9, 8), 30), fmt("csr", 2))
-    y = convert(x, fmt("coo", 2), share=True)
-    assert y.values is x.values
-    assert y.crd[1] is x.crd[1]
-    z = convert(x, fmt("coo", 2))
-    assert not np.shares_memory(z.values, x.values)
-    assert not np.shares_memory(z.crd[1], x.crd[1])
-    assert buffers_equal(y, z)
-    back = convert(y, fmt("csr", 2), share=True)
-    assert back.values is x.values
-    assert buffers_equal(back, x)

@@ -1,0 +1,88 @@
+"""Conversion on several threads, its memory, and buffers that it shares."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from convert_cases import NAMED, UNCOALESCED, buffers_equal, uncoalesced
+
+from openwork.codegen import pool
+from openwork.format import format as fmt
+from openwork.ops import ranges
+from openwork.ops.convert import convert
+from openwork.storage.storage import Storage
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Three threads, however small the tensor."""
+    before = pool.get_num_threads()
+    monkeypatch.setattr(ranges, "PARALLEL", 1)
+    pool.set_num_threads(3)
+    yield
+    pool.set_num_threads(before)
+
+
+BLOCKED = "(i, j) -> (i // 2 : dense, j : compressed(nonunique, unordered), i % 2 : singleton(nonunique, unordered))"
+
+
+@pytest.mark.parametrize("source", [*NAMED, "bsr(2,2)", UNCOALESCED[2], BLOCKED])
+def test_threads_change_nothing(threads: None, source: str) -> None:
+    for shape, n in (((40, 37), 300), ((3, 200), 400), ((64, 64), 40)):
+        pool.set_num_threads(1)
+        start = uncoalesced(shape, n, seed=len(source))
+        if source.startswith("ell"):
+            source = "ell(200)"
+        x = convert(start, fmt(source, 2))
+        for target in (*NAMED, "bsr(2,2)", UNCOALESCED[2], BLOCKED):
+            if target in ("ell(9)", "nm(4,4)") and shape[0] < shape[1]:
+                continue
+            target = "ell(200)" if target == "ell(9)" else target
+            pool.set_num_threads(1)
+            one = convert(x, fmt(target, 2))
+            pool.set_num_threads(3)
+            assert buffers_equal(convert(x, fmt(target, 2)), one), target
+
+
+DIRECT = [
+    ("csr", "csc"), ("csr", "coo"), ("coo", "csr"), ("coo", "csc"), ("csc", "coo"), ("csr", "dcsr"), ("csc", "dcsr"),
+    ("csr", "dense"), ("csr", "bsr(2,2)"), ("csr", "dia"), ("bsr(2,2)", "csr"), ("bsr(2,2)", "coo"), ("dense", "csr"),
+    ("dense", "coo"), ("csr", "ell(70)"), ("csr", "bitmap"), (UNCOALESCED[2], "csr"), (UNCOALESCED[2], "csc"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("source", "target"), DIRECT)
+def test_memory_is_that_of_the_result(threads: None, source: str, target: str, count: int) -> None:
+    """Direct routes need the result, the buffers that they hand over, and O(rows + columns)."""
+    pool.set_num_threads(count)
+    x = convert(uncoalesced((700, 600), 30_000, seed=1), fmt(source, 2))
+    convert(x, fmt(target, 2))
+    again = Storage(x.shape, x.format, x.scalar, x.fill_value, x.pos, x.crd, x.values)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        result = convert(again, fmt(target, 2))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    held = sum(b.nbytes if b.base is None else b.base.nbytes for b in result.buffers)
+    assert peak <= held + 32 * count * sum(x.shape) + 20_000, f"{peak - held} bytes beside the result"
+
+
+def test_buffers_that_stay_are_shared_where_that_is_allowed() -> None:
+    x = convert(uncoalesced((9, 8), 30), fmt("csr", 2))
+    y = convert(x, fmt("coo", 2), share=True)
+    assert y.values is x.values
+    assert y.crd[1] is x.crd[1]
+    z = convert(x, fmt("coo", 2))
+    assert not np.shares_memory(z.values, x.values)
+    assert not np.shares_memory(z.crd[1], x.crd[1])
+    assert buffers_equal(y, z)
+    back = convert(y, fmt("csr", 2), share=True)
+    assert back.values is x.values
+    assert buffers_equal(back, x)
