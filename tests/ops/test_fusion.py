@@ -124,19 +124,39 @@ def test_a_sampled_product_of_sparse_matrices_is_masked() -> None:
     assert C.nse
 
 
-def test_chains_of_two_to_ten_operands() -> None:
-    rng = np.random.default_rng(1)
-    many = [tensor(dense_array((5, 6), seed, density=0.5), "csr") for seed in range(10)]
-    for n in (2, 3, 4, 5, 10):
-        ops = rng.choice([operator.add, operator.mul, operator.sub], n - 1)
+def chain(operations: list[Function], *ts: Any) -> Any:
+    total = ts[0]
+    for operation, t in zip(operations, ts[1:], strict=True):
+        total = operation(total, t)
+    return total
 
-        def chain(*ts: Any, ops: Any = ops) -> Any:
-            total = ts[0]
-            for op, t in zip(ops, ts[1:], strict=True):
-                total = op(total, t)
-            return ow.sum(total, axis=0)
 
-        both(chain, *many[:n])
+@pytest.mark.parametrize(("n", "spec"), [(2, "csr"), (3, "coo"), (4, "csr"), (5, "csr"), (6, "coo"), (7, "bsr(2, 3)"),
+                                         (8, "bitmap"), (9, "dcsr"), (10, "csr")])  # fmt: skip
+def test_chains_of_two_to_ten_operands(n: int, spec: str) -> None:
+    """One loop nest each; of many operands presence is a value in the kernel, so that it grows with their number."""
+    rng = np.random.default_rng(n)
+    choice: list[Function] = [operator.add, operator.mul, operator.sub, ow.maximum]
+    operations = [choice[k] for k in rng.integers(0, 4, n - 1)]
+    many = [tensor(dense_array((7, 11), seed, density=0.6), spec) for seed in range(n)]
+    if n > 2:
+        one_nest(both(lambda *ts: chain(operations, *ts), *many))
+    one_nest(both(lambda *ts: ow.sum(chain(operations, *ts), axis=0), *many))
+
+
+def test_kernels_grow_with_the_operands_and_not_with_their_sets() -> None:
+    sizes = []
+    for n in (5, 7, 9):
+        many = [tensor(dense_array((7, 11), seed), "csr") for seed in range(n)]
+        plan = ow.explain(ow.fused(lambda *ts, n=n: chain([operator.add] * (n - 1), *ts)), *many)
+        sizes.append(len(plan.loops.splitlines()))
+    assert sizes[2] - sizes[1] <= 1.2 * (sizes[1] - sizes[0])
+
+
+def test_more_than_ten_operands_are_several_parts() -> None:
+    many = [tensor(dense_array((5, 6), seed), "csr") for seed in range(13)]
+    plan = both(lambda *ts: chain([operator.add] * 12, *ts), *many)
+    assert "more than 10 operands" in str(plan)
 
 
 PAIRS = [(f, FORMATS[2][(k * 7 + 3) % len(FORMATS[2])]) for k, f in enumerate(FORMATS[2])]

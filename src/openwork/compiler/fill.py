@@ -139,6 +139,8 @@ class Regions:
 
     def __str__(self) -> str:
         """The sets of operands for which something is computed, from the largest to the smallest."""
+        if len(self.fills) > 4:
+            return f"as {len(self.fills)} operands tell, operation by operation"
         found = sorted((sorted(s) for s in _subsets(frozenset(self.names)) if self.body(s) is not None), key=_by_size)
         return " ".join("{" + ", ".join(s) + "}" for s in found) or "nothing"
 

@@ -24,7 +24,7 @@ from .merge_types import typed
 
 __all__ = ["Cut", "Region", "cut_of", "region_of"]
 
-LARGEST = 4
+LARGEST = 10
 """Operands of a part."""
 _SMALL = ("f16", "bf16")
 

@@ -11,7 +11,7 @@ from ..codegen.executable import Executable
 from ..compiler.conversion.target import Kind, Run, runs
 from ..compiler.doubt import doubt
 from ..compiler.fill import Regions
-from ..compiler.merge.lower import lower_merge
+from ..compiler.merge import MOST, lower_merge
 from ..compiler.merge.problem import Input, Merge
 from ..compiler.merge.size import points
 from ..compiler.merge.target import Dims, fitted, native, plain, projected, projects
@@ -140,7 +140,7 @@ def _shares(
     regions: Regions, storages: Mapping[str, Storage], dims: Mapping[str, Dims], target: Format
 ) -> tuple[int, ...]:
     """The operands of the target's format that contain every element of the result, or the other way round."""
-    if not target.levels or runs(target)[-1].kind is not Kind.CHAIN:
+    if len(storages) > MOST or not target.levels or runs(target)[-1].kind is not Kind.CHAIN:
         return ()
     found = []
     for k, (name, s) in enumerate(storages.items()):
@@ -230,7 +230,8 @@ def _key(merge: Merge) -> str:
 def bounds_of(plan: MergePlan, merge: Merge) -> tuple[Bound, ...]:
     """The bounds of the result's chains."""
     numbers = {given.name: k for k, given in enumerate(merge.inputs)}
-    sets = merge.regions.hitting()
+    every = merge.regions.names
+    sets = merge.regions.hitting() if len(every) <= MOST else (frozenset(every),)
     found = []
     for run in plan.runs:
         if run.kind is not Kind.CHAIN:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..codegen import cache, pool
 from ..compiler.fill import Regions, partial, same
-from ..compiler.merge.lower import lower_merge
+from ..compiler.merge import lower_merge
 from ..compiler.merge.problem import Array as Located
 from ..compiler.merge.problem import Input, Merge, Reduction
 from ..compiler.merge.target import Dims, fitted, loops_over, plain, projected, projects

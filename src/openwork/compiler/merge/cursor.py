@@ -20,13 +20,15 @@ __all__ = ["Cursor", "Source", "Walker"]
 class Cursor:
     """`level` levels are entered; the children of position `position` come next.
 
-    Below a nonunique level the children are those of the positions `position` to `end`, one each.
+    Below a nonunique level the children are those of the positions `position` to `end`, one each. `here`: whether it
+    stands anywhere, where the code does not tell; the children of one that does not are none.
     """
 
     level: int = 0
     position: Expr = field(default_factory=lambda: const(0))
     end: Expr | None = None
     batch: Expr | None = None
+    here: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class Source:
             first, last = cursor.position, cursor.end
         else:
             first, last = (evaluate(text, level, env) for text in functions.bounds)
+        first, last = _if_here(cursor, first), _if_here(cursor, last)
         if functions.present is not None:
             last = self._last_present(block, cursor, block.let("begin", first), block.let("slots", last))
         if lower is not None and upper is not None:
@@ -182,7 +185,7 @@ class Source:
         below = replace(cursor, level=cursor.level + 1)
         if cursor.end is not None:
             return replace(below, end=None if level.format.unique else cursor.end), None
-        first, last = (evaluate(text, level, env) for text in functions.bounds)
+        first, last = (_if_here(cursor, evaluate(text, level, env)) for text in functions.bounds)
         first = block.let(f"p{self.name}", first)
         present: Expr | None = None if functions.branchless else op("lt", first, last)
         if functions.present is not None:
@@ -190,6 +193,11 @@ class Source:
             present = there if present is None else op("and", present, there)
         end = None if level.format.unique else block.let(f"s{self.name}", last)
         return replace(below, position=first, end=end), present
+
+
+def _if_here(cursor: Cursor, bound: Expr) -> Expr:
+    """A bound of the children: 0 where there are none; nothing is read then."""
+    return bound if cursor.here is None else op("select", cursor.here, bound, const(0))
 
 
 def both(a: Expr | None, b: Expr) -> Expr:

@@ -29,18 +29,13 @@ from .output import Output, Place
 from .problem import Merge
 from .reduced import Reduced
 
-__all__ = ["lower_merge"]
+__all__ = ["Cursors", "Lowering", "MergeLevel"]
 
 Cursors = Mapping[str, Cursor]
 
 
-def lower_merge(name: str, merge: Merge) -> Kernel:
-    """The kernel of a merge: ranged over the chunks of its outermost loop, see `merge.output`."""
-    return _Merge(name, merge).lower()
-
-
 @dataclass(frozen=True, slots=True)
-class _Level:
+class MergeLevel:
     """One level of the nest: the operands that walk it, those that are asked for the coordinate."""
 
     at: int
@@ -50,7 +45,7 @@ class _Level:
     lattice: Lattice
 
 
-class _Merge:
+class Lowering:
     def __init__(self, name: str, merge: Merge) -> None:
         self.merge, self.order, self.regions = merge, merge.order, merge.regions
         self.builder = Builder(name, ranged=True)
@@ -59,6 +54,10 @@ class _Merge:
         self.sources |= {given.name: Located(given, self.order, self.params) for given in merge.arrays}
         self.out = Output(self.builder, merge.target) if merge.reduction is None else Reduced(self.builder, merge)
         self.range: tuple[Expr, Expr] = (const(0), const(0))
+        self.prepare()
+
+    def prepare(self) -> None:
+        """What is found once for the whole merge."""
 
     def lower(self) -> Kernel:
         top = self.builder.top
@@ -110,8 +109,8 @@ class _Merge:
         else:
             self.merged(block, level, cursors, place)
 
-    def level(self, at: int, cursors: Cursors) -> _Level:
-        """Who takes part in level `at`, and its lattice."""
+    def taking_part(self, at: int, cursors: Cursors) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Who walks level `at`, who is asked whether it has a coordinate, and who has all."""
         walked: list[str] = []
         asked: list[str] = []
         located: list[str] = []
@@ -123,18 +122,23 @@ class _Merge:
                 walked.append(name)
             else:
                 (asked if source.asks(cursor) else located).append(name)
+        return tuple(walked), tuple(asked), tuple(located)
+
+    def level(self, at: int, cursors: Cursors) -> MergeLevel:
+        """Who takes part in level `at`, and its lattice."""
+        walked, asked, located = self.taking_part(at, cursors)
         moving = {*walked, *asked}
         base = frozenset(cursors) - moving
         droppable = frozenset(
             name for name, cursor in cursors.items() if self.sources[name].may_lack(cursor, name in moving)
         )
         found = lattice(
-            tuple(walked),
+            walked,
             lambda case: self.regions.wanted(base | frozenset(case), droppable),
             lambda name, case: self.regions.matters(name, base | frozenset(case), droppable | frozenset(case)),
-            tuple(asked),
+            asked,
         )
-        return _Level(at, tuple(walked), tuple(asked), tuple(located), found)
+        return MergeLevel(at, walked, asked, located, found)
 
     # -- values ----------------------------------------------------------------------------------------------------
 
@@ -148,11 +152,11 @@ class _Merge:
     def bounds(self, at: int) -> tuple[Expr, Expr]:
         return self.range if at == 0 else (self.out.low(at), self.out.high(at))
 
-    def walkers(self, block: Block, level: _Level, cursors: Cursors) -> dict[str, Walker]:
+    def walkers(self, block: Block, level: MergeLevel, cursors: Cursors) -> dict[str, Walker]:
         lower, upper = self.range if level.at == 0 else (None, None)
         return {n: self.sources[n].walker(block, cursors[n], lower, upper) for n in level.walked}
 
-    def counted(self, block: Block, level: _Level, cursors: Cursors, place: Place) -> None:
+    def counted(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
         """Every coordinate of the level."""
         out, at = self.out, level.at
         walkers = self.walkers(block, level, cursors)
@@ -183,7 +187,7 @@ class _Merge:
     def cases(
         self,
         block: Block,
-        level: _Level,
+        level: MergeLevel,
         cursors: Cursors,
         walkers: Mapping[str, Walker],
         ends: Mapping[str, Var | None],
@@ -206,16 +210,20 @@ class _Merge:
 
         def case(inner: Block, chosen: Case) -> None:
             below = {n: entered[n] for n in entered if n in chosen or n not in moving}
-
-            def deeper(b: Block, p: Place) -> None:
-                self.descend(b, level.at + 1, below, p)
-                chain = self.out.chain_below(level.at)
-                if chain is not None and self.out.covers(level.at) and chain.first == level.at + 1:
-                    self.out.close(b, chain, p.parent)
-
-            self.out.enter(inner, level.at, c, self.reached(place, below), deeper)
+            self.entered(inner, level.at, below, c, place)
 
         self.branch(block, cases, [*walkers, *level.asked], here, case, otherwise)
+
+    def entered(self, block: Block, at: int, cursors: Cursors, c: Expr, place: Place) -> None:
+        """What is below coordinate c of level `at`, where the cursors stand."""
+
+        def deeper(b: Block, p: Place) -> None:
+            self.descend(b, at + 1, cursors, p)
+            chain = self.out.chain_below(at)
+            if chain is not None and self.out.covers(at) and chain.first == at + 1:
+                self.out.close(b, chain, p.parent)
+
+        self.out.enter(block, at, c, self.reached(place, cursors), deeper)
 
     def reached(self, place: Place, cursors: Cursors) -> Place:
         """The place, with the position of the operand whose structure the result has."""
@@ -256,7 +264,7 @@ class _Merge:
 
     # -- merges ----------------------------------------------------------------------------------------------------
 
-    def merged(self, block: Block, level: _Level, cursors: Cursors, place: Place) -> None:
+    def merged(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
         """The loops of the lattice's points, one after the other."""
         if not level.lattice.points:
             return
@@ -268,7 +276,7 @@ class _Merge:
     def point(
         self,
         block: Block,
-        level: _Level,
+        level: MergeLevel,
         point: Point,
         cursors: Cursors,
         walkers: Mapping[str, Walker],
@@ -305,7 +313,7 @@ class _Merge:
     def rest(
         self,
         block: Block,
-        level: _Level,
+        level: MergeLevel,
         point: Point,
         cursors: Cursors,
         walkers: Mapping[str, Walker],
@@ -322,7 +330,7 @@ class _Merge:
 
     # -- without branches ------------------------------------------------------------------------------------------
 
-    def is_flat(self, level: _Level, point: Point, cursors: Cursors) -> bool:
+    def is_flat(self, level: MergeLevel, point: Point, cursors: Cursors) -> bool:
         """Whether the point is a union of leaves that are appended, and cheap to compute for all cases alike."""
         if not self.out.ends(level.at) or level.asked or len(point.cases) < 2:
             return False
@@ -337,7 +345,7 @@ class _Merge:
     def flat(
         self,
         block: Block,
-        level: _Level,
+        level: MergeLevel,
         point: Point,
         cursors: Cursors,
         walkers: Mapping[str, Walker],

@@ -1,0 +1,258 @@
+"""Merges of many operands: one body for all cases, so that a kernel grows with the operands and not with their sets.
+
+Every operand is carried along with a truth value, whether it is at the coordinate; the children of an absent one are
+an empty range. What is computed follows the expression, operation by operation:
+
+    while qA < eA or qB < eB or qC < eC:               A + B * C
+        cA = crd of A, or the largest number           cB, cC alike
+        c = min(cA, cB, cC)
+        inA = cA == c ...
+        if inA or (inB and inC):
+            out = (A_vals[qA] if inA else 0) + (B_vals[qB] * C_vals[qC] if inB and inC else 0)
+        qA += inA ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from ...ir.loop import Cast, Const, Expr, Op, Var
+from ...ir.ops import cast, const, op
+from ..build import Block
+from ..fill import Regions, partial
+from ..lattice import Lattice
+from .cursor import Walker, both, number
+from .flat import replaced
+from .lower import Cursors, Lowering, MergeLevel
+from .output import Place
+
+__all__ = ["Many"]
+
+LARGEST = const(2**62)
+Truth = Expr | bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """An operation of the expression: `local` over c0, c1, ..., its parts; what it is where they are absent, None for
+    one that never is; and the sets of parts, by number, for which there is something to compute."""
+
+    local: Expr
+    parts: tuple[_Node, ...] = ()
+    fill: Const | None = None
+    wanted: tuple[frozenset[int], ...] = ()
+    name: str | None = None
+
+
+def _node(e: Expr, fills: Mapping[str, Const], annihilate: bool) -> _Node:
+    if isinstance(e, Var):
+        fill = fills.get(e.name)
+        return _Node(e, (), None if fill is None else _as_const(fill, e), (), e.name)
+    if not isinstance(e, Op | Cast):
+        return _Node(e)
+    args = e.args if isinstance(e, Op) else (e.arg,)
+    parts = tuple(_node(a, fills, annihilate) for a in args)
+    named = tuple(a if isinstance(a, Const) else Var(f"c{k}", a.type) for k, a in enumerate(args))
+    local: Expr = Op(e.op, named, e.type) if isinstance(e, Op) else Cast(named[0], e.type)
+    own = {f"c{k}": p.fill for k, p in enumerate(parts) if p.fill is not None}
+    alone = partial(local, own, annihilate)
+    if not own or not isinstance(alone, Const):
+        return _Node(local, parts)
+    regions = Regions(local, own, alone, annihilate)
+    absent = [k for k, p in enumerate(parts) if p.fill is not None]
+    sets = [frozenset(s) for n in range(len(absent) + 1) for s in combinations(absent, n)]
+    wanted = tuple(s for s in sets if regions.body(f"c{k}" for k in s) is not None)
+    return _Node(local, parts, alone, wanted)
+
+
+def _as_const(fill: Const, e: Expr) -> Const:
+    found = cast(fill, e.type)
+    assert isinstance(found, Const)
+    return found
+
+
+def _and(a: Truth, b: Truth) -> Truth:
+    if isinstance(a, bool) or isinstance(b, bool):
+        return (b if a else False) if isinstance(a, bool) else (a if b else False)
+    return op("and", a, b)
+
+
+def _or(a: Truth, b: Truth) -> Truth:
+    if isinstance(a, bool) or isinstance(b, bool):
+        return (True if a else b) if isinstance(a, bool) else (True if b else a)
+    return op("or", a, b)
+
+
+def _not(a: Truth) -> Truth:
+    return not a if isinstance(a, bool) else op("not", a)
+
+
+class _Presence:
+    """What is computed at a coordinate, by who is there."""
+
+    def __init__(self, block: Block | None, here: Mapping[str, Truth], exact: bool) -> None:
+        self.block, self.here, self.exact = block, here, exact
+        self.known: dict[int, Truth] = {}
+
+    def of(self, node: _Node) -> Truth:
+        """Whether the node is something else than its fill value; not `exact`: whether it may be, if some of those
+        that are here are not."""
+        if node.name is not None:
+            return self.here.get(node.name, True)
+        if node.fill is None:
+            return True
+        if id(node) not in self.known:
+            found = self._found(node)
+            self.known[id(node)] = (
+                found if isinstance(found, bool) or self.block is None else self.block.let("on", found)
+            )
+        return self.known[id(node)]
+
+    def _found(self, node: _Node) -> Truth:
+        sets = set(node.wanted)
+        absent = [k for k, p in enumerate(node.parts) if p.fill is not None]
+        upward = all(s | {k} in sets for s in sets for k in absent)
+        result: Truth = False
+        for s in node.wanted:
+            if (upward or not self.exact) and any(other < s for other in sets):
+                continue
+            case: Truth = True
+            for k in absent:
+                if k in s:
+                    case = _and(case, self.of(node.parts[k]))
+                elif self.exact and not upward:
+                    case = _and(case, _not(self.of(node.parts[k])))
+            result = _or(result, case)
+        return result
+
+    def value(self, node: _Node, values: Mapping[str, Expr]) -> Expr:
+        """The node's value where it is something else than its fill value."""
+        if node.name is not None:
+            return values[node.name]
+        found: dict[str, Expr] = {}
+        for k, part in enumerate(node.parts):
+            if isinstance(part.local, Const):
+                continue
+            value, on = self.value(part, values), self.of(part)
+            certain = part.fill is None or on is True or (node.fill is not None and all(k in s for s in node.wanted))
+            if not certain:
+                assert part.fill is not None
+                value = part.fill if on is False else op("select", on, value, part.fill)  # type: ignore[arg-type]
+            found[f"c{k}"] = value
+        return replaced(node.local, found)
+
+
+class Many(Lowering):
+    """The lowering of a merge in which presence is a value."""
+
+    def prepare(self) -> None:
+        self.root = _node(self.regions.expr, self.regions.fills, self.regions.annihilate)
+
+    def here(self, cursors: Cursors) -> dict[str, Truth]:
+        return {n: True if c.here is None else c.here for n, c in cursors.items()}
+
+    def settle(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
+        entered = dict(cursors)
+        for name, source in self.sources.items():
+            while not source.at_leaf(entered[name]) and source.counts(entered[name]) is None:
+                below, present = source.only(block, entered[name])
+                here = entered[name].here if present is None else both(entered[name].here, present)
+                entered[name] = replace(below, here=None if here is None else block.let(f"in{name}", here))
+        inner(block, entered)
+
+    def settled(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
+        if at < len(self.order):
+            super().settled(block, at, cursors, place)
+            return
+        presence = _Presence(block, self.here(cursors), exact=True)
+        keep = presence.of(self.root)
+        if keep is False:
+            return
+        value = presence.value(self.root, {n: self.sources[n].value(c.position, c.batch) for n, c in cursors.items()})
+        if isinstance(keep, bool):
+            self.out.write(block, place, value)
+        else:
+            block.when(keep, lambda b: self.out.write(b, place, value))
+
+    def level(self, at: int, cursors: Cursors) -> MergeLevel:
+        walked, asked, located = self.taking_part(at, cursors)
+        absent = {**self.here(cursors), **dict.fromkeys(walked, False)}
+        every = _Presence(None, absent, exact=False).of(self.root) is not False
+        return MergeLevel(at, walked, asked, located, Lattice((), (), every=every))
+
+    def counted(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+        walkers = self.walkers(block, level, cursors)
+        first, last = self.bounds(level.at)
+
+        def body(inner: Block, c: Var) -> None:
+            here = {}
+            for name, walker in walkers.items():
+                same = op("eq", self.sources[name].coordinate(cursors[name], walker.at), c)
+                here[name] = inner.let(f"in{name}", op("and", op("lt", walker.at, walker.end), same))
+            self.step(inner, level, cursors, walkers, here, c, place)
+
+        block.loop(self.hint(level.at), first, last, body)
+
+    def merged(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+        walkers = self.walkers(block, level, cursors)
+        left = {n: op("lt", w.at, w.end) for n, w in walkers.items()}
+        test = _Presence(None, {**self.here(cursors), **left}, exact=False).of(self.root)
+        if isinstance(test, bool):
+            assert not test
+            return
+
+        def body(inner: Block) -> None:
+            at = {}
+            for name, walker in walkers.items():
+                coordinate = self.sources[name].coordinate(cursors[name], walker.at)
+                at[name] = inner.let(f"c{name}", op("select", left[name], coordinate, LARGEST))
+            c, *others = at.values()
+            for other in others:
+                c = op("min", c, other)
+            c = inner.let(self.hint(level.at), c)
+            here = {n: inner.let(f"in{n}", op("eq", x, c)) for n, x in at.items()}
+            self.step(inner, level, cursors, walkers, here, c, place)
+
+        block.run("while TEST:\n    BODY", TEST=test, BODY=body)
+
+    def step(
+        self,
+        block: Block,
+        level: MergeLevel,
+        cursors: Cursors,
+        walkers: Mapping[str, Walker],
+        here: Mapping[str, Expr],
+        c: Expr,
+        place: Place,
+    ) -> None:
+        """One coordinate: everyone enters it, something is computed where it may be, those that are here move on."""
+        entered = dict(cursors)
+        for name in (*level.located, *level.asked):
+            size, low = self.out.size(level.at), self.out.low(level.at)
+            below, present = self.sources[name].locate(block, cursors[name], c, size, low)
+            if present is not None:
+                below = replace(below, here=block.let(f"in{name}", both(cursors[name].here, present)))
+            entered[name] = below
+        ends = {n: self.sources[n].segment(block, cursors[n], w, c) for n, w in walkers.items()}
+        for name, walker in walkers.items():
+            entered[name] = replace(self.sources[name].walked(cursors[name], walker, ends[name]), here=here[name])
+        self.enter(block, level.at, entered, c, place)
+        for name, walker in walkers.items():
+            end = ends[name]
+            block.assign(walker.at, op("add", walker.at, number(here[name])) if end is None else end)
+
+    def enter(self, block: Block, at: int, cursors: Cursors, c: Expr, place: Place) -> None:
+        covers = self.out.covers(at)
+        last = at == len(self.order) - 1
+        gate = _Presence(block, self.here(cursors), exact=last).of(self.root)
+
+        def case(inner: Block) -> None:
+            self.entered(inner, at, cursors, c, place)
+
+        if gate is True:
+            case(block)
+        elif not isinstance(gate, bool):
+            parent = block.let("r", self.out.located(at, c, place)) if covers else const(0)
+            block.when(gate, case, (lambda b: self.out.close_all(b, at, parent)) if covers else None)
