@@ -120,6 +120,19 @@ def test_sparse_and_dense() -> None:
     assert check("ij,jk->ik", a, d, format="csc").format == ow.format("csc")
 
 
+@pytest.mark.parametrize("text", ["b,a,cd->", "b,cd,a->", "b,a,c->", "b,dc,a->a", "b,cd,ac->"])
+def test_an_index_that_no_other_operand_has(text: str) -> None:
+    """Two free indices, each contiguous in an operand of its own: one of them is taken in vector lanes, no more."""
+    extents = {"a": 2, "b": 3, "c": 3, "d": 5}
+    first, *others = text.split("->")[0].split(",")
+    s = tensor(dense_array((3,), 1, density=1.0), "coo")
+    for _ in range(5):
+        junk = [np.full(n, np.nan) for n in range(1, 40)]
+        del junk
+        check(text, s, *(np.ascontiguousarray(dense_array(tuple(extents[c] for c in t), 2)) for t in others))
+    assert first == "b"
+
+
 LETTERS = "abcd"
 
 

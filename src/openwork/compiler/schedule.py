@@ -95,7 +95,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     assert fmt is not None
     out = operands[stmt.lhs.tensor]
     free = [i for i in dict.fromkeys((*stmt.lhs.indices, *stmt.reduction_indices)) if i not in access.indices]
-    vector = _vector_index(stmt, operands, free)
+    vector = _vector_index(stmt, operands, [i for i in free if facts.extent(i) is not None])
     shared = out.format is not None
     unrolled = _first_unrolled(fmt)
     dims = [] if shared else [access.indices.index(i) for i in stmt.lhs.indices if i in access.indices]
@@ -145,7 +145,10 @@ def _driver(stmt: Assignment, operands: dict[str, Operand]) -> str:
 
 
 def _vector_index(stmt: Assignment, operands: dict[str, Operand], free: list[str]) -> str | None:
-    """The free index that is contiguous in the output, or else in every operand that has it."""
+    """The free index that is contiguous in the output, or else in every operand that has it.
+
+    free: those of known extent; register tiles of any other could reach beyond it.
+    """
 
     def unit(a: Access, i: str) -> bool:
         u = operands[a.tensor].unit
