@@ -110,7 +110,8 @@ entry:
   %ends = load ptr, ptr %ends.at
   %chains.at = getelementptr inbounds %job, ptr @job, i64 0, i32 10
   %chains = load i64, ptr %chains.at
-  %patience = load i64, ptr @patience
+  %spins = load i64, ptr @patience
+  %patience = lshr i64 %spins, 3
   br label %look
 look:
   %k = phi i64 [ 0, %entry ], [ %k1, %wait ], [ %k1, %yield ]
