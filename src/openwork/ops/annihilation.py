@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import cache
+from ..codegen import cache, pool
 from ..ir.text import parse
 from ..storage.buffers import Array, address, numpy_dtype, scalar_of, to_numpy
 from ..storage.storage import Storage
@@ -21,10 +21,21 @@ __all__ = ["beyond", "bounded"]
 
 FEW = 4096
 """Elements up to which the array library's dot product is quicker to call, and takes one thread."""
+PARALLEL = 1 << 17
+"""Elements from which on every thread takes a part."""
 _F64 = np.dtype(np.float64)
 _FINITE = 1.3e154
 """The square root of the largest number, about."""
 _PARTS = {"f32": ("f32", 1), "f64": ("f64", 1), "c64": ("f32", 2), "c128": ("f64", 2)}
+
+_SQUARES = """
+def squares(lo: i64, hi: i64, x: T[const], n: i64, parts: i64, out: f64[mut]):  # reassociate
+    for t in range(lo, hi):
+        acc: T = 0.0
+        for k in range(t * n // parts, (t + 1) * n // parts):
+            acc += x[k] * x[k]
+        out[t] = f64(acc)
+"""
 
 
 def bounded(values: Array, limit: float) -> bool:
@@ -49,12 +60,11 @@ def bounded(values: Array, limit: float) -> bool:
     if len(x) <= FEW:
         squares = float(np.vdot(x, x).real)
     else:
-        out = np.zeros(1, np.float64)
-        text = "def squares(x: T[const], n: i64, out: f64[mut]):  # reassociate\n    acc: T = 0.0\n"
-        text += "    for k in range(0, n):\n        acc += x[k] * x[k]\n    out[0] = f64(acc)\n"
-        executable = cache.get(f"squares {scalar}", lambda: parse(text, T=scalar))
-        executable.run((address(x), lanes * len(x), address(out)))
-        squares = float(out[0])
+        parts = pool.get_num_threads() if len(x) >= PARALLEL else 1
+        out = np.zeros(parts, np.float64)
+        executable = cache.get(f"squares by parts {scalar}", lambda: parse(_SQUARES, T=scalar))
+        pool.parallel(executable, (address(x), lanes * len(x), parts, address(out)), range(parts + 1))
+        squares = float(out.sum())
     if squares >= 0 and math.sqrt(squares) <= limit:
         return True
     with np.errstate(all="ignore"):

@@ -28,6 +28,8 @@ MOST = 1 << 13
 """Ranges at most."""
 SAMPLES = 8
 """Places for each range at which the work is looked at before cuts are searched for."""
+COARSE = 4
+"""What lies between such places may be this part of a range."""
 
 Ints: TypeAlias = NDArray[np.int64]
 Spans = tuple[tuple[int, int], ...]
@@ -54,22 +56,26 @@ def cut(made: Compiled, storages: tuple[Storage, ...], spans: Spans, fine: bool)
     def before(c: Ints) -> Ints:
         return sum((_before(s, len(s.pos) - 1, c) for s in counted), np.zeros(len(c), np.int64))
 
-    return [lo, *(c for c in _search(before, lo, hi, parts) if lo < c < hi), hi]
+    inner = dict.fromkeys(_search(before, lo, hi, parts))
+    return [lo, *(c for c in inner if lo < c < hi), hi]
 
 
 def _search(before: Callable[[Ints], Ints], lo: int, hi: int, parts: int) -> list[int]:
-    """The first coordinates that have the k-th of `parts` equal shares of the work before them."""
-    places = np.unique(np.linspace(lo, hi, SAMPLES * parts + 1).astype(np.int64))
+    """The first coordinates that have the k-th of `parts` equal shares of the work before them, in order; nearly so
+    where the work between places that are looked at is a small part of a share."""
+    samples = SAMPLES * parts
+    places = lo + (hi - lo) * np.arange(samples + 1) // samples
     counts = before(places)
     goals = int(counts[-1]) * np.arange(1, parts) // parts
     at = np.searchsorted(counts, goals)
     first, last = places[np.maximum(at - 1, 0)], places[at]
+    if int(np.diff(counts).max()) * parts * COARSE <= int(counts[-1]):
+        return last.tolist()  # type: ignore[no-any-return]
     while (first < last).any():
         middle = (first + last) // 2
         below = before(middle) < goals
         first, last = np.where(below & (first < last), middle + 1, first), np.where(below, last, middle)
-    found: list[int] = np.unique(first).tolist()
-    return found
+    return first.tolist()  # type: ignore[no-any-return]
 
 
 def _divisible(s: Storage) -> bool:
