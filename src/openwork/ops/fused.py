@@ -12,7 +12,7 @@ import numpy as np
 from . import trace
 from .fusion import Cut, cut_of
 from .fusion_parts import Part, masked_product, part_of
-from .lazy import LEAF, TRANSPOSE, Lazy, Shown, is_lazy, lazy
+from .lazy import LEAF, TRANSPOSE, Lazy, Shown, is_lazy, lazy, leaf
 from .lazy_meta import Meta, meta_of
 
 __all__ = ["compute", "fused"]
@@ -122,9 +122,11 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
 
 def _taken(x: Any) -> Any:
     """An argument: Tensors and arrays as leaves."""
-    if getattr(x, "_storage", None) is not None or (hasattr(x, "shape") and x.shape and not is_lazy(x)):
-        return lazy(x)
-    return x
+    if type(x) is np.ndarray:
+        return leaf(x) if x.ndim else x
+    if getattr(x, "_storage", None) is not None:
+        return leaf(x)
+    return lazy(x) if hasattr(x, "shape") and x.shape and not is_lazy(x) else x
 
 
 # -- running -----------------------------------------------------------------------------------------------------------

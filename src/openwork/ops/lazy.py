@@ -11,7 +11,7 @@ from typing import Any
 
 from .operators import Operators
 
-__all__ = ["Lazy", "Shown", "defer", "is_lazy", "lazy", "show"]
+__all__ = ["Lazy", "Shown", "defer", "is_lazy", "lazy", "leaf", "show"]
 
 ELEMENTWISE, SELECT, MATMUL, REDUCE, TRANSPOSE, LEAF = "elementwise", "select", "matmul", "reduce", "transpose", "leaf"
 
@@ -173,8 +173,16 @@ def lazy(x: Any, /) -> Lazy:
     from .sources import asarray
     from .tensor import Tensor
 
-    value = x if isinstance(x, Tensor) or is_array(x) else asarray(x)
-    return Lazy(LEAF, "", (value,), lambda: value)
+    return leaf(x if isinstance(x, Tensor) or is_array(x) else asarray(x))
+
+
+def leaf(value: Any) -> Lazy:
+    """The node of a Tensor or array."""
+    return Lazy(LEAF, "", (value,), _no_call)
+
+
+def _no_call() -> Any:
+    raise AssertionError("a leaf has its value")
 
 
 def defer(kind: str, name: str, call: Callable[..., Any], args: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Lazy:
