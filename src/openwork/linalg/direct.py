@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
+from ..ops.gradients import differentiable
 from ..ops.tensor import Tensor
 from ..storage.buffers import cast, numpy_dtype
-from .operands import check_rows, common, dense, matrices, right_side, scipy_matrix, square, stored_as
+from .operands import check_rows, common, dense, matrices, recorded, right_side, scipy_matrix, square, stored_as
 from .tridiagonal import is_tridiagonal, solve_tridiagonal
 
 __all__ = ["Factorization", "det", "factorized", "inv", "slogdet", "solve", "spilu", "spsolve"]
@@ -117,6 +118,7 @@ def factorized(a: Any, **options: Any) -> Factorization:
     return Factorization(t, common(t), **options)
 
 
+@differentiable(lambda a, b: recorded(a, b))
 def solve(a: Any, b: Any, /) -> Any:
     """x with `a @ x = b`.
 

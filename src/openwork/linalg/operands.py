@@ -13,9 +13,20 @@ from ..ops.layouts import layout_of
 from ..ops.promote import promote
 from ..ops.sources import asarray
 from ..ops.tensor import Tensor
-from ..storage.buffers import as_array, cast, is_torch, numpy_dtype, scalar_of, to_numpy
+from ..storage.buffers import as_array, cast, is_torch, numpy_dtype, refuse_recorded, scalar_of, to_numpy
 
-__all__ = ["check_rows", "common", "dense", "matrices", "matrix", "right_side", "scipy_matrix", "square", "stored_as"]
+__all__ = [
+    "check_rows",
+    "common",
+    "dense",
+    "matrices",
+    "matrix",
+    "recorded",
+    "right_side",
+    "scipy_matrix",
+    "square",
+    "stored_as",
+]
 
 _FLOATING = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "c64": "c64", "c128": "c128"}
 
@@ -73,6 +84,7 @@ def scipy_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Any:
         t = t.astype(numpy_dtype(scalar))
     if t._storage.scalar in ("f16", "bf16"):
         t = t.astype("float32")
+    refuse_recorded(t.values)
     return t.asformat(kind).to_scipy(kind)
 
 
@@ -101,6 +113,11 @@ def matrices(t: Tensor, scalar: str) -> list[Tensor]:
         sparse_coo_tensor(np.stack([crd[-2][lo:hi], crd[-1][lo:hi]]), leaf[lo:hi], (rows, cols), is_coalesced=True)
         for lo, hi in pairwise(bounds)
     ]
+
+
+def recorded(*operands: Any) -> list[Any]:
+    """The buffers of values of operands, which torch may record."""
+    return [x.values if isinstance(x, Tensor) else x for x in operands]
 
 
 def check_rows(operation: str, a: Tensor, b: np.ndarray[Any, Any]) -> None:

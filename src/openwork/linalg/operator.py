@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ops.products import matmul
 from ..ops.tensor import Tensor
-from ..storage.buffers import cast, numpy_dtype
+from ..storage.buffers import cast, numpy_dtype, refuse_recorded
 from .operands import common, dense, matrix
 
 __all__ = ["aslinearoperator", "preconditioner"]
@@ -27,6 +27,7 @@ def aslinearoperator(a: Any, dtype: Any = None) -> Any:
     if isinstance(a, LinearOperator) or (callable(a) and not isinstance(a, Tensor)):
         return scipys(a)
     t = matrix(a, "aslinearoperator")
+    refuse_recorded(t.values)
     if t.ndim != 2:
         raise ShapeError(f"aslinearoperator: expected one matrix; got shape {t.shape}\n  help: one operator for each")
     scalar = common(t)

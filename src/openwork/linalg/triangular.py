@@ -10,11 +10,12 @@ import numpy as np
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..ir.text import parse
+from ..ops.gradients import differentiable
 from ..ops.layouts import layout_of
 from ..ops.tensor import Tensor
 from ..storage.buffers import numpy_dtype, scalar_of, to_numpy
 from .direct import over_stacks
-from .operands import check_rows, right_side, square
+from .operands import check_rows, recorded, right_side, square
 
 __all__ = ["solve_triangular"]
 
@@ -72,6 +73,7 @@ def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str
     return kernels.get(key, lambda: parse(text, P=p, C=c, S=s, T=t))
 
 
+@differentiable(lambda a, b: recorded(a, b))
 def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bool = False) -> Any:
     """x with `tril(a) @ x = b`, or `triu(a) @ x = b`.
 

@@ -50,7 +50,7 @@ def bounded(values: Array, limit: float) -> bool:
         and values.dot(values) <= limit * limit
     ):
         return True
-    x = to_numpy(values)
+    x = to_numpy(values, detach=True)
     if not len(x):
         return True
     part = _PARTS.get(scalar_of(values))
@@ -82,7 +82,7 @@ def beyond(op: str, result: Storage, zero: str, array: Any) -> Storage:
     zero : scalar type of the sparse operand, whose fill value is 0
     array : the dense operand; its shape broadcasts to the result's
     """
-    dense = to_numpy(array)
+    dense = to_numpy(array, detach=True)
     if result.scalar not in ("f16", "bf16", *_PARTS) or 0 in result.shape:
         return result
     if op == "mul":

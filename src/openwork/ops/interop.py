@@ -56,7 +56,7 @@ def require_dense(t: Tensor, operation: str) -> Array:
 
 def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     """What `np.asarray` gets: the array itself of a dense tensor, an error for a sparse one."""
-    out = buffers.to_numpy(require_dense(t, "__array__"))
+    out = buffers.to_numpy(require_dense(t, "__array__"), detach=True)
     if dtype is not None and out.dtype != dtype:
         if copy is False:
             raise ValueError(f"__array__: copy=False, but {out.dtype} to {dtype} needs a copy\n  help: leave copy out")
@@ -152,7 +152,7 @@ def _scipy_format(t: Tensor, kind: str) -> Any:
 
 
 def _host(x: Array | None) -> np.ndarray[Any, Any]:
-    return buffers.to_numpy(x)
+    return buffers.to_numpy(x, detach=True)
 
 
 def _equal_widths(*indices: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:

@@ -86,7 +86,7 @@ def _like(array: np.ndarray[Any, Any], t: Tensor) -> Any:
 
 
 def _dense(op: str, t: Tensor, axis: int | None) -> np.ndarray[Any, Any]:
-    return np.asarray((np.argmin if op == "min" else np.argmax)(to_numpy(t.to_dense()), axis=axis))
+    return np.asarray((np.argmin if op == "min" else np.argmax)(to_numpy(t.to_dense(), detach=True), axis=axis))
 
 
 def _sparse(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int], n: int) -> np.ndarray[Any, Any]:
@@ -96,7 +96,7 @@ def _sparse(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int], n: int) 
     if coo.ndim and coo.dense_dim:
         coo = coo.asformat("coo")
     crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
-    values = to_numpy(cast(coo.values, computed))
+    values = to_numpy(cast(coo.values, computed), detach=True)
     key = _linear([crd[d] for d in kept], [t.shape[d] for d in kept], len(values))
     at = crd[axes[0]] if len(axes) == 1 else _linear(crd, list(t.shape), len(values))
     rows = math.prod(t.shape[d] for d in kept)

@@ -350,7 +350,7 @@ class Tensor(Operators, TorchNames, Leaf):
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The dense NumPy array; a view where the format is dense."""
-        dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense())
+        dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense(), detach=True)
         return dense
 
     todense = to_numpy

@@ -11,6 +11,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.storage import Storage
 from .blocks import block_format, flat_blocks
+from .gradients import differentiable
 from .sources import Take, dense, settle
 from .tensor import Tensor, python_scalar
 
@@ -25,12 +26,18 @@ def from_torch(obj: Any, take: Take, fill: Any) -> Tensor:
     if layout == "sparse_coo":
         return _coordinates(obj, take)
     if layout in ("sparse_csr", "sparse_bsr"):
-        return _compressed(obj, layout[7:], obj.crow_indices(), obj.col_indices(), take)
+        return _compressed(obj, layout[7:], obj.detach().crow_indices(), obj.detach().col_indices(), take)
     if layout in ("sparse_csc", "sparse_bsc"):
-        return _compressed(obj, layout[7:], obj.ccol_indices(), obj.row_indices(), take)
+        return _compressed(obj, layout[7:], obj.detach().ccol_indices(), obj.detach().row_indices(), take)
     raise UnsupportedError(
         f"asarray: torch layout {layout} is not supported\n  supported: strided, sparse_coo, csr, csc, bsr, bsc"
     )
+
+
+@differentiable(lambda obj: (obj,))
+def torch_values(obj: Any) -> Array:
+    """The values of a sparse torch tensor."""
+    return obj.values() if str(obj.layout) != "torch.sparse_coo" or obj.is_coalesced() else obj._values()
 
 
 def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
@@ -41,7 +48,8 @@ def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array]
 
 def _coordinates(obj: Any, take: Take) -> Tensor:
     exact = bool(obj.is_coalesced())
-    indices, values = (obj.indices(), obj.values()) if exact else (obj._indices(), obj._values())
+    indices = obj.detach().indices() if exact else obj.detach()._indices()
+    values = torch_values(obj)
     sparse, dense_dim = int(obj.sparse_dim()), int(obj.dense_dim())
     if sparse == 0:
         return dense(values.sum(0), Take(None), 0, None)
@@ -52,7 +60,7 @@ def _coordinates(obj: Any, take: Take) -> Tensor:
 
 
 def _compressed(obj: Any, name: str, outer: Array, inner: Array, take: Take) -> Tensor:
-    batch, values = outer.ndim - 1, obj.values()
+    batch, values = outer.ndim - 1, torch_values(obj)
     dense_dim = int(obj.dense_dim())
     if name in ("bsr", "bsc"):
         block = (int(values.shape[batch + 1]), int(values.shape[batch + 2]))

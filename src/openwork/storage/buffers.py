@@ -35,6 +35,7 @@ __all__ = [
     "length",
     "library_of",
     "numpy_dtype",
+    "refuse_recorded",
     "same_memory",
     "scalar_name",
     "scalar_of",
@@ -170,11 +171,16 @@ def address(x: Array) -> int:
         return _word(id(x) + _DATA).value
     if isinstance(x, np.ndarray):
         return int(x.__array_interface__["data"][0])
-    if x.requires_grad and sys.modules["torch"].is_grad_enabled():
+    refuse_recorded(x)
+    return int(x.data_ptr())
+
+
+def refuse_recorded(x: Array) -> None:
+    """Raise UnsupportedError for a torch tensor that is recorded: what follows would be lost to its gradient."""
+    if getattr(x, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
         raise UnsupportedError(
             "this operation has no gradient, and an operand requires one\n  help: detach() it, or use torch.no_grad()"
         )
-    return int(x.data_ptr())
 
 
 def same_memory(x: Array, y: Array) -> bool:
@@ -251,14 +257,19 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
     return x if scalar is None else cast(x, scalar)
 
 
-def to_numpy(x: Array) -> np.ndarray[Any, Any]:
-    """`x` as a NumPy array, sharing its memory."""
+def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
+    """`x` as a NumPy array, sharing its memory.
+
+    Raises UnsupportedError for a torch tensor that is recorded, unless `detach` says that its graph may go.
+    """
     if isinstance(x, np.ndarray):
         return x
     if x.device.type != "cpu":
         raise UnsupportedError(
             f"a buffer on {x.device} is no NumPy array\n  help: move the tensor with .to('cpu') first"
         )
+    if not detach:
+        refuse_recorded(x)
     x = x.detach()
     if str(x.dtype) == "torch.bfloat16":
         out: np.ndarray[Any, Any] = x.view(_torch().int16).numpy().view(numpy_dtype("bf16"))

@@ -98,7 +98,7 @@ def children(state: State, storage: Storage, at: int) -> tuple[State, Ints, Ints
         names.update(zip(level.parameters, level.arguments, strict=True))
         for name, buffer in (("pos", storage.pos[at]), ("crd", storage.crd[at])):
             if buffer is not None:
-                names[name] = _Sliced(to_numpy(buffer), slice * (length(buffer) // slices))
+                names[name] = _Sliced(to_numpy(buffer, detach=True), slice * (length(buffer) // slices))
         return names
 
     def value(text: str, names: dict[str, Any]) -> Any:

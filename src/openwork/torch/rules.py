@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import drive, functions, pointwise, positions, products, reductions
+from . import drive, exchange, functions, pointwise, positions, products, reductions, solvers
 
 __all__ = ["RULES"]
 
@@ -26,6 +26,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "shared": drive.shared,
     "sparse_mask": positions.sparse_mask,
     "structural": positions.structural,
+    "solve": solvers.solve,
+    "solve_triangular": solvers.solve_triangular,
     "total": reductions.total,
     "torch_function": functions.call,
+    "torch_values": exchange.torch_values,
 }

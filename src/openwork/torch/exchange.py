@@ -1,0 +1,40 @@
+"""torch's sparse tensors as leaves: their gradient is a sparse tensor of their own layout and structure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..ops import torch_source
+
+__all__ = ["torch_values"]
+
+
+class _Values(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, obj: torch.Tensor) -> torch.Tensor:
+        ctx.like = obj.detach()
+        return torch_source.torch_values(obj.detach()).view_as(torch_source.torch_values(obj.detach()))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return _of(ctx.like, grads[0])
+
+
+def _of(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """A sparse tensor of the structure of another one."""
+    layout, shape = like.layout, like.shape
+    if layout == torch.sparse_coo:
+        exact = like.is_coalesced()
+        indices = like.indices() if exact else like._indices()
+        return torch.sparse_coo_tensor(indices, values, shape, is_coalesced=exact, check_invariants=False)
+    rows = layout in (torch.sparse_csr, torch.sparse_bsr)
+    outer, inner = (like.crow_indices(), like.col_indices()) if rows else (like.ccol_indices(), like.row_indices())
+    return torch.sparse_compressed_tensor(outer, inner, values, shape, layout=layout, check_invariants=False)
+
+
+def torch_values(obj: torch.Tensor) -> torch.Tensor:
+    """The rule of the values of a sparse torch tensor that requires a gradient."""
+    found: torch.Tensor = _Values.apply(obj)
+    return found
