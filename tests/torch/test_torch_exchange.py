@@ -118,6 +118,7 @@ def test_solvers_without_gradients_refuse() -> None:
         function(t.detach())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_compile_breaks_the_graph_at_worst() -> None:
     t = make("csr", (4, 6)).tensor
