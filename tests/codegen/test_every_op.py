@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import openwork as ow
 from openwork.codegen.cache import compile_kernel
 from openwork.codegen.executable import run
 from openwork.errors import CompilerBug
@@ -195,3 +196,32 @@ def test_an_operation_without_meaning_is_refused() -> None:
         k = Kernel("bad", (Buffer("a", scalar), Buffer("out", scalar, True)), (Store("out", ops.const(0), value),))
         with pytest.raises(CompilerBug, match=f"code generation: {op} is not defined on {scalar}"):
             compile_kernel(k)
+
+
+EXPM1 = [
+    (complex(np.inf, 0.0), complex(np.inf, 0.0)), (complex(-np.inf, np.inf), complex(-1, 0)),
+    (complex(np.inf, np.inf), complex(np.inf, np.nan)), (complex(-np.inf, np.nan), complex(-1, 0)),
+    (complex(np.inf, np.nan), complex(np.inf, np.nan)), (complex(np.nan, 0.0), complex(np.nan, 0.0)),
+    (complex(np.nan, 1.0), complex(np.nan, np.nan)), (complex(1.0, np.inf), complex(np.nan, np.nan)),
+    (complex(-np.inf, 2.0), complex(-1, 0)), (complex(np.inf, 2.0), complex(-np.inf, np.inf)),
+    (complex(1000.0, 0.0), complex(np.inf, 0.0)), (complex(-0.0, -0.0), complex(-0.0, -0.0)),
+]  # fmt: skip
+"""The array API's special cases of expm1 of complex numbers."""
+
+
+@pytest.mark.parametrize("scalar", ["c64", "c128"])
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_expm1_of_complex_edges(scalar: str, lanes: int) -> None:
+    given, want = (np.resize(np.array(x, dtype(scalar)), COUNT) for x in zip(*EXPM1, strict=True))
+    k = kernel("expm1", scalar, 1, lanes)
+    compiled = np.zeros(COUNT, given.dtype)
+    with np.errstate(all="ignore"):
+        agree("expm1", k, COUNT, 0, a=given)
+        assert run(compile_kernel(k), {"a": given, "out": compiled}) == 0
+        eager = ow.expm1(ow.asarray(given)).to_numpy()
+    for got in (compiled, eager):
+        np.testing.assert_allclose(got.real, want.real, rtol=1e-6)
+        np.testing.assert_allclose(got.imag, want.imag, rtol=1e-6)
+        zero = got[len(EXPM1) - 1]
+        assert np.signbit(zero.real)
+        assert np.signbit(zero.imag)

@@ -24,7 +24,7 @@ BINARY = (  # noqa: SIM905
 QUOTIENTS = ("divide", "floor_divide", "remainder")
 """An unspecified zero divided by a dense zero is zero, not NaN."""
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
-NUMPY = {"bitwise_invert": "invert", "round": "rint"}
+NUMPY = {"bitwise_invert": "invert"}
 SOME = (
     "dense", "coo", "csr", "csc", "bsr(2, 3)", "dia", "ell(12)", "bitmap", "dcsr",
     "(i, j) -> (i : dense, j : compressed(nonunique, unordered))", "(i, j) -> (i + j : compressed, i : range)",

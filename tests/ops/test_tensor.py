@@ -239,3 +239,26 @@ def test_numpy_on_the_left():
     np.testing.assert_allclose(out, np.ones((2, 6)) @ a)
     np.testing.assert_allclose((2.0 * t).to_numpy(), 2 * a)
     np.testing.assert_allclose((np.float64(2) * t).to_numpy(), 2 * a)
+
+
+def test_devices_and_dlpack_by_the_array_apis_names() -> None:
+    t = ow.asarray(np.arange(3.0))
+    assert t.to_device("cpu") is t
+    assert np.from_dlpack(t).tolist() == [0, 1, 2]
+    assert ow.from_dlpack(ow.zeros((0, 2))).shape == (0, 2)
+    with pytest.raises(ow.UnsupportedError, match=r"to_device: stream 3\n  supported: None\n  help: use torch"):
+        t.to_device("cpu", stream=3)
+    with pytest.raises(ow.UnsupportedError, match=r"__dlpack__: a sparse tensor of shape \(2, 2\) would take 32 bytes"):
+        ow.eye(2).__dlpack__(max_version=(1, 0), copy=True)
+
+
+def test_rounding_integers_keeps_them() -> None:
+    for dtype in ("int8", "uint64"):
+        t = ow.round(ow.eye(3, dtype=dtype))
+        assert t.dtype == dtype
+        assert t.nse == 3
+    assert set(ow.__array_namespace_info__().dtypes()) == {
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+        "complex64", "complex128",
+    }  # fmt: skip
+    assert ow.expand_dims(t, 1).shape == (3, 1, 3)

@@ -162,12 +162,22 @@ def _exp2(b: Builder, r: Type, x: Parts) -> Parts:
 
 
 def _expm1(b: Builder, r: Type, x: Parts) -> Parts:
-    """exp(z) - 1 without cancellation: expm1(x) cos(y) - 2 sin(y/2)^2, exp(x) sin(y)."""
+    """exp(z) - 1 without cancellation: expm1(x) cos(y) - 2 sin(y/2)^2, exp(x) sin(y).
+
+    Where y is 0, or infinity meets a y without a direction, the real part is expm1(x); the imaginary one is y, or 0.
+    """
+    t, zero = b.type(r), b.const(0.0, r)
     half = math_call(b, "sin", r, float_op(b, "mul", r, x[1], b.const(0.5, r)))
     twice = float_op(b, "mul", r, b.const(2.0, r), float_op(b, "mul", r, half, half))
-    grown = float_op(b, "mul", r, math_call(b, "expm1", r, x[0]), math_call(b, "cos", r, x[1]))
+    alone = math_call(b, "expm1", r, x[0])
+    grown = float_op(b, "mul", r, alone, math_call(b, "cos", r, x[1]))
     im = float_op(b, "mul", r, math_call(b, "exp", r, x[0]), math_call(b, "sin", r, x[1]))
-    return float_op(b, "sub", r, grown, twice), im
+    flat = b.ins(f"fcmp oeq {t} {x[1]}, {zero}")
+    nowhere = b.ins(f"fcmp une {t} {b.ins(f'fsub {t} {x[1]}, {x[1]}')}, {zero}")
+    lost = _both(b, r, "and", float_op(b, "isinf", r, x[0]), nowhere)
+    real = b.select(_both(b, r, "or", flat, lost), alone, float_op(b, "sub", r, grown, twice), r)
+    gone = _both(b, r, "and", lost, b.ins(f"fcmp olt {t} {x[0]}, {zero}"))
+    return real, b.select(flat, x[1], b.select(gone, zero, im, r), r)
 
 
 def _log1p(b: Builder, r: Type, x: Parts) -> Parts:

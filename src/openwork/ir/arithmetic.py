@@ -15,7 +15,7 @@ from ..errors import CompilerBug
 from .types import Type
 from .values import int_range, round_bf16
 
-__all__ = ["DTYPES", "FUNCTIONS", "Value", "apply", "convert"]
+__all__ = ["DTYPES", "FUNCTIONS", "Value", "apply", "convert", "expm1"]
 
 Value = Any
 """A NumPy scalar, or an array of shape (lanes,)."""
@@ -107,6 +107,19 @@ def _for_floats(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
     return lambda x: function(x) if x.dtype.kind == "f" else x
 
 
+def expm1(x: Value) -> Value:
+    """exp(x) - 1. Complex: with the array API's values at infinities, NaN and real numbers, where NumPy has NaN."""
+    out = np.expm1(x)
+    if out.dtype.kind != "c" or np.isfinite(out).all():
+        return out
+    re, im = np.real(x), np.imag(x)
+    flat, lost = im == 0, np.isinf(re) & ~np.isfinite(im)
+    fixed = np.empty_like(out)
+    fixed.real = np.where(flat | lost, np.expm1(re), out.real)
+    fixed.imag = np.where(flat, im, np.where(lost & (re < 0), 0, out.imag))
+    return fixed[()]
+
+
 def _erf(x: Value) -> Value:
     values = np.vectorize(math.erf, otypes=[np.float64])(np.asarray(x, np.float64))
     return values.astype(x.dtype) if x.ndim else x.dtype.type(values)
@@ -162,7 +175,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "sign": _sign,
     "sqrt": np.sqrt,
     "exp": np.exp,
-    "expm1": np.expm1,
+    "expm1": expm1,
     "exp2": np.exp2,
     "log": np.log,
     "log1p": np.log1p,

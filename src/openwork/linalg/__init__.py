@@ -1,11 +1,19 @@
 """Linear algebra on tensors of any format.
 
 Direct solvers (SuperLU), triangular and tridiagonal ones (compiled), Krylov and eigenvalue solvers (SciPy's, over
-openwork's kernels), norms and traces. SciPy is imported when a function first needs it.
+openwork's kernels), norms and traces, and the array API's extension of this name: its decompositions take tensors of
+dense format. SciPy is imported when a function first needs it.
 """
 
 from __future__ import annotations
 
+from ..ops.cross import cross
+from ..ops.products import matmul
+from ..ops.shaping import matrix_transpose
+from ..ops.tensor_products import outer, tensordot, vecdot
+from ..ops.triangles import diagonal
+from .cholesky import cholesky
+from .dense_format import eigh, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
 from .direct import Factorization, det, factorized, inv, slogdet, solve, spilu, spsolve
 from .eigen import eigs, eigsh, expm_multiply, lobpcg, svds
 from .iterative import bicgstab, cg, gmres, lsqr, minres
@@ -19,26 +27,41 @@ __all__ = [
     "aslinearoperator",
     "bicgstab",
     "cg",
+    "cholesky",
+    "cross",
     "det",
+    "diagonal",
+    "eigh",
     "eigs",
     "eigsh",
+    "eigvalsh",
     "expm_multiply",
     "factorized",
     "gmres",
     "inv",
     "lobpcg",
     "lsqr",
+    "matmul",
     "matrix_norm",
     "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
     "minres",
     "norm",
+    "outer",
+    "pinv",
+    "qr",
     "slogdet",
     "solve",
     "solve_triangular",
     "solve_tridiagonal",
     "spilu",
     "spsolve",
+    "svd",
     "svds",
+    "svdvals",
+    "tensordot",
     "trace",
+    "vecdot",
     "vector_norm",
 ]

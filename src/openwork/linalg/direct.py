@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..ops.gradients import differentiable
 from ..ops.tensor import Tensor
-from ..storage.buffers import cast, numpy_dtype
-from .operands import check_rows, common, dense, matrices, recorded, right_side, scipy_matrix, square, stored_as
+from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
+from .dense_format import linear_algebra
+from .operands import (
+    check_rows,
+    common,
+    dense,
+    dense_array,
+    matrices,
+    narrow,
+    recorded,
+    right_side,
+    scipy_matrix,
+    square,
+    stored_as,
+)
 from .tridiagonal import is_tridiagonal, solve_tridiagonal
 
 __all__ = ["Factorization", "det", "factorized", "inv", "slogdet", "solve", "spilu", "spsolve"]
@@ -35,7 +48,7 @@ class Factorization:
         if a.shape[0]:
             held = scipy_matrix(a.T if self._transposed else a, "csc", scalar)
             try:
-                self._lu = splu(_narrow(held), **options)
+                self._lu = splu(narrow(held), **options)
             except RuntimeError as error:
                 raise _singular(a, error) from error
             self.nse = int(self._lu.nnz)
@@ -72,17 +85,6 @@ class Factorization:
         with np.errstate(divide="ignore", invalid="ignore"):
             signs = np.prod(pivots / np.abs(pivots)) * _parity(self._lu.perm_r) * _parity(self._lu.perm_c)
             return dtype.type(signs), np.log(np.abs(pivots)).sum()
-
-
-def _narrow(held: Any) -> Any:
-    """SuperLU's indices are 32-bit."""
-    if held.indices.dtype != np.int32:
-        if held.nnz >= 2**31:
-            raise UnsupportedError(
-                f"SuperLU counts in 32 bits; got {held.nnz} elements\n  help: use an iterative solver"
-            )
-        held.indices, held.indptr = held.indices.astype(np.int32), held.indptr.astype(np.int32)
-    return held
 
 
 def _singular(a: Tensor, error: Exception) -> Exception:
@@ -132,15 +134,50 @@ def solve(a: Any, b: Any, /) -> Any:
     of the kind of `b`: an array of its library, or a dense Tensor; shape (..., n) for a vector, (..., n, k) else
 
     Cost: that of SuperLU with a column ordering that keeps fill-in low; O(n) for a `dia` matrix of the three middle
-    diagonals, which is solved by a compiled kernel.
+    diagonals, which is solved by a compiled kernel. A matrix of dense format is solved by NumPy, or by torch with
+    gradients where it has torch values.
     Raises numpy.linalg.LinAlgError for a singular matrix, ShapeError where the shapes do not fit.
     """
     t = square(a, "solve")
+    if t.format.is_dense:
+        return _solve_dense(t, b)
     right, back = right_side(b, a)
     check_rows("solve", t, right)
     if is_tridiagonal(t):
         return solve_tridiagonal(t, b)
     return back(over_stacks(t, right, lambda m, r, scalar: Factorization(m, scalar).apply(r)))
+
+
+def _solve_dense(t: Tensor, b: Any) -> Any:
+    """`solve` by the array library, of torch where either operand is torch's."""
+    matrix: Array = t.to_dense()
+    right = b.to_dense() if isinstance(b, Tensor) else as_array(b)
+    check_rows("solve", t, right)
+    like = matrix if is_torch(matrix) else right
+    scalar = common(t, right)
+    matrix, sides = (cast(as_array(x, like=like), scalar) for x in (matrix, right))
+    vector = sides.ndim == 1
+    sides = sides[:, None] if vector else sides
+    _stacks(t.shape[:-2], sides.shape[:-2])
+    try:
+        x = linear_algebra("solve", matrix, sides)
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            f"solve: the matrix of shape {t.shape} is singular\n  help: pinv(A) @ b gives the least-squares solution"
+        ) from error
+    x = x[..., 0] if vector else x
+    if isinstance(b, Tensor):
+        return Tensor._from_dense(x)
+    return x if is_torch(b) else to_numpy(x)
+
+
+def _stacks(mine: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(mine, other)
+    except ValueError as error:
+        raise ShapeError(
+            f"solve: stacks {tuple(mine)} and {tuple(other)} do not broadcast\n  help: extents agree, or are 1"
+        ) from error
 
 
 def over_stacks(
@@ -157,10 +194,7 @@ def over_stacks(
         out = np.moveaxis(out, 0, -2)
         return out[..., 0] if vector else out
     batch = t.shape[:-2]
-    try:
-        shape = np.broadcast_shapes(batch, sides.shape[:-2])
-    except ValueError as error:
-        raise ShapeError(f"solve: stacks {batch} and {sides.shape[:-2]} do not broadcast") from error
+    shape = _stacks(batch, sides.shape[:-2])
     held = np.broadcast_to(np.arange(int(np.prod(batch))).reshape(batch), shape).reshape(-1)
     every = np.broadcast_to(sides, (*shape, n, k)).reshape(-1, n, k)
     parts = matrices(t, scalar)
@@ -184,25 +218,49 @@ def spsolve(a: Any, b: Any, /) -> Any:
 
 
 def inv(a: Any, /) -> Any:
-    """Always refuses: the inverse of a sparse matrix is dense, and not what solves systems."""
-    raise UnsupportedError(
-        "inv: the inverse of a sparse matrix has no zeros to speak of"
-        "\n  help: solve(A, b) for inv(A) @ b, factorized(A) to solve again and again, solve(A, eye) for the inverse"
-    )
+    """The inverses of square matrices of dense format, shape (..., n, n).
+
+    Raises numpy.linalg.LinAlgError for a singular matrix, UnsupportedError for a sparse format: the inverse of a sparse
+    matrix is dense, and not what solves systems.
+    """
+    t = square(a, "inv")
+    held = dense_array(t)
+    if held is None:
+        raise UnsupportedError(
+            "inv: the inverse of a sparse matrix has no zeros to speak of"
+            "\n  help: solve(A, b) for inv(A) @ b, factorized(A) to solve again and again; inv takes asformat('dense')"
+        )
+    try:
+        return Tensor._from_dense(linear_algebra("inv", held))
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            f"inv: a matrix of shape {t.shape} is singular\n  help: pinv(A) has a pseudo-inverse for every matrix"
+        ) from error
 
 
-def slogdet(a: Any, /) -> tuple[Any, Any]:
+class SlogdetResult(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def slogdet(a: Any, /) -> SlogdetResult:
     """(sign, logabsdet) of the determinants of square matrices, through LU; (0, -inf) for a singular one.
 
-    Scalars for a matrix, dense Tensors of the batch dimensions for a stack.
+    Dense Tensors of the batch dimensions; the logarithms are real.
     """
     t = square(a, "slogdet")
-    scalar = common(t)
-    pairs = [_slogdet(m, scalar) for m in matrices(t, scalar)]
-    if t.ndim == 2:
-        return pairs[0]
-    signs, logs = (np.array(x).reshape(t.shape[:-2]) for x in zip(*pairs, strict=True))
-    return Tensor._from_dense(signs), Tensor._from_dense(logs)
+    scalar, held = common(t), dense_array(t)
+    if held is not None:
+        parts: Any = linear_algebra("slogdet", held)
+    else:
+        dtype = numpy_dtype(scalar)
+        pairs = [_slogdet(m, scalar) for m in matrices(t, scalar)]
+        signs, logs = zip(*pairs, strict=True) if pairs else ((), ())
+        arrays = np.array(signs, dtype), np.array(logs, dtype.type(0).real.dtype)
+        parts = tuple(x.reshape(t.shape[:-2]) for x in arrays)
+    return SlogdetResult(*(Tensor._from_dense(p if is_torch(p) else np.asarray(p)) for p in parts))
 
 
 def _slogdet(m: Tensor, scalar: str) -> tuple[Any, Any]:
@@ -213,12 +271,18 @@ def _slogdet(m: Tensor, scalar: str) -> tuple[Any, Any]:
         return dtype.type(0), -np.full((), np.inf, dtype).real[()]
 
 
-def det(a: Any, /) -> Any:
-    """The determinants of square matrices, through LU; 0 for a singular one. Large ones overflow: see `slogdet`."""
-    sign, log = slogdet(a)
-    if isinstance(sign, Tensor):
-        return Tensor._from_dense(dense(sign) * np.exp(dense(log)))
-    return sign * np.exp(log)
+def det(a: Any, /) -> Tensor:
+    """The determinants of square matrices, through LU; 0 for a singular one. Large ones overflow: see `slogdet`.
+
+    A dense Tensor of the batch dimensions.
+    """
+    t = square(a, "det")
+    held = dense_array(t)
+    if held is not None:
+        found = linear_algebra("det", held)
+        return Tensor._from_dense(found if is_torch(found) else np.asarray(found))
+    sign, log = slogdet(t)
+    return Tensor._from_dense(np.asarray(dense(sign) * np.exp(dense(log))))
 
 
 def spilu(a: Any, **options: Any) -> Any:
@@ -232,7 +296,7 @@ def spilu(a: Any, **options: Any) -> Any:
     t = square(a, "spilu")
     scalar = common(t)
     try:
-        lu = factor(_narrow(scipy_matrix(t, "csc", scalar)), **options)
+        lu = factor(narrow(scipy_matrix(t, "csc", scalar)), **options)
     except RuntimeError as error:
         raise _singular(t, error) from error
     return LinearOperator(t.shape, lu.solve, lambda x: lu.solve(x, "H"), lu.solve, numpy_dtype(scalar))

@@ -14,7 +14,8 @@ from ..ops.promote import accumulator
 from ..ops.sources import asarray
 from ..ops.tensor import Tensor
 from ..storage.buffers import cast, numpy_dtype, scalar_name, to_numpy
-from .operands import matrix, square
+from .dense_format import linear_algebra, svdvals
+from .operands import common, matrix, square
 
 __all__ = ["matrix_norm", "matrix_power", "norm", "trace", "vector_norm"]
 
@@ -68,7 +69,10 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 def matrix_norm(
     x: Any, /, *, keepdims: bool = False, ord: Any = "fro", axis: tuple[int, int] = (-2, -1)
 ) -> Any:  # fmt: skip
-    """A norm of matrices: "fro", 1 and -1 (columns), inf and -inf (rows), 2 (of one matrix, by `svds`)."""
+    """A norm of matrices: "fro", 1 and -1 (columns), inf and -inf (rows), 2 (of one matrix, by `svds`).
+
+    Of dense format also 2, -2 and "nuc" of stacks, by all singular values.
+    """
     t = matrix(_tensor(x), "matrix_norm")
     rows, cols = (a % t.ndim for a in axis)
     if ord == "fro":
@@ -79,12 +83,22 @@ def matrix_norm(
         best = (st.max if ord > 0 else st.min)(sums, axis=second, keepdims=True)
         kept = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
         return Tensor._from_dense(best.to_dense().reshape(kept))
+    if ord in (2, -2, "nuc") and t.format.is_dense:
+        return _by_singular_values(t, ord, rows, cols, keepdims)
     if ord == 2 and t.ndim == 2:
         return _spectral(t, keepdims)
     raise UnsupportedError(
         f"matrix_norm: ord={ord!r} of shape {t.shape}\n  supported: 'fro', 1, -1, inf, -inf; 2 of one matrix"
         "\n  help: numpy.linalg.norm(A.to_numpy(), ord) for the norms that need all singular values"
     )
+
+
+def _by_singular_values(t: Tensor, ord: Any, rows: int, cols: int, keepdims: bool) -> Tensor:
+    order = [*(d for d in range(t.ndim) if d not in (rows, cols)), rows, cols]
+    found = svdvals(t.transpose(order))
+    out = st.sum(found, axis=-1) if ord == "nuc" else (st.max if ord > 0 else st.min)(found, axis=-1)
+    kept = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
+    return Tensor._from_dense(out.to_dense().reshape(kept))
 
 
 def _spectral(t: Tensor, keepdims: bool) -> Tensor:
@@ -122,11 +136,14 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 def matrix_power(a: Any, n: int, /) -> Any:
-    """`a @ a @ ... @ a`, by repeated squaring; the identity for n = 0.
+    """`a @ a @ ... @ a`, by repeated squaring; the identity for n = 0. Of dense format also for a negative n.
 
-    Raises UnsupportedError for a negative n.
+    Raises UnsupportedError for a negative n of a sparse format.
     """
     t = square(a, "matrix_power")
+    if t.format.is_dense and (n <= 0 or t.ndim > 2):
+        held = t.to_dense() if n >= 0 else cast(t.to_dense(), common(t))
+        return Tensor._from_dense(linear_algebra("matrix_power", held, n))
     if n < 0:
         raise UnsupportedError(f"matrix_power: n={n} needs the inverse\n  help: factorized(A), and solve {-n} times")
     if n == 0:

@@ -13,14 +13,16 @@ from ..ops.layouts import layout_of
 from ..ops.promote import promote
 from ..ops.sources import asarray
 from ..ops.tensor import Tensor
-from ..storage.buffers import as_array, cast, is_torch, numpy_dtype, refuse_recorded, scalar_of, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, refuse_recorded, scalar_of, to_numpy
 
 __all__ = [
     "check_rows",
     "common",
     "dense",
+    "dense_array",
     "matrices",
     "matrix",
+    "narrow",
     "recorded",
     "right_side",
     "scipy_matrix",
@@ -49,6 +51,11 @@ def square(a: Any, operation: str) -> Tensor:
     if t.shape[-1] != t.shape[-2]:
         raise ShapeError(f"{operation}: expected square matrices; got shape {t.shape}\n  help: lsqr solves others")
     return t
+
+
+def dense_array(t: Tensor) -> Array | None:
+    """The array of a tensor of dense format, or of one without elements, in a floating-point type; None of others."""
+    return cast(t.to_dense(), common(t)) if t.format.is_dense or not t.size else None
 
 
 def common(a: Tensor, *arrays: np.ndarray[Any, Any]) -> str:
@@ -86,6 +93,17 @@ def scipy_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Any:
         t = t.astype("float32")
     refuse_recorded(t.values)
     return t.asformat(kind).to_scipy(kind)
+
+
+def narrow(held: Any) -> Any:
+    """SuperLU's indices are 32-bit."""
+    if held.indices.dtype != np.int32:
+        if held.nnz >= 2**31:
+            raise UnsupportedError(
+                f"SuperLU counts in 32 bits; got {held.nnz} elements\n  help: use an iterative solver"
+            )
+        held.indices, held.indptr = held.indices.astype(np.int32), held.indptr.astype(np.int32)
+    return held
 
 
 def stored_as(t: Tensor) -> str:

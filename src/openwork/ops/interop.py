@@ -45,13 +45,27 @@ def require_dense(t: Tensor, operation: str) -> Array:
 
     Raises UnsupportedError, with the bytes it would take, for a sparse one.
     """
-    if not t.format.is_dense:
+    if not t.format.is_dense and t.size:
         nbytes = t.size * buffers.itemsize(t._storage.scalar)
         raise UnsupportedError(
             f"{operation}: a sparse tensor of shape {t.shape} would take {nbytes} bytes as a dense array"
             "\n  help: say so with to_numpy() or todense()"
         )
     return to_dense(t)
+
+
+def to_device(t: Tensor, device: object, stream: Any) -> Tensor:
+    """The tensor on another device. Raises UnsupportedError for a stream: buffers move on torch's current one."""
+    if stream is not None:
+        raise UnsupportedError(f"to_device: stream {stream!r}\n  supported: None\n  help: use torch.cuda.stream()")
+    return t.to(device)
+
+
+def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """The DLPack capsule of the array of a dense tensor."""
+    held = require_dense(t, "__dlpack__")
+    given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+    return held.__dlpack__(**{name: value for name, value in given.items() if value is not None})
 
 
 def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:

@@ -12,7 +12,8 @@ from . import dtypes
 
 __all__ = ["NamespaceInfo", "__array_namespace_info__"]
 
-_NAMED = {s: str(numpy_dtype(s)) for s in ("bool", *INTEGERS, *FLOATS, *COMPLEX) if s != "bf16"}
+_NAMED = {s: str(numpy_dtype(s)) for s in ("bool", *INTEGERS, *FLOATS, *COMPLEX) if s not in ("f16", "bf16")}
+"""The standard's dtypes: half precision is none of them."""
 
 
 class NamespaceInfo:
@@ -42,7 +43,7 @@ class NamespaceInfo:
         return ["cpu", *(f"cuda:{k}" for k in range(found))]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """The dtypes by name, of one kind or several where `kind` says so."""
+        """The standard's dtypes by name, of one kind or several where `kind` says so."""
         kinds = kind if isinstance(kind, tuple) else (kind,)
         for k in kinds:
             if k is not None and k not in dtypes.KINDS:

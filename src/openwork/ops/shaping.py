@@ -65,7 +65,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return permute_dims(t, order)
 
 
-def expand_dims(x: Any, /, *, axis: int | Sequence[int] = 0) -> Tensor:
+def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
     """`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."""
     t = as_tensor(x)
     count = len(axis) if isinstance(axis, Sequence) else 1

@@ -265,7 +265,7 @@ class Tensor(Operators, TorchNames, Leaf):
     def to(self, device: object = None, dtype: object = None) -> Tensor:
         """The tensor on another device, "cpu" or torch's "cuda", where buffers move as torch tensors, or of another
         dtype; as for torch, a dtype may stand first."""
-        if _is_dtype(device):
+        if buffers.is_dtype(device):
             device, dtype = None, device
         if dtype is not None:
             typed = self.astype(dtype, copy=False)
@@ -282,6 +282,12 @@ class Tensor(Operators, TorchNames, Leaf):
         except (RuntimeError, AssertionError) as error:
             raise UnsupportedError(f"device {name!r} is not there: {error}\n  help: use 'cpu'") from error
         return Tensor._from_storage(storage.mapped(lambda b: buffers.as_array(b, like=like).to(like.device)))
+
+    def to_device(self, device: object, /, *, stream: Any = None) -> Tensor:
+        """`to(device)`, by the array API's name; see `interop.to_device`."""
+        from .interop import to_device
+
+        return to_device(self, device, stream)
 
     def transpose(self, *axes: Any) -> Tensor:
         """The dimensions in another order (reversed without axes), over the same buffers."""
@@ -361,10 +367,12 @@ class Tensor(Operators, TorchNames, Leaf):
 
         return array(self, dtype, copy)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        from .interop import require_dense
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        from .interop import dlpack
 
-        return require_dense(self, "__dlpack__").__dlpack__(**kwargs)
+        return dlpack(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> Any:
         return self._storage.values.__dlpack_device__()
@@ -383,16 +391,6 @@ class Tensor(Operators, TorchNames, Leaf):
         from .display import html
 
         return html(self)
-
-
-def _is_dtype(x: object) -> bool:
-    if x is None:
-        return False
-    try:
-        buffers.scalar_name(x)
-    except DTypeError:
-        return False
-    return True
 
 
 def _restore(storage: Storage) -> Tensor:

@@ -133,6 +133,8 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
 def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size)."""
     a, b = (_vector(_array(x)) for x in (a, b))
+    if format is None and not any(_is_tensor(x) and not x.format.is_dense for x in (a, b)):
+        return a[:, None] * b[None, :]
     return einsum("i,j->ij", a, b, format=format)
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
+from ..ir.arithmetic import expm1
 from ..storage.buffers import Array, is_torch
 
 __all__ = ["BINARY", "UNARY", "apply", "apply_scalar"]
@@ -34,6 +35,11 @@ BINARY = {
 
 _TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
           "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow"}  # fmt: skip
+_OWN: dict[str, Callable[..., Any]] = {
+    "expm1": expm1,
+    "round": lambda x: x.copy() if x.dtype.kind in "iu" else np.rint(x),
+}
+"""Functions of which NumPy's differ from the standard's, for arrays of NumPy."""
 _VIEWS = ("real", "imag")
 """Operations that give every second element of a complex array."""
 
@@ -49,7 +55,7 @@ def _function(name: str, torch_like: bool) -> Callable[..., Any]:
 
         found: Callable[..., Any] = getattr(torch, _TORCH.get(numpy_name, numpy_name))
         return found
-    return cast("Callable[..., Any]", getattr(np, numpy_name))
+    return _OWN.get(name) or cast("Callable[..., Any]", getattr(np, numpy_name))
 
 
 def apply(name: str, *args: Any) -> Any:

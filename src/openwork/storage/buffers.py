@@ -30,6 +30,7 @@ __all__ = [
     "flat",
     "is_array",
     "is_contiguous",
+    "is_dtype",
     "is_torch",
     "itemsize",
     "length",
@@ -143,6 +144,17 @@ def scalar_name(dtype: object) -> str:
     if isinstance(dtype, np.dtype):
         _scalars[dtype] = scalar
     return scalar
+
+
+def is_dtype(x: object) -> bool:
+    """Whether `x` names a dtype; None does not."""
+    if x is None:
+        return False
+    try:
+        scalar_name(x)
+    except DTypeError:
+        return False
+    return True
 
 
 def scalar_of(x: Array) -> str:

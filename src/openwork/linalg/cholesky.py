@@ -1,0 +1,79 @@
+"""Triangular factors of Hermitian positive definite matrices: LAPACK's of dense format, sparse ones through SuperLU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ops.construct import asarray
+from ..ops.joining import stack
+from ..ops.settle import settle
+from ..ops.shaping import reshape
+from ..ops.tensor import Tensor
+from ..storage.buffers import is_torch
+from .dense_format import linear_algebra
+from .operands import common, dense_array, matrices, narrow, scipy_matrix, square
+
+__all__ = ["cholesky"]
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+    """The factors of Hermitian positive definite matrices: x = L @ L^H, or U^H @ U where `upper`.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n), any format; only its lower triangle is read
+    upper : give U, the conjugate transpose of L
+
+    Returns
+    -------
+    Tensor, shape (..., n, n), dense where `x` is, else in its format where that suits: rows and columns stay in their
+    order, so what is not zero of the factor depends on it
+
+    Cost: that of SuperLU without pivoting. `factorized` orders columns to keep the factors small, which is better for
+    solving. Of a dense tensor over torch values torch's, with gradients.
+    Raises numpy.linalg.LinAlgError where a matrix is not positive definite.
+    """
+    t = square(x, "cholesky")
+    held = dense_array(t)
+    if held is not None:
+        try:
+            lower = linear_algebra("cholesky", held)
+        except np.linalg.LinAlgError as error:
+            raise _indefinite(t.shape) from error
+        if upper:
+            lower = lower.mH if is_torch(lower) else np.conjugate(np.swapaxes(lower, -1, -2))
+        return Tensor._from_dense(lower)
+    scalar = common(t)
+    factors = [_factor(m, scalar, upper) for m in matrices(t, scalar)]
+    if t.ndim == 2:
+        return settle(factors[0]._storage, t.format)
+    return settle(reshape(stack(factors), t.shape)._storage, t.format)
+
+
+def _factor(m: Tensor, scalar: str, upper: bool) -> Tensor:
+    """The factor of one sparse matrix, from L and the pivots of an LU factorisation that keeps the diagonal."""
+    from scipy.sparse import diags_array, tril
+    from scipy.sparse.linalg import splu
+
+    held = scipy_matrix(m, "csc", scalar)
+    lower = tril(held, -1, "csc")
+    whole = (lower + lower.conj().T + diags_array(held.diagonal().real, dtype=held.dtype)).tocsc()
+    options = {"SymmetricMode": True, "DiagPivotThresh": 0.0, "Equil": False}
+    try:
+        lu = splu(narrow(whole), permc_spec="NATURAL", options=options)
+    except RuntimeError as error:
+        raise _indefinite(m.shape) from error
+    pivots = lu.U.diagonal().real
+    kept = np.array_equal(lu.perm_r, np.arange(len(pivots))) and np.array_equal(lu.perm_c, lu.perm_r)
+    if not kept or not bool(np.all(pivots > 0)):
+        raise _indefinite(m.shape)
+    factor = (lu.L @ diags_array(np.sqrt(pivots))).astype(held.dtype)
+    return asarray(factor.conj().T.tocsc() if upper else factor.tocsc())
+
+
+def _indefinite(shape: tuple[int, ...]) -> Exception:
+    return np.linalg.LinAlgError(
+        f"cholesky: a matrix of shape {shape} is not positive definite\n  help: factorized(A) is an LU factorisation"
+    )

@@ -1,0 +1,175 @@
+"""Decompositions, whose results are dense by nature: of tensors of dense format, by NumPy or torch on the dense array.
+
+A sparse operand is refused, with the function that does on sparse matrices what people want of the decomposition:
+nothing is made dense in silence. Over torch values torch computes, so that results have gradients.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..ops.tensor import Tensor
+from ..storage.buffers import Array, as_array, is_torch, itemsize
+from .operands import common, dense_array, matrix, square
+
+__all__ = [
+    "eigh",
+    "eigvalsh",
+    "linear_algebra",
+    "matrix_rank",
+    "pinv",
+    "qr",
+    "svd",
+    "svdvals",
+]
+
+
+class EighResult(NamedTuple):
+    """What `eigh` gives."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QRResult(NamedTuple):
+    """What `qr` gives."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVDResult(NamedTuple):
+    """What `svd` gives."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def eigh(x: Any, /) -> EighResult:
+    """(eigenvalues, eigenvectors) of Hermitian matrices, of dense format, shape (..., n, n).
+
+    Eigenvalues ascend, shape (..., n); eigenvectors are columns. Only the lower triangle is read.
+    Raises UnsupportedError for a sparse format.
+    """
+    a = _array(square(x, "eigh"), "eigh", "eigsh(A, k) gives k of the eigenvalues and eigenvectors")
+    return EighResult(*(Tensor._from_dense(part) for part in linear_algebra("eigh", a)))
+
+
+def eigvalsh(x: Any, /) -> Tensor:
+    """The eigenvalues of Hermitian matrices, of dense format: ascending, shape (..., n). See `eigh`."""
+    remedy = "eigsh(A, k, return_eigenvectors=False) gives k of the eigenvalues"
+    return Tensor._from_dense(linear_algebra("eigvalsh", _array(square(x, "eigvalsh"), "eigvalsh", remedy)))
+
+
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+    """(U, S, Vh) with x = U @ diag(S) @ Vh, of matrices of dense format, shape (..., m, n).
+
+    Parameters
+    ----------
+    full_matrices : U and Vh square; without, of min(m, n) columns and rows
+
+    Singular values descend. Raises UnsupportedError for a sparse format.
+    """
+    a = _array(matrix(x, "svd"), "svd", "svds(A, k) gives k of the singular values and vectors")
+    return SVDResult(*(Tensor._from_dense(p) for p in linear_algebra("svd", a, full_matrices=full_matrices)))
+
+
+def svdvals(x: Any, /) -> Tensor:
+    """The singular values of matrices of dense format: descending, shape (..., min(m, n)). See `svd`."""
+    remedy = "svds(A, k, return_singular_vectors=False) gives k of the singular values"
+    return Tensor._from_dense(_singular_values(_array(matrix(x, "svdvals"), "svdvals", remedy)))
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+    """(Q, R) with x = Q @ R, Q of orthonormal columns and R upper triangular, of matrices of dense format.
+
+    Parameters
+    ----------
+    mode : "reduced", Q of shape (..., m, min(m, n)), or "complete", Q of shape (..., m, m)
+
+    Raises ValueError for another mode, UnsupportedError for a sparse format.
+    """
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr: mode {mode!r}\n  expected: 'reduced' or 'complete'")
+    a = _array(matrix(x, "qr"), "qr", "lsqr(A, b) solves least squares")
+    return QRResult(*(Tensor._from_dense(part) for part in linear_algebra("qr", a, mode=mode)))
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverses of matrices of dense format: shape (..., n, m).
+
+    Parameters
+    ----------
+    rtol : singular values up to rtol times the largest count as 0; max(m, n) * eps without; one for each matrix
+        where it is an array
+
+    Raises UnsupportedError for a sparse format.
+    """
+    a = _array(matrix(x, "pinv"), "pinv", "lsqr(A, b) for pinv(A) @ b")
+    tolerance = _tolerance(a, rtol)
+    if is_torch(a):
+        return Tensor._from_dense(linear_algebra("pinv", a, rtol=tolerance))
+    return Tensor._from_dense(linear_algebra("pinv", a, tolerance))
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values of matrices of dense format are larger than rtol times the largest one: int64.
+
+    Parameters
+    ----------
+    rtol : max(m, n) * eps without; one for each matrix where it is an array
+
+    Raises UnsupportedError for a sparse format.
+    """
+    remedy = "svds(A, k) shows how fast the singular values fall"
+    a = _array(matrix(x, "matrix_rank"), "matrix_rank", remedy)
+    values = _singular_values(a)
+    least = (_tolerance(a, rtol) * values[..., 0])[..., None] if values.shape[-1] else 0
+    counts = (values > least).sum(-1)
+    return Tensor._from_dense(counts if is_torch(counts) else np.asarray(counts, np.int64))
+
+
+def linear_algebra(name: str, *args: Any, **options: Any) -> Any:
+    """The function of NumPy's or torch's `linalg`.
+
+    Raises numpy.linalg.LinAlgError where there is no result, for either library.
+    """
+    if not is_torch(args[0]):
+        return getattr(np.linalg, name)(*args, **options)
+    import torch
+
+    try:
+        return getattr(torch.linalg, name)(*args, **options)
+    except torch.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(f"{name}: {error}") from error
+
+
+def _array(t: Tensor, operation: str, remedy: str) -> Array:
+    held = dense_array(t)
+    if held is None:
+        nbytes = t.size * itemsize(common(t))
+        raise UnsupportedError(
+            f"{operation} of a sparse tensor of shape {t.shape}: the result is dense, and so would be the work"
+            f"\n  supported: tensors of dense format\n  help: {remedy}; asformat('dense') takes {nbytes} bytes"
+        )
+    return held
+
+
+def _singular_values(a: Array) -> Array:
+    return linear_algebra("svdvals", a) if is_torch(a) else np.linalg.svd(a, compute_uv=False)
+
+
+def _tolerance(a: Array, rtol: Any) -> Any:
+    """The relative tolerance, in the library of `a`."""
+    if rtol is None:
+        if is_torch(a):
+            import torch
+
+            return max(a.shape[-2:]) * torch.finfo(a.dtype).eps
+        return max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
+    given = rtol.to_dense() if isinstance(rtol, Tensor) else rtol
+    return given if isinstance(given, float | int) else as_array(given, like=a)
