@@ -15,7 +15,7 @@ from .drive import Problem, describe, pose, prepare
 from .gradients import differentiable
 from .promote import compute_scalar
 from .ready import Ready, key_of, recall, remember, sparse_operand
-from .strided import Strided, contiguous_along, new_output, strided
+from .strided import Strided, contiguous_along, new_output, on_lines, strided
 
 __all__ = ["contract", "shared"]
 
@@ -79,12 +79,13 @@ def _launch(
             remember(storage, key, ready)
         values = problem.values
     views: list[Strided] = []
-    for name, along in ready.inputs:
-        view = values[name]
-        views.append(view if along is None else contiguous_along(view, along))
+    for name, along, lined in ready.inputs:
+        view = values[name] if along is None else contiguous_along(values[name], along)
+        views.append(on_lines(view) if lined else view)
     target = out.values if isinstance(out, Storage) else out.owner
     ready.start([v.address for v in views], address(target))
     if trace.active():
         allocated = itemsize(problem.operands[problem.stmt.lhs.tensor].scalar) * math.prod(target.shape)
-        packed = sum(view.nbytes for view, (_, along) in zip(views, ready.inputs, strict=True) if along is not None)
+        given = [None if name in problem.copies else values[name].owner for name, _, _ in ready.inputs]
+        packed = sum(view.nbytes for view, owner in zip(views, given, strict=True) if view.owner is not owner)
         describe(problem, ready.prepared, ready.bounds, allocated + packed)

@@ -19,7 +19,7 @@ from .contract import contract
 from .lazy import defer, is_lazy
 from .promote import compute_scalar, promote
 from .ready import Ready, key_of, recall, remember
-from .strided import Strided, fresh, strided
+from .strided import LINE, Strided, fresh, on_lines, strided
 
 __all__ = ["matmul"]
 
@@ -53,10 +53,11 @@ def matmul(a: Any, b: Any, /) -> Any:
 class _Product:
     """A product ready to run on an array of known shape and dtype."""
 
-    __slots__ = ("dtype", "make", "ready", "shape")
+    __slots__ = ("dtype", "lined", "make", "ready", "shape")
 
     def __init__(self, ready: Ready, shape: tuple[int, ...], scalar: str) -> None:
         self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
+        self.lined = ready.inputs[0][2]
         self.make: Callable[[Any, Any], np.ndarray[Any, Any]] = np.zeros
         if ready.prepared.schedule.covers:
             self.make = fresh if math.prod(shape) * self.dtype.itemsize >= LARGE else np.empty
@@ -67,6 +68,8 @@ class _Product:
 
     def __call__(self, b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         y = self.make(self.shape, self.dtype)
+        if self.lined and address(b) % LINE:
+            b = on_lines(strided(b)).owner
         self.ready.start((address(b),), address(y))
         return y
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..codegen import pool
 from ..ir.index import Assignment
+from ..storage.buffers import is_torch, itemsize, length
 from ..storage.storage import Storage
 from .drive import Prepared, Problem, bounds_of, words_of, work_of
-from .strided import Strided
+from .strided import LINE, Strided
 
 __all__ = ["Ready", "key_of", "recall", "remember"]
 
 LIMIT = 64
 """Launches kept for one tensor."""
+REUSED = 24
+"""Stored elements for each row of a dense operand from which on a copy that begins at a cache line pays."""
 
 
 class Ready:
     """A compiled statement bound to one sparse operand, for dense operands of known shapes, strides and types.
 
-    `inputs` are (operand, dimension to pack along or None) in the order in which `start` takes their addresses.
+    `inputs` are (operand, dimension to pack along or None, whether it pays to begin at a cache line) in the order in
+    which `start` takes their addresses.
     """
 
     __slots__ = ("bounds", "inputs", "out", "prepared", "problem", "slots", "threads", "words")
@@ -35,7 +40,9 @@ class Ready:
         target = problem.stmt.lhs.tensor
         self.out = places.get(("data", target), places.get(("vals", target), -1))
         names = [n for n, v in problem.values.items() if isinstance(v, Strided)]
-        self.inputs = tuple((n, problem.operands[n].unit if n in problem.copies else None) for n in names)
+        self.inputs = tuple(
+            (n, problem.operands[n].unit if n in problem.copies else None, _on_lines(problem, n, driver)) for n in names
+        )
         self.slots = tuple(places.get(("data", n), -1) for n in names)
 
     @property
@@ -55,6 +62,17 @@ class Ready:
             self.prepared.executable.run(words, bounds[0], bounds[1])
         else:
             pool.parallel(self.prepared.executable, words, bounds)
+
+
+def _on_lines(problem: Problem, name: str, driver: Storage) -> bool:
+    """Whether rows of this operand are whole cache lines that are read often enough."""
+    view, unit = problem.values[name], problem.operands[name].unit
+    if unit is None or not view.shape or is_torch(view.owner):
+        return False
+    rows = math.prod(n for d, n in enumerate(view.shape) if d != unit)
+    whole = all(s * itemsize(view.scalar) % LINE == 0 for d, s in enumerate(view.strides) if d != unit)
+    wide = rows > 1 and view.shape[unit] * itemsize(view.scalar) >= LINE
+    return wide and whole and length(driver.values) >= REUSED * rows
 
 
 def _without_arrays(problem: Problem) -> Problem:

@@ -11,7 +11,10 @@ import numpy as np
 from ..storage.buffers import Array, address, dtype_of, is_torch, itemsize, library_of, numpy_dtype, scalar_of
 from ..storage.memory import LARGE, reserve
 
-__all__ = ["Strided", "contiguous_along", "fresh", "new_output", "strided"]
+__all__ = ["LINE", "Strided", "contiguous_along", "fresh", "new_output", "on_lines", "strided"]
+
+LINE = 64
+"""Bytes of a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,24 @@ def contiguous_along(view: Strided, dim: int) -> Strided:
         copy = fresh(turned.shape, turned.dtype)
         np.copyto(copy, turned)
         copy = copy.transpose(back)
+    return strided(copy)
+
+
+def on_lines(view: Strided) -> Strided:
+    """The same array beginning at a cache line: itself, or a copy. Vectors of a line's length then touch one line."""
+    if not view.address % LINE or is_torch(view.owner):
+        return view
+    source = view.owner
+    order = sorted(range(source.ndim), key=lambda d: -view.strides[d])
+    n = source.size
+    if n * source.itemsize < LARGE:
+        room = np.empty(n * source.itemsize + LINE, np.uint8)
+        begin = -address(room) % LINE
+        flat = room[begin : begin + n * source.itemsize].view(source.dtype)
+    else:
+        flat = reserve(n, source.dtype)
+    copy = flat.reshape([source.shape[d] for d in order]).transpose(sorted(range(len(order)), key=order.__getitem__))
+    np.copyto(copy, source)
     return strided(copy)
 
 
