@@ -1,0 +1,91 @@
+"""Sparse linear layers: equal to dense ones, trained, pruned, saved."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+import openwork as ow
+from openwork.nn import SparseLinear, densify, prune
+
+FORMATS = ["csr", "csc", "coo", "bsr(2, 4)", "bsr(3, 4)", "dia", "nm(2, 4)", "bitmap"]
+
+
+def model() -> torch.nn.Sequential:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 12), torch.nn.ReLU(), torch.nn.Linear(12, 4, bias=False)).double()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_prune_keeps_the_largest_and_densify_gives_them_back(format: str) -> None:
+    dense, x = model(), torch.rand(5, 3, 8, dtype=torch.float64)
+    before = [dense[k].weight.detach().clone() for k in (0, 2)]
+    sparse = prune(copy.deepcopy(dense), 0.5, format)
+    assert isinstance(sparse[0], SparseLinear)
+    for layer, weight in zip((sparse[0], sparse[2]), before, strict=True):
+        kept = ow.sparse_mask(torch.ones_like(weight), layer.weight.detach()).to_dense() > 0
+        got = layer.weight.detach().to_dense()
+        torch.testing.assert_close(got[kept], weight[kept])
+        if format in ("csr", "csc", "coo", "bitmap"):
+            assert layer.weight.nse == weight.numel() // 2
+            assert weight[kept].abs().min() >= weight[~kept].abs().max()
+        if format == "nm(2, 4)":
+            assert (got.reshape(-1, 4) != 0).sum(1).tolist() == [2] * (weight.numel() // 4)
+    again = densify(copy.deepcopy(sparse))
+    assert isinstance(again[0], torch.nn.Linear)
+    torch.testing.assert_close(sparse(x), again(x))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_gradients_and_training(format: str) -> None:
+    sparse = prune(model(), 0.5, format)
+    dense = densify(copy.deepcopy(sparse))
+    x, y = torch.rand(16, 8, dtype=torch.float64), torch.rand(16, 4, dtype=torch.float64)
+    for net in (sparse, dense):
+        (net(x) - y).square().sum().backward()
+    for k in (0, 2):
+        layer = sparse[k]
+        want = ow.sparse_mask(dense[k].weight.grad, layer.weight.detach())
+        got = layer.weight._from_storage(layer.weight._storage.with_values(layer.values.grad)).detach()
+        torch.testing.assert_close(got.to_dense(), want.to_dense())
+    optimizer = torch.optim.Adam(sparse.parameters(), 0.02)
+    losses = []
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = (sparse(x) - y).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+
+
+def test_state_dict_round_trip() -> None:
+    sparse = prune(model(), 0.75)
+    other = copy.deepcopy(sparse)
+    with torch.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    x = torch.rand(2, 8, dtype=torch.float64)
+    other.load_state_dict(sparse.state_dict())
+    torch.testing.assert_close(other(x), sparse(x))
+    with pytest.raises(ow.ShapeError, match="a state of format"):
+        SparseLinear(sparse[0].weight.detach().asformat("csc")).set_extra_state(sparse[0].get_extra_state())
+
+
+def test_sparse_inputs() -> None:
+    layer = prune(torch.nn.Linear(6, 3).double(), 0.3)
+    x = ow.random((5, 6), 0.4, format="csr", rng=0)
+    t = ow.asarray(x.to_torch())
+    torch.testing.assert_close(layer(t), layer(t.to_dense()))
+    assert "nse=" in repr(layer)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ow.ShapeError, match="prune: amount 2"):
+        prune(model(), 2)
+    with pytest.raises(ow.ShapeError, match="groups of 4"):
+        prune(torch.nn.Linear(6, 3), 0.5, "nm(2, 4)")
+    with pytest.raises(ow.ShapeError, match=r"expected: \(out, in\)"):
+        SparseLinear(ow.asarray(torch.eye(3).to_sparse_csr()), torch.ones(4))
