@@ -56,3 +56,17 @@ def test_long_fibres_are_taken_in_lanes(spec: str, dtype: str, monkeypatch: pyte
     same(t.sum(axis=1), array.sum(axis=1))
     lanes = "vload" in ow.explain(ow.matmul, t, x).loops
     assert lanes == (dtype[0] == "f" and spec in ("csr", "coo", "dcsr"))
+
+
+@pytest.mark.parametrize(("long_rows", "lanes"), [(0, False), (1, False), (16, True)])
+def test_few_long_rows_pay_for_lanes(long_rows: int, lanes: bool) -> None:
+    """Almost all rows have one element; whether most elements stand in long ones decides."""
+    rng = np.random.default_rng(long_rows)
+    lengths = np.ones(2048, np.int64)
+    lengths[1000 : 1000 + long_rows] = 1900
+    crd = np.concatenate([np.sort(rng.choice(2000, n, replace=False)) for n in lengths])
+    pos = np.concatenate([[0], np.cumsum(lengths)])
+    t = ow.sparse_csr_tensor(pos, crd, rng.random(len(crd)), (2048, 2000))
+    x = rng.random(2000)
+    np.testing.assert_allclose(t @ x, t.to_numpy() @ x)
+    assert ("vload" in ow.explain(ow.matmul, t, x).loops) == lanes

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ..codegen import cache, pool
 from ..codegen.executable import Executable
 from ..compiler.drive import lower_drive
@@ -20,7 +22,7 @@ from ..compiler.simplify import simplify
 from ..errors import ShapeError
 from ..ir.index import Access, Assignment
 from ..ir.loop import Kernel
-from ..storage.buffers import scalar_of
+from ..storage.buffers import scalar_of, to_numpy
 from ..storage.storage import Storage
 from . import trace
 from .launch import launch, outer_range, word, work_bounds
@@ -35,8 +37,10 @@ PARALLEL_WORK = 1 << 16
 LONG_WORK = 1 << 25
 """Multiplications of a thread between which control returns to Python, and an interrupt is answered."""
 
-LONG_FIBRE = 20
+LONG_FIBRE = 13
 """Elements of a fibre from which taking them in vector lanes pays."""
+STRIDE, COSTLY = 64, 4
+"""Fibres that are looked at together, and how many elements of long fibres pay for lanes in a short one."""
 
 _operands: dict[int, Operand] = {}
 _prepared: dict[Any, Prepared] = {}
@@ -173,12 +177,19 @@ def pose(
 
 
 def _is_long(s: Storage) -> bool:
-    """Whether the innermost fibres hold many elements on average."""
+    """Whether the innermost fibres are long: on average, or most elements are in long ones and short ones few."""
     if not s.positions:
         return False
     last = s.format.levels[-1].format
     above = s.positions[-2] if len(s.positions) > 1 and last.name != "singleton" else s.shape[0] if s.shape else 1
-    return s.positions[-1] >= LONG_FIBRE * max(1, above)
+    if s.positions[-1] >= LONG_FIBRE * max(1, above):
+        return True
+    pos = s.pos[-1]
+    if pos is None or s.batches != 1 or last.name != "compressed" or above < STRIDE:
+        return False
+    counts = np.diff(to_numpy(pos)[::STRIDE])
+    long = counts >= LONG_FIBRE * STRIDE
+    return bool(counts[long].sum() > COSTLY * STRIDE * (len(counts) - long.sum()))
 
 
 def prepare(problem: Problem) -> Prepared:
