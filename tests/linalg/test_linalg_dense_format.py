@@ -149,6 +149,7 @@ def test_empty() -> None:
             want = np.linalg.svd(a, compute_uv=False) if name == "svdvals" else getattr(np.linalg, name)(a)
             same(getattr(linalg, name)(t), np.asarray(want))
         same(linalg.matrix_rank(t), np.zeros(a.shape[:-2], np.int64))
+        same(linalg.matrix_power(t, -1), a)
 
 
 def test_torch_has_gradients() -> None:

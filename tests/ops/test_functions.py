@@ -213,3 +213,20 @@ def test_torch_keeps_its_dtypes() -> None:
     assert ow.zeros_like(t).dtype == torch.float32
     assert ow.divide(2.0, t).to_dense().equal(2.0 / torch.eye(3))
     assert ow.imag(t).nse == t.nse
+
+
+@pytest.mark.parametrize("spec", ["coo", "csf", "bitmap", "(i) -> (i // 3 : compressed, i % 3 : dense)"])
+@pytest.mark.parametrize("name", ["maximum", "add", "multiply", "divide"])
+def test_sparse_operands_are_stretched_to_dense_ones(spec: str, name: str) -> None:
+    a, b = dense_array((7,)), dense_array((3, 1), 1) + 1
+    for fill in (0.0, 2.0):
+        t = ow.asarray(a, format="coo", fill_value=fill).asformat(ow.format(spec, 1))
+        same(getattr(ow, name)(t, ow.asarray(b)), getattr(np, name)(a, b))
+        same(getattr(ow, name)(ow.asarray(b[:0]), t), getattr(np, name)(b[:0], a))
+    assert not ow.multiply(tensor(a, spec), b).format.is_dense
+
+
+def test_diagonals_beyond_any_matrix_are_empty() -> None:
+    for k in (2**63, -(2**63) - 1, 10**30):
+        assert ow.eye(3, k=k).nse == 0
+        assert ow.eye(0, k=k).shape == (0, 0)

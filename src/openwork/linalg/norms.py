@@ -141,7 +141,7 @@ def matrix_power(a: Any, n: int, /) -> Any:
     Raises UnsupportedError for a negative n of a sparse format.
     """
     t = square(a, "matrix_power")
-    if t.format.is_dense and (n <= 0 or t.ndim > 2):
+    if (t.format.is_dense and (n <= 0 or t.ndim > 2)) or not t.size:
         held = t.to_dense() if n >= 0 else cast(t.to_dense(), common(t))
         return Tensor._from_dense(linear_algebra("matrix_power", held, n))
     if n < 0:

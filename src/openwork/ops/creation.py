@@ -146,6 +146,7 @@ def eye(
     rows, cols = _shape((n_rows, n_rows if n_cols is None else n_cols))
     scalar = buffers.scalar_name(np.float64 if dtype is None else dtype)
     like = _like(dtype)
+    k = max(-rows, min(int(k), cols))
     first = np.arange(max(0, -k), max(max(0, -k), min(rows, cols - k)))
     crd = tuple(buffers.as_array(c, like=like) for c in (first, first + k))
     pos = (buffers.as_array(np.array([0, len(first)]), like=like), None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import is_array, is_torch, scalar_of
 from ..storage.storage import Storage
@@ -158,10 +158,9 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
             f"{op}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
         )
     if shape != t.shape:
-        raise UnsupportedError(
-            f"{op}: the sparse operand of shape {t.shape} would be stretched to {shape}"
-            "\n  supported: a dense operand that broadcasts to the sparse one's shape"
-        )
+        from .shaping import broadcast_to
+
+        t = broadcast_to(t, shape)
     s = _unique(t, op in ("mul", "div") and left and not t.fill_value)
     keeps = not s.fill_value and (op == "mul" or (op in ("div", "floordiv", "mod") and left))
     lead = len(shape) - array.ndim
