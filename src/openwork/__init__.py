@@ -23,10 +23,14 @@ from .ops import gradients as _gradients
 
 if TYPE_CHECKING:
     from . import linalg as linalg
+    from . import masked as masked
     from .codegen.pool import get_num_threads as get_num_threads
     from .codegen.pool import set_num_threads as set_num_threads
     from .io import read as read
     from .io import write as write
+    from .masked import MaskedTensor as MaskedTensor
+    from .masked import as_masked_tensor as as_masked_tensor
+    from .masked import masked_tensor as masked_tensor
     from .ops.construct import *  # noqa: F403
     from .ops.creation import *  # noqa: F403
     from .ops.differences import diff as diff
@@ -69,6 +73,7 @@ __array_api_version__ = "2024.12"
 _HOMES: dict[str, tuple[str, ...]] = {
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("read", "write"),
+    "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
     "ops.construct": (
         "asarray", "assemble", "random", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor",
         "sparse_csc_tensor", "sparse_csr_tensor",
@@ -121,7 +126,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
 """The modules that public names are loaded from when first used."""
 
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("linalg",)
+_MODULES = ("linalg", "masked")
 
 __all__ = [
     "CompilerBug",

@@ -1,0 +1,200 @@
+"""Masked tensors from data and mask, of any library and layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
+from ..ops.gradients import tracked
+from ..ops.remap import canonical
+from ..ops.sources import asarray
+from ..ops.taking import found_at, sparse_mask
+from ..ops.tensor import Tensor
+from ..storage import buffers
+from ..storage.buffers import Array, as_array, flat, is_torch, scalar_of, to_numpy
+from ..storage.specified import coordinates
+from ..storage.storage import Storage
+from . import forms
+from .structure import pattern, restricted, same
+from .tensor import MaskedTensor, wrap
+
+__all__ = ["as_masked_tensor", "masked_tensor", "strided_tensor"]
+
+
+def masked_tensor(data: Any, mask: Any = None, requires_grad: bool = False) -> MaskedTensor:
+    """A masked tensor with values of its own.
+
+    Parameters
+    ----------
+    data : NumPy array, torch tensor of any layout, Tensor of any format, nested lists, a SciPy sparse array; alone also
+        `numpy.ma.MaskedArray`, `torch.masked.MaskedTensor`, a pandas nullable column or array
+    mask : bool, True where an element is specified; the shape of the data, and its format. The specified elements that
+        are True in a sparse mask must be stored in the data, which is reduced to the elements of the mask. Without a
+        mask, the elements that a sparse `data` stores are those specified
+    requires_grad : record operations on the values, which are a leaf; torch values
+
+    Returns
+    -------
+    MaskedTensor; dense data in the bitmap format. Elements that a sparse mask stores as False stay stored, missing.
+
+    Raises ShapeError where shapes differ, FormatError where formats do, DTypeError where the mask is no bool,
+    ValueError that names the first element which the mask specifies and the data has not.
+    """
+    made = _made(_detached(data), mask)
+    out = wrap(made._tensor.detach(), made._scalar)
+    s = out._tensor._storage
+    out = wrap(Tensor._from_storage(s.with_values(buffers.copied(s.values))), made._scalar)
+    return out.requires_grad_() if requires_grad else out
+
+
+def as_masked_tensor(data: Any, mask: Any = None) -> MaskedTensor:
+    """A masked tensor over the values of `data`, on its graph; see `masked_tensor`.
+
+    Gradients of missing elements are 0 where they leave for `data`, whatever was computed with their values.
+    """
+    return _made(data, mask)
+
+
+def _detached(data: Any) -> Any:
+    return data.detach() if is_torch(data) or isinstance(data, Tensor | MaskedTensor) else data
+
+
+def _made(data: Any, mask: Any) -> MaskedTensor:
+    if mask is None:
+        return _alone(data)
+    if isinstance(data, MaskedTensor | np.ma.MaskedArray) or _is_torch_masked(data):
+        raise UnsupportedError(
+            "masked_tensor: the data has a mask of its own\n  help: leave mask out, or filled(value)"
+        )
+    if _is_sparse(data) or _is_sparse(mask):
+        return _sparse(asarray(data), asarray(mask))
+    data, mask = (x.to_dense() if isinstance(x, Tensor) else x for x in (data, mask))
+    array = as_array(data)
+    bits = as_array(mask, like=array)
+    if scalar_of(bits) != "bool":
+        raise DTypeError(f"masked_tensor: expected a mask of dtype bool; got {bits.dtype}\n  help: mask != 0")
+    _check_shapes(tuple(array.shape), tuple(bits.shape))
+    return strided_tensor(array, bits)
+
+
+def _check_shapes(data: tuple[int, ...], mask: tuple[int, ...]) -> None:
+    if data != mask:
+        raise ShapeError(f"masked_tensor: data of shape {data}, mask of shape {mask}\n  help: broadcast the mask first")
+
+
+def strided_tensor(array: Array, bits: Array) -> MaskedTensor:
+    """A dense array with its mask, over their memory where they are contiguous."""
+    shape = tuple(array.shape)
+    format = forms.strided(len(shape))
+    none = (None,) * len(format.levels)
+    values, held = flat(array), flat(bits)
+    if tracked((values,)):
+        import torch
+
+        values = torch.where(held, values, torch.zeros((), dtype=values.dtype, device=values.device))
+    s = Storage(shape or (1,), format, scalar_of(values), 0, none, (*none[1:], held), values)
+    from .tensor import python_value
+
+    return wrap(Tensor._from_storage(s.with_values(values, python_value(0, s))), not shape)
+
+
+def _is_sparse(x: Any) -> bool:
+    if isinstance(x, Tensor):
+        return not x.format.is_dense
+    if is_torch(x):
+        return str(x.layout) != "torch.strided"
+    return hasattr(x, "tocoo") or (hasattr(x, "coords") and hasattr(x, "fill_value"))
+
+
+def _is_torch_masked(x: Any) -> bool:
+    return is_torch(x) and type(x).__name__ == "MaskedTensor"
+
+
+def _alone(data: Any) -> MaskedTensor:
+    """Data that says itself what is specified."""
+    if isinstance(data, MaskedTensor):
+        return data
+    if isinstance(data, np.ma.MaskedArray):
+        return strided_tensor(as_array(data.data), ~np.ma.getmaskarray(data))
+    if _is_torch_masked(data):
+        return _made(data.get_data(), data.get_mask())
+    if hasattr(data, "isna") and hasattr(data, "to_numpy"):
+        return _pandas(data)
+    if not _is_sparse(data):
+        raise UnsupportedError(
+            "masked_tensor: dense data needs a mask\n  help: masked_tensor(x, ~numpy.isnan(x)), or a mask of ones"
+        )
+    t = _canonical(asarray(data))
+    if forms.fitting(t.format) == t.format:
+        return wrap(t)
+    if forms.in_place(t.format) is None or any(x.format.name == "structured" for x in t.levels):
+        return wrap(t.asformat(forms.fitting(t.format)))
+    return wrap(_with_bits(t, pattern(t._storage).values))
+
+
+def _pandas(data: Any) -> MaskedTensor:
+    """A pandas nullable column or array."""
+    bits = ~np.asarray(data.isna(), np.bool_)
+    dtype = getattr(data.dtype, "numpy_dtype", data.dtype)
+    array = data.to_numpy(dtype=dtype, na_value=np.zeros((), dtype)[()])
+    return strided_tensor(as_array(array), bits)
+
+
+def _with_bits(t: Tensor, bits: Array) -> Tensor:
+    """Every stored element with a bit that says whether it is specified."""
+    s = t._storage
+    format = forms.keeping(s.format)
+    if len(format.levels) == len(s.format.levels):
+        pos, crd = (*s.pos[:-1], None), (*s.crd[:-1], bits)
+    else:
+        pos, crd = (*s.pos, None), (*s.crd, bits)
+    return Tensor._from_storage(Storage(s.shape, format, s.scalar, s.fill_value, pos, crd, s.values))
+
+
+def _canonical(t: Tensor) -> Tensor:
+    """Without duplicates, in order."""
+    return t if t.format.is_unique and t.format.is_ordered else t.asformat(canonical(t.format))
+
+
+def _sparse(data: Tensor, mask: Tensor) -> MaskedTensor:
+    """Data and mask of one sparse format."""
+    _check_shapes(data.shape, mask.shape)
+    if mask._storage.scalar != "bool":
+        raise DTypeError(f"masked_tensor: expected a mask of dtype bool; got {mask.dtype}\n  help: mask != 0")
+    data, mask = _canonical(data), _canonical(mask)
+    if data.format != mask.format:
+        raise FormatError(
+            f"masked_tensor: data and mask have one format; got {data.format} and {mask.format}"
+            "\n  help: asformat() on one of them"
+        )
+    if same(data._storage, mask._storage):
+        values = data.values
+    else:
+        _require_stored(data, mask)
+        held = as_array(mask.values, like=data.values)
+        values = sparse_mask(data, mask).values if tracked((data.values,)) else found_at(data, mask._storage)
+        structure = mask._storage.mapped(lambda b: as_array(b, like=held))
+        data = Tensor._from_storage(structure.with_values(values, data.fill_value))
+    bits = as_array(mask.values, like=values)
+    if forms.has_bits(data.format) or any(x.format.name == "structured" for x in data.levels):
+        return wrap(restricted(wrap(data), bits))
+    if bool(bits.all()) and forms.fitting(data.format) == data.format:
+        return wrap(data)
+    return wrap(_with_bits(data, bits))
+
+
+def _require_stored(data: Tensor, mask: Tensor) -> None:
+    """Raises ValueError for an element that the mask specifies and the data does not store."""
+    there = to_numpy(found_at(pattern(data._storage), mask._storage))
+    at, leaf = coordinates(mask._storage)
+    lacking = np.flatnonzero(to_numpy(mask.values)[leaf] & ~there[leaf])
+    if len(lacking):
+        places = at[:, lacking]
+        first = np.lexsort(places[::-1])[0]
+        where = tuple(int(c) for c in places[:, first])
+        raise ValueError(
+            f"masked_tensor: the mask specifies element {where}, which the data does not store ({len(lacking)} such)"
+            "\n  help: store it in the data, or leave it out of the mask"
+        )

@@ -1,0 +1,107 @@
+"""Formats in which a mask fits.
+
+A masked tensor is one Tensor whose specified elements are those of the mask, so its format must be able to leave any
+element out. The format language has all that is needed:
+
+    fitting     a format whose last level stores all children of its parent gets a bitmap there
+                    dense        (i : dense, j : dense)            ->  (i : dense, j : bitmap)
+                    bsr(2, 2)    (..., i % 2 : dense, j % 2 : dense) ->  (..., i % 2 : dense, j % 2 : bitmap)
+                    dia          (j - i : compressed, i : range)     ->  (j - i : compressed, i : bitmap)
+                any other leaves elements out as it is: csr -> csr
+    keeping     a format that also keeps the values of elements that are masked out: a bit below each stored element
+                    csr       (i : dense, j : compressed)       ->  (i : dense, j // 1 : compressed, j % 1 : bitmap)
+    plain       the format of data and mask apart: without the bits
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..compiler.conversion.target import unbatched
+from ..format.expression import Dim, Div, Expression, Mod
+from ..format.format import Format, Level
+from ..format.levels import Bitmap, Dense, Range, Structured
+from ..ops.remap import canonical
+from ..ops.settle import family
+
+__all__ = ["fitting", "in_place", "keeping", "plain", "related", "strided"]
+
+
+def strided(ndim: int) -> Format:
+    """The bitmap format of a rank, row-major: what a dense array and its mask are; that of rank 0 has one dimension."""
+    from ..format import format as parse
+
+    return parse("bitmap", max(ndim, 1))
+
+
+@lru_cache(maxsize=1024)
+def fitting(format: Format) -> Format:
+    """The format that holds the specified elements of any mask over data of this format, and nothing else."""
+    if not format.levels:
+        return strided(0)
+    return canonical(unbatched(in_place(format) or format))
+
+
+@lru_cache(maxsize=1024)
+def in_place(format: Format) -> Format | None:
+    """The format with bits where its last level has all children; None for a last level that lacks some itself."""
+    *above, last = format.levels
+    if not isinstance(last.format, Dense | Range | Structured):
+        return None
+    return Format(format.dims, (*above, Level(last.expression, Bitmap())))
+
+
+@lru_cache(maxsize=1024)
+def keeping(format: Format) -> Format:
+    """The format whose elements are those that this one stores, each with a bit that says whether it is specified."""
+    if has_bits(format):
+        return format
+    found = in_place(format)
+    if found is not None:
+        return found
+    *above, last = format.levels
+    bits = Level(Mod(last.expression, 1), Bitmap())
+    return Format(format.dims, (*above, Level(Div(last.expression, 1), last.format), bits))
+
+
+def has_bits(format: Format) -> bool:
+    """Whether the last level is a bitmap."""
+    return bool(format.levels) and isinstance(format.levels[-1].format, Bitmap)
+
+
+@lru_cache(maxsize=1024)
+def plain(format: Format) -> Format:
+    """The format of data and mask: all that is stored, with or without its bit."""
+    if not has_bits(format):
+        return format
+    *above, last = format.levels
+    if loose(format):
+        inner = last.expression
+        assert isinstance(inner, Mod)
+        return Format(format.dims, tuple(Level(_merged(x.expression, inner.base), x.format) for x in above))
+    return Format(format.dims, (*above, Level(last.expression, Dense())))
+
+
+def _merged(e: Expression, base: Expression) -> Expression:
+    return base if e == Div(base, 1) else e
+
+
+def loose(format: Format) -> bool:
+    """Whether every stored element has a bit of its own: some may be stored and masked out."""
+    if not has_bits(format):
+        return False
+    last = format.levels[-1].expression
+    return isinstance(last, Mod) and last.divisor == 1
+
+
+def related(format: Format, ndim: int) -> Format:
+    """The format of a result of another rank."""
+    if ndim == 0:
+        return strided(0)
+    base = plain(format)
+    return fitting(base if base.ndim == ndim else family(base, ndim))
+
+
+def is_strided(format: Format) -> bool:
+    """Whether data and mask are a dense array each."""
+    return has_bits(format) and plain(format).is_dense and all(isinstance(x.expression, Dim) for x in format.levels)

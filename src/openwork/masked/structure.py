@@ -1,0 +1,159 @@
+"""What is specified: comparing, intersecting and uniting the structures of masked tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ops.gradients import tracked
+from ..ops.merge import pointwise
+from ..ops.softmax import _take
+from ..ops.taking import found_at, sparse_mask
+from ..ops.tensor import Tensor
+from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
+from ..storage.specified import coordinates
+from ..storage.storage import Storage
+from . import forms
+
+if TYPE_CHECKING:
+    from .tensor import MaskedTensor
+
+__all__ = ["common", "first_difference", "pattern", "require_equal", "restricted", "same", "sampled", "values_on"]
+
+
+def same(a: Storage, b: Storage) -> bool:
+    """Whether both store their elements in the same places, as far as their buffers tell."""
+    if a.shape != b.shape or a.format != b.format or length(a.values) != length(b.values):
+        return False
+    pairs = zip((*a.pos, *a.crd), (*b.pos, *b.crd), strict=True)
+    return all(x is y or (x is not None and y is not None and _equal(x, y)) for x, y in pairs)
+
+
+def _equal(x: Array, y: Array) -> bool:
+    return bool(np.array_equal(to_numpy(x), to_numpy(y)))
+
+
+def pattern(s: Storage) -> Tensor:
+    """A bool Tensor that is True where the storage has an element."""
+    values = zeros(length(s.values), "bool", s.values)
+    values[...] = True
+    return Tensor._from_storage(s.with_values(values, False))
+
+
+def require_equal(operation: str, a: MaskedTensor, b: MaskedTensor) -> Array:
+    """The values of `b` in the places of those of `a`.
+
+    Raises ShapeError that names the first coordinate where only one of the two is specified.
+    """
+    s, t = a._tensor._storage, b._tensor._storage
+    if same(s, t):
+        return b.values
+    if s.format != t.format and forms.plain(s.format) != forms.plain(t.format):
+        t = t if t.format == s.format else b._tensor.asformat(forms.fitting(s.format))._storage
+        if same(s, t):
+            return t.values
+    place = first_difference(s, t)
+    if place is not None:
+        where, only = place
+        raise ShapeError(
+            f"{operation}: the masks differ: element {where} is specified in the {only} operand only"
+            '\n  help: how="intersection" or how="union" in openwork.masked.binary, or filled(value)'
+        )
+    if s.format == t.format and not forms.loose(s.format):
+        from .tensor import wrap
+
+        return values_on(s, wrap(Tensor._from_storage(t)))
+    raise ShapeError(
+        f"{operation}: the masks agree, but what is stored does not: {length(s.values)} elements and "
+        f"{length(t.values)}, some of them stored and masked out\n  formats: {s.format} and {t.format}"
+        "\n  help: compact() drops elements that are stored and masked out"
+    )
+
+
+def first_difference(s: Storage, t: Storage) -> tuple[tuple[int, ...], str] | None:
+    """The first coordinate, row-major, that only one of the storages has, and which it is; None where there is none."""
+    places = []
+    for x in (s, t):
+        at, _ = coordinates(x)
+        total = np.zeros(at.shape[1], np.int64)
+        for c, n in zip(at, x.shape, strict=True):
+            total = total * n + c
+        places.append(total)
+    apart = np.setxor1d(places[0], places[1])
+    if not len(apart):
+        return None
+    where = tuple(int(c) for c in np.unravel_index(apart[0], s.shape))
+    return where, "first" if apart[0] in places[0] else "second"
+
+
+def common(how: str, a: MaskedTensor, b: MaskedTensor) -> Storage:
+    """The structure of what both specify ("intersection"), or either ("union"), in a format that fits that of `a`."""
+    s, t = a._tensor._storage, b._tensor._storage
+    bits, others = (None if x.format != forms.fitting(x.format) else _bits(x) for x in (s, t))
+    if bits is not None and others is not None and s.format == t.format and s.shape == t.shape and _only_bits(s):
+        found = bits & others if how == "intersection" else bits | others
+        return Storage(s.shape, s.format, s.scalar, 0, s.pos, (*s.crd[:-1], found), s.values)
+    text = "A & B" if how == "intersection" else "A | B"
+    found_t = pointwise(text, {"A": pattern(s), "B": pattern(t)})
+    return found_t.asformat(forms.fitting(forms.plain(s.format)))._storage
+
+
+def _bits(s: Storage) -> Any:
+    return s.crd[-1] if forms.has_bits(s.format) else None
+
+
+def _only_bits(s: Storage) -> bool:
+    """Whether nothing but the bits of the last level is stored: equal formats have equal places."""
+    return forms.has_bits(s.format) and all(b is None for b in (*s.pos, *s.crd[:-1]))
+
+
+def values_on(s: Storage, m: MaskedTensor) -> Array:
+    """The values of a masked tensor in the places of a structure; zero where it is missing."""
+    t = m._tensor._storage
+    if t is s or (t.format == s.format and _only_bits(s) and _only_bits(t)):
+        return t.values
+    if tracked((t.values,)):
+        return sparse_mask(m._tensor, Tensor._from_storage(s)).values
+    return found_at(m._tensor, s)
+
+
+def present_on(s: Storage, m: MaskedTensor) -> Array:
+    """For each place of a structure whether a masked tensor is specified there."""
+    t = m._tensor._storage
+    if t.format == s.format and _only_bits(s) and _only_bits(t):
+        return t.crd[-1]
+    return found_at(pattern(t), s)
+
+
+def sampled(s: Storage, array: Array, shape: tuple[int, ...]) -> Array:
+    """The elements of a dense array, broadcast, in the places of a structure of this shape."""
+    array = as_array(array, like=s.values)
+    if s.format == forms.strided(len(shape)):
+        if tuple(array.shape) == shape:
+            return array.reshape(-1)
+        if is_torch(array):
+            return array.expand(shape).reshape(-1)
+        return np.broadcast_to(array, shape).reshape(-1)
+    lead = len(shape) - array.ndim
+    dims = tuple(lead + d for d in range(array.ndim) if array.shape[d] != 1)
+    narrow = array.reshape(tuple(n for n in array.shape if n != 1))
+    if not dims:
+        return narrow
+    if tracked((narrow,)):
+        names = tuple(f"i{d}" for d in range(len(shape)))
+        like = s.with_values(cast(s.values.detach(), scalar_of(narrow)))
+        return _take(like, names, tuple(names[d] for d in dims), narrow)
+    return found_at(Tensor._from_dense(narrow), s, dims)
+
+
+def restricted(m: MaskedTensor, keep: Array) -> Tensor:
+    """The Tensor of the elements for which `keep`, a bool for each value, is True."""
+    s = m._tensor._storage
+    format = forms.keeping(s.format)
+    bits = _bits(s)
+    extra = () if bits is not None or forms.in_place(s.format) is not None else (None,)
+    crd = (*s.crd[:-1], keep & bits) if bits is not None else (*s.crd, keep) if extra else (*s.crd[:-1], keep)
+    found = Storage(s.shape, format, s.scalar, s.fill_value, (*s.pos, *extra), crd, s.values)
+    return Tensor._from_storage(found).asformat(forms.fitting(forms.plain(format)))

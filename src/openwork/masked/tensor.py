@@ -1,0 +1,343 @@
+"""The masked tensor: one Tensor whose specified elements are those that the mask names."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..ops.formats import resolve_format
+from ..ops.layouts import layout_of
+from ..ops.tensor import Tensor
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.storage import Storage
+from . import forms
+from .arithmetic import Arithmetic
+from .methods import Methods
+from .protocols import Protocols
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..format.format import Format
+
+__all__ = ["MaskedTensor", "bits_of", "wrap"]
+
+
+class MaskedTensor(Arithmetic, Methods, Protocols):
+    """A tensor some of whose elements are missing: no value at all, not zero and not NaN.
+
+    Made by `masked_tensor` and `as_masked_tensor`. It holds one Tensor, `specified`, whose stored elements are those
+    that have a value; operations are operations on that Tensor which leave its fill value out.
+    """
+
+    __slots__ = ("_scalar", "_tensor")
+    _tensor: Tensor
+    _scalar: bool
+    """rank 0: kept as the only element of one dimension, so that it can be missing"""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("MaskedTensor is not called\n  help: openwork.masked_tensor(data, mask)")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return wrap, (self._tensor, self._scalar)
+
+    @property
+    def specified(self) -> Tensor:
+        """The Tensor whose stored elements are the specified ones, over the same buffers; rank 1 for rank 0."""
+        return self._tensor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the dimensions."""
+        return () if self._scalar else self._tensor.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, missing ones included."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements: NumPy's or torch's."""
+        return self._tensor.dtype
+
+    @property
+    def device(self) -> str:
+        """ "cpu", or torch's name of the device."""
+        return self._tensor.device
+
+    @property
+    def format(self) -> Format:
+        """The format of the one Tensor: its specified elements are the mask."""
+        return self._tensor.format
+
+    @property
+    def layout(self) -> str:
+        """torch's name of the layout of data and mask: "strided", "sparse_coo", ...; else the format's text."""
+        if forms.is_strided(self.format):
+            return "strided"
+        found = layout_of(forms.plain(self.format))
+        return str(forms.plain(self.format)) if found is None else f"sparse_{found.kind}"
+
+    @property
+    def nse(self) -> int:
+        """The number of specified elements."""
+        bits = bits_of(self._tensor._storage)
+        if bits is not None and buffers.length(bits) == self.size:
+            return int(bits.sum())
+        return self._tensor.nse
+
+    @property
+    def values(self) -> Array:
+        """The buffer of values, 1-D; positions of missing elements hold anything."""
+        return self._tensor.values
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether data and mask are not dense arrays."""
+        return not forms.is_strided(self.format)
+
+    def is_sparse_coo(self) -> bool:
+        """Whether data and mask are COO."""
+        return self.layout == "sparse_coo"
+
+    def is_sparse_csr(self) -> bool:
+        """Whether data and mask are CSR."""
+        return self.layout == "sparse_csr"
+
+    def is_sparse_csc(self) -> bool:
+        """Whether data and mask are CSC."""
+        return self.layout == "sparse_csc"
+
+    def get_data(self) -> Tensor:
+        """The data: a Tensor over the same values, with anything in the places of missing elements."""
+        return self._apart(self._tensor._storage.values)
+
+    def get_mask(self) -> Tensor:
+        """The mask: a bool Tensor of the structure of `get_data()`, True where an element is specified."""
+        s = self._tensor._storage
+        bits = bits_of(s)
+        if bits is None:
+            bits = buffers.zeros(buffers.length(s.values), "bool", s.values)
+            bits[...] = True
+        return self._apart(bits)
+
+    def _apart(self, values: Array) -> Tensor:
+        s = self._tensor._storage
+        plain = forms.plain(s.format)
+        if self._scalar:
+            return Tensor._from_dense(values.reshape(()))
+        n = len(plain.levels)
+        pos, crd = s.pos[:n], s.crd[:n]
+        if forms.has_bits(s.format) and not forms.loose(s.format):
+            crd = (*crd[:-1], None)
+        fill = python_value(0, s.with_values(values))
+        return Tensor._from_storage(Storage(s.shape, plain, buffers.scalar_of(values), fill, pos, crd, values))
+
+    def asformat(self, format: object) -> MaskedTensor:
+        """The same elements in another format.
+
+        Parameters
+        ----------
+        format : Format, its text, or its name; one whose last level stores all children gets a bitmap there
+
+        Guarantees: `m.to_dense().asformat(m.format)` has the elements of `m`; an element that is stored and masked out
+        is dropped.
+        """
+        if self._scalar:
+            resolve_format("dense", 0)
+            return self
+        target = forms.fitting(resolve_format(format, self.ndim, self.format))
+        return self if target == self.format else wrap(self._tensor.asformat(target))
+
+    def to_dense(self) -> MaskedTensor:
+        """Data and mask as dense arrays: the bitmap format."""
+        return self if self._scalar else wrap(self._tensor.asformat(forms.strided(self.ndim)))
+
+    def to_sparse_coo(self) -> MaskedTensor:
+        """In COO; only specified elements are stored."""
+        return self.asformat("coo")
+
+    def to_sparse_csr(self) -> MaskedTensor:
+        """In CSR. Raises FormatError for a tensor that is no matrix."""
+        return self.asformat("csr")
+
+    def to_sparse_csc(self) -> MaskedTensor:
+        """In CSC. Raises FormatError for a tensor that is no matrix."""
+        return self.asformat("csc")
+
+    def to_sparse_bsr(self, blocksize: tuple[int, int]) -> MaskedTensor:
+        """In BSR, with a bit for each element of a block."""
+        return self.asformat(f"bsr({int(blocksize[0])}, {int(blocksize[1])})")
+
+    def filled(self, value: Any) -> Tensor:
+        """A Tensor with `value` for missing elements: dense for dense data, else `value` is its fill value."""
+        s = self._tensor._storage
+        bits = bits_of(s)
+        if bits is not None and forms.is_strided(s.format):
+            return self._apart(_where(bits, s.values, value))
+        kept = self._tensor if forms.fitting(s.format) == s.format else self.compact()._tensor
+        fill = python_value(value, kept._storage)
+        return Tensor._from_storage(kept._storage.with_values(kept.values, fill))
+
+    def to_tensor(self, value: Any) -> Array:
+        """The dense array of the tensor's own library, with `value` for every missing element."""
+        return self.to_dense().filled(value).to_dense()
+
+    def to_numpy(self, value: Any) -> np.ndarray[Any, Any]:
+        """The dense NumPy array, with `value` for every missing element."""
+        return self.to_dense().filled(value).to_numpy()
+
+    def compressed(self) -> Array:
+        """The specified elements as a 1-D array of the tensor's own library, in row-major order."""
+        from ..format import coo
+
+        if self._scalar:
+            return self.values[bits_of(self._tensor._storage)]
+        return self._tensor.asformat(coo(self.ndim)).values
+
+    def compact(self) -> MaskedTensor:
+        """The same elements without those that are stored and masked out, as far as the format can."""
+        target = forms.fitting(forms.plain(self.format))
+        return wrap(self._tensor.asformat(target), self._scalar)
+
+    def astype(self, dtype: object, /) -> MaskedTensor:
+        """The elements in another dtype, over the same structure."""
+        return wrap(self._tensor.astype(dtype), self._scalar)
+
+    def to(self, device: object = None, dtype: object = None) -> MaskedTensor:
+        """The elements on another device, or in another dtype."""
+        return wrap(self._tensor.to(device, dtype), self._scalar)
+
+    def clone(self) -> MaskedTensor:
+        """A copy with buffers of its own."""
+        return wrap(self._tensor.clone(), self._scalar)
+
+    def item(self) -> Any:
+        """The value of the only element as a Python scalar.
+
+        Raises ShapeError where there are more elements, ValueError where it is missing.
+        """
+        if self.size != 1:
+            raise ShapeError(f"item: expected one element; got shape {self.shape}\n  help: index it first")
+        found = self.compressed()
+        if not buffers.length(found):
+            raise ValueError("item: the element is missing\n  help: filled(value) gives it a value")
+        return found[0].item()
+
+    def __len__(self) -> int:
+        if self._scalar:
+            raise TypeError("len() of a masked tensor of rank 0")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on the values are recorded."""
+        return self._tensor.requires_grad
+
+    def requires_grad_(self, requires_grad: bool = True) -> MaskedTensor:
+        """Record operations on the values from now on. Raises UnsupportedError for NumPy buffers."""
+        self._tensor.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def grad(self) -> MaskedTensor | None:
+        """The gradient: missing where the element is missing; None before `backward`."""
+        found = self._tensor.grad
+        return None if found is None else wrap(found, self._scalar)
+
+    def backward(self, gradient: Any = None, **kwargs: Any) -> None:
+        """Accumulate gradients of everything that the values depend on; see `Tensor.backward`."""
+        given = gradient._tensor if isinstance(gradient, MaskedTensor) else gradient
+        if given is None and self.size == 1:
+            given = self.values.new_ones(self.values.shape)
+        self._tensor.backward(given, **kwargs)
+
+    def detach(self) -> MaskedTensor:
+        """The same elements without a graph."""
+        return wrap(self._tensor.detach(), self._scalar)
+
+    def __repr__(self) -> str:
+        from .show import text
+
+        return text(self)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from .show import html
+
+        return html(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise UnsupportedError(
+            "a masked tensor is no array: missing elements have no value"
+            "\n  help: filled(value), to_numpy(value), compressed(), or to_masked_array() for numpy.ma"
+        )
+
+    def to_masked_array(self) -> Any:
+        """The tensor as a `numpy.ma.MaskedArray`; shares the values of a dense NumPy one."""
+        import numpy as np
+
+        dense = self.to_dense().detach()
+        bits = bits_of(dense._tensor._storage)
+        shape = self.shape
+        return np.ma.MaskedArray(
+            buffers.to_numpy(dense.values).reshape(shape), mask=~buffers.to_numpy(bits).reshape(shape)
+        )
+
+    def to_torch_masked(self) -> Any:
+        """The tensor as a `torch.masked.MaskedTensor`: strided, COO or CSR data and mask as they are."""
+        from torch.masked import as_masked_tensor
+
+        if self.layout in ("strided", "sparse_coo", "sparse_csr"):
+            return as_masked_tensor(self.get_data().to_torch(), self.get_mask().to_torch())
+        return self.to_dense().to_torch_masked()
+
+
+def wrap(tensor: Tensor, scalar: bool = False) -> MaskedTensor:
+    """The masked tensor of a Tensor whose specified elements are the mask."""
+    self = object.__new__(MaskedTensor)
+    self._tensor, self._scalar = tensor, scalar
+    return self
+
+
+def bits_of(s: Storage) -> Any:
+    """The bits of the last level, None where it stores none."""
+    return s.crd[-1] if forms.has_bits(s.format) else None
+
+
+def python_value(value: Any, s: Storage) -> Any:
+    """A value as a Python scalar of the storage's type."""
+    from ..storage.scalars import python_scalar
+
+    if isinstance(value, complex) and s.scalar[0] != "c":
+        raise DTypeError(f"filled: {value!r} is no value of dtype {s.scalar}\n  help: astype() first")
+    return python_scalar(value, s.scalar)
+
+
+def _where(bits: Array, values: Array, value: Any) -> Array:
+    if buffers.is_torch(values):
+        return values.masked_fill(~bits, value)
+    import numpy as np
+
+    return np.where(bits, values, np.asarray(value, values.dtype))
