@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..storage.buffers import is_recorded, is_transformed
 
 __all__ = ["differentiable", "rule", "source", "tracked"]
 
@@ -27,10 +28,14 @@ source: Callable[[], Rules] | None = None
 
 def tracked(buffers: Iterable[Any]) -> bool:
     """Whether torch records what happens to one of these buffers."""
-    for b in buffers:
-        if type(b) is not np.ndarray and getattr(b, "requires_grad", False):
-            return bool(sys.modules["torch"].is_grad_enabled())
-    return False
+    return any(type(b) is not np.ndarray and hasattr(b, "requires_grad") and is_recorded(b) for b in buffers)
+
+
+def _refuse_transformed(name: str, buffers: Iterable[Any]) -> None:
+    if any(type(b) is not np.ndarray and hasattr(b, "requires_grad") and is_transformed(b) for b in buffers):
+        raise UnsupportedError(
+            f"{name} inside a transform of torch.func\n  supported: backward, torch.autograd.grad, tangents"
+        )
 
 
 def rule(name: str) -> Callable[..., Any]:
@@ -53,6 +58,7 @@ def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if "torch" in sys.modules and tracked(operands(*args)):
+                _refuse_transformed(name, operands(*args))
                 return rule(name)(*args, **kwargs)
             return function(*args, **kwargs)
 

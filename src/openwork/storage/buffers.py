@@ -22,6 +22,7 @@ __all__ = [
     "SCALARS",
     "address",
     "as_array",
+    "bare",
     "cast",
     "copied",
     "device_of",
@@ -30,6 +31,9 @@ __all__ = [
     "flat",
     "is_array",
     "is_contiguous",
+    "is_dual",
+    "is_recorded",
+    "is_transformed",
     "is_dtype",
     "is_torch",
     "itemsize",
@@ -187,9 +191,38 @@ def address(x: Array) -> int:
     return int(x.data_ptr())
 
 
+def is_recorded(x: Any) -> bool:
+    """Whether torch follows what happens to a tensor of its own: for a gradient, a tangent or a transform."""
+    torch = sys.modules["torch"]
+    if x.requires_grad and torch.is_grad_enabled():
+        return True
+    return is_transformed(x) or is_dual(x)
+
+
+def is_transformed(x: Any) -> bool:
+    """Whether a torch tensor belongs to a transform of `torch.func`."""
+    return bool(sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(x))
+
+
+def is_dual(x: Any) -> bool:
+    """Whether a torch tensor carries a tangent."""
+    torch = sys.modules["torch"]
+    forward = torch.autograd.forward_ad
+    if forward._current_level < 0 or not torch._C._is_fwd_grad_enabled():
+        return False
+    return forward.unpack_dual(x).tangent is not None
+
+
+def bare(x: Any) -> Any:
+    """A torch tensor's own memory, without graph and tangent."""
+    torch = sys.modules["torch"]
+    x = x.detach()
+    return torch.autograd.forward_ad.unpack_dual(x).primal if torch.autograd.forward_ad._current_level >= 0 else x
+
+
 def refuse_recorded(x: Array) -> None:
     """Raise UnsupportedError for a torch tensor that is recorded: what follows would be lost to its gradient."""
-    if getattr(x, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+    if not isinstance(x, np.ndarray) and is_recorded(x):
         raise UnsupportedError(
             "this operation has no gradient, and an operand requires one\n  help: detach() it, or use torch.no_grad()"
         )
@@ -282,7 +315,7 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
         )
     if not detach:
         refuse_recorded(x)
-    x = x.detach()
+    x = bare(x)
     if str(x.dtype) == "torch.bfloat16":
         out: np.ndarray[Any, Any] = x.view(_torch().int16).numpy().view(numpy_dtype("bf16"))
         return out

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from . import sizes
-from .buffers import Array, address, copied, device_of, itemsize, length, library_of, scalar_of
+from .buffers import Array, address, copied, device_of, is_recorded, itemsize, length, library_of, scalar_of
 
 if TYPE_CHECKING:
     from ..format.format import Format
@@ -156,7 +156,7 @@ class Storage:
         """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given."""
         fill = self.fill_value if fill_value is None else fill_value
         out = Storage(self.shape, self.format, scalar_of(values), fill, self.pos, self.crd, values)
-        if self._addresses is not None and not getattr(values, "requires_grad", False):
+        if self._addresses is not None and (library_of(values) == "numpy" or not is_recorded(values)):
             _SET(out, "_addresses", (*self._addresses[:-1], address(values)))
         _SET(out, "_positions", self._positions)
         _SET(out, "_nse", self._nse)

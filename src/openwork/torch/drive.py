@@ -29,7 +29,7 @@ from ..ops import contract as statements
 from ..ops.merge_types import typed
 from ..ops.ready import sparse_operand
 from ..ops.strided import Strided, strided
-from ..storage.buffers import Array, as_array, scalar_of
+from ..storage.buffers import Array, as_array, bare, is_recorded, scalar_of
 from ..storage.storage import Storage
 from .pointwise import DIFFERENTIABLE, evaluate
 from .positions import plain, present
@@ -65,7 +65,7 @@ def _statement(at: Indices, dense: tuple[Indices, ...], out: Indices | None, val
 
 def product(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
     """The product, with the values of the sparse operand; without, its pattern takes part."""
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (values, *dense)):
+    if any(x is not None and is_recorded(x) for x in (values, *dense)):
         return _Differentiable.apply(spec, values, *dense)
     return _run(spec, values, dense)
 
@@ -86,10 +86,25 @@ def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tenso
 
 class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
-        ctx.spec = spec
-        ctx.save_for_backward(values, *dense)
-        return _run(spec, values, dense)
+    def forward(spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
+        found = _run(spec, values, dense)
+        views = torch.autograd.forward_ad._current_level >= 0 and found._is_view()
+        return found.clone() if views else found  # torch does not take tangents of such views
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        ctx.spec, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, tangent: torch.Tensor | None, *tangents: torch.Tensor | None) -> torch.Tensor:
+        values, *dense = ctx.saved_tensors
+        parts = [] if tangent is None else [product(ctx.spec, tangent, dense)]
+        for k, t in enumerate(tangents):
+            if t is not None:
+                parts.append(product(ctx.spec, values, [*dense[:k], t, *dense[k + 1 :]]))
+        return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -168,7 +183,7 @@ def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Stor
 def _plain(v: Any) -> Any:
     if isinstance(v, Storage):
         return plain(v)
-    return strided(v.owner.detach()) if isinstance(v, Strided) and isinstance(v.owner, torch.Tensor) else v
+    return strided(bare(v.owner)) if isinstance(v, Strided) and isinstance(v.owner, torch.Tensor) else v
 
 
 def _takes_part(e: Expression, values: Mapping[str, Any]) -> bool:
@@ -181,7 +196,7 @@ def _takes_part(e: Expression, values: Mapping[str, Any]) -> bool:
         case Access(name, _):
             v = values[name]
             buffer = v.values if isinstance(v, Storage) else v.owner if isinstance(v, Strided) else None
-            return bool(getattr(buffer, "requires_grad", False))
+            return isinstance(buffer, torch.Tensor) and is_recorded(buffer)
     return False
 
 
@@ -201,7 +216,7 @@ def _factors(e: Expression) -> list[tuple[Access, bool]] | None:
 def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Indices | None) -> torch.Tensor:
     name = next(n for n, v in values.items() if isinstance(v, Storage))
     s: Storage = values[name]
-    like = next(b for v in values.values() for b in [_buffer(v)] if isinstance(b, torch.Tensor) and b.requires_grad)
+    like = next(b for v in values.values() for b in [_buffer(v)] if isinstance(b, torch.Tensor) and is_recorded(b))
     structure = plain(s).mapped(lambda b: as_array(b, like=like)) if s.library == "numpy" else plain(s)
     mine: torch.Tensor = as_array(s.values, like=like)
     dense = {n: _operand(v, like) for n, v in values.items() if n != name}

@@ -18,17 +18,17 @@ from ..ops.merge_plan import MergePlan
 from ..ops.merge_run import run_plan as run
 from ..ops.tensor import Tensor
 from ..ops.values import apply
-from ..storage.buffers import as_array, torch_dtype
+from ..storage.buffers import as_array, is_dual, torch_dtype
 from ..storage.storage import Storage
 from .positions import gathered, located, plain, present, unique
 
-__all__ = ["DIFFERENTIABLE", "Exactly", "dense_result", "evaluate", "run_plan"]
+__all__ = ["DIFFERENTIABLE", "exactly", "dense_result", "evaluate", "run_plan"]
 
 DIFFERENTIABLE = frozenset((*FLOATS, *COMPLEX))
 """The scalar types that have gradients."""
 
 
-class Exactly(torch.autograd.Function):  # type: ignore[misc]
+class _Exactly(torch.autograd.Function):  # type: ignore[misc]
     """A value that is known, with the gradient of another way to compute it."""
 
     @staticmethod
@@ -38,6 +38,14 @@ class Exactly(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         return None, grads[0]
+
+
+def exactly(known: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
+    """`known`, with the gradient of `computed`, or `computed` with its tangent."""
+    if is_dual(computed):
+        return computed
+    found: torch.Tensor = _Exactly.apply(known, computed)
+    return found
 
 
 def evaluate(e: Expr, values: Mapping[str, Any]) -> Any:
@@ -69,7 +77,7 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
         taken = gathered(s.values, located(s, made, dims), [s.fill_value])
         values[name] = taken if here is None else taken.masked_fill(~here, 1)
     computed = evaluate(plan.regions.expr, values).to(made.values.dtype)
-    return made.with_values(Exactly.apply(made.values, computed.expand_as(made.values)))
+    return made.with_values(exactly(made.values, computed.expand_as(made.values)))
 
 
 def dense_result(op: str, s: Storage, array: Any, narrow: Any, stmt: Any, left: bool, shape: tuple[int, ...]) -> Any:

@@ -22,7 +22,7 @@ from ..ops.promote import promote
 from ..ops.ready import remember
 from ..ops.remap import canonical
 from ..ops.tensor import Tensor
-from ..storage.buffers import as_array, cast, dtype_of, length
+from ..storage.buffers import as_array, bare, cast, dtype_of, length
 from ..storage.scalars import python_scalar
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
@@ -34,7 +34,7 @@ def plain(s: Storage) -> Storage:
     """The storage without a graph; the same one each time, so that launches made ready for it are found again."""
     if s.library == "numpy":
         return s
-    values = s.values.detach()
+    values = bare(s.values)
     found: Storage | None = s.plans.get("plain")
     if found is None or found.values.data_ptr() != values.data_ptr():
         found = s.with_values(values)

@@ -20,7 +20,7 @@ from ..ops.contraction import Term
 from ..ops.semirings import semiring as semiring_of
 from ..ops.taking import found_at
 from ..ops.tensor import Tensor
-from ..storage.buffers import length
+from ..storage.buffers import is_dual, is_recorded, length
 from ..storage.storage import Storage
 from .drive import _conjugate, _like
 from .pointwise import DIFFERENTIABLE
@@ -40,10 +40,20 @@ class _At:
 
 class _Product(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, at: _At, known: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        ctx.at = at
-        ctx.save_for_backward(x, y)
+    def forward(at: _At, known: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return _run(at, x, y) if known is None else known.view_as(known)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        ctx.at, _, x, y = inputs
+        ctx.save_for_backward(x, y)
+        ctx.save_for_forward(x, y)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, __: None, first: Any, second: Any) -> torch.Tensor:
+        x, y = ctx.saved_tensors
+        parts = [_product(ctx.at, *pair) for pair, t in (((first, y), first), ((x, second), second)) if t is not None]
+        return torch.stack(parts).sum(0)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -58,7 +68,7 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
 
 
 def _product(at: _At, x: torch.Tensor, y: torch.Tensor, known: torch.Tensor | None = None) -> torch.Tensor:
-    if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
+    if is_recorded(x) or is_recorded(y):
         return _Product.apply(at, known, x, y)
     return _run(at, x, y) if known is None else known
 
@@ -81,8 +91,10 @@ def _with_gradient(x: Term, y: Term, made: Term) -> Term:
     s = made.storage
     if s.scalar not in DIFFERENTIABLE:
         return made
-    values = _product(_At(_plain(x), _plain(y), made), x.storage.values, y.storage.values, s.values)
-    return Term(made.letters, s.with_values(values))
+    values = [x.storage.values, y.storage.values]
+    known = None if any(is_dual(v) for v in values) else s.values
+    found = _product(_At(_plain(x), _plain(y), made), values[0], values[1], known)
+    return Term(made.letters, s.with_values(found))
 
 
 def _sums(semiring: Semiring) -> None:

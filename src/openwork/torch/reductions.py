@@ -19,7 +19,7 @@ from ..storage.buffers import Array, cast, torch_dtype
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .drive import Product, product
-from .pointwise import DIFFERENTIABLE, Exactly
+from .pointwise import DIFFERENTIABLE, exactly
 from .positions import plain, present, unique
 
 __all__ = ["fold", "keys_of", "segmented", "total"]
@@ -57,7 +57,7 @@ def _extreme(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> torch.T
     shares = hits / product(Product(structure, names, (kept,), None, "f64"), None, [counts.clamp(min=1)])
     weighted = torch.where(hits, s.values, 0) * shares.to(s.values.dtype)
     computed = product(Product(structure, names, (), kept, scalar), weighted, [])
-    return Exactly.apply(best, computed)
+    return exactly(best, computed)
 
 
 def _prod(s: Storage, axes: tuple[int, ...], scalar: str) -> torch.Tensor:
