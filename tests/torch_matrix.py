@@ -165,6 +165,9 @@ PRODUCTS = {
     "left": lambda t: X.T @ t.mT,
     "spgemm": lambda t: t @ (2 * t).mT,
     "gram": lambda t: t.mT @ t,
+    "outer": lambda t: (ow.outer if isinstance(t, ow.Tensor) else lambda a, b: torch.outer(a.reshape(-1), b))(
+        t, X[:, 0]
+    ),
 }
 
 STRUCTURAL = {

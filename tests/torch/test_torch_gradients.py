@@ -120,6 +120,16 @@ def test_real_values_with_a_complex_operand() -> None:
     check(make("csr", (4, 6)), lambda t: t @ x, lambda d: d.to(x.dtype) @ x)
 
 
+def test_numpy_operands_mix_in() -> None:
+    case = make("csr", (4, 6))
+    other = ow.asarray(X.numpy()).asformat("csr")
+    check(case, lambda t: t @ other, lambda d: d @ X)
+    check(make("csr", (4, 6)), lambda t: ow.kron(t, X.numpy()[:2]), lambda d: torch.kron(d, X[:2]))
+    check(make("csr", (4, 6)), lambda t: t * X.numpy()[:, 0], lambda d: d * X[:, 0])
+    both = ow.asarray(case.dense.detach().numpy()).asformat("coo")
+    check(make("csr", (4, 6)), lambda t: t + both, lambda d: d + case.dense.detach())
+
+
 def test_dense_operands_get_gradients_too() -> None:
     case = make("csr", (4, 6))
     x, y = X.clone().requires_grad_(), X.clone().requires_grad_()

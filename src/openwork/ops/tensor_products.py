@@ -12,7 +12,7 @@ import numpy as np
 from ..compiler.semiring import Semiring
 from ..errors import ShapeError, UnsupportedError
 from ..format import coo
-from ..storage.buffers import as_array, is_array, is_torch, to_numpy
+from ..storage.buffers import as_array, is_array, is_torch, length, to_numpy
 from ..storage.storage import Storage
 from .contraction import Term, absent, in_format, masked, pair, result_format
 from .convert import convert
@@ -196,7 +196,7 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
 
 def _unordered(crd: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], s: Storage) -> Storage:
     """The values of `s` at other coordinates, in any order, as COO."""
-    count = len(to_numpy(s.values))
+    count = length(s.values)
     index = np.int32 if max((*shape, count)) < 2**31 else np.int64
     like = s.values
     ends = as_array(np.array([0, count], index), like=like)
@@ -241,7 +241,7 @@ def _vector(x: Any) -> Any:
     if x.format.is_dense:
         return type(x)._from_dense(x.to_dense().reshape(-1))
     s = convert(x._storage, coo(x.ndim))
-    number = np.zeros(len(to_numpy(s.values)), np.int64)
+    number = np.zeros(length(s.values), np.int64)
     for c, n in zip(s.crd, s.shape, strict=True):
         number = number * n + to_numpy(c)
     return _tensor(convert(_unordered([number], (math.prod(s.shape),), s), coo(1)))

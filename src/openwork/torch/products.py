@@ -20,7 +20,7 @@ from ..ops.contraction import Term
 from ..ops.semirings import semiring as semiring_of
 from ..ops.taking import found_at
 from ..ops.tensor import Tensor
-from ..storage.buffers import is_dual, is_recorded, length
+from ..storage.buffers import as_array, is_dual, is_recorded, length
 from ..storage.storage import Storage
 from .drive import _conjugate, _like
 from .pointwise import DIFFERENTIABLE
@@ -87,6 +87,16 @@ def _plain(t: Term) -> Term:
     return Term(t.letters, plain(t.storage))
 
 
+def _of_torch(x: Term, y: Term) -> tuple[Term, Term]:
+    """Both terms over torch buffers, of which one has some."""
+    like = next(t.storage.values for t in (x, y) if t.storage.library == "torch").detach()
+    first, second = (
+        t if t.storage.library == "torch" else Term(t.letters, t.storage.mapped(lambda b: as_array(b, like=like)))
+        for t in (x, y)
+    )
+    return first, second
+
+
 def _with_gradient(x: Term, y: Term, made: Term) -> Term:
     s = made.storage
     if s.scalar not in DIFFERENTIABLE:
@@ -107,6 +117,7 @@ def _sums(semiring: Semiring) -> None:
 def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = None) -> Term:
     """The rule of `ops.contraction.pair`."""
     _sums(semiring)
+    x, y = _of_torch(x, y)
     x, y = (contraction.alone(t, out + other.letters, semiring) for t, other in ((x, y), (y, x)))
     return _with_gradient(x, y, contraction.pair(_plain(x), _plain(y), out, semiring, mask))
 
@@ -114,6 +125,7 @@ def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = Non
 def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
     """The rule of `ops.contraction.masked`."""
     _sums(semiring)
+    x, y = _of_torch(x, y)
     return _with_gradient(x, y, contraction.masked(_plain(x), _plain(y), _plain(mask), semiring, complement))
 
 
