@@ -28,7 +28,10 @@ source: Callable[[], Rules] | None = None
 
 def tracked(buffers: Iterable[Any]) -> bool:
     """Whether torch records what happens to one of these buffers."""
-    return any(type(b) is not np.ndarray and hasattr(b, "requires_grad") and is_recorded(b) for b in buffers)
+    for b in buffers:  # noqa: SIM110  a generator takes as long as all the rest
+        if type(b) is not np.ndarray and hasattr(b, "requires_grad") and is_recorded(b):
+            return True
+    return False
 
 
 def _refuse_transformed(name: str, buffers: Iterable[Any]) -> None:
