@@ -15,16 +15,19 @@ from ..format.expression import interval
 from ..format.format import Format, Level
 from ..format.levels import Compressed
 from ..ir.loop import Kernel
-from ..storage.buffers import length, to_numpy
+from ..storage.buffers import length, numpy_dtype, to_numpy
 from ..storage.storage import Storage
+from . import trace
+from .again import Bound
 from .appending import append_walk, passes
-from .assembly import Assembly, SlotsFull, full
+from .assembly import Assembly, SlotsFull, full, is_zero
 from .batches import batched
 from .blocking import move_blocks
 from .bucketing import bucket
 from .gradients import differentiable
 from .grouping import group
 from .ranges import of_walk
+from .ready import remember
 from .sorting import sort
 
 __all__ = ["convert", "plan"]
@@ -58,6 +61,10 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     """
     if storage.format == format:
         return storage
+    again: Bound | None = storage.plans.get(format)
+    if again is not None and again.valid and not trace.active():
+        none = (None,) * format.nlevels
+        return Storage(storage.shape, format, storage.scalar, storage.fill_value, none, none, again())
     result = storage
     try:
         for stage in _stages(storage, format):
@@ -123,9 +130,22 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
     def build(task: Pass) -> Callable[[], Kernel]:
         return lambda: scatter_kernel("scatter", recipe.stream, recipe.target, task, unique=stage.unique, ranged=ranged)
 
-    for task in passes(out):
+    tasks = passes(out)
+    for task in tasks:
         recipe.run(_SCATTER[task], build(task), out.words, ranges)
+    if plain and ranges is None and len(tasks) == 1 and is_zero(storage.fill_value):
+        _keep(storage, stage, out, _SCATTER[tasks[0]])
     return out.storage() if plain else out.finish({})
+
+
+def _keep(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
+    """Keep a scatter to a plain dense array for the next time."""
+    executable = out.recipe.executable(kind)
+    names = [p.name for p in executable.params]
+    if storage.library == "numpy" and not {"sizes", "fill"} & set(names):
+        words = [out.words[name] for name in names]
+        size = length(out.values) if out.values is not None else 0
+        remember(storage, stage.target, Bound(executable, words, "b_vals", size, numpy_dtype(out.scalar)))
 
 
 _SCATTER = {task: f"scatter {task.value}" for task in Pass}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ..errors import FormatError, ShapeError
 from ..format import format as parse
 from ..format.format import Format
 
-__all__ = ["promises_less", "resolve_format"]
+__all__ = ["dense_format", "promises_less", "resolve_format"]
 
 
 def resolve_format(format: object, ndim: int, like: Format | None = None) -> Format:
@@ -32,6 +34,12 @@ def resolve_format(format: object, ndim: int, like: Format | None = None) -> For
             f"format {out} has {out.ndim} dimensions, the tensor {ndim}\n  help: give a format of {ndim} dimensions"
         )
     return out
+
+
+@cache
+def dense_format(ndim: int) -> Format:
+    """Row-major dense storage."""
+    return parse("dense", ndim)
 
 
 def promises_less(target: Format, source: Format) -> bool:

@@ -99,6 +99,10 @@ class Recipe:
             ready = self._kernels[kind] = _ready(f"convert {kind} | {self.text}", build)
         return _run(ready, words, ranges)
 
+    def executable(self, kind: str) -> Executable:
+        """The kernel `kind`, which has run before."""
+        return self._kernels[kind][0]
+
     @cached_property
     def given(self) -> dict[int, int] | None:
         """Where elements keep their positions: the levels of the target whose crd is a level's of the source, and that

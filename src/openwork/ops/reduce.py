@@ -19,10 +19,13 @@ from ..ir.types import COMPLEX, FLOATS
 from ..storage.buffers import Array, cast, dtype_of, is_torch, scalar_name
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from . import trace
+from .again import Reduction
 from .contract import contract
 from .gradients import differentiable
 from .lazy import defer, is_lazy
-from .promote import accumulator
+from .promote import accumulator, compute_scalar
+from .ready import key_of, recall, remember
 from .total import total
 
 if TYPE_CHECKING:
@@ -162,6 +165,9 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
+    again: Reduction | None = s.plans.get((op, axes, scalar))
+    if again is not None and again.valid and not trace.active():
+        return again()
     if not t.format.is_unique and (op != "sum" or s.fill_value or s.scalar == "bool"):
         s = t.coalesce()._storage
     if s.scalar in COMPLEX and op in ("min", "max"):
@@ -175,13 +181,24 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     if flat is not None:
         return flat
     exact = op == "sum" and len(axes) == t.ndim and scalar in ("f32", "f16", "bf16")
-    result = contract(_statement(_OPERATORS[op], t.ndim, axes, False), {"A": s}, "f64" if exact else scalar, s.values)
-    result = cast(result, scalar) if exact else result
+    stmt = _statement(_OPERATORS[op], t.ndim, axes, False)
+    result = contract(stmt, {"A": s}, "f64" if exact else scalar, s.values)
     fill = python_scalar(s.fill_value, scalar)
     if fill == {"sum": 0, "prod": 1}.get(op) or not n:
-        return result
+        if op == "sum" and not exact and s is t._storage:
+            _keep(s, (op, axes, scalar), stmt, result)
+        return cast(result, scalar) if exact else result
+    result = cast(result, scalar) if exact else result
     absent = missing(s, axes)
     return result if absent is None else add_fill(op, result, absent, fill, scalar)
+
+
+def _keep(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array) -> None:
+    """Keep the launch of a sum for the next time."""
+    scalar = key[-1]
+    ready = recall(s, key_of(stmt, scalar, (s,)))
+    if ready is not None and type(result) is np.ndarray and compute_scalar(scalar) == scalar:
+        remember(s, key, Reduction(ready, result))
 
 
 def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:

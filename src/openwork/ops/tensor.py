@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
@@ -13,7 +12,7 @@ from ..storage.buffers import Array
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from . import trace
-from .formats import promises_less, resolve_format
+from .formats import dense_format, promises_less, resolve_format
 from .layouts import Layout, layout_of
 from .leaf import Leaf
 from .operators import Operators
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
     from ..format.format import Format, Level
 
 __all__ = ["Tensor", "python_scalar", "resolve_format"]
-
-
-@cache
-def _dense_format(ndim: int) -> Format:
-    return resolve_format("dense", ndim)
 
 
 class Tensor(Operators, TorchNames, Leaf):
@@ -58,7 +52,7 @@ class Tensor(Operators, TorchNames, Leaf):
         shape = tuple(array.shape)
         none = (None,) * len(shape)
         return cls._from_storage(
-            Storage(shape, _dense_format(len(shape)), buffers.scalar_of(values), 0, none, none, values)
+            Storage(shape, dense_format(len(shape)), buffers.scalar_of(values), 0, none, none, values)
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
