@@ -19,9 +19,9 @@ import numpy as np
 
 __all__ = ["LARGE", "reserve", "shrink", "waiting"]
 
-LARGE = 1 << 20
+LARGE = 1 << 18
 """Bytes from which on a buffer is a block; smaller ones are NumPy's."""
-ROUND = 1 << 18
+ROUND = 1 << 16
 _DOMAIN = np.lib.tracemalloc_domain
 _HUGE = getattr(mmap, "MADV_HUGEPAGE", None)
 _FORGET = getattr(mmap, "MADV_DONTNEED", None)
