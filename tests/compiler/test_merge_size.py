@@ -83,8 +83,8 @@ SIZES = [
 @pytest.mark.parametrize(("text", "rank", "spec"), SIZES)
 def test_code_grows_with_the_points_of_lattices(text: str, rank: int, spec: str, built: list[tuple[int, int]]) -> None:
     compute(text, rank, spec)
-    assert all(size <= 200 + 160 * count for count, size in built)
-    if spec == "csf" and "+" in text:
+    assert all(size <= 200 + 240 * count for count, size in built)
+    if spec == "csf" and "*" not in text:
         assert {count for count, _ in built} == {points(regions(text), rank)}
 
 

@@ -16,6 +16,7 @@ from ..compiler.conversion.target import Kind
 from ..storage.buffers import address, numpy_dtype
 from ..storage.memory import reserve, shrink
 from ..storage.storage import Storage
+from .launch import storage_word
 from .merge_chunks import MINIMUM
 from .merge_plan import Bound, Compiled, MergePlan
 
@@ -29,7 +30,8 @@ class Quick:
     """Launches of one compiled merge for one shape."""
 
     __slots__ = (
-        "_at", "_fields", "_limit", "_made", "_meta", "_most", "_plan", "_pos", "_shares", "_sums", "_tail", "shape",
+        "_at", "_fields", "_limit", "_made", "_meta", "_most", "_plan", "_pos", "_refs", "_shares", "_sums", "_tail",
+        "shape",
     )  # fmt: skip
 
     def __init__(self, plan: MergePlan, made: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
@@ -47,6 +49,8 @@ class Quick:
         extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
         names = made.names[made.names.index("chunks") + 1 :]
         self._tail = (1, *(extents[name] for name in names))
+        numbers = {name: k for k, name in enumerate(plan.dims)}
+        self._refs = [(numbers[ref.tensor], ref) for name in made.names if (ref := made.refs.get(name)) is not None]
         self._shares = plan.shares
         self._limit = 2**31 - 1 if made.index == "i32" else 2**62
         self.shape: tuple[int, ...] = ()
@@ -83,6 +87,8 @@ class Quick:
         operands: tuple[int, ...] = ()
         for s in storages:
             operands += s.addresses
+        for k, ref in self._refs:
+            operands += (storage_word(ref, storages[k]),)
         self._made.executable.run((*operands, *words, address(meta), *self._tail), 0, 1)
         used = int(meta[3])
         if small:
@@ -119,11 +125,12 @@ def quick(
         return None
     (bound,) = bounds
     whole = all(level == len(s.pos) - 1 for terms in bound.sums for k, level, _ in terms for s in (storages[k],))
-    if made.refs or "fill" in made.names or not whole or not bound.sums:
+    if any(ref.kind != "last" for ref in made.refs.values()) or "fill" in made.names or not whole or not bound.sums:
         return None
     order = [name for name in made.names if name.startswith("out_")]
     expected = [f"out_pos{chains[0].first}", *(f"out_crd{at}" for at in chains[0].levels), "out_vals"]
-    if order != expected or made.names[len(order) : len(order) + 2] != ("meta", "chunks"):
+    first = len(made.refs)
+    if order != expected or made.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
         return None
     found = Quick(plan, made, bound, spans)
     found.shape = shape

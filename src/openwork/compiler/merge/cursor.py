@@ -75,9 +75,19 @@ class Source:
         """Whether the next level, which is located, may lack a coordinate."""
         return self.levels[cursor.level].format.functions.present is not None
 
+    def stored(self, cursor: Cursor) -> bool:
+        """Whether the next level's coordinates lie side by side, those of one parent behind the other's."""
+        functions = self.levels[cursor.level].format.functions
+        return functions.coordinate == "crd[q]" and not functions.padded and cursor.batch is None
+
     def unique(self, cursor: Cursor) -> bool:
         """Whether a coordinate of the next level is there once at most."""
         return self.levels[cursor.level].format.unique
+
+    @property
+    def followed(self) -> bool:
+        """Whether others stand where its walk does."""
+        return False
 
     @property
     def depth(self) -> int:

@@ -21,7 +21,7 @@ from ..fill import Regions
 from ..lattice import Case, Point
 from .cursor import both
 
-__all__ = ["is_cheap", "kept", "replaced", "value_of"]
+__all__ = ["front", "is_cheap", "kept", "replaced", "value_of"]
 
 _COSTLY = frozenset((
     "pow", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
@@ -33,6 +33,21 @@ _COSTLY = frozenset((
 def is_cheap(expr: Expr) -> bool:
     """Whether the expression may be computed where it is not needed."""
     return not any(isinstance(e, Op) and e.op in _COSTLY for e in subexpressions(expr))
+
+
+def front(block: Block, hint: str, at: Mapping[str, Expr]) -> tuple[Expr, dict[str, Expr]]:
+    """The least of the coordinates, and who is there; of one operand nobody has to ask."""
+    if len(at) == 1:
+        return block.let(hint, next(iter(at.values()))), {}
+    if len(at) == 2:
+        (x, a), (y, b) = at.items()
+        c = block.let(hint, op("min", a, b))
+        return c, {x: block.let(f"in{x}", op("le", a, b)), y: block.let(f"in{y}", op("le", b, a))}
+    c = next(iter(at.values()))
+    for other in list(at.values())[1:]:
+        c = op("min", c, other)
+    c = block.let(hint, c)
+    return c, {n: block.let(f"in{n}", op("eq", x, c)) for n, x in at.items()}
 
 
 def replaced(body: Expr, values: Mapping[str, Expr]) -> Expr:

@@ -9,7 +9,8 @@
 
 The innermost level of a union, where an element is one new position, has no branches but the loop's own: values of
 operands that are not at the coordinate are replaced by their fill value, and the position moves on where something
-was to be stored.
+was to be stored. Two operands of which only what both have counts meet by blocks (`meet`), and of three and more those
+meet first without which nothing is computed (`sieve`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from ..build import Block, Builder
 from ..lattice import Case, Lattice, Point, lattice
 from ..levels import Params
 from .cursor import Cursor, Source, Walker, both, number
-from .flat import is_cheap, kept, replaced, value_of
+from .flat import front, is_cheap, kept, replaced, value_of
 from .located import Located
+from .meet import Walk, meet
 from .output import Output, Place
 from .problem import Merge
 from .reduced import Reduced
+from .sieve import sieved
 
 __all__ = ["Cursors", "Lowering", "MergeLevel"]
 
@@ -54,6 +57,7 @@ class Lowering:
         self.sources |= {given.name: Located(given, self.order, self.params) for given in merge.arrays}
         self.out = Output(self.builder, merge.target) if merge.reduction is None else Reduced(self.builder, merge)
         self.range: tuple[Expr, Expr] = (const(0), const(0))
+        self.sieves = True
         self.prepare()
 
     def prepare(self) -> None:
@@ -106,7 +110,7 @@ class Lowering:
         level = self.level(at, cursors)
         if self.out.covers(at) or level.lattice.every:
             self.counted(block, level, cursors, place)
-        else:
+        elif not sieved(self, block, level, cursors, place):
             self.merged(block, level, cursors, place)
 
     def taking_part(self, at: int, cursors: Cursors) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -284,17 +288,20 @@ class Lowering:
     ) -> None:
         mine = {n: walkers[n] for n in point.walked}
         segments = any(not self.sources[n].unique(cursors[n]) for n in mine)
-        if len(mine) == 1 and not segments:
+        followed = any(self.sources[n].followed for n in mine)
+        if len(mine) == 1 and not segments and not followed:
             self.rest(block, level, point, cursors, mine, place)
+            return
+
+        if len(mine) == 2 and point.cases == (point.walked,) and not segments and not followed:
+            self.common(block, level, point, cursors, mine, place)
             return
 
         def body(inner: Block) -> None:
             at = {n: inner.let(f"c{n}", self.sources[n].coordinate(cursors[n], w.at)) for n, w in mine.items()}
-            c, here = _front(inner, self.hint(level.at), at)
+            c, here = front(inner, self.hint(level.at), at)
             ends = {n: self.sources[n].segment(inner, cursors[n], w, c) for n, w in mine.items()}
             steps = dict(here)
-            if len(at) == 2 and point.cases == (point.walked,):  # one comparison, which is seldom or always true
-                here = {point.walked[0]: inner.let("equal", op("eq", *at.values()))}
             if self.is_flat(level, point, cursors):
                 self.flat(inner, level, point, cursors, mine, here, c, place)
             else:
@@ -309,6 +316,24 @@ class Lowering:
             test = both(test, op("lt", walker.at, walker.end))
         assert test is not None
         block.run("while TEST:\n    BODY", TEST=test, BODY=body)
+
+    def common(
+        self,
+        block: Block,
+        level: MergeLevel,
+        point: Point,
+        cursors: Cursors,
+        walkers: Mapping[str, Walker],
+        place: Place,
+    ) -> None:
+        """A point of two operands that has nothing but what both have."""
+        x, y = (Walk(self.sources[n], cursors[n], walkers[n]) for n in point.walked)
+
+        def met(inner: Block, c: Expr, p: Var, q: Var) -> None:
+            at = {n: Walker(v, walkers[n].end) for n, v in zip(point.walked, (p, q), strict=True)}
+            self.cases(inner, level, cursors, at, {}, {}, c, place, point.cases)
+
+        meet(block, x, y, met)
 
     def rest(
         self,
@@ -367,18 +392,3 @@ class Lowering:
         base = frozenset(cursors) - frozenset(level.walked)
         value = value_of(block, self.regions, point, base, values, here)
         self.out.keep(block, level.at, c, place, value, kept(point, here))
-
-
-def _front(block: Block, hint: str, at: Mapping[str, Expr]) -> tuple[Expr, dict[str, Expr]]:
-    """The least of the coordinates, and who is there; of one operand nobody has to ask."""
-    if len(at) == 1:
-        return block.let(hint, next(iter(at.values()))), {}
-    if len(at) == 2:
-        (x, a), (y, b) = at.items()
-        c = block.let(hint, op("min", a, b))
-        return c, {x: block.let(f"in{x}", op("le", a, b)), y: block.let(f"in{y}", op("le", b, a))}
-    c = next(iter(at.values()))
-    for other in list(at.values())[1:]:
-        c = op("min", c, other)
-    c = block.let(hint, c)
-    return c, {n: block.let(f"in{n}", op("eq", x, c)) for n, x in at.items()}

@@ -15,62 +15,22 @@ an empty range. What is computed follows the expression, operation by operation:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import replace
 
-from ...ir.loop import Cast, Const, Expr, Op, Var
-from ...ir.ops import cast, const, op
+from ...ir.loop import Const, Expr, Var
+from ...ir.ops import const, op
 from ..build import Block
-from ..fill import Regions, partial
 from ..lattice import Lattice
 from .cursor import Walker, both, number
 from .flat import replaced
 from .lower import Cursors, Lowering, MergeLevel
+from .node import Node, node_of
 from .output import Place
 
 __all__ = ["Many"]
 
 LARGEST = const(2**62)
 Truth = Expr | bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """An operation of the expression: `local` over c0, c1, ..., its parts; what it is where they are absent, None for
-    one that never is; and the sets of parts, by number, for which there is something to compute."""
-
-    local: Expr
-    parts: tuple[_Node, ...] = ()
-    fill: Const | None = None
-    wanted: tuple[frozenset[int], ...] = ()
-    name: str | None = None
-
-
-def _node(e: Expr, fills: Mapping[str, Const], annihilate: bool) -> _Node:
-    if isinstance(e, Var):
-        fill = fills.get(e.name)
-        return _Node(e, (), None if fill is None else _as_const(fill, e), (), e.name)
-    if not isinstance(e, Op | Cast):
-        return _Node(e)
-    args = e.args if isinstance(e, Op) else (e.arg,)
-    parts = tuple(_node(a, fills, annihilate) for a in args)
-    named = tuple(a if isinstance(a, Const) else Var(f"c{k}", a.type) for k, a in enumerate(args))
-    local: Expr = Op(e.op, named, e.type) if isinstance(e, Op) else Cast(named[0], e.type)
-    own = {f"c{k}": p.fill for k, p in enumerate(parts) if p.fill is not None}
-    alone = partial(local, own, annihilate)
-    if not own or not isinstance(alone, Const):
-        return _Node(local, parts)
-    regions = Regions(local, own, alone, annihilate)
-    absent = [k for k, p in enumerate(parts) if p.fill is not None]
-    sets = [frozenset(s) for n in range(len(absent) + 1) for s in combinations(absent, n)]
-    wanted = tuple(s for s in sets if regions.body(f"c{k}" for k in s) is not None)
-    return _Node(local, parts, alone, wanted)
-
-
-def _as_const(fill: Const, e: Expr) -> Const:
-    found = cast(fill, e.type)
-    assert isinstance(found, Const)
-    return found
 
 
 def _and(a: Truth, b: Truth) -> Truth:
@@ -96,7 +56,7 @@ class _Presence:
         self.block, self.here, self.exact = block, here, exact
         self.known: dict[int, Truth] = {}
 
-    def of(self, node: _Node) -> Truth:
+    def of(self, node: Node) -> Truth:
         """Whether the node is something else than its fill value; not `exact`: whether it may be, if some of those
         that are here are not."""
         if node.name is not None:
@@ -110,7 +70,7 @@ class _Presence:
             )
         return self.known[id(node)]
 
-    def _found(self, node: _Node) -> Truth:
+    def _found(self, node: Node) -> Truth:
         sets = set(node.wanted)
         absent = [k for k, p in enumerate(node.parts) if p.fill is not None]
         upward = all(s | {k} in sets for s in sets for k in absent)
@@ -127,7 +87,7 @@ class _Presence:
             result = _or(result, case)
         return result
 
-    def value(self, node: _Node, values: Mapping[str, Expr]) -> Expr:
+    def value(self, node: Node, values: Mapping[str, Expr]) -> Expr:
         """The node's value where it is something else than its fill value."""
         if node.name is not None:
             return values[node.name]
@@ -148,7 +108,7 @@ class Many(Lowering):
     """The lowering of a merge in which presence is a value."""
 
     def prepare(self) -> None:
-        self.root = _node(self.regions.expr, self.regions.fills, self.regions.annihilate)
+        self.root = node_of(self.regions.expr, self.regions.fills, self.regions.annihilate)
 
     def here(self, cursors: Cursors) -> dict[str, Truth]:
         return {n: True if c.here is None else c.here for n, c in cursors.items()}

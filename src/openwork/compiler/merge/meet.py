@@ -1,0 +1,113 @@
+"""What two rows of coordinates have in common, by blocks: no step waits for the one before.
+
+    while qA < eA and qB < eB:
+        if any of A_crd[qA : qA + 8] is any of B_crd[qB : qB + 8]:     64 comparisons in vectors
+            two fingers through both blocks
+        elif the block of A ends first: qA += 8
+        else: qB += 8
+
+Two fingers alone move when a comparison of what was read a step before tells which; and of most pairs of blocks nothing
+is in common. A block may reach beyond its row, into the next one's coordinates: what is found in common there is only
+looked for once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...ir.loop import Cast, Expr, Var
+from ...ir.ops import const, op
+from ..build import Block
+from ..levels import evaluate
+from ..operand import ParamRef
+from .cursor import Cursor, Source, Walker, number
+
+__all__ = ["Met", "Walk", "meet"]
+
+LANES = 8
+
+Met = Callable[[Block, Expr, Var, Var], None]
+"""Takes a coordinate, and where both operands have it."""
+
+
+class Walk(NamedTuple):
+    """A walk of one level of an operand."""
+
+    source: Source
+    cursor: Cursor
+    walker: Walker
+
+    def coordinate(self, q: Expr) -> Expr:
+        return self.source.coordinate(self.cursor, q)
+
+    @property
+    def at(self) -> Var:
+        return self.walker.at
+
+    @property
+    def end(self) -> Expr:
+        return self.walker.end
+
+    def block(self) -> tuple[Expr, Expr] | None:
+        """Whether a whole block can be read from here, and the block; None where the level has none."""
+        if not self.source.stored(self.cursor):
+            return None
+        level = self.source.levels[self.cursor.level]
+        last = self.source.params.scalar(ParamRef("last", self.source.name, self.cursor.level))
+        fits = op("le", op("add", self.at, const(LANES - 1)), last)
+        env = {**self.source.env(self.cursor), "q": self.at}
+        return fits, evaluate(level.format.functions.coordinate, level, env, LANES)
+
+
+def meet(block: Block, x: Walk, y: Walk, met: Met) -> None:
+    """Call `met` where two walks of unique levels have a coordinate in common; both end where one does."""
+    first, second = x.block(), y.block()
+    left = op("and", op("lt", x.at, x.end), op("lt", y.at, y.end))
+    if first is None or second is None:
+        _fingers(block, x, y, x.end, y.end, met)
+        return
+    (fits, several), (others, _) = first, second
+
+    def step(inner: Block) -> None:
+        whole = op("and", fits, others)
+        common = inner.let("common", op("select", whole, _common(several, y), const(True, "bool")))
+        x_end = inner.let("eX", op("min", op("add", x.at, const(LANES)), x.end))
+        y_end = inner.let("eY", op("min", op("add", y.at, const(LANES)), y.end))
+
+        def skip(deeper: Block) -> None:
+            a = deeper.let("a", x.coordinate(op("sub", x_end, const(1))))
+            b = deeper.let("b", y.coordinate(op("sub", y_end, const(1))))
+            deeper.assign(x.at, op("select", op("le", a, b), x_end, x.at))
+            deeper.assign(y.at, op("select", op("le", b, a), y_end, y.at))
+
+        inner.when(common, lambda b: _fingers(b, x, y, x_end, y_end, met), skip)
+
+    block.run("while TEST:\n    STEP", TEST=left, STEP=step)
+
+
+def _common(several: Expr, y: Walk) -> Expr:
+    """Whether one of several coordinates is one of the next of y."""
+    result: Expr | None = None
+    for k in range(LANES):
+        one = y.coordinate(op("add", y.at, const(k)))
+        if isinstance(several, Cast) and isinstance(one, Cast) and several.arg.type.scalar == one.arg.type.scalar:
+            same = op("eq", several.arg, one.arg)
+        else:
+            same = op("eq", several, one)
+        result = same if result is None else op("or", result, same)
+    assert result is not None
+    return op("hmax", result)
+
+
+def _fingers(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, met: Met) -> None:
+    """One step after the other, as far as both ends."""
+
+    def step(inner: Block) -> None:
+        a, b = inner.let("a", x.coordinate(x.at)), inner.let("b", y.coordinate(y.at))
+        inner.when(op("eq", a, b), lambda deeper: met(deeper, a, x.at, y.at))
+        inner.assign(x.at, op("add", x.at, number(op("le", a, b))))
+        inner.assign(y.at, op("add", y.at, number(op("le", b, a))))
+
+    left = op("and", op("lt", x.at, x_end), op("lt", y.at, y_end))
+    block.run("while TEST:\n    STEP", TEST=left, STEP=step)

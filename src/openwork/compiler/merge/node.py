@@ -1,0 +1,79 @@
+"""An expression as a tree of operations, each with the sets of its parts for which there is something to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from ...ir.loop import Cast, Const, Expr, Op, Var
+from ...ir.ops import cast
+from ..fill import Regions, partial
+
+__all__ = ["Node", "names_of", "needed", "node_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation: `local` over c0, c1, ..., the parts of `expr`; what it is where they are absent, None for one that
+    never is; and the sets of parts, by number, for which there is something to compute."""
+
+    expr: Expr
+    local: Expr
+    parts: tuple[Node, ...] = ()
+    fill: Const | None = None
+    wanted: tuple[frozenset[int], ...] = ()
+    name: str | None = None
+
+
+def node_of(e: Expr, fills: Mapping[str, Const], annihilate: bool) -> Node:
+    """The tree of an expression over operands with these fill values."""
+    if isinstance(e, Var):
+        fill = fills.get(e.name)
+        return Node(e, e, (), None if fill is None else _as_const(fill, e), (), e.name)
+    if not isinstance(e, Op | Cast):
+        return Node(e, e)
+    args = e.args if isinstance(e, Op) else (e.arg,)
+    parts = tuple(node_of(a, fills, annihilate) for a in args)
+    named = tuple(a if isinstance(a, Const) else Var(f"c{k}", a.type) for k, a in enumerate(args))
+    local: Expr = Op(e.op, named, e.type) if isinstance(e, Op) else Cast(named[0], e.type)
+    own = {f"c{k}": p.fill for k, p in enumerate(parts) if p.fill is not None}
+    alone = partial(local, own, annihilate)
+    if not own or not isinstance(alone, Const):
+        return Node(e, local, parts)
+    regions = Regions(local, own, alone, annihilate)
+    absent = [k for k, p in enumerate(parts) if p.fill is not None]
+    sets = [frozenset(s) for n in range(len(absent) + 1) for s in combinations(absent, n)]
+    wanted = tuple(s for s in sets if regions.body(f"c{k}" for k in s) is not None)
+    return Node(e, local, parts, alone, wanted)
+
+
+def _as_const(fill: Const, e: Expr) -> Const:
+    found = cast(fill, e.type)
+    assert isinstance(found, Const)
+    return found
+
+
+def needed(node: Node, walked: Collection[str], present: Collection[str]) -> frozenset[str] | None:
+    """The walked operands without any of which the node is its fill value; None where it is that in any case.
+
+    present: the operands that may be there, those that are walked and those that are there already.
+    """
+    if node.name is not None:
+        return (frozenset((node.name,)) if node.name in walked else frozenset()) if node.name in present else None
+    if node.fill is None:
+        return frozenset()
+    result: frozenset[str] | None = None
+    for case in node.wanted:
+        found = [needed(node.parts[k], walked, present) for k in sorted(case)]
+        every = frozenset[str]().union(*(f for f in found if f is not None))
+        if None not in found:
+            result = every if result is None else result & every
+    return result
+
+
+def names_of(node: Node) -> frozenset[str]:
+    """The operands of a node."""
+    if node.name is not None:
+        return frozenset((node.name,))
+    return frozenset[str]().union(*map(names_of, node.parts))

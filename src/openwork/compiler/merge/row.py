@@ -1,0 +1,109 @@
+"""Rows of a merge that are kept for a moment: coordinates and values of what was found below one parent, in order.
+
+A row holds what the innermost level of some operands has in common, or what one part of an expression comes to there.
+It is a workspace of the kernel, as long as the shortest operand or the level's extent, and is written anew for every
+parent: while rows are short it never leaves the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...format.expression import Expression
+from ...ir.loop import Alloc, Expr, Var
+from ...ir.ops import const
+from ..build import Array, Block, Builder
+from ..conversion.target import Kind, Run
+from .cursor import Cursor, Source, Walker
+from .output import Output
+
+__all__ = ["Column", "Kept", "Row", "workspace"]
+
+Column = Callable[[Expr], Expr]
+"""The value at a position."""
+
+
+def workspace(builder: Builder, name: str, scalar: str, size: Expr, wide: bool = False) -> Array:
+    """A buffer of the kernel."""
+    buffer = builder.fresh(name)
+    builder.top.stmts.append(Alloc(buffer, scalar, size, False))
+    return Array(buffer, scalar, wide)
+
+
+class Row(Source):
+    """A row of at most `size` elements, walked like an operand's level. `at`: where its walk stands, for others that
+    follow it."""
+
+    def __init__(
+        self,
+        name: str,
+        expression: Expression,
+        crd: Array,
+        count: Expr,
+        size: Expr,
+        column: Column,
+        at: Var | None = None,
+    ) -> None:
+        self.name, self.expression, self.crd, self.count, self.size = name, expression, crd, count, size
+        self.column, self.at = column, at
+
+    @property
+    def depth(self) -> int:
+        return 1
+
+    @property
+    def followed(self) -> bool:
+        return self.at is not None
+
+    def counts(self, cursor: Cursor) -> Expression | None:
+        return self.expression
+
+    def at_leaf(self, cursor: Cursor) -> bool:
+        return cursor.level == 1
+
+    def walks(self, cursor: Cursor) -> bool:
+        return True
+
+    def asks(self, cursor: Cursor) -> bool:
+        return False
+
+    def stored(self, cursor: Cursor) -> bool:
+        return False
+
+    def unique(self, cursor: Cursor) -> bool:
+        return True
+
+    def may_lack(self, cursor: Cursor, entered: bool) -> bool:
+        return False
+
+    def coordinate(self, cursor: Cursor, q: Expr) -> Expr:
+        return self.crd.read(q)
+
+    def walker(self, block: Block, cursor: Cursor, lower: Expr | None, upper: Expr | None) -> Walker:
+        return self.again(block) if self.at is None else Walker(self.at, self.count)
+
+    def again(self, block: Block) -> Walker:
+        """A walk that nobody follows."""
+        return Walker(block.mut(f"q{self.name}", const(0)), self.count)
+
+    def value(self, position: Expr, batch: Expr | None) -> Expr:
+        return self.column(position)
+
+
+class Kept(Output):
+    """A row that is being written, in the place of the result's last level."""
+
+    def __init__(self, block: Block, out: Output, at: int, crd: Array, values: Array, scalar: str) -> None:
+        self.builder, self.format, self.crd, self.values = out.builder, out.format, crd, values
+        self.target = replace(out.target, scalar=scalar)
+        run = Run(Kind.CHAIN, at, at)
+        self.runs, self.chains = (run,), [run]
+        self.count = block.mut("n", const(0))
+        self.counters = {run: self.count}
+
+    def covers(self, at: int) -> bool:
+        return False
+
+    def _wide(self, part: str, at: int) -> Array:
+        return self.crd

@@ -1,0 +1,242 @@
+"""Products inside a merge: what has an operand in common is walked first, and alone.
+
+A walk of all operands at once steps through every coordinate of each, also where a factor that is absent leaves nothing
+to compute. Where nothing is computed without some operands, the innermost level is walked in steps instead:
+
+    A * B + C        row W = A * B, by a walk of A and B; then W + C
+    A * B * C * D    row of what A and B have in common, less what C lacks, less what D lacks; then the product of these
+    (A + B) * C      what A has of C, what B has of C; then the merge of these and C
+
+Rows are short and stay in the cache; most products leave nothing in them, and what comes after has nothing to do. The
+kernel grows with the operations, where the lattice of all operands grows with their sets.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...ir.loop import Expr, Var, map_expr
+from ...ir.ops import const, op
+from ..build import Array, Block
+from ..fill import Regions
+from ..operand import ParamRef
+from .cursor import Cursor, Source
+from .meet import Met, Walk, meet
+from .node import Node, names_of, needed, node_of
+from .output import Place
+from .row import Kept, Row, workspace
+
+if TYPE_CHECKING:
+    from .lower import Lowering, MergeLevel
+
+__all__ = ["sieved"]
+
+Cursors = Mapping[str, Cursor]
+
+
+def sieved(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
+    """Write the innermost level in steps, where it is one of products; whether that was done."""
+    if not _suits(nest, level, cursors):
+        return False
+    regions = nest.regions
+    root = node_of(regions.expr, regions.fills, regions.annihilate)
+    found = _Sieve(nest, block, level, cursors)
+    common = found.needed(root)
+    if common is None:
+        return False
+    parts = [] if len(common) > 1 else list(dict.fromkeys(p for part in root.parts for p in found.parts(part)))
+    if parts:
+        found.apart(parts, place)
+    elif common and len(level.walked) > 2:
+        found.common([n for n in level.walked if n in common], place)
+    else:
+        return False
+    return True
+
+
+def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+    """Whether the level ends the operands, which are walked in order."""
+    reduction = nest.merge.reduction
+    if not nest.sieves or level.at != len(nest.order) - 1 or level.asked or len(level.walked) < 3:
+        return False
+    if reduction is not None and reduction.along is not None:
+        return False
+    moving = (*level.walked, *level.located)
+    if any(c.level + (n in moving) != nest.sources[n].depth for n, c in cursors.items()):
+        return False
+    return all(nest.sources[n].unique(cursors[n]) for n in level.walked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Coordinates that operands have in common, `count` of them, and where each of the operands stood."""
+
+    crd: Array
+    count: Var
+    size: Expr
+    positions: dict[str, Array]
+
+    def keep(self, block: Block, c: Expr, stood: Mapping[str, Expr]) -> None:
+        """One more."""
+        block.store(self.crd, self.count, c)
+        for name, position in stood.items():
+            block.store(self.positions[name], self.count, position)
+        block.assign(self.count, op("add", self.count, const(1)))
+
+    def again(self, before: Sequence[str], name: str) -> Met:
+        """Keep one that was found before, and that `name` has too."""
+
+        def note(block: Block, c: Expr, k: Expr, q: Expr) -> None:
+            stood = {n: block.let("p", self.positions[n].read(k)) for n in before}
+            self.keep(block, c, {**stood, name: q})
+
+        return note
+
+
+class _Sieve:
+    """The steps of one level."""
+
+    def __init__(self, nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors) -> None:
+        self.nest, self.block, self.level, self.cursors = nest, block, level, cursors
+        self.bounds = nest.range if level.at == 0 else (None, None)
+
+    def needed(self, node: Node) -> frozenset[str] | None:
+        return needed(node, self.level.walked, self.cursors)
+
+    def parts(self, node: Node) -> list[Node]:
+        """The largest parts of a node that are products of what is walked."""
+        common = self.needed(node)
+        inside = sum(n in self.level.walked for n in names_of(node))
+        if common is not None and inside > 1 and (len(common) > 1 or (common and inside > 2)):
+            return [node]
+        return [p for part in node.parts for p in self.parts(part)]
+
+    # -- parts into rows -------------------------------------------------------------------------------------------
+
+    def apart(self, parts: Sequence[Node], place: Place) -> None:
+        """Every part into a row; what is left is merged with the rows as operands."""
+        regions = self.nest.regions
+        e, fills = regions.expr, dict(regions.fills)
+        sources, cursors = dict(self.nest.sources), dict(self.cursors)
+        for part in parts:
+            name = self.nest.builder.fresh("W")
+            sources[name] = self.row(part, name)
+            cursors[name] = Cursor()
+            assert part.fill is not None
+            fills[name] = part.fill
+            e = _swapped(e, part.expr, Var(name, part.expr.type))
+        left = names_of(node_of(e, fills, regions.annihilate))
+        nest = copy.copy(self.nest)
+        nest.sources = {n: s for n, s in sources.items() if n in left}
+        known = {n: f for n, f in fills.items() if n in left}
+        nest.regions = Regions(e, known, regions.fill, regions.annihilate)
+        nest.prepare()
+        nest.settled(self.block, self.level.at, {n: c for n, c in cursors.items() if n in left}, place)
+
+    def row(self, part: Node, name: str) -> Row:
+        """One part of the expression, in a row."""
+        regions, own = self.nest.regions, names_of(part)
+        common = self.needed(part)
+        assert common
+        size, scalar = self.size(common), part.expr.type.scalar
+        crd = workspace(self.nest.builder, f"{name}_crd", self.index(common), size, wide=True)
+        values = workspace(self.nest.builder, f"{name}_vals", scalar, size)
+        nest = copy.copy(self.nest)
+        nest.out = kept = Kept(self.block, nest.out, self.level.at, crd, values, scalar)
+        nest.sources = {n: s for n, s in nest.sources.items() if n in own}
+        fills = {n: f for n, f in regions.fills.items() if n in own}
+        nest.regions = Regions(part.expr, fills, part.fill, regions.annihilate)
+        nest.prepare()
+        cursors = {n: c for n, c in self.cursors.items() if n in own}
+        nest.settled(self.block, self.level.at, cursors, Place(const(0)))
+        return Row(name, nest.order[self.level.at], crd, kept.count, size, values.read)
+
+    # -- what operands have in common ------------------------------------------------------------------------------
+
+    def common(self, names: Sequence[str], place: Place) -> None:
+        """The whole of it where nothing is computed without `names`: of these what they have in common, of others
+        what they have of that."""
+        lead, *followers = names
+        sources, cursors = dict(self.nest.sources), dict(self.cursors)
+        if followers:
+            found = self.shared(names)
+            at = self.block.mut(f"q{lead}", const(0))
+            sources[lead], cursors[lead] = self.met(lead, found, at), Cursor()
+            for name in followers:
+                position = found.positions[name].read(at)
+                cursors[name] = Cursor(self.nest.sources[name].depth, position, batch=self.cursors[name].batch)
+        for name in self.level.walked:
+            if name not in names:
+                sources[name] = self.met(name, self.filtered(name, sources[lead], cursors[lead]))
+                cursors[name] = Cursor()
+        nest = copy.copy(self.nest)
+        nest.sources, nest.sieves = sources, False
+        nest.settled(self.block, self.level.at, cursors, place)
+
+    def met(self, name: str, found: _Found, at: Var | None = None) -> Row:
+        """An operand where it was met."""
+        source, batch, positions = self.nest.sources[name], self.cursors[name].batch, found.positions[name]
+        e = self.nest.order[self.level.at]
+        return Row(name, e, found.crd, found.count, found.size, lambda q: source.value(positions.read(q), batch), at)
+
+    def shared(self, names: Sequence[str]) -> _Found:
+        """What operands have in common: of the first two, then, in place, less what each of the others lacks."""
+        first, second, *others = names
+        found = self.room(names)
+        meet(
+            self.block, self.walk(first), self.walk(second), lambda b, c, p, q: found.keep(b, c, {first: p, second: q})
+        )
+        for k, name in enumerate(others, 2):
+            count = self.block.let("n", op("add", found.count, const(0)))
+            self.block.assign(found.count, const(0))
+            row = Row("W", self.nest.order[self.level.at], found.crd, count, found.size, found.crd.read)
+            meet(self.block, Walk(row, Cursor(), row.again(self.block)), self.walk(name), found.again(names[:k], name))
+        return found
+
+    def filtered(self, name: str, lead: Source, cursor: Cursor) -> _Found:
+        """What an operand has of the coordinates of another."""
+        found = self.room([name])
+        again = lead.again(self.block) if isinstance(lead, Row) else lead.walker(self.block, cursor, *self.bounds)
+        meet(self.block, Walk(lead, cursor, again), self.walk(name), lambda b, c, p, q: found.keep(b, c, {name: q}))
+        return found
+
+    def walk(self, name: str) -> Walk:
+        source, cursor = self.nest.sources[name], self.cursors[name]
+        return Walk(source, cursor, source.walker(self.block, cursor, *self.bounds))
+
+    # -- room ------------------------------------------------------------------------------------------------------
+
+    def room(self, names: Sequence[str]) -> _Found:
+        """Room for what operands have in common."""
+        size, builder = self.size(names), self.nest.builder
+        crd = workspace(builder, "W_crd", self.index(names), size, wide=True)
+        positions = {n: workspace(builder, f"W_pos{n}", "i64", size) for n in names}
+        return _Found(crd, self.block.mut("n", const(0)), size, positions)
+
+    def size(self, names: Iterable[str]) -> Expr:
+        """As many elements as all of `names` can have at one place, and one that is tried and not kept."""
+        least = self.nest.out.size(self.level.at)
+        for name in sorted(names):
+            source = self.nest.sources[name]
+            if isinstance(source, Row):
+                least = op("min", least, source.size)
+            else:
+                last = source.params.scalar(ParamRef("last", name, self.cursors[name].level))
+                least = op("min", least, op("add", last, const(1)))
+        return op("add", least, const(1))
+
+    def index(self, names: Iterable[str]) -> str:
+        """The type of coordinates."""
+        found = set()
+        for name in names:
+            source = self.nest.sources[name]
+            given = source.crd.scalar if isinstance(source, Row) else source.given.operand.crd[self.cursors[name].level]
+            found.add(given or "i64")
+        return "i32" if found == {"i32"} else "i64"
+
+
+def _swapped(e: Expr, old: Expr, new: Expr) -> Expr:
+    return new if e == old else map_expr(e, lambda x: _swapped(x, old, new))

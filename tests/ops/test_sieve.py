@@ -1,0 +1,177 @@
+"""Products inside chains, which are walked before what they are joined with: against NumPy, interpreted, and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from interpreted import interpreted
+from matrix import dense_array, same, tensor
+
+import openwork as ow
+from openwork.ir.loop import Alloc, Kernel
+from openwork.ops import fused as programs
+from openwork.ops import merge_chunks, merge_plan, merge_quick
+
+CHAINS = [
+    "A * B + C", "A * B + C * D", "A + B * C - D", "A * B * C", "A * B * C * D", "(A + B) * C", "(A + B) * C - D",
+    "A * (B + C * D)", "A * B + A * C", "A * B * (C + D)", "A * B - A * B * C", "ow.sqrt(A * B) + C", "A * B * 2 + C * 3",
+    "(A > 0) * B * C + D", "ow.where(A > 2, B, C) * D", "A * B + C * D + E * F", "A * B * C + D - E", "-(A * B) / 2 - C",
+]  # fmt: skip
+FORMATS = {1: ["csf", "coo"], 2: ["csr", "csc", "dcsr", "coo", "ell(24)", "bsr(2, 3)"], 3: ["csf", "coo", "bitmap"]}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    kept = ow.get_num_threads()
+    ow.set_num_threads(1)
+    yield
+    ow.set_num_threads(kept)
+
+
+def operands(text: str, shape: tuple[int, ...], spec: str, seed: int = 0, density: float = 0.4) -> dict[str, Any]:
+    """Rows of very different lengths, in which blocks of coordinates are skipped, and not."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for k, name in enumerate("ABCDEF"):
+        if name in text:
+            array = dense_array(shape, 7 * seed + k, density=density)
+            thin = rng.choice([0.0, 0.1, 1.0, 1.0], (*shape[:-1], 1))
+            arrays[name] = array * (rng.random(shape) < thin)
+    return arrays
+
+
+def check(text: str, arrays: dict[str, Any], specs: list[str]) -> None:
+    function = ow.fused(eval(f"lambda {', '.join(arrays)}: {text}", {"ow": ow}))
+    tensors = [tensor(a, spec) for a, spec in zip(arrays.values(), specs, strict=False)]
+    want = eval(text.replace("ow.", "np."), {"np": np}, arrays)
+    got = function(*tensors)
+    np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-12)
+    programs._programs.clear()
+    with interpreted() as ran:
+        again = function(*tensors)
+    programs._programs.clear()
+    assert ran
+    same(again, got.to_numpy())
+    for one, other in zip(got._storage.buffers, again._storage.buffers, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("text", CHAINS)
+def test_chains_of_products(text: str) -> None:
+    check(text, operands(text, (7, 60), "csr"), ["csr"] * 6)
+
+
+@pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
+@pytest.mark.parametrize("text", ["A * B + C", "A * B * C", "(A + B) * C"])
+def test_formats(text: str, rank: int, spec: str) -> None:
+    shape = {1: (90,), 2: (6, 24), 3: (3, 4, 20)}[rank]
+    check(text, operands(text, shape, spec, 1), [spec] * 3)
+
+
+@pytest.mark.parametrize("spec", ["csr", "csf"])
+def test_dense_operands_and_broadcasting_take_part(spec: str) -> None:
+    arrays = operands("A B C", (5, 40), spec)
+    row, column = dense_array((40,), 3, density=0.5), dense_array((5, 1), 4, density=0.7)
+    for text, extra, form in (
+        ("A * B * R + C", row, "dense"),
+        ("A * B * R + C", row, "csf"),
+        ("A * R * B * C", column, spec),
+    ):
+        if form == "csf" and extra.ndim == 1:
+            form = "coo"
+        given_ = {**arrays, "R": extra}
+        check(text, given_, [spec] * 3 + [form])
+
+
+def test_reductions_of_products() -> None:
+    arrays = operands("A B C D", (6, 50), "csr")
+    tensors = [tensor(a, "csr") for a in arrays.values()]
+    for text in ("ow.sum(A * B * C)", "ow.sum(A * B - C * D, axis=1)", "ow.sum((A + B) * C, axis=0)"):
+        got = ow.fused(eval(f"lambda A, B, C, D: {text}", {"ow": ow}))(*tensors)
+        np.testing.assert_allclose(got.to_numpy(), eval(text.replace("ow.", "np."), {"np": np}, arrays), rtol=1e-12)
+
+
+# -- two rows ----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32 - 1)), min_size=1, max_size=5))
+def test_what_two_rows_have_in_common(rows: list[tuple[int, int, int]]) -> None:
+    """Rows of every length from 0 to 40, the last ones without a whole block behind them; and of sizes far apart."""
+    a, b = np.zeros((len(rows), 60)), np.zeros((len(rows), 60))
+    for i, (n, m, seed) in enumerate(rows):
+        rng = np.random.default_rng(seed)
+        a[i, rng.permutation(60)[:n]] = 2
+        b[i, rng.permutation(60)[:m]] = 3
+    for index in ("i32", "i64"):
+        s, t = (narrow(tensor(x, "csr"), index if k else "i32") for k, x in enumerate((a, b)))
+        same(s * t, a * b)
+        assert (s * t).nse == np.count_nonzero(a * b)
+
+
+def narrow(t: ow.Tensor, index: str) -> ow.Tensor:
+    if index == "i32":
+        return t
+    wide = {1: np.asarray(t.pos(1), np.int64)}, {1: np.asarray(t.crd(1), np.int64)}
+    return ow.assemble(t.format, t.shape, pos=wide[0], crd=wide[1], values=t.values)
+
+
+# -- the code ----------------------------------------------------------------------------------------------------------
+
+
+def built(monkeypatch: pytest.MonkeyPatch, text: str) -> Kernel:
+    """The kernel of a chain of CSR matrices."""
+    kernels: list[Kernel] = []
+
+    def build(merge: Any) -> Kernel:
+        kernels.append(real(merge))
+        return kernels[-1]
+
+    class Cache:
+        @staticmethod
+        def get(key: str, make: Any) -> Any:
+            make()
+            return real_get(key, make)
+
+    real, real_get = merge_plan.build, merge_plan.cache.get
+    monkeypatch.setattr(merge_plan, "build", build)
+    monkeypatch.setattr(merge_plan, "cache", Cache)
+    programs._programs.clear()
+    arrays = operands(text, (3, 5), "csr")
+    ow.fused(eval(f"lambda {', '.join(arrays)}: {text}"))(*[tensor(a, "csr") for a in arrays.values()])
+    monkeypatch.undo()
+    return kernels[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [("A + B + C", 0), ("A * B + C", 1), ("A * B + C * D", 2), ("(A + B) * (C - D)", 0)],
+)
+def test_which_parts_have_a_row(text: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row, of coordinates and values, for every product that is joined with something."""
+    kernel = built(monkeypatch, text)
+    allocated = [s for s in kernel.body if isinstance(s, Alloc)]
+    assert len(allocated) == 2 * rows
+
+
+def test_kernels_grow_with_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [len(str(built(monkeypatch, " * ".join("ABCDEF"[:n])))) for n in (3, 4, 5, 6)]
+    steps = np.diff(sizes)
+    assert steps.max() < 1.5 * steps.min()
+
+
+def test_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows belong to the thread that writes them."""
+    monkeypatch.setattr(merge_chunks, "MINIMUM", 0)
+    monkeypatch.setattr(merge_quick, "MINIMUM", 0)
+    arrays = operands("A B C D", (60, 40), "csr", density=0.5)
+    tensors = [tensor(a, "csr") for a in arrays.values()]
+    function = ow.fused(lambda A, B, C, D: A * B - C * D)
+    for threads in (1, 2, 7):
+        ow.set_num_threads(threads)
+        same(function(*tensors), arrays["A"] * arrays["B"] - arrays["C"] * arrays["D"])
