@@ -86,3 +86,22 @@ def test_buffers_that_stay_are_shared_where_that_is_allowed() -> None:
     back = convert(y, fmt("csr", 2), share=True)
     assert back.values is x.values
     assert buffers_equal(back, x)
+
+
+@pytest.mark.parametrize("target", ["csc", "dense", "dense_f", "(i, j) -> (j : dense, i : compressed(unordered))"])
+@pytest.mark.parametrize("source", ["csr", "coo", "bsr(2,3)", "dia", UNCOALESCED[2]])
+def test_a_conversion_again(source: str, target: str) -> None:
+    """The second time kernels are launched as they were; values may have changed, threads too."""
+    x = convert(uncoalesced((40, 37), 300, seed=3), fmt(source, 2))
+    first = convert(x, fmt(target, 2))
+    assert buffers_equal(convert(x, fmt(target, 2)), first)
+    x.values[...] *= 3
+    tripled = convert(x, fmt(target, 2))
+    assert buffers_equal(tripled, first.with_values(first.values * 3))
+    assert not any(np.shares_memory(a, b) for a, b in zip(tripled.buffers, first.buffers, strict=True))
+    before = pool.get_num_threads()
+    pool.set_num_threads(before + 1)
+    try:
+        assert buffers_equal(convert(x, fmt(target, 2)), tripled)
+    finally:
+        pool.set_num_threads(before)

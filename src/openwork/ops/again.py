@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..codegen import pool
 from ..codegen.executable import Executable
+from ..format.format import Format
 from ..storage.buffers import address
-from ..storage.memory import LARGE
+from ..storage.memory import LARGE, reserve
+from ..storage.storage import Storage
 from .ready import Ready
 from .strided import fresh
 
-__all__ = ["Bound", "Reduction"]
+__all__ = ["Conversion", "Part", "Reduction"]
 
 _Make = Callable[..., np.ndarray[Any, Any]]
 
@@ -40,27 +43,66 @@ class Reduction:
         return out
 
 
-class Bound:
-    """A kernel that fills zeros, on one thread, bound to everything but the address of the result."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A buffer of a result: pos or crd of level `at`, or the values; `names` are its parameters."""
 
-    __slots__ = ("dtype", "executable", "size", "slot", "threads", "words")
+    part: str
+    at: int
+    names: tuple[str, ...]
+    size: int
+    dtype: np.dtype[Any]
+    zero: bool = False
 
-    def __init__(self, executable: Executable, words: Sequence[int], out: str, size: int, dtype: np.dtype[Any]) -> None:
-        self.executable, self.words, self.size, self.dtype = executable, list(words), size, dtype
-        self.slot = [p.name for p in executable.params].index(out)
-        self.threads = pool.get_num_threads()
+    def make(self) -> np.ndarray[Any, Any]:
+        return np.zeros(self.size, self.dtype) if self.zero else reserve(self.size, self.dtype)
+
+
+class Conversion:
+    """Kernels that made a result, on one thread, bound to everything but the addresses of its buffers.
+
+    A structure never changes, so that sizes and ways are those of the first time; values may have changed.
+    """
+
+    __slots__ = ("format", "launches", "parts", "scratch", "threads")
+
+    def __init__(
+        self, format: Format, kernels: Iterable[Executable], words: Mapping[str, int], parts: Sequence[Part]
+    ) -> None:
+        self.format, self.parts, self.threads = format, tuple(parts), pool.get_num_threads()
+        owner = {name: k for k, part in enumerate(parts) for name in part.names}
+        self.scratch: Any = None
+        """what the words point to beside the tensor and the result"""
+        self.launches = []
+        for kernel in kernels:
+            names = [p.name for p in kernel.params]
+            slots = tuple((slot, owner[name]) for slot, name in enumerate(names) if name in owner)
+            self.launches.append((kernel, [words[name] for name in names], slots))
 
     @property
     def valid(self) -> bool:
         """Whether as many threads are to be used as when it was made."""
         return self.threads == pool.get_num_threads()
 
-    def __call__(self) -> np.ndarray[Any, Any]:
-        out = np.zeros(self.size, self.dtype)
-        words = self.words.copy()
-        words[self.slot] = address(out)
-        self.executable.run(words)
-        return out
+    def buffers(self) -> list[np.ndarray[Any, Any]]:
+        """The parts, filled."""
+        made = [part.make() for part in self.parts]
+        where = [address(buffer) for buffer in made]
+        for kernel, known, slots in self.launches:
+            words = known.copy()
+            for slot, k in slots:
+                words[slot] = where[k]
+            kernel.run(words)
+        return made
+
+    def __call__(self, storage: Storage, format: Format) -> Storage:
+        """The storage converted again; `format` is equal to the one that it is kept for."""
+        pos: list[Any] = [None] * format.nlevels
+        crd: list[Any] = [None] * format.nlevels
+        *indices, values = self.buffers()
+        for part, buffer in zip(self.parts, indices, strict=False):
+            (pos if part.part == "pos" else crd)[part.at] = buffer
+        return Storage(storage.shape, format, storage.scalar, storage.fill_value, tuple(pos), tuple(crd), values)
 
 
 def _maker(shape: tuple[int, ...], dtype: np.dtype[Any], *, zero: bool) -> _Make:

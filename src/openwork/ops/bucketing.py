@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,9 +23,11 @@ from ..format.expression import Dim
 from ..ir.loop import Kernel
 from ..storage.buffers import address, empty, length, numpy_dtype, to_numpy, zeros
 from ..storage.storage import Storage
+from .again import Conversion, Part
 from .assembly import Assembly
 from .ranges import Ranges, of_numbers, of_parents, of_walk
-from .recipe import Recipe, call
+from .ready import remember
+from .recipe import Recipe, call, shared
 from .sorting import sort
 
 __all__ = ["bucket", "put_in_order"]
@@ -68,7 +71,24 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
         put_in_order(out, chain, count, narrow=sum(bits) <= NARROW_BITS, merge=merge)
         if merge and out.total(0) < count:
             _shorten(out, chain, out.total(0))
+    elif ranges is None and not _scattered_twice(out):
+        _keep(storage, stage, out, chain)
     return out.storage()
+
+
+def _keep(storage: Storage, stage: Stage, out: Assembly, chain: Run) -> None:
+    """Keep the three launches for the next time."""
+    if storage.library != "numpy" or stage.drop or out.values is None:
+        return
+    recipe, words, index = out.recipe, out.words, numpy_dtype(out.index)
+    count = length(out.values)
+    parts = [Part("pos", chain.first, ("pos", f"b_pos{chain.first}"), words["parents"] + 1, index, zero=True)]
+    parts += [Part("crd", at, (f"b_crd{at}",), count, index) for at in chain.levels]
+    parts.append(Part("values", 0, ("b_vals",), count, numpy_dtype(out.scalar)))
+    kernels = (recipe.executable("histogram"), shared(f"scan {out.index}"), recipe.executable(_kind(words)))
+    again = Conversion(stage.target, kernels, words, parts)
+    again.scratch = out.totals
+    remember(storage, stage.target, again)
 
 
 def _place(out: Assembly, chain: Run, stream: Walked, ranges: Ranges | None) -> tuple[int, int]:
@@ -87,14 +107,22 @@ def _place(out: Assembly, chain: Run, stream: Walked, ranges: Ranges | None) -> 
     for at in chain.levels:
         out.put("crd", at, empty(count, out.index, out.like))
     out.put_values(empty(count, out.scalar, out.like))
-    if 2 * out.total(2) > words["probe"] > 0:
+    if _scattered_twice(out):
         _in_two_passes(out, chain, count, ranges)
     else:
         ahead = words["parents"] >= PREFETCHED
         words["elements"] = length(out.like)
-        kind = "bucket ahead" if ahead else "bucket"
-        recipe.run(kind, lambda: scatter_kernel("bucket", stream, target, ranged, ahead), words, ranges)
+        recipe.run(_kind(words), lambda: scatter_kernel("bucket", stream, target, ranged, ahead), words, ranges)
     return count, longest
+
+
+def _scattered_twice(out: Assembly) -> bool:
+    """Whether the histogram has found that most writes of one scatter would miss the caches."""
+    return 2 * out.total(2) > out.words["probe"] > 0
+
+
+def _kind(words: Mapping[str, int]) -> str:
+    return "bucket ahead" if words["parents"] >= PREFETCHED else "bucket"
 
 
 def _stream(recipe: Recipe, chain: Run) -> Walked:

@@ -18,7 +18,7 @@ from ..ir.loop import Kernel
 from ..storage.buffers import length, numpy_dtype, to_numpy
 from ..storage.storage import Storage
 from . import trace
-from .again import Bound
+from .again import Conversion, Part
 from .appending import append_walk, passes
 from .assembly import Assembly, SlotsFull, full, is_zero
 from .batches import batched
@@ -61,10 +61,9 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     """
     if storage.format == format:
         return storage
-    again: Bound | None = storage.plans.get(format)
+    again: Conversion | None = storage.plans.get(format)
     if again is not None and again.valid and not trace.active():
-        none = (None,) * format.nlevels
-        return Storage(storage.shape, format, storage.scalar, storage.fill_value, none, none, again())
+        return again(storage, format)
     result = storage
     try:
         for stage in _stages(storage, format):
@@ -141,11 +140,13 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
 def _keep(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
     """Keep a scatter to a plain dense array for the next time."""
     executable = out.recipe.executable(kind)
-    names = [p.name for p in executable.params]
-    if storage.library == "numpy" and not {"sizes", "fill"} & set(names):
-        words = [out.words[name] for name in names]
-        size = length(out.values) if out.values is not None else 0
-        remember(storage, stage.target, Bound(executable, words, "b_vals", size, numpy_dtype(out.scalar)))
+    if (
+        storage.library == "numpy"
+        and out.values is not None
+        and not {"sizes", "fill"} & {p.name for p in executable.params}
+    ):
+        values = Part("values", 0, ("b_vals",), length(out.values), numpy_dtype(out.scalar), zero=True)
+        remember(storage, stage.target, Conversion(stage.target, (executable,), out.words, (values,)))
 
 
 _SCATTER = {task: f"scatter {task.value}" for task in Pass}

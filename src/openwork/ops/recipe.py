@@ -19,7 +19,7 @@ from ..storage.buffers import Array, length, scalar_of
 from ..storage.storage import Storage
 from .ranges import Ranges
 
-__all__ = ["Recipe", "Spans", "Words", "call", "recipe_of"]
+__all__ = ["Recipe", "Spans", "Words", "call", "recipe_of", "shared"]
 
 Words: TypeAlias = dict[str, int]
 """A kernel's arguments by parameter name: addresses and integers."""
@@ -35,6 +35,11 @@ def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges
     if ready is None:
         ready = _SHARED[key] = _ready(key, build)
     return _run(ready, words, ranges)
+
+
+def shared(key: str) -> Executable:
+    """The kernel of `key`, which `call` has run before."""
+    return _SHARED[key][0]
 
 
 def _ready(key: str, build: Callable[[], Kernel]) -> _Ready:
