@@ -8,16 +8,22 @@ from ..ir.text import parse
 __all__ = ["total_kernel"]
 
 
-def total_kernel(source: str, scalar: str) -> Kernel:
-    """`sums[r]` is the sum of the `row` values from `r * row` on, of fewer at the end; summed in `scalar`."""
+def total_kernel(source: str, scalar: str, bits: bool = False) -> Kernel:
+    """`sums[r]` is the sum of the `row` values from `r * row` on, of fewer at the end; summed in `scalar`.
+
+    bits: of those values whose bit is set only.
+    """
     zero = "0.0" if scalar.startswith("f") else "0"
+    given = f"values: {source}[const], bits: bool[const]" if bits else f"values: {source}[const]"
+    value = f"{scalar}(values[e])"
+    value = f"({value} if bits[e] else {scalar}({zero}))" if bits else value
     return parse(
         f"""
-        def total(lo: i64, hi: i64, row: i64, count: i64, values: {source}[const], sums: {scalar}[mut]):  # reassociate
+        def total(lo: i64, hi: i64, row: i64, count: i64, {given}, sums: {scalar}[mut]):  # reassociate
             for r in range(lo, hi):
                 acc: {scalar} = {zero}
                 for e in range(r * row, min(r * row + row, count)):
-                    acc += {scalar}(values[e])
+                    acc += {value}
                 sums[r] = acc
         """
     )

@@ -18,8 +18,7 @@ from ..ops.tensor import Tensor
 from ..ops.values import apply
 from ..storage.buffers import Array, as_array, is_array, is_torch, length, scalar_of
 from ..storage.storage import Storage
-from . import forms
-from .structure import common, pattern, present_on, require_equal, restricted, sampled, values_on
+from .structure import common, pattern, present_on, require_equal, restricted, sampled, settled, values_on
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -146,7 +145,7 @@ def stretched(m: MaskedTensor, shape: tuple[int, ...]) -> MaskedTensor:
     if m.shape == shape:
         return m
     wide = broadcast_to(m._tensor, shape)
-    return wrap(wide.asformat(forms.related(m.format, len(shape))))
+    return wrap(settled(wide, m.format))
 
 
 def _united(function: Callable[..., Any], a: MaskedTensor, b: MaskedTensor) -> MaskedTensor:

@@ -2,10 +2,231 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from .tensor import MaskedTensor
+
 __all__ = ["Methods"]
 
 
+def _me(x: Any) -> MaskedTensor:
+    return cast("MaskedTensor", x)
+
+
+def _reduce(op: str, m: Any, axis: Any, dim: Any, keep: bool, **options: Any) -> MaskedTensor:
+    from .reductions import reduce
+
+    return reduce(op, _me(m), axis if dim is None else dim, keep, **options)
+
+
+def _shaped(name: str, m: Any, *args: Any, **kwargs: Any) -> MaskedTensor:
+    from .shaping import FUNCTIONS, shaped
+
+    return shaped(FUNCTIONS[name], _me(m), *args, **kwargs)
+
+
 class Methods:
-    """The mixin of `MaskedTensor` that holds what needs coordinates."""
+    """The mixin of `MaskedTensor` that holds what needs coordinates. `dim` and `keepdim` are torch's names."""
 
     __slots__ = ()
+
+    def sum(self, axis: Any = None, *, dim: Any = None, dtype: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """The sum of the specified elements over `axis`, all dimensions without; missing where there are none."""
+        return _reduce("sum", self, axis, dim, keepdims, dtype=dtype)
+
+    def prod(self, axis: Any = None, *, dim: Any = None, dtype: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """The product of the specified elements."""
+        return _reduce("prod", self, axis, dim, keepdims, dtype=dtype)
+
+    def mean(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """The mean of the specified elements, each counted once."""
+        return _reduce("mean", self, axis, dim, keepdims)
+
+    def amin(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """The least specified element."""
+        return _reduce("min", self, axis, dim, keepdims)
+
+    def amax(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """The largest specified element."""
+        return _reduce("max", self, axis, dim, keepdims)
+
+    min, max = amin, amax
+
+    def var(
+        self, axis: Any = None, *, dim: Any = None, correction: float = 0.0, keepdims: bool = False
+    ) -> MaskedTensor:
+        """The variance of the specified elements; missing where there are no more than `correction`."""
+        return _reduce("var", self, axis, dim, keepdims, correction=correction)
+
+    def std(
+        self, axis: Any = None, *, dim: Any = None, correction: float = 0.0, keepdims: bool = False
+    ) -> MaskedTensor:
+        """The standard deviation of the specified elements; see `var`."""
+        return _reduce("std", self, axis, dim, keepdims, correction=correction)
+
+    def norm(self, ord: float = 2, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """The vector norm of the specified elements."""
+        return _reduce("norm", self, axis, dim, keepdims, ord=ord)
+
+    def any(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """Whether any specified element is true."""
+        return _reduce("any", self, axis, dim, keepdims)
+
+    def all(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """Whether all specified elements are true."""
+        return _reduce("all", self, axis, dim, keepdims)
+
+    def logsumexp(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """The logarithm of the sum of exponentials of the specified elements, without overflow."""
+        return _reduce("logsumexp", self, axis, dim, keepdims)
+
+    def count(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """How many elements are specified, int64; never missing."""
+        return _reduce("count", self, axis, dim, keepdims)
+
+    def argmin(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
+        """Where the first least specified element is."""
+        from .reductions import arg_reduce
+
+        return arg_reduce("min", _me(self), axis if dim is None else dim, keepdims)
+
+    def argmax(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
+        """Where the first largest specified element is."""
+        from .reductions import arg_reduce
+
+        return arg_reduce("max", _me(self), axis if dim is None else dim, keepdims)
+
+    def cumsum(self, axis: int | None = None, *, dim: int | None = None) -> MaskedTensor:
+        """Running sums along an axis, past missing elements, which stay missing."""
+        from .order import cumulative
+
+        return cumulative("sum", _me(self), axis if dim is None else dim)
+
+    def cumprod(self, axis: int | None = None, *, dim: int | None = None) -> MaskedTensor:
+        """Running products along an axis, past missing elements, which stay missing."""
+        from .order import cumulative
+
+        return cumulative("prod", _me(self), axis if dim is None else dim)
+
+    def sort(self, axis: int = -1, *, dim: int | None = None, descending: bool = False) -> MaskedTensor:
+        """Sorted along an axis, missing elements last."""
+        from .order import sort
+
+        return sort(_me(self), axis if dim is None else dim, descending)
+
+    def argsort(self, axis: int = -1, *, dim: int | None = None, descending: bool = False) -> MaskedTensor:
+        """Where the elements of `sort` stand, int64; missing where these are."""
+        from .order import argsort
+
+        return argsort(_me(self), axis if dim is None else dim, descending)
+
+    def topk(self, k: int, axis: int = -1, *, dim: int | None = None, largest: bool = True) -> tuple[Any, Any]:
+        """The `k` largest or least elements along an axis, in order, and their places; missing where too few."""
+        from .order import topk
+
+        return topk(_me(self), k, axis if dim is None else dim, largest)
+
+    def median(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
+        """The median of the specified elements: the mean of the middle two for an even number."""
+        from .order import median
+
+        return median(_me(self), axis if dim is None else dim, keepdims)
+
+    def unique(self) -> MaskedTensor:
+        """The distinct specified elements in order, and one missing one behind them where any is missing."""
+        from .order import unique
+
+        return unique(_me(self))
+
+    def nonzero(self) -> tuple[Any, ...]:
+        """Coordinates, one array for each dimension, of the specified elements that are not zero, row-major."""
+        from .order import nonzero
+
+        return nonzero(_me(self))
+
+    def __getitem__(self, key: Any) -> MaskedTensor:
+        from .shaping import item_at
+
+        return item_at(_me(self), key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Set elements; None makes them missing. The tensor gets buffers of its own."""
+        from .shaping import put
+
+        me = _me(self)
+        me._tensor = put(me, key, value)._tensor
+
+    def reshape(self, *shape: Any) -> MaskedTensor:
+        """The elements in another shape, row-major."""
+        from .shaping import reshape
+
+        return reshape(_me(self), shape[0] if len(shape) == 1 else shape)
+
+    def flatten(self) -> MaskedTensor:
+        """The elements in one dimension, row-major."""
+        return self.reshape(-1)
+
+    def transpose(self, *axes: Any) -> MaskedTensor:
+        """The dimensions in another order, reversed without one, over the same buffers."""
+        from .shaping import transpose
+
+        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return transpose(_me(self), given or None)
+
+    permute = transpose
+
+    @property
+    def T(self) -> MaskedTensor:
+        """The transpose, over the same buffers."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> MaskedTensor:
+        """The transpose of the last two dimensions, over the same buffers."""
+        n = _me(self).ndim
+        return self.transpose((*range(n - 2), n - 1, n - 2))
+
+    def flip(self, axis: Any = None) -> MaskedTensor:
+        """The elements in reverse order along `axis`, all without."""
+        return _shaped("flip", self, axis=axis)
+
+    def roll(self, shift: Any, axis: Any = None) -> MaskedTensor:
+        """The elements moved along `axis`, those that leave coming in on the other side."""
+        return _shaped("roll", self, shift, axis=axis)
+
+    def squeeze(self, axis: Any = None) -> MaskedTensor:
+        """Without the dimensions of extent 1, or those of `axis`."""
+        return _shaped("squeeze", self, axis)
+
+    def unsqueeze(self, axis: int) -> MaskedTensor:
+        """With a dimension of extent 1 more."""
+        return _shaped("expand_dims", self, axis=axis)
+
+    def broadcast_to(self, shape: Any) -> MaskedTensor:
+        """Repeated to a shape, as NumPy broadcasts."""
+        return _shaped("broadcast_to", self, tuple(shape))
+
+    expand = broadcast_to
+
+    def take(self, indices: Any, axis: int | None = None) -> MaskedTensor:
+        """The elements at `indices` along `axis`."""
+        return _shaped("take", self, indices, axis=axis)
+
+    def gather(self, axis: int, indices: Any) -> MaskedTensor:
+        """For each place of `indices` the element whose coordinate along `axis` stands there."""
+        return _shaped("gather", self, indices, axis=axis)
+
+    def tril(self, k: int = 0) -> MaskedTensor:
+        """Without what lies above the diagonal `k`, which is missing then."""
+        return _shaped("tril", self, k=k)
+
+    def triu(self, k: int = 0) -> MaskedTensor:
+        """Without what lies below the diagonal `k`, which is missing then."""
+        return _shaped("triu", self, k=k)
+
+    def split(self, sizes: Any, axis: int = 0) -> tuple[MaskedTensor, ...]:
+        """Parts along an axis, of one size or of the sizes given."""
+        from .shaping import split
+
+        return split(_me(self), sizes, axis)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import FormatError, ShapeError
 from ..ops.gradients import tracked
 from ..ops.merge import pointwise
+from ..ops.settle import family
 from ..ops.softmax import _take
 from ..ops.taking import found_at, sparse_mask
 from ..ops.tensor import Tensor
@@ -18,9 +19,20 @@ from ..storage.storage import Storage
 from . import forms
 
 if TYPE_CHECKING:
+    from ..format.format import Format
     from .tensor import MaskedTensor
 
-__all__ = ["common", "first_difference", "pattern", "require_equal", "restricted", "same", "sampled", "values_on"]
+__all__ = [
+    "common",
+    "first_difference",
+    "pattern",
+    "require_equal",
+    "restricted",
+    "same",
+    "sampled",
+    "settled",
+    "values_on",
+]
 
 
 def same(a: Storage, b: Storage) -> bool:
@@ -125,6 +137,14 @@ def present_on(s: Storage, m: MaskedTensor) -> Array:
     if t.format == s.format and _only_bits(s) and _only_bits(t):
         return t.crd[-1]
     return found_at(pattern(t), s)
+
+
+def settled(t: Tensor, like: Format) -> Tensor:
+    """A result in the format that suits that of an operand; levels of fixed width may not hold it, then compressed."""
+    try:
+        return t.asformat(forms.related(like, t.ndim))
+    except FormatError:
+        return t.asformat(forms.fitting(family(forms.plain(like), t.ndim)))
 
 
 def sampled(s: Storage, array: Array, shape: tuple[int, ...]) -> Array:

@@ -20,7 +20,7 @@ from .reduce import axes_of, finish
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["arg_reduce", "cumulative"]
+__all__ = ["arg_reduce", "cumulative", "extremes"]
 
 _TEXT = """
 def arg_extreme(key: i64[const], at: C[const], A: T[const], best: T[mut], found: i64[mut], free: i64[mut], n: i64):
@@ -89,7 +89,11 @@ def _dense(op: str, t: Tensor, axis: int | None) -> np.ndarray[Any, Any]:
     return np.asarray((np.argmin if op == "min" else np.argmax)(to_numpy(t.to_dense(), detach=True), axis=axis))
 
 
-def _sparse(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int], n: int) -> np.ndarray[Any, Any]:
+def extremes(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int]) -> tuple[np.ndarray[Any, Any], ...]:
+    """Of the stored elements, for each row of what is kept: the extreme, its place and the first place not stored.
+
+    The place is -1 where nothing is stored.
+    """
     scalar = t._storage.scalar
     computed = {"bool": "u8", "f16": "f32", "bf16": "f32"}.get(scalar, scalar)
     coo = t.coalesce()
@@ -106,7 +110,12 @@ def _sparse(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int], n: int) 
     kernel.run(
         kernel.pack([key, np.ascontiguousarray(at), np.ascontiguousarray(values), best, found, free, len(values)])
     )
-    fill = np.asarray(t.fill_value).astype(values.dtype)
+    return best, found, free
+
+
+def _sparse(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int], n: int) -> np.ndarray[Any, Any]:
+    best, found, free = extremes(op, t, axes, kept)
+    fill = np.asarray(t.fill_value).astype(best.dtype)
     better = (fill < best) if op == "min" else (fill > best)
     wins = (found < 0) | (better & (best == best)) | ((fill != fill) & (best == best))
     ties = (fill == best) | ((fill != fill) & (best != best))

@@ -21,22 +21,26 @@ LEAST = 1 << 14
 """Elements below which the array library is as fast."""
 
 
-@differentiable(lambda values, _: (values,))
-def total(values: Array, scalar: str) -> Array:
-    """The sum of a flat array, of rank 0, computed and given in the scalar type.
+@differentiable(lambda values, *_: (values,))
+def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
+    """The sum of a flat array, of rank 0, computed and given in the scalar type; of the elements whose bit is set.
 
     Half precision is summed in float32 and rounded once. Rounding errors grow as those of NumPy's pairwise sums, and
     are the same for any number of threads.
     """
     source, count = scalar_of(values), length(values)
     if count < LEAST or {source, scalar} & _BY_LIBRARY or device_of(values) != "cpu":
-        return _library_sum(values, scalar)
+        return _library_sum(values if bits is None else values[bits], scalar)
     wide = compute_scalar(scalar)
     rows = -(-count // ROW)
     sums = empty(rows, wide, values)
     words = {"row": ROW, "count": count, "values": address(values), "sums": address(sums)}
+    held = bits is not None
+    if bits is not None:
+        words["bits"] = address(bits)
     ranges = of_numbers(rows, count) or Ranges((0, rows))
-    call(f"total {source} {wide}", lambda: total_kernel(source, wide), words, ranges)
+    kind = "total of bits" if held else "total"
+    call(f"{kind} {source} {wide}", lambda: total_kernel(source, wide, held), words, ranges)
     return cast(_library_sum(sums, wide), scalar)
 
 

@@ -36,8 +36,9 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     return _extreme(op, s, axes, scalar) if op in ("min", "max") else _prod(s, axes, scalar)
 
 
-def total(values: torch.Tensor, scalar: str) -> torch.Tensor:
+def total(values: torch.Tensor, scalar: str, bits: torch.Tensor | None = None) -> torch.Tensor:
     """The rule of `ops.total.total`."""
+    values = values if bits is None else values.masked_fill(~bits, 0)
     return values.sum(dtype=torch_dtype(scalar))
 
 

@@ -1,0 +1,185 @@
+"""Operations along an axis that need the order of its specified elements: running sums, sorting, medians."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen import cache as kernels
+from ..codegen.executable import Executable
+from ..errors import ShapeError
+from ..format import coo
+from ..ir.text import parse
+from ..ops.ordering import plain_values, ranks
+from ..ops.promote import accumulator
+from ..ops.reduce import axes_of
+from ..ops.search import _linear
+from ..ops.tensor import Tensor
+from ..storage.buffers import Array, as_array, cast, is_torch, to_numpy
+from ..storage.storage import Storage
+from . import forms
+from .construct import strided_tensor
+from .reductions import counts
+
+if TYPE_CHECKING:
+    from .tensor import MaskedTensor
+
+__all__ = ["argsort", "cumulative", "median", "nonzero", "sort", "topk", "unique"]
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+_SCAN = """
+def scan(key: i64[const], A: T[const], out: T[mut], n: i64):
+    last: i64 = -1
+    acc: T = START
+    for k in range(0, n):
+        if key[k] != last:
+            last = key[k]
+            acc = START
+        acc = acc OP A[k]
+        out[k] = acc
+"""
+"""Running sums within equal keys, which stand together."""
+
+
+@cache
+def _scan(op: str, scalar: str) -> Executable:
+    start = {"sum": "0", "prod": "1"}[op] + ("" if scalar[0] in "iu" else ".0")
+    text = _SCAN.replace("START", f"{scalar}({start})").replace("OP", {"sum": "+", "prod": "*"}[op])
+    return kernels.get(f"masked scan {op} {scalar}", lambda: parse(text, T=scalar))
+
+
+def _axis(operation: str, m: MaskedTensor, axis: int | None) -> int:
+    if m.ndim == 0 or (axis is None and m.ndim != 1):
+        raise ShapeError(f"{operation} of a masked tensor of shape {m.shape} needs an axis\n  help: give axis=")
+    return axes_of(0 if axis is None else axis, m.ndim)[0]
+
+
+def _fibres(m: MaskedTensor, d: int) -> tuple[Tensor, Ints, tuple[int, ...]]:
+    """The specified elements in ordered COO with axis `d` last, the fibre of each, and how the dimensions stand."""
+    order = (*(k for k in range(m.ndim) if k != d), d)
+    t = m._tensor.transpose(order).asformat(coo(m.ndim))
+    crd = [to_numpy(c) for c in t._storage.crd if c is not None]
+    return t, _linear(crd[:-1], list(t.shape[:-1]), len(crd[-1])), order
+
+
+def _back(t: Tensor, order: tuple[int, ...], m: MaskedTensor) -> MaskedTensor:
+    """A result with its dimensions where they were, in the format of `m`."""
+    from .tensor import wrap
+
+    place = sorted(range(len(order)), key=order.__getitem__)
+    return wrap(t.transpose(place).asformat(forms.fitting(m.format)))
+
+
+def cumulative(op: str, m: MaskedTensor, axis: int | None) -> MaskedTensor:
+    """Running sums or products along an axis, past missing elements, which stay missing.
+
+    Cost: O(nse), and a conversion to COO where the format is not strided.
+    """
+    from .elementwise import remade
+
+    d = _axis(f"cumulative {op}", m, axis)
+    s = m._tensor._storage
+    scalar = accumulator(s.scalar)
+    if s.format == forms.strided(m.ndim):
+        start = {"sum": 0, "prod": 1}[op]
+        dense = cast(m.filled(start).to_dense(), scalar)
+        if is_torch(dense):
+            import torch
+
+            out = (torch.cumsum if op == "sum" else torch.cumprod)(dense, d)
+        else:
+            out = (np.cumsum if op == "sum" else np.cumprod)(dense, axis=d)
+        return remade(s, out.reshape(-1), False)
+    t, keys, order = _fibres(m, d)
+    computed = {"f16": "f32", "bf16": "f32"}.get(scalar, scalar)
+    values = to_numpy(cast(t.values, computed))
+    running = np.empty_like(values)
+    kernel = _scan(op, computed)
+    kernel.run(kernel.pack([keys, np.ascontiguousarray(values), running, len(values)]))
+    made = t._storage.with_values(cast(as_array(running, like=t.values), scalar))
+    return _back(Tensor._from_storage(made), order, m)
+
+
+def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, Ints, tuple[int, ...]]:
+    """Fibres with their elements in order, where each element stood along the axis, and its new place."""
+    t, keys, order = _fibres(m, d)
+    by = ranks(plain_values(t.values), descending)
+    taken = by[np.argsort(keys[by], kind="stable")]
+    first = np.searchsorted(keys, keys) if len(keys) else keys
+    place = np.arange(len(keys), dtype=np.int64) - first
+    old = to_numpy(t._storage.crd[-1]).astype(np.int64)[taken]
+    s = t._storage
+    values = t.values[as_array(taken, like=t.values)]
+    crd = (*s.crd[:-1], as_array(place.astype(to_numpy(s.crd[-1]).dtype), like=t.values))
+    made = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, crd, values)
+    return Tensor._from_storage(made), old, taken, order
+
+
+def sort(m: MaskedTensor, axis: int = -1, descending: bool = False) -> MaskedTensor:
+    """Sorted along an axis, missing elements last; NaN is the largest."""
+    made, _, _, order = _sorted(m, _axis("sort", m, axis), descending)
+    return _back(made, order, m)
+
+
+def argsort(m: MaskedTensor, axis: int = -1, descending: bool = False) -> MaskedTensor:
+    """Where the elements of `sort` stand, int64; missing where these are."""
+    made, old, _, order = _sorted(m, _axis("argsort", m, axis), descending)
+    places = Tensor._from_storage(made._storage.with_values(as_array(old, like=made.values), 0))
+    return _back(places, order, m)
+
+
+def topk(m: MaskedTensor, k: int, axis: int = -1, largest: bool = True) -> tuple[MaskedTensor, MaskedTensor]:
+    """The `k` largest or least elements along an axis, in order, and where they stand."""
+    d = _axis("topk", m, axis)
+    key = (*(slice(None),) * d, slice(0, k))
+    return sort(m, d, largest)[key], argsort(m, d, largest)[key]
+
+
+def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> MaskedTensor:
+    """The median of the specified elements over an axis, all without: the mean of the middle two for an even number."""
+    given = axes_of(axis, m.ndim)
+    flat = m._tensor.asformat(forms.strided(m.ndim))
+    if axis is None:
+        from .tensor import wrap
+
+        s = flat._storage
+        line = Storage((m.size,), forms.strided(1), s.scalar, s.fill_value, (None,), s.crd[-1:], s.values)
+        rows, d = wrap(Tensor._from_storage(line)), 0
+    else:
+        rows, d = wrap_of(flat), given[0]
+    made, _, _, _ = _sorted(rows, d, False)
+    number = np.asarray(to_numpy(counts(rows._tensor._storage, (d,)))).reshape(-1)
+    first = np.cumsum(number) - number
+    values = to_numpy(made.values)
+    middle = [np.minimum(first + at, max(len(values) - 1, 0)) for at in ((number - 1).clip(0) // 2, number // 2)]
+    dtype = values.dtype if values.dtype.kind in "fc" else np.dtype(np.float64)
+    found = sum(values[x].astype(dtype) for x in middle) / 2 if len(values) else np.zeros(len(number), dtype)
+    shape = tuple(1 if k in given else n for k, n in enumerate(m.shape) if keepdims or k not in given)
+    made_values = as_array(np.asarray(found, dtype).reshape(shape), like=m.values)
+    return strided_tensor(made_values, as_array((number > 0).reshape(shape), like=m.values))
+
+
+def wrap_of(t: Tensor) -> MaskedTensor:
+    from .tensor import wrap
+
+    return wrap(t)
+
+
+def unique(m: MaskedTensor) -> MaskedTensor:
+    """The distinct specified elements in order, and one missing one behind them where any is missing."""
+    values = np.unique(to_numpy(m.compressed()))
+    more = m.nse < m.size
+    bits = np.ones(len(values) + more, np.bool_)
+    bits[len(values) :] = False
+    padded = np.concatenate([values, np.zeros(int(more), values.dtype)])
+    return strided_tensor(as_array(padded, like=m.values), as_array(bits, like=m.values))
+
+
+def nonzero(m: MaskedTensor) -> tuple[Array, ...]:
+    """Coordinates, one array for each dimension, of the specified elements that are not zero, row-major."""
+    t = m._tensor.asformat(coo(m._tensor.ndim))
+    keep = np.flatnonzero(to_numpy(t.values) != 0)
+    return tuple(as_array(to_numpy(c)[keep].astype(np.int64), like=m.values) for c in t._storage.crd if c is not None)

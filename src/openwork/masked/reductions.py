@@ -1,0 +1,209 @@
+"""Reductions of masked tensors: a walk of what is specified, and a count of it.
+
+The walk is that of a Tensor's reduction, less the part of the fill value. Where nothing was counted the result is
+missing, so that a reduction is a masked tensor again: a strided one, of the dimensions that are left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compiler.product import identity
+from ..errors import DTypeError, UnsupportedError
+from ..ir.types import COMPLEX, FLOATS
+from ..ops.contract import contract
+from ..ops.gradients import tracked
+from ..ops.moments import _distances
+from ..ops.promote import accumulator
+from ..ops.reduce import _statement, axes_of, fold, statement_names, wide
+from ..ops.search import extremes
+from ..ops.softmax import _take
+from ..ops.strided import strided
+from ..ops.tensor import Tensor
+from ..ops.total import total
+from ..ops.values import apply
+from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name
+from ..storage.storage import Storage
+from . import forms
+from .construct import strided_tensor
+
+if TYPE_CHECKING:
+    from .tensor import MaskedTensor
+
+__all__ = ["arg_reduce", "counts", "reduce"]
+
+_OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
+
+
+def reduce(
+    op: str, m: MaskedTensor, axis: Any = None, keepdims: bool = False, dtype: Any = None, **options: Any
+) -> MaskedTensor:
+    """Reduce over `axis`, the missing elements left out.
+
+    Parameters
+    ----------
+    op : "sum", "prod", "min", "max", "mean", "var", "std", "norm", "any", "all", "logsumexp" or "count"
+    axis : an axis, several, or None for all
+    dtype : of sums and products; without, integers and bool are summed in 64 bits
+    options : correction, of var and std: what the count is reduced by; ord, of norm
+
+    Returns
+    -------
+    MaskedTensor, strided; missing where nothing is specified over `axis` ("count" is 0 there)
+
+    Guarantees: equal to the reduction over the specified elements, up to the order of floating-point sums.
+    Cost: O(nse + size of the result).
+    """
+    given = axes_of(axis, m.ndim)
+    s, axes = m._tensor._storage, (0,) if m._scalar else given
+    found = counts(s, axes)
+    if op == "count":
+        return _finish(found, found >= 0, m, given, keepdims)
+    if op in _OPERATORS:
+        scalar = s.scalar if dtype is None else scalar_name(dtype)
+        scalar = accumulator(scalar) if dtype is None and op in ("sum", "prod") else scalar
+        return _finish(_folded(op, s, axes, scalar), found > 0, m, given, keepdims)
+    function = _DERIVED.get(op)
+    if function is None:
+        names = ", ".join(("count", *_OPERATORS, *_DERIVED))
+        raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {names}")
+    values, left = function(s, axes, found, **options)
+    return _finish(values, left > 0, m, given, keepdims)
+
+
+def counts(s: Storage, axes: tuple[int, ...]) -> Array:
+    """How many elements are specified over the axes, int64."""
+    if len(axes) == len(s.shape):
+        bits = s.crd[-1] if forms.has_bits(s.format) else None
+        if bits is not None and length(bits) == math.prod(s.shape):
+            n = int(np.count_nonzero(bits)) if isinstance(bits, np.ndarray) else int(bits.count_nonzero())
+        else:
+            n = s.nse
+        return as_array(np.asarray(n, np.int64), like=s.values)
+    like = s.values.detach() if is_torch(s.values) else s.values
+    return contract(_statement("+=", len(s.shape), axes, True), {"A": s.with_values(like)}, "i64", like)
+
+
+def _finish(values: Array, bits: Array, m: MaskedTensor, axes: tuple[int, ...], keepdims: bool) -> MaskedTensor:
+    shape = tuple(1 if d in axes else n for d, n in enumerate(m.shape) if keepdims or d not in axes)
+    values, bits = (as_array(x, like=m.values).reshape(shape) for x in (values, bits))
+    return strided_tensor(values, bits)
+
+
+def _folded(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array:
+    """Sum, prod, min or max of the specified elements; the identity of the operation where there are none."""
+    if s.scalar in COMPLEX and op in ("min", "max"):
+        raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
+    bits = s.crd[-1] if forms.has_bits(s.format) else None
+    if op == "sum" and len(axes) == len(s.shape) and bits is not None and length(bits) == math.prod(s.shape):
+        return total(s.values, scalar, bits)
+    if tracked((s.values,)) or op == "sum":
+        name = {"sum": "add", "prod": "mul"}.get(op, op)
+        held = s.with_values(s.values, identity(name, s.scalar).value)
+        return fold(op, Tensor._from_storage(held), axes, scalar)
+    return contract(_statement(_OPERATORS[op], len(s.shape), axes, False), {"A": s}, scalar, s.values)
+
+
+def _least(found: Array) -> Array:
+    """Counts to divide by: 1 where nothing was counted."""
+    return found + (found == 0)
+
+
+def _rounded(values: Any, s: Storage) -> Array:
+    """The values in the tensor's own floating-point type, float64 for integers."""
+    return cast(
+        values if is_torch(values) else np.asarray(values), s.scalar if s.scalar in (*FLOATS, *COMPLEX) else "f64"
+    )
+
+
+def _mean(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, Array]:
+    values = _folded("sum", s, axes, wide(s.scalar)) / _least(found)
+    return _rounded(values, s), found
+
+
+def _var(s: Storage, axes: tuple[int, ...], found: Array, correction: float = 0.0) -> tuple[Array, Array]:
+    values, left = _variance(s, axes, found, correction)
+    return _rounded(values, _real(s)), left
+
+
+def _std(s: Storage, axes: tuple[int, ...], found: Array, correction: float = 0.0) -> tuple[Array, Array]:
+    values, left = _variance(s, axes, found, correction)
+    return _rounded(values**0.5, _real(s)), left
+
+
+def _real(s: Storage) -> Storage:
+    return s if s.scalar not in COMPLEX else s.with_values(apply("abs", s.values), 0.0)
+
+
+def _variance(s: Storage, axes: tuple[int, ...], found: Array, correction: float) -> tuple[Any, Array]:
+    left = found - correction
+    if s.scalar in COMPLEX:
+        parts = [s.with_values(apply(name, s.values), 0.0) for name in ("real", "imag")]
+        return sum(_variance(p, axes, found, correction)[0] for p in parts), left
+    mean = _folded("sum", s, axes, "f64") / _least(found)
+    held = {"A": s, "M": strided(mean if is_torch(mean) else np.asarray(mean))}
+    squares = contract(_distances(len(s.shape), axes), held, "f64", s.values)
+    return squares / (left * (left > 0) + (left <= 0)), left
+
+
+def _norm(s: Storage, axes: tuple[int, ...], found: Array, ord: float = 2) -> tuple[Array, Array]:
+    sizes = _real(s.with_values(apply("abs", s.values), 0))
+    if ord in (math.inf, -math.inf):
+        return _rounded(_folded("max" if ord > 0 else "min", sizes, axes, sizes.scalar), sizes), found
+    if ord == 0:
+        return _rounded(_folded("sum", sizes.with_values(sizes.values != 0, False), axes, "f64"), sizes), found
+    powers = sizes.with_values(cast(sizes.values, "f64") ** ord, 0.0)
+    return _rounded(_folded("sum", powers, axes, "f64") ** (1 / ord), sizes), found
+
+
+def _truth(op: str) -> Callable[[Storage, tuple[int, ...], Array], tuple[Array, Array]]:
+    def function(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, Array]:
+        return _folded(op, s.with_values(s.values != 0, False), axes, "bool"), found
+
+    return function
+
+
+def _logsumexp(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, Array]:
+    if s.scalar not in FLOATS:
+        s = s.with_values(cast(s.values, "f64"), 0.0)
+    names, kept = statement_names(len(s.shape), axes)
+    plainly = s.with_values(s.values.detach()) if is_torch(s.values) else s
+    most = _folded("max", plainly, axes, s.scalar)
+    if is_torch(most):
+        most = most.nan_to_num(0.0, 0.0, 0.0)
+    else:
+        most = np.nan_to_num(np.asarray(most), nan=0.0, posinf=0.0, neginf=0.0)
+    with np.errstate(all="ignore"):
+        powers = s.with_values(apply("exp", s.values - _take(s, names, kept, most)), 0.0)
+        summed = _folded("sum", powers, axes, s.scalar)
+        return apply("log", summed if is_torch(summed) else np.asarray(summed)) + most, found
+
+
+_DERIVED: dict[str, Callable[..., tuple[Array, Array]]] = {
+    "mean": _mean,
+    "var": _var,
+    "std": _std,
+    "norm": _norm,
+    "any": _truth("max"),
+    "all": _truth("min"),
+    "logsumexp": _logsumexp,
+}
+
+
+def arg_reduce(op: str, m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> MaskedTensor:
+    """Where the first least ("min") or largest ("max") specified element is, int64; row-major without an axis.
+
+    Missing where nothing is specified. Raises DTypeError for complex numbers.
+    """
+    given = axes_of(axis, m.ndim)
+    t, axes = m._tensor.detach(), (0,) if m._scalar else given
+    if t._storage.scalar in COMPLEX:
+        raise DTypeError(f"arg{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
+    kept = [d for d in range(t.ndim) if d not in axes]
+    _, found, _ = extremes(op, t, axes, kept)
+    shape = tuple(t.shape[d] for d in kept)
+    return _finish(found.reshape(shape), (found >= 0).reshape(shape), m, given, keepdims)

@@ -1,0 +1,178 @@
+"""Structural operations on masked tensors: each is the operation on the one Tensor, in a format that fits any mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ops import joining, shaping, taking, triangles
+from ..ops.assign import assign
+from ..ops.indexing import index
+from ..ops.taking import found_at
+from ..ops.tensor import Tensor
+from ..storage.buffers import as_array, cast, is_array, to_numpy
+from . import forms
+from .structure import pattern, settled
+
+if TYPE_CHECKING:
+    from .tensor import MaskedTensor
+
+__all__ = ["FUNCTIONS", "concat", "item_at", "pad", "put", "shaped", "split", "stack"]
+
+
+def shaped(function: Callable[..., Tensor], m: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
+    """A structural function of the one Tensor, its result in a format that fits any mask."""
+    return _settled(function(m._tensor, *args, **kwargs), m)
+
+
+def _settled(t: Tensor, like: MaskedTensor) -> MaskedTensor:
+    from .tensor import wrap
+
+    return wrap(settled(t, like.format))
+
+
+def item_at(m: MaskedTensor, key: Any) -> MaskedTensor:
+    """`m[key]`, with every key that a Tensor takes; a bool masked tensor asks for what is specified and True."""
+    from .tensor import MaskedTensor, wrap
+
+    parts = key if isinstance(key, tuple) else (key,)
+    parts = tuple(_host(p) if isinstance(p, MaskedTensor) else p for p in parts)
+    if m._scalar:
+        if all(p is Ellipsis for p in parts):
+            return m
+        if any(p is not None and p is not Ellipsis for p in parts):
+            raise IndexError("too many indices for a masked tensor of rank 0")
+        return reshape(m, (1,) * parts.count(None))
+    numbers = [p for p in parts if _is_number(p)]
+    if len(numbers) == m.ndim and all(_is_number(p) or p is Ellipsis for p in parts):
+        places = tuple(_place(int(p), n) for p, n in zip(numbers, m.shape, strict=True))
+        one = index(m._tensor, tuple(slice(p, p + 1) for p in places))
+        return wrap(shaping.reshape(one, (1,)).asformat(forms.strided(0)), True)
+    return shaped(index, m, parts)
+
+
+def _is_number(p: Any) -> bool:
+    return isinstance(p, int | np.integer) and not isinstance(p, bool | np.bool_)
+
+
+def _place(p: int, n: int) -> int:
+    if not -n <= p < n:
+        raise IndexError(f"index {p} is out of bounds for an extent of {n}")
+    return p % n
+
+
+def _host(m: MaskedTensor) -> np.ndarray[Any, Any]:
+    return m.to_numpy(False if str(m.dtype).endswith("bool") else 0)
+
+
+def put(m: MaskedTensor, key: Any, value: Any) -> MaskedTensor:
+    """The masked tensor with `value` at a key: what it specifies is specified, what it misses is missing.
+
+    value : scalar or array, specified everywhere; masked tensor; None makes the elements missing
+    """
+    from .tensor import MaskedTensor, wrap
+
+    t, marks = m._tensor, pattern(m._tensor._storage)
+    if value is None:
+        values, here = t, np.asarray(False)
+    elif isinstance(value, MaskedTensor):
+        values, here = assign(t, key, _plain(value.to_tensor(0))), to_numpy(value.to_dense().get_mask().to_dense())
+    else:
+        values, here = assign(t, key, _plain(value) if is_array(value) else value), np.asarray(True)
+    marks = taking.prune(assign(marks, key, here)).asformat(forms.fitting(m.format))
+    s = marks._storage
+    made = s.with_values(found_at(values, s), values.fill_value)
+    return wrap(Tensor._from_storage(made), m._scalar)
+
+
+def _plain(x: Any) -> Any:
+    return to_numpy(x)
+
+
+def concat(parts: Sequence[MaskedTensor], axis: int | None = 0) -> MaskedTensor:
+    """The masked tensors one behind the other along an axis, flattened first for None; in the format of the first."""
+    return _settled(joining.concat(_alike(parts), axis=axis), parts[0])
+
+
+def stack(parts: Sequence[MaskedTensor], axis: int = 0) -> MaskedTensor:
+    """The masked tensors side by side along a new axis, in the format that the first has with one more."""
+    if parts and parts[0]._scalar:
+        return concat(parts)
+    return _settled(joining.stack(_alike(parts), axis=axis), parts[0])
+
+
+def _alike(parts: Sequence[MaskedTensor]) -> list[Tensor]:
+    if not parts:
+        raise ShapeError("concat: no tensors\n  help: give one or more")
+    return [p._tensor.asformat(forms.related(parts[0].format, p.ndim)) for p in parts]
+
+
+def pad(m: MaskedTensor, widths: Sequence[tuple[int, int]], value: Any = None) -> MaskedTensor:
+    """With `widths[d]` elements before and behind in dimension d: missing ones, or all of `value`."""
+    from .construct import strided_tensor
+
+    if len(widths) != m.ndim:
+        raise ShapeError(f"pad: {len(widths)} pairs of widths for {m.ndim} dimensions\n  help: give one for each")
+    out = m
+    for d, pair in enumerate(widths):
+        parts = []
+        for n in pair:
+            shape = (*out.shape[:d], int(n), *out.shape[d + 1 :])
+            data = np.full(shape, 0 if value is None else value)
+            edge = cast(as_array(data, like=m.values), m._tensor._storage.scalar)
+            bits = as_array(np.full(shape, value is not None), like=m.values)
+            parts.append(strided_tensor(edge, bits).asformat(forms.related(m.format, m.ndim)))
+        out = concat([parts[0], out, parts[1]], d)
+    return out
+
+
+def split(m: MaskedTensor, sizes: int | Sequence[int], axis: int = 0) -> tuple[MaskedTensor, ...]:
+    """Parts along an axis, of one size or of the sizes given."""
+    d, n = axis % max(m.ndim, 1), m.shape[axis]
+    cuts = list(sizes) if not isinstance(sizes, int) else [min(sizes, n - k) for k in range(0, n, sizes)]
+    ends = np.cumsum(cuts).tolist()
+    begins = [end - size for end, size in zip(ends, cuts, strict=True)]
+    return tuple(item_at(m, (*(slice(None),) * d, slice(b, e))) for b, e in zip(begins, ends, strict=True))
+
+
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "broadcast_to": shaping.broadcast_to,
+    "diagonal": triangles.diagonal,
+    "expand_dims": shaping.expand_dims,
+    "flip": shaping.flip,
+    "gather": taking.take_along_axis,
+    "moveaxis": shaping.moveaxis,
+    "repeat": shaping.repeat,
+    "roll": shaping.roll,
+    "squeeze": shaping.squeeze,
+    "take": taking.take,
+    "tile": shaping.tile,
+    "tril": triangles.tril,
+    "triu": triangles.triu,
+}
+"""Functions of one Tensor that move elements and compute nothing."""
+
+
+def reshape(m: MaskedTensor, shape: int | Sequence[int]) -> MaskedTensor:
+    """The elements in another shape, row-major; -1 stands for what is left."""
+    from .tensor import wrap
+
+    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    if wanted == ():
+        if m.size != 1:
+            raise ShapeError(f"reshape: {m.size} elements do not fit shape ()\n  help: index it, or reduce it")
+        flat = m._tensor if m._scalar else shaping.reshape(m._tensor, (1,))
+        return wrap(flat.asformat(forms.strided(0)), True)
+    return shaped(shaping.reshape, m, wanted)
+
+
+def transpose(m: MaskedTensor, axes: Sequence[int] | None = None) -> MaskedTensor:
+    """The dimensions in another order, reversed without one, over the same buffers."""
+    from .tensor import wrap
+
+    if m._scalar:
+        return m
+    return wrap(m._tensor.transpose(tuple(axes)) if axes is not None else m._tensor.transpose())

@@ -1,0 +1,159 @@
+"""Reductions of masked tensors against numpy.ma and the nan-functions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from masked_cases import FEW, MOST, SHAPES, agree, arrays, made, reference
+
+import openwork as ow
+from openwork.ops.total import total
+
+AXES = {1: (None, 0), 2: (None, 0, 1, (0, 1)), 3: (None, 0, 2, (0, 2)), 4: (1, (0, 3))}
+
+
+def check(m: ow.MaskedTensor, a: Any, axis: Any) -> None:
+    """Every reduction over one choice of axes."""
+    agree(m.sum(axis), a.sum(axis))
+    agree(m.prod(axis), a.prod(axis))
+    agree(m.mean(axis), a.mean(axis), exact=False)
+    agree(m.amin(axis), a.min(axis))
+    agree(m.amax(axis), a.max(axis))
+    agree(m.var(axis), a.var(axis), exact=False)
+    agree(m.std(axis, keepdims=True), a.std(axis, keepdims=True), exact=False)
+    agree(m.any(axis), a.astype(bool).any(axis))
+    agree(m.all(axis), a.astype(bool).all(axis))
+    agree(m.count(axis), np.ma.asarray(a.count(axis)))
+
+
+@pytest.mark.parametrize(("rank", "spec"), MOST, ids=lambda x: str(x))
+def test_every_format(rank: int, spec: str) -> None:
+    data, bits = arrays(SHAPES[rank][0], mask=0.25)
+    for axis in AXES[rank][:2] if (rank, spec) != (2, "csr") else AXES[rank]:
+        check(made(data, bits, spec), reference(data, bits), axis)
+
+
+@given(
+    st.sampled_from(("bool", "int8", "uint8", "int64", "float32", "float64", "complex128")),
+    st.sampled_from(("all", "none", "one", 0.3)),
+    st.sampled_from(FEW),
+    st.integers(0, 9),
+)
+@settings(max_examples=20)
+def test_dtypes_and_masks(dtype: str, mask: Any, case: tuple[int, str], seed: int) -> None:
+    rank, spec = case
+    data, bits = arrays(SHAPES[rank][0], seed, dtype, mask)
+    m, a = made(data, bits, spec), reference(data, bits)
+    agree(m.sum(0), a.sum(0))
+    agree(m.sum(), a.sum())
+    means = a.mean(-1)  # of float32 to a scalar, numpy.ma gives float64
+    agree(
+        m.mean(-1), means if means is np.ma.masked else np.ma.asarray(means).astype(str(m.mean(-1).dtype)), exact=False
+    )
+    if dtype != "complex128":
+        agree(m.amax(0), a.max(0))
+
+
+@pytest.mark.parametrize("spec", ["dense", "csr", "bsr(2, 3)", "coo"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_nan_functions(spec: str, axis: Any) -> None:
+    data, bits = arrays((8, 12))
+    data = data + np.random.default_rng(3).random((8, 12))
+    bits[:, 3] = True
+    bits[2] = True
+    hidden = np.where(bits, data, np.nan)
+    m = made(data, bits, spec)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for got, want in (
+            (m.sum(axis), np.nansum), (m.prod(axis), np.nanprod), (m.mean(axis), np.nanmean), (m.var(axis), np.nanvar),
+            (m.amin(axis), np.nanmin), (m.median(axis), np.nanmedian),
+        ):  # fmt: skip
+            seen = bits.any(axis)
+            np.testing.assert_allclose(got.to_numpy(0)[seen], want(hidden, axis)[seen])
+        filled = np.where(bits, data, np.inf)
+        agree(m.argmin(axis), reference(filled.argmin(axis), np.asarray(bits.any(axis))))
+        powers = np.log(np.sum(np.where(bits, np.exp(data), 0), axis))
+        np.testing.assert_allclose(m.logsumexp(axis).to_numpy(-np.inf), powers)
+        norms = np.sqrt(np.sum(np.where(bits, data**2, 0), axis))
+        np.testing.assert_allclose(m.norm(axis=axis).to_numpy(0), norms)
+        np.testing.assert_allclose(m.norm(np.inf, axis).to_numpy(0), np.nan_to_num(np.nanmax(np.abs(hidden), axis)))
+
+
+def test_values_of_missing_elements_take_no_part() -> None:
+    data = np.array([[np.nan, 1.0], [np.inf, np.nan]])
+    bits = np.array([[False, True], [False, False]])
+    for f in ("dense", "csr", "bsr(2, 2)"):
+        m = made(data, bits, f)
+        assert m.sum().item() == m.prod().item() == m.amax().item() == m.logsumexp().item() == 1
+        assert str(m.sum(1)) == "MaskedTensor(\n  [  1.0000,       --]\n)"
+        assert m.var(1).nse == 1
+        assert m.var(1, correction=1).nse == 0
+
+
+def test_infinite_elements_are_found() -> None:
+    m = made(np.array([[np.inf, 1], [2, 3.0]]), np.array([[True, False], [False, False]]), "csr")
+    assert m.argmin().item() == 0
+    assert m.argmin(0).compressed().tolist() == [0]
+    assert m.amin().item() == np.inf
+
+
+def test_running_sums() -> None:
+    data, bits = arrays((8, 12))
+    a = reference(data, bits)
+    for f in ("dense", "csr", "coo", "csc", "bsr(2, 3)", "dia"):
+        m = made(data, bits, f)
+        for axis in (0, 1):
+            agree(m.cumsum(axis), a.cumsum(axis))
+            agree(m.cumprod(axis), a.cumprod(axis))
+            assert m.cumsum(axis).format == m.format
+    with pytest.raises(ow.ShapeError, match="needs an axis"):
+        m.cumsum()
+
+
+def test_order() -> None:
+    data, bits = arrays((6, 9), dtype="int64")
+    data[1, 1] = 9
+    a = reference(data, bits)
+    for f in ("dense", "csr", "csc"):
+        m = made(data, bits, f)
+        for axis in (0, 1):
+            agree(m.sort(axis), np.ma.sort(a, axis, fill_value=100))
+            agree(m.sort(axis, descending=True), -np.ma.sort(-a, axis, fill_value=100))
+            places = m.argsort(axis)
+            taken = np.take_along_axis(data, np.minimum(places.to_numpy(0), data.shape[axis] - 1), axis)
+            agree(reference_of(taken, places), np.ma.sort(a, axis, fill_value=100))
+        largest, where = m.topk(3)
+        agree(largest, -np.ma.sort(-a, 1, fill_value=100)[:, :3])
+        assert where.shape == (6, 3)
+        agree(m.unique(), np.ma.unique(a))
+        for got, want in zip(m.nonzero(), np.nonzero(a.filled(0)), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def reference_of(data: Any, like: ow.MaskedTensor) -> ow.MaskedTensor:
+    return ow.masked_tensor(data, like.get_mask().to_numpy())
+
+
+def test_refusals() -> None:
+    m = made(*arrays((3, 4), dtype="complex128"))
+    with pytest.raises(ow.DTypeError, match="not ordered"):
+        m.amax()
+    with pytest.raises(ow.DTypeError, match="not ordered"):
+        m.argmax()
+    with pytest.raises(ow.ShapeError, match="axis 2 of a tensor of rank 2"):
+        m.sum(2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+def test_long_totals(dtype: str) -> None:
+    """The kernel that sums by bits, which short arrays do not reach."""
+    data, bits = arrays((40_000,), dtype=dtype)
+    want = data[bits].sum(dtype="float64" if dtype[0] == "f" else "int64")
+    assert total(data, {"f": "f64", "i": "i64"}[dtype[0]], bits) == want
+    assert ow.masked_tensor(data, bits).sum().item() == want
