@@ -18,9 +18,10 @@ from ..format.levels import LEVEL_FORMATS
 from ..ops.joining import stack
 from ..ops.tensor import Tensor, _restore
 from ..storage.storage import Storage
+from . import optim
 from .row_gradients import linear, rows_matmul
 
-__all__ = ["linear", "rows_matmul"]
+__all__ = ["linear", "optim", "rows_matmul"]
 
 _EXPRESSIONS = [x for x in vars(expression).values() if isinstance(x, type) and x.__module__ == expression.__name__]
 torch.serialization.add_safe_globals([Tensor, Storage, _restore, Format, Level, *_EXPRESSIONS, *LEVEL_FORMATS.values()])

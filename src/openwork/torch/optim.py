@@ -1,0 +1,260 @@
+"""Optimizers for dense parameters whose gradients may be sparse by rows, and clipping of such gradients.
+
+A step reads and writes the rows that the gradient has, and no others, but for momentum: rows that have some move on.
+The rules are torch.optim's, so a dense gradient (all rows) steps as there. What torch.optim refuses or keeps without
+bound on sparse gradients is done here: weight decay, at the rows of the gradient; a momentum buffer of the different
+rows touched; numbers of steps of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from ..errors import ShapeError, UnsupportedError
+
+__all__ = ["SGD", "SparseAdam", "Adagrad", "clip_grad_norm_", "clip_grad_value_"]
+
+State = dict[str, Any]
+
+
+class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
+    """An optimizer whose rule is told by rows; `_step_dense` and `_step_rows` are all that differ."""
+
+    def __init__(self, params: Any, defaults: State) -> None:
+        for name in ("lr", "weight_decay", "momentum", "eps", "lr_decay", "initial_accumulator_value"):
+            if defaults.get(name, 0) < 0:
+                raise ShapeError(f"{type(self).__name__}: {name}={defaults[name]}\n  expected: {name} >= 0")
+        super().__init__(params, defaults)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step of every parameter that has a gradient; the closure's loss, where one is given."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self._step_one(p, p.grad, self.state[p], group)
+        return loss
+
+    def _step_one(self, p: torch.Tensor, grad: torch.Tensor, state: State, group: State) -> None:
+        if p.is_complex():
+            raise UnsupportedError(
+                f"{type(self).__name__}: a parameter of {p.dtype}"
+                "\n  help: train torch.view_as_real of it, or use torch.optim"
+            )
+        if grad.layout == torch.sparse_coo:
+            grad = grad.coalesce()
+            at, rows = tuple(grad.indices()), grad.values()
+        elif grad.layout == torch.strided:
+            at, rows = (...,), grad
+        else:
+            raise UnsupportedError(
+                f"{type(self).__name__}: a gradient of {grad.layout}\n  supported: torch.sparse_coo and torch.strided"
+                "\n  help: p.grad = p.grad.to_sparse()"
+            )
+        here = p[at]
+        rows = -rows if group["maximize"] else rows
+        if group["weight_decay"]:
+            rows = rows + group["weight_decay"] * here
+        moved = self._change(p, at, rows, grad, state, group)
+        if moved.is_sparse:
+            p.add_(moved)
+        else:
+            p[at] = here + moved
+
+    def _change(
+        self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
+    ) -> torch.Tensor:
+        """What to add to `p[at]`, or a sparse tensor to add to `p`, where the gradient is `rows`, decay included."""
+        raise NotImplementedError
+
+
+class SGD(_ByRows):
+    """torch.optim.SGD, whose momentum buffer and weight decay take sparse gradients.
+
+    Parameters
+    ----------
+    params, lr, momentum, dampening, weight_decay, nesterov, maximize : as torch.optim.SGD
+
+    Guarantees: without weight decay equal to torch.optim.SGD step for step on sparse gradients, and to the trajectory
+    of their dense ones; with it, to the dense trajectory at rows that every gradient has. The momentum buffer is a
+    coalesced sparse tensor with one entry for each row that ever had a gradient. Cost of a step: O(such rows * columns)
+    with momentum, else O(rows of the gradient * columns). Raises ShapeError for parameters below zero,
+    UnsupportedError for complex parameters and for gradients in other layouts.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from openwork.torch.optim import SGD
+    >>> p = torch.nn.Parameter(torch.ones(3, 1))
+    >>> p.grad = torch.sparse_coo_tensor([[1]], [[1.0]], (3, 1))
+    >>> SGD([p], lr=0.5, weight_decay=1.0).step()
+    >>> p.detach()[:, 0]
+    tensor([1., 0., 1.])
+    """
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
+        nesterov: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ShapeError(
+                f"SGD: nesterov with momentum={momentum}, dampening={dampening}\n  expected: momentum > 0, dampening 0"
+            )
+        given = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        super().__init__(params, given | {"nesterov": nesterov, "maximize": maximize})
+
+    def _change(
+        self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
+    ) -> torch.Tensor:
+        momentum, lr = group["momentum"], group["lr"]
+        if not momentum:
+            return -lr * rows
+        pull = _with_values(grad, rows) if grad.is_sparse else rows
+        kept = state.get("momentum_buffer")
+        kept = pull.clone() if kept is None else _sum(kept * momentum, pull * (1 - group["dampening"]))
+        state["momentum_buffer"] = kept
+        change = _sum(kept * momentum, pull) if group["nesterov"] else kept
+        if grad.is_sparse and not change.is_sparse:
+            change = change.to_sparse(grad.sparse_dim())  # the buffer is dense since a gradient was
+        return change * -lr
+
+
+class SparseAdam(_ByRows):
+    """torch.optim.SparseAdam with weight decay, whose bias correction may go by the number of steps of each row.
+
+    Parameters
+    ----------
+    params, lr, betas, eps, maximize : as torch.optim.SparseAdam
+    weight_decay : added to the gradient as weight_decay * parameter, at the rows of the gradient
+    steps : "rows" corrects a row's moments by the number of gradients that it had; "all" by the number of steps of the
+        parameter, as torch.optim.SparseAdam, which makes the first steps of a rare row too long
+
+    Guarantees: with steps="all" and no weight decay equal to torch.optim.SparseAdam step for step; rows that every
+    gradient has move as with torch.optim.Adam on dense gradients, up to where eps is added. Moments are of the
+    parameter's size. Cost of a step: O(rows of the gradient * columns).
+    Raises ShapeError for parameters out of range, UnsupportedError as `SGD`.
+    """
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, *, steps: str = "rows", maximize: bool = False,
+    ) -> None:  # fmt: skip
+        if not all(0 <= b < 1 for b in betas):
+            raise ShapeError(f"SparseAdam: betas={betas}\n  expected: 0 <= beta < 1")
+        if steps not in ("rows", "all"):
+            raise ShapeError(f'SparseAdam: steps={steps!r}\n  expected: "rows" or "all"')
+        given = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, given | {"steps": steps, "maximize": maximize})
+
+    def _change(
+        self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
+    ) -> torch.Tensor:
+        if not state:
+            sizes = p.shape[: grad.sparse_dim() if grad.is_sparse else 1]
+            state["step"] = torch.zeros(sizes if group["steps"] == "rows" else (), dtype=torch.int64, device=p.device)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+        counts = state["step"].to(p.device)
+        where = at if counts.ndim else ()
+        taken = counts[where] + 1
+        counts[where] = taken
+        state["step"] = counts
+        first, second = group["betas"]
+        m = state["exp_avg"][at] * first + rows * (1 - first)
+        v = state["exp_avg_sq"][at] * second + rows.square() * (1 - second)
+        state["exp_avg"][at], state["exp_avg_sq"][at] = m, v
+        n = taken.to(torch.float64).reshape(taken.shape + (1,) * (rows.ndim - taken.ndim))
+        size = ((1 - second**n).sqrt() / (1 - first**n) * -group["lr"]).to(rows.dtype)
+        return size * m / (v.sqrt() + group["eps"])
+
+
+class Adagrad(_ByRows):
+    """torch.optim.Adagrad, whose weight decay takes sparse gradients.
+
+    Parameters
+    ----------
+    params, lr, lr_decay, weight_decay, initial_accumulator_value, eps, maximize : as torch.optim.Adagrad
+
+    Guarantees: without weight decay equal to torch.optim.Adagrad step for step, and to the trajectory of the dense
+    gradients; with it, to that at rows that every gradient has. The sums are of the parameter's size. Cost of a step:
+    O(rows of the gradient * columns). Raises ShapeError for parameters below zero, UnsupportedError as `SGD`.
+    """
+
+    def __init__(
+        self, params: Any, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+        initial_accumulator_value: float = 0, eps: float = 1e-10, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        given = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
+        super().__init__(params, given | {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize})
+
+    def _change(
+        self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
+    ) -> torch.Tensor:
+        if not state:
+            state["step"] = torch.tensor(0)
+            state["sum"] = torch.full_like(p, group["initial_accumulator_value"])
+        state["step"] += 1
+        total = state["sum"][at] + rows.square()
+        state["sum"][at] = total
+        size = group["lr"] / (1 + (int(state["step"]) - 1) * group["lr_decay"])
+        return rows * -size / (total.sqrt() + group["eps"])
+
+
+def clip_grad_norm_(
+    parameters: torch.Tensor | Iterable[torch.Tensor], max_norm: float, norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> torch.Tensor:  # fmt: skip
+    """Scale gradients, dense and sparse, so that their common norm is at most `max_norm`; the norm that it was.
+
+    As torch.nn.utils.clip_grad_norm_ of the dense gradients; a sparse one stays sparse, and is coalesced first, since
+    the norm of entries that add up is not that of their sum.
+    Raises RuntimeError for a norm that is not finite, where asked to.
+    """
+    grads = _grads(parameters)
+    norms = [torch.linalg.vector_norm(v, norm_type) for v in grads if v.numel()]
+    if not norms:
+        return torch.tensor(0.0)
+    total = torch.linalg.vector_norm(torch.stack([n.to(norms[0].device) for n in norms]), norm_type)
+    if error_if_nonfinite and not bool(torch.isfinite(total)):
+        raise RuntimeError(f"clip_grad_norm_: the norm of order {norm_type} of the gradients is {float(total)}")
+    factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+    for v in grads:
+        v.mul_(factor.to(v.device))
+    return total
+
+
+def clip_grad_value_(parameters: torch.Tensor | Iterable[torch.Tensor], clip_value: float) -> None:
+    """Bring every element of gradients, dense and sparse, into -clip_value to clip_value; sparse ones are coalesced."""
+    for v in _grads(parameters):
+        v.clamp_(-clip_value, clip_value)
+
+
+def _grads(parameters: torch.Tensor | Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """The elements of every gradient, as they are stored: sparse ones after coalescing."""
+    found = []
+    for p in [parameters] if isinstance(parameters, torch.Tensor) else parameters:
+        if p.grad is not None and p.grad.layout == torch.sparse_coo:
+            p.grad = p.grad.coalesce()
+            found.append(p.grad.detach()._values())
+        elif p.grad is not None:
+            found.append(p.grad.detach() if p.grad.layout == torch.strided else p.grad.detach().values())
+    return found
+
+
+def _with_values(grad: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = torch.sparse_coo_tensor(
+        grad.indices(), values.contiguous(), grad.shape, is_coalesced=True, check_invariants=False
+    )
+    return made
+
+
+def _sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """x + y; sparse where both are, each row once."""
+    total = y + x if x.is_sparse and not y.is_sparse else x + y
+    return total.coalesce() if total.is_sparse else total
