@@ -11,7 +11,7 @@ from matrix import dense_array, same, tensor
 import openwork as ow
 from openwork.compiler.fill import Regions
 from openwork.compiler.merge import lower
-from openwork.compiler.merge.size import points
+from openwork.compiler.merge.size import LARGEST, points
 from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Kernel
 from openwork.ir.ops import const
@@ -85,7 +85,8 @@ def test_code_grows_with_the_points_of_lattices(text: str, rank: int, spec: str,
     compute(text, rank, spec)
     assert all(size <= 200 + 240 * count for count, size in built)
     if spec == "csf" and "*" not in text:
-        assert {count for count, _ in built} == {points(regions(text), rank)}
+        every = points(regions(text), rank)
+        assert all(count == every if every <= LARGEST else count < LARGEST for count, _ in built)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ TEN = "ABCDEFGHIJ"
 )  # fmt: skip
 def test_ten_operands_and_eight_dimensions(text: str, rank: int, spec: str, built: list[tuple[int, int]]) -> None:
     compute(text, rank, spec)
-    assert all(count <= merging.MAX_POINTS for count, _ in built)
+    assert all(count <= LARGEST for count, _ in built)
 
 
 def test_products_of_ten_operands_and_eight_dimensions() -> None:

@@ -88,6 +88,27 @@ def test_dense_operands_and_broadcasting_take_part(spec: str) -> None:
         check(text, given_, [spec] * 3 + [form])
 
 
+UNIONS = [
+    ("A + B + C + D", 3, "csf"), ("A + B - C - D", 3, "coo"), ("A + B + C - D + E", 2, "csr"),
+    ("A + B * C + D - E * F", 3, "csf"), ("A + B - (C + D) - (E + F)", 2, "dcsr"), ("A * B + C - D * E", 3, "bitmap"),
+    ("ow.maximum(A + B, C - D) * (E + F)", 2, "csr"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "rank", "spec"), UNIONS)
+def test_unions_of_many(text: str, rank: int, spec: str) -> None:
+    """Above, presence is a value; on the innermost level few are merged at a time."""
+    check(text, operands(text, {2: (6, 24), 3: (3, 4, 20)}[rank], spec, 2), [spec] * 6)
+
+
+def test_an_operand_of_the_outer_loop_alone() -> None:
+    """The column, which may lack a row, is no operand of the innermost loop."""
+    arrays = operands("A B C D", (8, 30), "csr", 3)
+    arrays["E"] = dense_array((8, 1), 5, density=0.5)
+    for text in ("A + B + C + D * E", "A * B * E + C + D", "A + B + C + D + E * A"):
+        check(text, arrays, ["dcsr"] * 4 + ["coo"])
+
+
 def test_reductions_of_products() -> None:
     arrays = operands("A B C D", (6, 50), "csr")
     tensors = [tensor(a, "csr") for a in arrays.values()]

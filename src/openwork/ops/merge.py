@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["merge", "pointwise"]
 
-MAX_MERGED = 4
+MAX_MERGED = 10
 """Operands of one kernel; a larger expression is cut, and its parts are kept in temporaries."""
-MAX_POINTS = 160
-"""Loops of one kernel's lattices, about: unions of many operands over many levels are cut too."""
 
 SIEVE = 8
 """A part that is expected to have this many times fewer elements than its operands is computed first."""
@@ -211,7 +209,6 @@ def _evaluate(
     while (part := _thin(e, storages, sizes)) is not None:
         e, storages = _apart(e, part, storages, indices, zero_annihilates)
     e, storages = _cut(e, storages, indices, zero_annihilates)
-    whole = e
     e, operands, dims = _operands(e, storages, indices, sizes)
     ndim = len(indices)
     wanted: Format | None = None if format is None else resolve_format(format, ndim)
@@ -221,9 +218,6 @@ def _evaluate(
     plan = _GENERAL.get(key)
     if plan is None:
         plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted)
-    if plan.points > MAX_POINTS and (part := _largest(whole)) is not None:
-        e, storages = _apart(whole, part, storages, indices, zero_annihilates)
-        return _evaluate(e, storages, indices, format, zero_annihilates)
     every = tuple(operands.values())
     if plan.doubt is not None and not zero_annihilates and not all(bounded(s.values, plan.doubt) for s in every):
         return _exact(plan, e, every, shape)
@@ -232,12 +226,6 @@ def _evaluate(
 
 def _count(e: Expression) -> int:
     return len(set(accesses_of(e)))
-
-
-def _largest(e: Expression) -> Expression | None:
-    """The largest part of several operands, less than the whole."""
-    parts = [a for a in e.args if _count(a) > 1] if isinstance(e, Apply) else []
-    return max(parts, key=_count, default=None)
 
 
 def _thin(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> Expression | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,6 @@ from ..compiler.doubt import doubt
 from ..compiler.fill import Regions
 from ..compiler.merge import MOST, lower_merge
 from ..compiler.merge.problem import Input, Merge
-from ..compiler.merge.size import points
 from ..compiler.merge.target import Dims, fitted, native, plain, projected, projects
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.simplify import simplify
@@ -76,8 +75,6 @@ class MergePlan:
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
     doubt: float | None = None
     """None where NumPy's answer is certain; else the size up to which values make it so, see `compiler.doubt`"""
-    points: int = 0
-    """loops of all lattices, to which the kernel's code is proportional; counted for three operands and more"""
     exact: MergePlan | None = None
     """the plan for larger values, once there were some"""
     last: Any = None
@@ -125,15 +122,8 @@ def plan_merge(
     shares = _shares(regions, storages, dims, target)
     return MergePlan(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same, shares,
-        doubt=doubt(regions) if annihilate else None, points=_points(regions, storages, steps, target),
+        doubt=doubt(regions) if annihilate else None,
     )  # fmt: skip
-
-
-def _points(regions: Regions, storages: Mapping[str, Storage], steps: Sequence[Format | None], target: Format) -> int:
-    if len(storages) < 3:
-        return 0
-    formats = [target, *(step or s.format for step, s in zip(steps, storages.values(), strict=True))]
-    return points(regions, max(sum(not level.format.functions.full for level in f.levels) for f in formats))
 
 
 def _shares(

@@ -10,6 +10,9 @@ an empty range. What is computed follows the expression, operation by operation:
         if inA or (inB and inC):
             out = (A_vals[qA] if inA else 0) + (B_vals[qB] * C_vals[qC] if inB and inC else 0)
         qA += inA ...
+
+On the innermost level, where four operands or fewer are left to walk, their cases are told apart all the same: rows
+that are not there are empty.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from .flat import replaced
 from .lower import Cursors, Lowering, MergeLevel
 from .node import Node, node_of
 from .output import Place
+from .size import MOST
 
 __all__ = ["Many"]
 
@@ -123,6 +127,11 @@ class Many(Lowering):
         inner(block, entered)
 
     def settled(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
+        if at == len(self.order) - 1 and self.few(at, cursors):
+            nest = Lowering.__new__(Lowering)
+            nest.__dict__.update(self.__dict__)
+            nest.settled(block, at, cursors, place)
+            return
         if at < len(self.order):
             super().settled(block, at, cursors, place)
             return
@@ -135,6 +144,11 @@ class Many(Lowering):
             self.out.write(block, place, value)
         else:
             block.when(keep, lambda b: self.out.write(b, place, value))
+
+    def few(self, at: int, cursors: Cursors) -> bool:
+        """Whether the cases of the last level are told apart in the code: only those that walk it may be absent."""
+        walked, asked, _ = self.taking_part(at, cursors)
+        return len(walked) + len(asked) <= MOST and all(c.here is None or n in walked for n, c in cursors.items())
 
     def level(self, at: int, cursors: Cursors) -> MergeLevel:
         walked, asked, located = self.taking_part(at, cursors)

@@ -6,6 +6,7 @@ to compute. Where nothing is computed without some operands, the innermost level
     A * B + C        row W = A * B, by a walk of A and B; then W + C
     A * B * C * D    row of what A and B have in common, less what C lacks, less what D lacks; then the product of these
     (A + B) * C      what A has of C, what B has of C; then the merge of these and C
+    A + B + ... + F  row W = A + B + C; then W + D + E + F: of many operands a few at a time
 
 Rows are short and stay in the cache; most products leave nothing in them, and what comes after has nothing to do. The
 kernel grows with the operations, where the lattice of all operands grows with their sets.
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ...ir.loop import Expr, Var, map_expr
 from ...ir.ops import const, op
-from ..build import Array, Block
+from ..build import Array, Block, fold
 from ..fill import Regions
 from ..operand import ParamRef
 from .cursor import Cursor, Source
@@ -28,6 +29,7 @@ from .meet import Met, Walk, meet
 from .node import Node, names_of, needed, node_of
 from .output import Place
 from .row import Kept, Row, workspace
+from .size import MOST
 
 if TYPE_CHECKING:
     from .lower import Lowering, MergeLevel
@@ -48,6 +50,8 @@ def sieved(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, pl
     if common is None:
         return False
     parts = [] if len(common) > 1 else list(dict.fromkeys(p for part in root.parts for p in found.parts(part)))
+    if not parts and not common and len(level.walked) > MOST:
+        parts = found.small(root)
     if parts:
         found.apart(parts, place)
     elif common and len(level.walked) > 2:
@@ -114,6 +118,15 @@ class _Sieve:
             return [node]
         return [p for part in node.parts for p in self.parts(part)]
 
+    def small(self, node: Node) -> list[Node]:
+        """The largest parts of a node, less than the whole, of which the cases can be told apart."""
+        found: list[Node] = []
+        for part in node.parts:
+            inside = sum(n in self.level.walked for n in names_of(part))
+            whole = 1 < inside <= MOST - 1 and part.fill is not None and self.needed(part) is not None
+            found += [part] if whole else self.small(part) if inside > 1 else []
+        return list(dict.fromkeys(found))
+
     # -- parts into rows -------------------------------------------------------------------------------------------
 
     def apart(self, parts: Sequence[Node], place: Place) -> None:
@@ -139,10 +152,9 @@ class _Sieve:
     def row(self, part: Node, name: str) -> Row:
         """One part of the expression, in a row."""
         regions, own = self.nest.regions, names_of(part)
-        common = self.needed(part)
-        assert common
-        size, scalar = self.size(common), part.expr.type.scalar
-        crd = workspace(self.nest.builder, f"{name}_crd", self.index(common), size, wide=True)
+        size, scalar = op("add", self.size(part), const(1)), part.expr.type.scalar
+        walked = [n for n in self.level.walked if n in own]
+        crd = workspace(self.nest.builder, f"{name}_crd", self.index(walked), size, wide=True)
         values = workspace(self.nest.builder, f"{name}_vals", scalar, size)
         nest = copy.copy(self.nest)
         nest.out = kept = Kept(self.block, nest.out, self.level.at, crd, values, scalar)
@@ -211,22 +223,36 @@ class _Sieve:
 
     def room(self, names: Sequence[str]) -> _Found:
         """Room for what operands have in common."""
-        size, builder = self.size(names), self.nest.builder
+        size, builder = self.least(map(self.length, names)), self.nest.builder
         crd = workspace(builder, "W_crd", self.index(names), size, wide=True)
         positions = {n: workspace(builder, f"W_pos{n}", "i64", size) for n in names}
         return _Found(crd, self.block.mut("n", const(0)), size, positions)
 
-    def size(self, names: Iterable[str]) -> Expr:
-        """As many elements as all of `names` can have at one place, and one that is tried and not kept."""
+    def size(self, node: Node) -> Expr:
+        """How many elements a node can have at one place."""
+        common = self.needed(node)
+        if common:
+            return self.least(self.length(n) for n in self.level.walked if n in common)
+        if node.name is not None or common is None:
+            return const(0)
+        total: Expr = const(0)
+        for part in node.parts:
+            total = fold("add", total, self.size(part))
+        return self.least([total])
+
+    def least(self, sizes: Iterable[Expr]) -> Expr:
+        """The least of some sizes and the extent."""
         least = self.nest.out.size(self.level.at)
-        for name in sorted(names):
-            source = self.nest.sources[name]
-            if isinstance(source, Row):
-                least = op("min", least, source.size)
-            else:
-                last = source.params.scalar(ParamRef("last", name, self.cursors[name].level))
-                least = op("min", least, op("add", last, const(1)))
-        return op("add", least, const(1))
+        for size in sizes:
+            least = op("min", least, size)
+        return least
+
+    def length(self, name: str) -> Expr:
+        """How many elements an operand has."""
+        source = self.nest.sources[name]
+        if isinstance(source, Row):
+            return source.size
+        return op("add", source.params.scalar(ParamRef("last", name, self.cursors[name].level)), const(1))
 
     def index(self, names: Iterable[str]) -> str:
         """The type of coordinates."""

@@ -6,8 +6,24 @@ from functools import cache
 
 from ..fill import Regions
 from ..lattice import lattice
+from .problem import Merge
 
-__all__ = ["points"]
+__all__ = ["MOST", "told_apart", "points"]
+
+MOST = 4
+"""Operands whose cases are told apart in the code; of more, presence is a value."""
+
+LARGEST = 40
+"""Loops of a nest in which cases are told apart at every level, about."""
+
+
+def told_apart(merge: Merge) -> bool:
+    """Whether every set of operands that are present has a nest of its own, at all levels."""
+    if len(merge.inputs) > MOST:
+        return False
+    formats = [merge.target.format, *(given.operand.format for given in merge.inputs)]
+    depth = max(sum(not level.format.functions.full for level in f.levels) for f in formats if f is not None)
+    return depth < 2 or points(merge.regions, depth) <= LARGEST
 
 
 def points(regions: Regions, depth: int) -> int:
