@@ -10,7 +10,7 @@ from ..compiler.conversion.target import unbatched
 from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.types import COMPLEX
-from ..storage.buffers import as_array, cast, is_torch, length, to_numpy
+from ..storage.buffers import as_array, bare, cast, is_torch, length, to_numpy
 from ..storage.storage import Storage
 from .axes import as_tensor, axis_of
 from .index_keys import Ints
@@ -226,7 +226,11 @@ def ranks(values: np.ndarray[Any, Any], descending: bool = False) -> Ints:
 
 
 def plain_values(values: Any, scalar: str | None = None) -> np.ndarray[Any, Any]:
-    """Values as a NumPy array whose order NumPy knows, converted to a scalar type where one is given."""
+    """Values as a NumPy array whose order NumPy knows, converted to a scalar type where one is given.
+
+    Only for what orders and counts: the results' own values are gathered from the operand's, with their gradients.
+    """
+    values = bare(values) if is_torch(values) else values
     given = values if scalar is None else cast(values, scalar)
     return to_numpy(cast(given, "f32") if "bfloat16" in str(given.dtype) else given)
 
