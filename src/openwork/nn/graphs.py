@@ -1,0 +1,147 @@
+"""Layers over the edges of a graph, whose adjacency matrix is a sparse Tensor: convolution and attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..errors import ShapeError
+from ..ops.construct import asarray, sparse_coo_tensor
+from ..ops.dtypes import astype
+from ..ops.products import matmul
+from ..ops.sddmm import sddmm
+from ..ops.softmax import softmax
+from ..ops.tensor import Tensor
+from ..storage.buffers import is_torch
+
+__all__ = ["GraphAttention", "GraphConv", "attend", "normalized_adjacency"]
+
+
+def normalized_adjacency(adjacency: Tensor, self_loops: bool = True) -> Tensor:
+    """D^-1/2 (A + I) D^-1/2, where D has the sums of the rows of A + I.
+
+    Parameters
+    ----------
+    adjacency : Tensor, shape (n, n); element (i, j) weighs what node i takes from node j
+    self_loops : whether to add I
+
+    Returns
+    -------
+    Tensor, shape (n, n), over torch values of the default dtype where `adjacency` has no floating one; differentiable.
+    A node without edges has a row and a column of zeros.
+
+    Cost: O(nse + n). Raises ShapeError for a matrix that is not square.
+    Source: Kipf and Welling, Semi-supervised classification with graph convolutional networks, ICLR 2017.
+    """
+    n = adjacency.shape[0]
+    if adjacency.shape != (n, n):
+        raise ShapeError(f"normalized_adjacency: shape {adjacency.shape}\n  expected: (n, n)")
+    t = adjacency if is_torch(adjacency.values) else asarray(adjacency.to_torch())
+    if not (t.values.is_floating_point() or t.values.is_complex()):
+        t = astype(t, torch.get_default_dtype())
+    if self_loops:
+        loops = torch.arange(n, device=t.values.device)
+        t = t + sparse_coo_tensor(torch.stack([loops, loops]), t.values.new_ones(n), (n, n)).asformat(t.format)
+    degree = t @ t.values.new_ones(n)
+    scale = torch.where(degree == 0, 0, torch.where(degree == 0, 1, degree).rsqrt())
+    found: Tensor = t * scale[:, None] * scale[None, :]
+    return found
+
+
+def attend(adjacency: Tensor, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Attention along edges: node i gets the mean of its neighbours' values, weighted by softmax(queries[i] . keys[j]).
+
+    Parameters
+    ----------
+    adjacency : Tensor, shape (n, m), any sparse format; only where its elements are plays a part
+    queries, keys, values : torch tensors, shapes (n, d), (m, d), (m, k); scores are divided by sqrt(d)
+
+    Returns
+    -------
+    torch tensor, shape (n, k); a node without neighbours gets zeros
+
+    Cost: O(nse * (d + k)); nothing of size n * m is made, forward or backward.
+    Raises ShapeError for shapes that do not fit.
+    """
+    scores = sddmm(adjacency, queries / queries.shape[-1] ** 0.5, keys.T)
+    found: torch.Tensor = matmul(softmax(scores, -1), values)
+    return found
+
+
+class GraphConv(torch.nn.Module):  # type: ignore[misc]
+    """`adjacency @ x @ weight + bias`: each node's features are mixed with its neighbours'.
+
+    Parameters
+    ----------
+    in_features, out_features : how many features a node has before and after
+    bias : whether to add one
+
+    The adjacency is taken as it is given: `normalized_adjacency` makes the usual one, once for all layers and epochs.
+    The weight is a parameter of shape (in_features, out_features), started as Glorot and Bengio do; the bias as zeros.
+
+    Examples
+    --------
+    >>> import torch, openwork as ow
+    >>> from openwork.nn import GraphConv, normalized_adjacency
+    >>> A = normalized_adjacency(ow.asarray(torch.eye(3).flip(0).to_sparse_csr()))
+    >>> GraphConv(4, 2)(A, torch.ones(3, 4)).shape
+    torch.Size([3, 2])
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = torch.nn.Parameter(torch.nn.init.xavier_uniform_(torch.empty(in_features, out_features)))
+        self.bias = torch.nn.Parameter(torch.zeros(out_features)) if bias else None
+
+    def forward(self, adjacency: Tensor, x: Any) -> torch.Tensor:
+        """The new features (n, out_features), for features (m, in_features), dense or sparse, and edges (n, m)."""
+        _check(self, adjacency, x)
+        out: torch.Tensor = matmul(adjacency, matmul(x, self.weight))
+        return out if self.bias is None else out + self.bias
+
+    def extra_repr(self) -> str:
+        """What torch prints of the layer."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class GraphAttention(torch.nn.Module):  # type: ignore[misc]
+    """Each node attends to its neighbours (`attend`), with several heads whose results stand side by side.
+
+    Parameters
+    ----------
+    in_features, out_features : how many features a node has before and after; heads divides out_features
+    heads : how many attentions, each of out_features / heads features
+
+    The weight of queries, keys and values is one parameter, of shape (3, in_features, out_features).
+    Raises ShapeError where heads does not divide out_features.
+    """
+
+    def __init__(self, in_features: int, out_features: int, heads: int = 1) -> None:
+        super().__init__()
+        if heads < 1 or out_features % heads:
+            raise ShapeError(
+                f"GraphAttention: {out_features} features in {heads} heads\n  expected: heads of equal size"
+            )
+        self.in_features, self.out_features, self.heads = in_features, out_features, heads
+        weight = torch.stack([torch.nn.init.xavier_uniform_(torch.empty(in_features, out_features)) for _ in range(3)])
+        self.weight = torch.nn.Parameter(weight)
+
+    def forward(self, adjacency: Tensor, x: Any) -> torch.Tensor:
+        """The new features (n, out_features), for features (n, in_features), dense or sparse, and edges (n, n)."""
+        _check(self, adjacency, x)
+        parts = [matmul(x, w).chunk(self.heads, 1) for w in self.weight]
+        return torch.cat([attend(adjacency, q, k, v) for q, k, v in zip(*parts, strict=True)], 1)
+
+    def extra_repr(self) -> str:
+        """What torch prints of the layer."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, heads={self.heads}"
+
+
+def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
+    if adjacency.ndim != 2 or tuple(x.shape) != (adjacency.shape[1], layer.in_features):
+        raise ShapeError(
+            f"{type(layer).__name__}: adjacency {adjacency.shape}, features {tuple(x.shape)}"
+            f"\n  expected: (n, m) and (m, {layer.in_features})"
+        )
