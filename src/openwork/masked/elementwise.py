@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
+from ..ops.gradients import tracked
 from ..ops.shaping import broadcast_to
 from ..ops.tensor import Tensor
 from ..ops.values import apply
@@ -76,6 +77,10 @@ def lift(function: Callable[..., Any], operands: tuple[Any, ...], operation: str
             values.append(values_on(s, m))
         else:
             values.append(m.values if m is first else require_equal(operation, first, m))
+    if tracked(v for v in values if is_array(v)):
+        from .isolation import isolated
+
+        return remade(s, isolated(function, values, s), not shape)
     return remade(s, _called(function, values), not shape)
 
 

@@ -230,3 +230,25 @@ class Methods:
         from .shaping import split
 
         return split(_me(self), sizes, axis)
+
+    def __matmul__(self, other: Any) -> MaskedTensor:
+        from .products import matmul
+
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> MaskedTensor:
+        from .products import matmul
+
+        return matmul(other, self)
+
+    def softmax(self, axis: int = -1, *, dim: int | None = None) -> MaskedTensor:
+        """Exponentials along `axis`, divided by their sum; a row without specified elements stays missing."""
+        from .products import softmax
+
+        return softmax(_me(self), axis if dim is None else dim)
+
+    def log_softmax(self, axis: int = -1, *, dim: int | None = None) -> MaskedTensor:
+        """The logarithm of `softmax`."""
+        from .products import log_softmax
+
+        return log_softmax(_me(self), axis if dim is None else dim)

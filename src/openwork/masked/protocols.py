@@ -1,8 +1,10 @@
-"""What NumPy and torch ask of an operand."""
+"""What NumPy and torch ask of an operand: their functions by name, and any function of single elements."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from ..errors import UnsupportedError
 
 __all__ = ["Protocols"]
 
@@ -13,9 +15,39 @@ class Protocols:
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Any ufunc, on the specified elements; `reduce` is the reduction of its name."""
-        if method != "__call__" or kwargs.get("out") is not None:
-            return NotImplemented
+        """Any ufunc, on the specified elements; its `reduce` and `accumulate` where there is a reduction for it."""
         from .elementwise import lift
+        from .numpy_names import ACCUMULATIONS, FUNCTIONS, REDUCTIONS
 
-        return lift(lambda *values: ufunc(*values, **kwargs), inputs, ufunc.__name__)
+        given = {key: value for key, value in kwargs.items() if value is not None and key != "out"}
+        if kwargs.get("out") is not None or "where" in given:
+            name = ufunc.__name__
+            raise UnsupportedError(f"{name}: out= and where= of a masked tensor\n  help: m.where(condition, x)")
+        if ufunc.__name__ == "matmul" and method == "__call__":
+            return FUNCTIONS["matmul"](*inputs)
+        if method == "__call__" and ufunc.nout == 1 and ufunc.signature is None:
+            return lift(lambda *values: ufunc(*values, **given), inputs, ufunc.__name__)
+        table = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}.get(method, {})
+        name = table.get(ufunc.__name__)
+        if name is None:
+            raise UnsupportedError(f"{ufunc.__name__}.{method} of a masked tensor\n  help: filled(value) first")
+        axis = inputs[1] if len(inputs) > 1 else given.pop("axis", 0)
+        return getattr(inputs[0], name)(axis, **given)
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """NumPy's functions that have a counterpart here."""
+        from .numpy_names import FUNCTIONS
+
+        found = FUNCTIONS.get(func.__name__)
+        if found is None:
+            raise UnsupportedError(f"numpy.{func.__name__} does not take a masked tensor\n  help: filled(value) first")
+        return found(*args, **{key: value for key, value in kwargs.items() if value is not None})
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """torch's functions and operators with a masked tensor among their operands."""
+        from .torch_functions import call
+
+        return call(func, args, kwargs or {})

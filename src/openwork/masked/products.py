@@ -1,0 +1,263 @@
+"""Products of masked tensors: sums of products of specified elements, specified where a product was formed.
+
+A product of sparse operands stores an element wherever a product was formed, zeros included: that is what is
+specified. Where the result comes as a dense array, the same product of the patterns tells. Two strided operands take
+the array library's product of arrays with zeros for what is missing, where all that is specified is finite: 0 * inf
+would be NaN.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..ops import einsum as tensors
+from ..ops.annihilation import bounded
+from ..ops.elementwise import elementwise
+from ..ops.sddmm import sddmm
+from ..ops.softmax import log_softmax as log_softmax_of
+from ..ops.softmax import softmax as softmax_of
+from ..ops.subscripts import parse_subscripts
+from ..ops.tensor import Tensor
+from ..storage.buffers import Array, as_array, cast, is_array, is_torch, scalar_of, to_numpy
+from . import forms
+from .construct import strided_tensor
+from .elementwise import binary
+from .reductions import reduce
+from .structure import pattern, settled
+
+if TYPE_CHECKING:
+    from .tensor import MaskedTensor
+
+__all__ = [
+    "attention", "cross_entropy", "einsum", "layer_norm", "linear", "log_softmax", "matmul", "mse_loss", "nll_loss",
+    "normalize", "softmax",
+]  # fmt: skip
+
+LARGEST = 3.4e38
+
+
+def einsum(subscripts: str, /, *operands: Any) -> MaskedTensor:
+    """Sums of products by index letters, of specified elements only.
+
+    Parameters
+    ----------
+    subscripts : as for `openwork.einsum`
+    operands : masked tensors and dense arrays, one for each term
+
+    Returns
+    -------
+    MaskedTensor in the format of the first masked operand, or one like it of the result's rank; missing where no
+    product of specified elements was summed
+    """
+    from .tensor import MaskedTensor
+
+    given = [x if isinstance(x, MaskedTensor) else _dense(x) for x in operands]
+    masked = [x for x in given if isinstance(x, MaskedTensor)]
+    if not masked:
+        raise UnsupportedError("einsum: no operand is masked\n  help: openwork.einsum")
+    inputs, output, _ = parse_subscripts(subscripts, tuple(x.ndim for x in given))
+    if any(x.ndim == 0 for x in given):
+        raise ShapeError("einsum: an operand of rank 0\n  help: multiply by it")
+    text = f"{','.join(inputs)}->{output}"
+    if all(_is_plain(x) for x in given):
+        return _strided(text, given)
+    if len(masked) == len(given) > 1 and output:
+        found = tensors.einsum(text, *(x._tensor for x in masked))
+        return _wrapped(found, masked[0])
+    values = tensors.einsum(text, *(x._tensor if isinstance(x, MaskedTensor) else x for x in given))
+    return _companion(values, inputs, output, given, masked)
+
+
+def _dense(x: Any) -> Array:
+    if isinstance(x, Tensor) and not x.format.is_dense:
+        raise UnsupportedError("a masked tensor with a sparse Tensor\n  help: as_masked_tensor(t), or t.to_dense()")
+    return x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x)
+
+
+def _wrapped(t: Tensor, like: MaskedTensor) -> MaskedTensor:
+    from .tensor import wrap
+
+    return wrap(settled(t, like.format))
+
+
+def _companion(
+    values: Any, inputs: tuple[str, ...], output: str, given: list[Any], masked: list[MaskedTensor]
+) -> MaskedTensor:
+    """A dense result, specified where the patterns of the masked operands have a product."""
+    from .tensor import MaskedTensor
+
+    dense = values.to_dense() if isinstance(values, Tensor) else values
+    terms = [t for t, x in zip(inputs, given, strict=True) if isinstance(x, MaskedTensor)]
+    out = "".join(c for c in output if any(c in t for t in terms))
+    found = tensors.einsum(f"{','.join(terms)}->{out}", *(_ones(m) for m in masked))
+    bits = to_numpy(found.to_dense() if isinstance(found, Tensor) else found) > 0
+    bits = bits.reshape([n if c in out else 1 for c, n in zip(output, dense.shape, strict=True)])
+    made = strided_tensor(dense, as_array(np.broadcast_to(bits, tuple(dense.shape)).copy(), like=dense))
+    if not output or forms.is_strided(masked[0].format):
+        return made
+    return made.asformat(forms.related(masked[0].format, made.ndim))
+
+
+def _ones(m: MaskedTensor) -> Tensor:
+    """The pattern in numbers."""
+    marks = pattern(m._tensor._storage)
+    return Tensor._from_storage(marks._storage.with_values(cast(marks.values, "i64"), 0))
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether an operand is row-major arrays, whose specified elements are finite."""
+    if is_array(x):
+        return bounded(to_numpy(x).reshape(-1), LARGEST) if scalar_of(x) != "bool" else True
+    if x.format != forms.strided(x.ndim) or scalar_of(x.values) in ("bool", "f16", "bf16"):
+        return False
+    return bounded(to_numpy(x.detach().filled(0).to_dense()).reshape(-1), LARGEST)
+
+
+def _strided(text: str, given: list[Any]) -> MaskedTensor:
+    """The array library's product, and that of the masks."""
+    from .tensor import MaskedTensor
+
+    arrays = [x.filled(0).to_dense() if isinstance(x, MaskedTensor) else x for x in given]
+    found = np.einsum(text, *(_marks(x) for x in given), optimize=True)
+    if any(is_torch(a) for a in arrays):
+        import torch
+
+        values = torch.einsum(text, *(as_array(a, like=torch.empty(0)) for a in arrays))
+    else:
+        values = np.asarray(np.einsum(text, *arrays, optimize=True))
+    return strided_tensor(values, as_array(np.asarray(found > 0), like=values))
+
+
+def _marks(x: Any) -> Any:
+    """1 where an operand is specified, 0 elsewhere."""
+    if is_array(x):
+        return np.ones(tuple(x.shape), np.float32)
+    return to_numpy(x.get_mask().to_dense()).astype(np.float32)
+
+
+def matmul(a: Any, b: Any) -> MaskedTensor:
+    """The matrix product with NumPy's rules for vectors and stacks: sums over pairs that are both specified.
+
+    Raises ShapeError where the inner extents differ.
+    """
+    ranks = [x.ndim if hasattr(x, "ndim") else np.ndim(x) for x in (a, b)]
+    if 0 in ranks:
+        raise ShapeError("matmul: an operand of rank 0\n  help: use *")
+    if a.shape[-1] != b.shape[-2 if ranks[1] > 1 else 0]:
+        raise ShapeError(
+            f"matmul: shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit\n  help: transpose one with .T"
+        )
+    left = "j" if ranks[0] == 1 else "ij" if ranks == [2, 2] else "...ij"
+    right = "j" if ranks[1] == 1 else "jk" if ranks == [2, 2] else "...jk"
+    out = ("" if ranks == [2, 2] else "...") + ("i" if ranks[0] > 1 else "") + ("k" if ranks[1] > 1 else "")
+    return einsum(f"{left},{right}->{out}", a, b)
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> MaskedTensor:
+    """`x @ weight.T`, and `bias` added to what is specified."""
+    product = matmul(x, weight.T if hasattr(weight, "get_mask") or isinstance(weight, np.ndarray) else weight.mT)
+    return product if bias is None else binary("add", product, bias, "intersection")
+
+
+def softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
+    """Exponentials along `axis`, divided by their sum, of specified elements; a row without any stays missing."""
+    from .tensor import wrap
+
+    return wrap(softmax_of(m._tensor, axis), m._scalar)
+
+
+def log_softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
+    """The logarithm of `softmax`, more accurate than of its result."""
+    from .tensor import wrap
+
+    return wrap(log_softmax_of(m._tensor, axis), m._scalar)
+
+
+def _against(op: str, m: MaskedTensor, reduced: MaskedTensor) -> MaskedTensor:
+    """An operation with a reduction of the same tensor, which is specified wherever an element is."""
+    return binary(op, m, reduced.filled(1).to_dense())
+
+
+def normalize(m: MaskedTensor, p: float = 2, axis: int = -1, eps: float = 1e-12) -> MaskedTensor:
+    """The elements divided by the norm of the specified ones along `axis`, no less than `eps`."""
+    return _against("div", m, reduce("norm", m, axis, True, ord=p).clamp(min=eps))
+
+
+def layer_norm(
+    m: MaskedTensor, axis: Any = -1, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> MaskedTensor:
+    """Mean 0 and variance 1 of the specified elements along `axis`; then times `weight`, plus `bias`, dense arrays."""
+    away = _against("sub", m, reduce("mean", m, axis, True))
+    out = _against("div", away, (reduce("var", m, axis, True) + eps).sqrt())
+    out = out if weight is None else out * weight
+    return out if bias is None else out + bias
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean", how: str = "intersection") -> MaskedTensor:
+    """Squared differences where both are specified; their mean, their sum, or themselves ("none")."""
+    return _reduced(binary("sub", input, target, how).square(), reduction)
+
+
+def _reduced(m: MaskedTensor, reduction: str) -> MaskedTensor:
+    if reduction not in ("mean", "sum", "none"):
+        raise UnsupportedError(f"reduction {reduction!r}\n  supported: mean, sum, none")
+    return m if reduction == "none" else reduce(reduction, m)
+
+
+def nll_loss(log_probabilities: Any, target: MaskedTensor, reduction: str = "mean") -> MaskedTensor:
+    """Minus the log-probability of each target class; targets that are missing, or whose class is, take no part.
+
+    log_probabilities : shape (n, classes), masked or dense
+    target : masked tensor of class numbers, shape (n,)
+    """
+    from .shaping import item_at
+    from .tensor import MaskedTensor
+
+    rows = np.flatnonzero(to_numpy(target.get_mask().to_dense()))
+    classes = to_numpy(target.to_dense().compressed()).astype(np.int64)
+    given = log_probabilities
+    if not isinstance(given, MaskedTensor):
+        given = strided_tensor(given, as_array(np.ones(tuple(given.shape), np.bool_), like=given))
+    return _reduced(-item_at(given, (rows, classes)).to_dense(), reduction)
+
+
+def cross_entropy(logits: MaskedTensor, target: MaskedTensor, reduction: str = "mean") -> MaskedTensor:
+    """`nll_loss` of the log-softmax over the specified classes of each row."""
+    return nll_loss(log_softmax(logits, -1), target, reduction)
+
+
+def attention(query: Array, key: Array, value: Array, mask: Any, scale: float | None = None) -> MaskedTensor:
+    """Scaled dot-product attention at the elements of a sparse mask: SDDMM, softmax, SpMM.
+
+    Parameters
+    ----------
+    query, key, value : dense arrays, shapes (n, d), (m, d), (m, e)
+    mask : Tensor or masked tensor, shape (n, m), sparse: query i sees key j where it specifies (i, j); its values play
+        no part
+    scale : of the scores, 1 / sqrt(d) without
+
+    Returns
+    -------
+    MaskedTensor, strided, shape (n, e); the rows of queries that see no key are missing
+
+    Cost: O(nse(mask) * (d + e)) time, O(nse(mask)) memory beside the result: the matrix of scores is never dense.
+    """
+    from .tensor import MaskedTensor
+
+    held = mask._tensor if isinstance(mask, MaskedTensor) else mask
+    turned = key.T if isinstance(key, np.ndarray) else key.mT
+    scores = elementwise("mul", sddmm(held, query, turned), query.shape[-1] ** -0.5 if scale is None else scale)
+    weights = softmax_of(scores, -1)
+    seen = reduce("count", _wrapped_pattern(held), 1).values > 0
+    out = weights @ value
+    bits = seen[:, None] & as_array(np.ones(tuple(out.shape), np.bool_), like=seen)
+    return strided_tensor(out, as_array(bits, like=out))
+
+
+def _wrapped_pattern(t: Tensor) -> MaskedTensor:
+    from .tensor import wrap
+
+    return wrap(pattern(t._storage))

@@ -1,0 +1,176 @@
+"""torch's functions on masked tensors, by name: what `__torch_function__` looks up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..errors import UnsupportedError
+from ..ops.tensor import Tensor
+from ..torch.pointwise_functions import BINARY, UNARY
+from . import products, shaping
+from .elementwise import lift, select
+from .tensor import MaskedTensor, wrap
+
+__all__ = ["FUNCTIONS", "call"]
+
+_MORE = frozenset(("logaddexp", "lerp", "fmod", "addcmul", "addcdiv", "rsub", "xlogy", "isclose", "dropout"))
+
+
+def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """torch's `function` of these arguments, of which one is masked.
+
+    Raises UnsupportedError for a function that is not in the table.
+    """
+    name = _name(function)
+    found = FUNCTIONS.get(name)
+    if found is not None:
+        return found(*args, **kwargs)
+    elementwise = name in UNARY or name in BINARY or name in _MORE or name.removeprefix("r") in BINARY
+    if elementwise and kwargs.get("out") is None:
+        count = 1 if name in UNARY else sum(isinstance(a, MaskedTensor | torch.Tensor | float | int) for a in args)
+        return lift(lambda *v: function(*v, *args[count:], **kwargs), args[:count], name)
+    raise UnsupportedError(
+        f"torch.{name} does not take a masked tensor\n  help: its methods, m.map(function), or filled(value) first"
+    )
+
+
+def _name(function: Any) -> str:
+    name: str = getattr(function, "__name__", str(function))
+    return name.strip("_").removeprefix("linalg_")
+
+
+def _along(name: str) -> Callable[..., Any]:
+    """A reduction by torch's argument names."""
+
+    def function(m: MaskedTensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
+        dim = kwargs.pop("axis", dim)
+        return getattr(m, name)(dim, keepdims=kwargs.pop("keepdims", keepdim), **kwargs)
+
+    return function
+
+
+def _spread(name: str) -> Callable[..., Any]:
+    def function(
+        m: MaskedTensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: Any = None
+    ) -> Any:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        left = float(unbiased) if correction is None else correction
+        return getattr(m, name)(dim, correction=left, keepdims=keepdim)
+
+    return function
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    def function(m: MaskedTensor, dim: Any = None, keepdim: bool = False) -> Any:
+        if isinstance(dim, MaskedTensor | torch.Tensor):
+            return lift(torch.minimum if name == "amin" else torch.maximum, (m, dim), name)
+        if dim is None:
+            return getattr(m, name)()
+        places = m.argmin(dim, keepdims=keepdim) if name == "amin" else m.argmax(dim, keepdims=keepdim)
+        return getattr(m, name)(dim, keepdims=keepdim), places
+
+    return function
+
+
+def _method(name: str) -> Callable[..., Any]:
+    return lambda m, *args, **kwargs: getattr(m, name)(*args, **kwargs)
+
+
+def _softmax(name: str) -> Callable[..., Any]:
+    def function(m: MaskedTensor, dim: int = -1, dtype: Any = None, _stacklevel: int = 3) -> Any:
+        return getattr(m if dtype is None else m.astype(dtype), name)(dim)
+
+    return function
+
+
+def norm(m: MaskedTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, **_: Any) -> Any:
+    """The vector norm; torch's order of arguments."""
+    return (m if dtype is None else m.astype(dtype)).norm(2 if p in (None, "fro") else p, dim, keepdims=keepdim)
+
+
+def sort(m: MaskedTensor, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[Any, Any]:
+    """Sorted, and where the elements stood."""
+    return m.sort(dim, descending=descending), m.argsort(dim, descending=descending)
+
+
+def transpose(m: MaskedTensor, dim0: int, dim1: int) -> MaskedTensor:
+    """Two dimensions exchanged."""
+    order = list(range(m.ndim))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return m.transpose(order)
+
+
+def einsum(text: str, *operands: Any) -> MaskedTensor:
+    """`masked.einsum`, operands one by one or in a list."""
+    given: Sequence[Any] = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+    return products.einsum(text, *given)
+
+
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **kwargs: Any) -> tuple[Any, ...]:
+    """`torch.autograd.grad`; the gradient of a masked tensor is missing where it is."""
+    outs, ins, given = (_listed(x) for x in (outputs, inputs, grad_outputs))
+    found = torch.autograd.grad(
+        [_values(x) for x in outs], [_values(x) for x in ins], [_values(x) for x in given] or None, **kwargs
+    )
+    return tuple(_like(g, x) for g, x in zip(found, ins, strict=True))
+
+
+def _listed(x: Any) -> list[Any]:
+    return [] if x is None else list(x) if isinstance(x, list | tuple) else [x]
+
+
+def _values(x: Any) -> Any:
+    return x.values if isinstance(x, MaskedTensor | Tensor) else x
+
+
+def _like(g: Any, x: Any) -> Any:
+    if g is None or not isinstance(x, MaskedTensor):
+        return g
+    return wrap(Tensor._from_storage(x._tensor._storage.with_values(g)), x._scalar)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: _along(name) for name in ("sum", "mean", "prod", "amin", "amax", "any", "all", "logsumexp")},
+    "argmin": _along("argmin"),
+    "argmax": _along("argmax"),
+    "var": _spread("var"),
+    "std": _spread("std"),
+    "min": _extreme("amin"),
+    "max": _extreme("amax"),
+    "norm": norm,
+    "vector_norm": norm,
+    "softmax": _softmax("softmax"),
+    "log_softmax": _softmax("log_softmax"),
+    "normalize": products.normalize,
+    "mse_loss": lambda a, b, *_, reduction="mean", **__: products.mse_loss(a, b, reduction),
+    "where": select,
+    "clamp": _method("clamp"),
+    "clip": _method("clamp"),
+    "cat": lambda parts, dim=0: shaping.concat(parts, dim),
+    "concat": lambda parts, dim=0: shaping.concat(parts, dim),
+    "stack": lambda parts, dim=0: shaping.stack(parts, dim),
+    "matmul": products.matmul,
+    "rmatmul": lambda m, other: products.matmul(other, m),
+    "mm": products.matmul,
+    "mv": products.matmul,
+    "bmm": products.matmul,
+    "linear": products.linear,
+    "einsum": einsum,
+    "sort": sort,
+    "transpose": transpose,
+    "swapaxes": transpose,
+    "t": lambda m: m.T,
+    "numel": lambda m: m.size,
+    "topk": lambda m, k, dim=-1, largest=True, sorted=True: m.topk(k, dim, largest=largest),
+    **{name: _method(name) for name in (
+        "argsort", "cumsum", "cumprod", "reshape", "permute", "flatten", "squeeze", "unsqueeze", "flip", "roll",
+        "gather", "tril", "triu", "split", "unique", "clone", "median",
+    )},
+    "broadcast_to": _method("broadcast_to"),
+    "grad": grad,
+}  # fmt: skip
+"""The functions by torch's name."""

@@ -1,0 +1,109 @@
+"""Products, softmax and what is made of them, on masked tensors."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from masked_cases import FEW, SHAPES, agree, arrays, made, reference
+
+import openwork as ow
+from openwork import masked
+
+MATRICES = [spec for rank, spec in FEW if rank == 2]
+
+
+def product(text: str, *pairs: Any) -> Any:
+    """The einsum of arrays with masks: zeros for what is missing, and how many products there were."""
+    data = np.einsum(text, *(np.where(b, d, 0) for d, b in pairs))
+    return reference(np.asarray(data), np.asarray(np.einsum(text, *(b.astype(int) for _, b in pairs)) > 0))
+
+
+@pytest.mark.parametrize("spec", MATRICES)
+@pytest.mark.parametrize("mask", [0.15, "none"])
+def test_matmul(spec: str, mask: Any) -> None:
+    a, b = arrays((8, 12), 0, mask=mask), arrays((12, 8), 1, mask=0.2)
+    m, n = made(*a, spec), made(*b, spec)
+    agree(m @ n, product("ij,jk->ik", a, b))
+    v = arrays((12,), 2)
+    agree(m @ made(*v), product("ij,j->i", a, v))
+    dense = arrays((12, 3), 3, mask="all")
+    agree(m @ dense[0], product("ij,jk->ik", a, dense))
+    agree(dense[0].T @ n, product("kj,ji->ki", (dense[0].T, dense[1].T), b))
+    agree(masked.linear(m, made(*arrays((5, 12), 6), spec)), product("ij,kj->ik", a, arrays((5, 12), 6)))
+
+
+@pytest.mark.parametrize("spec", ["dense", "csr", "bsr(2, 3)"])
+def test_infinite_elements_meet_no_missing_ones(spec: str) -> None:
+    a = np.array([[np.inf, 1.0], [np.nan, 2.0]]), np.array([[True, True], [False, True]])
+    b = np.array([[5.0, 1.0], [3.0, np.inf]]), np.array([[False, True], [True, False]])
+    got = made(*a, spec) @ made(*b, spec)
+    agree(got, reference(np.array([[3.0, np.inf], [6.0, 0.0]]), np.array([[True, True], [True, False]])))
+
+
+@pytest.mark.parametrize("text", ["ij,ij->", "ij,kj->ik", "ij,jk,kl->il", "ij->j", "ij,ij->ij", "ij->"])
+@pytest.mark.parametrize("spec", ["dense", "csr", "csc"])
+def test_einsum(text: str, spec: str) -> None:
+    pairs = [arrays((6, 6), k, mask=0.3) for k in range(text.count(",") + 1)]
+    agree(masked.einsum(text, *(made(*p, spec) for p in pairs)), product(text, *pairs))
+
+
+def test_stacks_of_matrices() -> None:
+    a, b = arrays((3, 4, 5), 0, mask=0.3), arrays((3, 5, 2), 1, mask=0.3)
+    for spec in ("dense", "coo", "(i, j, k) -> (i : dense, j : compressed, k : dense)"):
+        agree(made(*a, spec) @ made(*b, spec), product("bij,bjk->bik", a, b))
+    with pytest.raises(ow.ShapeError, match="do not fit"):
+        made(*a) @ made(*a)
+
+
+@pytest.mark.parametrize(("rank", "spec"), FEW, ids=lambda x: str(x))
+def test_softmax(rank: int, spec: str) -> None:
+    data, bits = arrays(SHAPES[rank][0], mask=0.3)
+    m = made(data, bits, spec)
+    for axis in range(rank):
+        powers = np.where(bits, np.exp(data), 0)
+        total = powers.sum(axis, keepdims=True)
+        want = reference(powers / np.where(total, total, 1), bits)
+        agree(m.softmax(axis), want, exact=False)
+        agree(np.exp(m.log_softmax(axis)), want, exact=False)
+        assert m.softmax(axis).format == m.format
+
+
+def test_normalisations_and_losses() -> None:
+    data, bits = arrays((8, 12))
+    bits[3] = False
+    hidden = np.ma.MaskedArray(data, ~bits)
+    for spec in ("dense", "csr"):
+        m = made(data, bits, spec)
+        norms = np.ma.sqrt((hidden**2).sum(1, keepdims=True))
+        agree(masked.normalize(m), hidden / norms, exact=False)
+        want = (hidden - hidden.mean(1, keepdims=True)) / np.ma.sqrt(hidden.var(1, keepdims=True) + 1e-5)
+        agree(masked.layer_norm(m), want, exact=False)
+        other, also = arrays((8, 12), 1)
+        want = ((hidden - reference(other, also)) ** 2).mean()
+        agree(masked.mse_loss(m, made(other, also, spec)), np.ma.asarray(want), exact=False)
+        classes, known = np.arange(8) % 5, np.arange(8) % 3 > 0
+        lost = -np.log(m.softmax(-1).to_numpy(1))[np.arange(8), classes]
+        held = known & bits[np.arange(8), classes]
+        agree(masked.cross_entropy(m, made(classes, known)), np.ma.asarray(lost[held].mean()), exact=False)
+
+
+def test_attention_has_no_dense_scores() -> None:
+    n, d = 3000, 8
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.random((n, d)) for _ in range(3))
+    mask = ow.random((n, n), 0.001, format="csr", rng=1)
+    masked.attention(q, k, v, mask)
+    tracemalloc.start()
+    out = masked.attention(q, k, v, mask)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < n * n  # bytes: an eighth of a dense matrix of scores
+    held = mask.to_numpy() != 0
+    scores = np.where(held, np.exp(q @ k.T / np.sqrt(d)), 0)
+    seen = held.any(1)
+    assert 0 < seen.sum() < n
+    np.testing.assert_allclose(out.to_numpy(0)[seen], (scores @ v)[seen] / scores[seen].sum(1, keepdims=True))
+    np.testing.assert_array_equal(out.get_mask().to_numpy().all(1), seen)
