@@ -109,6 +109,15 @@ def test_an_operand_of_the_outer_loop_alone() -> None:
         check(text, arrays, ["dcsr"] * 4 + ["coo"])
 
 
+@pytest.mark.parametrize("short", ["A", "B", "C", "D"])
+def test_one_operand_is_much_shorter(short: str) -> None:
+    """What the first two have in common may be more than the others have."""
+    arrays = {n: dense_array((50,), k, density=0.9) for k, n in enumerate("ABCD")}
+    arrays[short] = np.where(np.arange(50) == 40, 2.0, 0.0)
+    for text in ("A * B * C * D", "A * B * (C + D)", "A * B * C - D", "A + B + C - D * A"):
+        check(text, arrays, ["coo"] * 4)
+
+
 def test_reductions_of_products() -> None:
     arrays = operands("A B C D", (6, 50), "csr")
     tensors = [tensor(a, "csr") for a in arrays.values()]

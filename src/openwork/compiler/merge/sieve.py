@@ -222,8 +222,8 @@ class _Sieve:
     # -- room ------------------------------------------------------------------------------------------------------
 
     def room(self, names: Sequence[str]) -> _Found:
-        """Room for what operands have in common."""
-        size, builder = self.least(map(self.length, names)), self.nest.builder
+        """Room for what the first two of some operands have in common, or for all of one."""
+        size, builder = self.least(map(self.length, names[:2])), self.nest.builder
         crd = workspace(builder, "W_crd", self.index(names), size, wide=True)
         positions = {n: workspace(builder, f"W_pos{n}", "i64", size) for n in names}
         return _Found(crd, self.block.mut("n", const(0)), size, positions)
