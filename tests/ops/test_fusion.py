@@ -486,3 +486,16 @@ def test_threads(threads: int) -> None:
             np.testing.assert_array_equal(to_numpy(ow.fused(f)(A, B)), expected)
     finally:
         ow.set_num_threads(before)
+
+
+def test_plans_of_expressions_and_of_nothing() -> None:
+    a = ow.asarray(np.eye(3), format="csr")
+    plan = ow.explain(ow.lazy(a) + a * 2)
+    assert "part 1 of 1" in str(plan)
+    np.testing.assert_array_equal(plan.result.to_numpy(), 3 * np.eye(3))
+    both = ow.explain(ow.lazy(a) + a, ow.sum(ow.lazy(a)))
+    assert float(both.result[1]) == 3
+    with pytest.raises(TypeError, match="explain: int is nothing to run\n  help: give a function"):
+        ow.explain(3)
+    with pytest.raises(TypeError, match="fused: expected a function, got int"):
+        ow.fused(3)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..codegen.executable import Executable
 from . import trace
+from .fused import compute
+from .lazy import is_lazy
 
 __all__ = ["Plan", "explain"]
 
@@ -65,20 +66,33 @@ class Plan:
         return "\n".join(lines)
 
 
-def explain(what: Callable[..., Any] | str, /, *args: Any) -> Plan:
+def explain(what: Any, /, *args: Any) -> Plan:
     """Run `what` on `args` and return the plan that was followed.
 
     Parameters
     ----------
     what : a function of the arguments (`ow.matmul`, `lambda A, x: A @ x`), or index notation with one sparse operand
-        ("y[i] += A[i,j] * x[j]"), its operands given in order of appearance
+        ("y[i] += A[i,j] * x[j]"), its operands given in order of appearance, or an expression of `ow.lazy`, with more
+        of them as arguments
 
     Returns
     -------
     Plan; print it, or read `plan.loops`, `plan.llvm`, `plan.asm`; `plan.result` is what the call returned
+
+    Raises TypeError for what is none of these, and whatever the call raises.
     """
     with trace.record() as steps:
-        result = _statement(what, args) if isinstance(what, str) else what(*args)
+        if is_lazy(what):
+            result = compute(what, *args)
+        elif isinstance(what, str):
+            result = _statement(what, args)
+        elif callable(what):
+            result = what(*args)
+        else:
+            raise TypeError(
+                f"explain: {type(what).__name__} is nothing to run"
+                "\n  help: give a function and its arguments, index notation, or an expression of ow.lazy"
+            )
     return Plan(tuple(steps), result)
 
 

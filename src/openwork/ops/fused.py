@@ -107,6 +107,9 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
     array([2., 2., 2.])
     """
 
+    if not callable(function):
+        raise TypeError(f"fused: expected a function, got {type(function).__name__}\n  help: ow.fused(lambda A: ...)")
+
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         taken = [_taken(a) for a in args]
