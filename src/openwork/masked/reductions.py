@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compiler.product import identity
 from ..errors import DTypeError, UnsupportedError
+from ..format.expression import Dim
 from ..ir.types import COMPLEX, FLOATS
 from ..ops.contract import contract
 from ..ops.gradients import tracked
@@ -26,7 +27,7 @@ from ..ops.strided import strided
 from ..ops.tensor import Tensor
 from ..ops.total import total
 from ..ops.values import apply
-from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name
+from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name, to_numpy
 from ..storage.storage import Storage
 from . import forms
 from .construct import strided_tensor
@@ -60,7 +61,7 @@ def reduce(
     """
     given = axes_of(axis, m.ndim)
     s, axes = m._tensor._storage, (0,) if m._scalar else given
-    found = counts(s, axes)
+    found = counts(s, axes, op not in (*_OPERATORS, "any", "all"))
     if op == "count":
         return _finish(found, found >= 0, m, given, keepdims)
     if op in _OPERATORS:
@@ -75,17 +76,33 @@ def reduce(
     return _finish(values, left > 0, m, given, keepdims)
 
 
-def counts(s: Storage, axes: tuple[int, ...]) -> Array:
-    """How many elements are specified over the axes, int64."""
+def counts(s: Storage, axes: tuple[int, ...], exact: bool = True) -> Array:
+    """How many elements are specified over the axes, int64; unless `exact` anything above 0 where there are some."""
     if len(axes) == len(s.shape):
         bits = s.crd[-1] if forms.has_bits(s.format) else None
         if bits is not None and length(bits) == math.prod(s.shape):
-            n = int(np.count_nonzero(bits)) if isinstance(bits, np.ndarray) else int(bits.count_nonzero())
+            held = to_numpy(bits)
+            n = int(np.count_nonzero(held)) if exact else int(held.any())
         else:
             n = s.nse
         return as_array(np.asarray(n, np.int64), like=s.values)
+    rows = _row_lengths(s, axes)
+    if rows is not None:
+        return rows
     like = s.values.detach() if is_torch(s.values) else s.values
     return contract(_statement("+=", len(s.shape), axes, True), {"A": s.with_values(like)}, "i64", like)
+
+
+def _row_lengths(s: Storage, axes: tuple[int, ...]) -> Array | None:
+    """The counts along the dimension of a last compressed level below dense ones: differences of its positions."""
+    *above, last = s.format.levels
+    order = [*(d for d in range(len(s.shape)) if d not in axes), *axes]
+    plainly = [x.expression for x in s.format.levels] == [Dim(d) for d in order]
+    pos = s.pos[-1]
+    if pos is None or not plainly or last.format.name != "compressed" or any(x.format.name != "dense" for x in above):
+        return None
+    found = pos[1:] - pos[:-1]
+    return cast(found, "i64").reshape([s.shape[d] for d in order[:-1]])
 
 
 def _finish(values: Array, bits: Array, m: MaskedTensor, axes: tuple[int, ...], keepdims: bool) -> MaskedTensor:

@@ -147,12 +147,16 @@ def _all_inside(dims: Sequence[Ints], extents: Sequence[int]) -> Ints:
 def count(storage: Storage) -> int:
     """The number of specified elements: stored ones without padding.
 
-    Cost: O(1) where nothing is padded; else O(positions above the trailing dense levels).
+    Cost: O(1) where nothing is padded; O(bits) where only they say what is there;
+    else O(positions above the trailing dense levels).
     """
     format = storage.format
     padded = any(level.format.functions.padded for level in format.levels)
     if not padded and not format.ragged(storage.shape):
         return storage.positions[-1] if format.levels else 1
+    bits = storage.crd[-1] if format.levels[-1].format.name == "bitmap" and not format.ragged(storage.shape) else None
+    if bits is not None and not any(level.format.functions.padded for level in format.levels[:-1]):
+        return int(np.count_nonzero(to_numpy(bits)))
     stored = [at for at, level in enumerate(format.levels) if level.format.buffers]
     depth = max(stored[-1] + 1 if stored else 0, format.batch_ndim)
     levels, leaf = level_coordinates(storage, depth)
