@@ -206,6 +206,9 @@ def test_scalars() -> None:
 
 def test_filled_keeps_the_format() -> None:
     data, bits = arrays((5, 6))
+    for spec in ("dense", "csr"):
+        with pytest.raises(ow.DTypeError, match="fill value nan does not fit i64"):
+            made(data.astype(int), bits, spec).filled(np.nan)
     f = made(data, bits, "csr").filled(7)
     assert f.format == ow.format("csr")
     assert f.fill_value == 7

@@ -132,6 +132,16 @@ def test_sparse_tensor_operand_is_ambiguous() -> None:
         made(data, bits).add(made(data, bits), how="all")
 
 
+def test_tensors_on_the_left() -> None:
+    data, bits = arrays((3, 4))
+    m, whole = made(data, bits), ow.asarray(np.ones((3, 4)))
+    agree(whole - m, reference(1 - data, bits))
+    agree(whole == m, reference(data == 1, bits))
+    agree(ow.asarray(np.ones((2, 3))) @ m, (np.ones((2, 3)) @ m).to_masked_array())
+    with pytest.raises(ow.UnsupportedError, match="missing, or its fill value"):
+        whole.asformat("csr") * m
+
+
 def test_bfloat16() -> None:
     torch = pytest.importorskip("torch")
     t = torch.tensor([1.0, 2.0, 3.0], dtype=torch.bfloat16)

@@ -140,12 +140,28 @@ def reference_of(data: Any, like: ow.MaskedTensor) -> ow.MaskedTensor:
     return ow.masked_tensor(data, like.get_mask().to_numpy())
 
 
+@pytest.mark.parametrize("spec", ["dense", "csr", "bsr(2, 2)", "dia"])
+def test_no_elements(spec: str) -> None:
+    m = made(np.zeros((0, 4)), np.zeros((0, 4), np.bool_), spec)
+    for got in (m.sum(0), m.amax(0), m.mean(0), m.argmin(0), m.median(0)):
+        assert got.shape == (4,)
+        assert got.nse == 0
+    assert m.sum().nse == m.unique().size == m.sort(0).nse == m.cumsum(1).nse == 0
+    assert (m.T @ m).nse == 0
+    assert m.count().item() == 0
+    assert str(m) == "MaskedTensor(\n  []\n)"
+
+
 def test_refusals() -> None:
     m = made(*arrays((3, 4), dtype="complex128"))
     with pytest.raises(ow.DTypeError, match="not ordered"):
         m.amax()
     with pytest.raises(ow.DTypeError, match="not ordered"):
         m.argmax()
+    with pytest.raises(ow.DTypeError, match="not ordered"):
+        m.sort(0)
+    with pytest.raises(ow.DTypeError, match="logsumexp of a complex tensor"):
+        m.logsumexp()
     with pytest.raises(ow.ShapeError, match="axis 2 of a tensor of rank 2"):
         m.sum(2)
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.text import parse
+from ..ir.types import COMPLEX
 from ..ops.ordering import plain_values, ranks
 from ..ops.promote import accumulator
 from ..ops.reduce import axes_of
@@ -105,6 +106,8 @@ def cumulative(op: str, m: MaskedTensor, axis: int | None) -> MaskedTensor:
 
 def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, Ints, tuple[int, ...]]:
     """Fibres with their elements in order, where each element stood along the axis, and its new place."""
+    if m._tensor._storage.scalar in COMPLEX:
+        raise DTypeError("sort of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
     t, keys, order = _fibres(m, d)
     by = ranks(plain_values(t.values), descending)
     taken = by[np.argsort(keys[by], kind="stable")]

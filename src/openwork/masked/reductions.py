@@ -185,6 +185,8 @@ def _truth(op: str) -> Callable[[Storage, tuple[int, ...], Array], tuple[Array, 
 
 
 def _logsumexp(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, Array]:
+    if s.scalar in COMPLEX:
+        raise DTypeError("logsumexp of a complex tensor\n  supported: real numbers\n  help: take the real part first")
     if s.scalar not in FLOATS:
         s = s.with_values(cast(s.values, "f64"), 0.0)
     names, kept = statement_names(len(s.shape), axes)

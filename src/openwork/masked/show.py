@@ -65,6 +65,8 @@ def _rows(data: Any, bits: Any, cut: list[bool]) -> str:
         if cut[0]:
             cells.insert(EDGE, "...")
         return "[" + ", ".join(cells) + "]"
+    if not len(data):
+        return "[]"
     rows = [_indented(_rows(d, b, cut[1:])) for d, b in zip(data, bits, strict=True)]
     if cut[0]:
         rows.insert(EDGE, "  ...")

@@ -182,7 +182,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols):
         s = self._tensor._storage
         bits = bits_of(s)
         if bits is not None and forms.is_strided(s.format):
-            return self._apart(_where(bits, s.values, value))
+            return self._apart(_where(bits, s.values, python_value(value, s)))
         kept = self._tensor if forms.fitting(s.format) == s.format else self.compact()._tensor
         fill = python_value(value, kept._storage)
         return Tensor._from_storage(kept._storage.with_values(kept.values, fill))

@@ -44,8 +44,16 @@ def _matmul(a: Any, b: Any) -> Any:
     return _matmul_function(a, b)  # type: ignore[misc]
 
 
+PRIORITY = 1000.0
+
+
+def _yields(other: Any) -> bool:
+    """Whether the other operand's operators go first: those of masked tensors."""
+    return bool(getattr(other, "__array_priority__", 0.0) > PRIORITY)
+
+
 def _forward(op: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: _elementwise(op, self, other)
+    return lambda self, other: NotImplemented if _yields(other) else _elementwise(op, self, other)
 
 
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
@@ -56,7 +64,7 @@ class Operators:
     """The mixin of `Tensor` that holds its operators."""
 
     __slots__ = ()
-    __array_priority__ = 1000.0
+    __array_priority__ = PRIORITY
     __array_ufunc__ = None
 
     __add__, __radd__ = _forward("add"), _reflected("add")
@@ -74,10 +82,10 @@ class Operators:
     __lt__, __le__, __gt__, __ge__ = _forward("lt"), _forward("le"), _forward("gt"), _forward("ge")
 
     def __eq__(self, other: object) -> Any:
-        return _elementwise("eq", self, other)
+        return NotImplemented if _yields(other) else _elementwise("eq", self, other)
 
     def __ne__(self, other: object) -> Any:
-        return _elementwise("ne", self, other)
+        return NotImplemented if _yields(other) else _elementwise("ne", self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -94,7 +102,7 @@ class Operators:
         return _unary("bnot", self)
 
     def __matmul__(self, other: Any) -> Any:
-        return _matmul(self, other)
+        return NotImplemented if _yields(other) else _matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return _matmul(other, self)
