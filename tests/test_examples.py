@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -107,3 +108,71 @@ def test_a_file_is_described(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ow.write(path, ow.sparse_coo_tensor(edges, np.ones(5), (4, 5)))
     with pytest.raises(ValueError, match="is square"):
         module.main([path])
+
+
+TRAINED = {"gcn": 0.6, "pruned_mlp": 0.5, "factorization": 0.75, "bag_of_words": 0.8}
+"""The accuracy that each example of training passes on generated data, shortened; a guess is right at most half the time."""
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """torch on one thread: small steps on many wait for each other where tests share the processors."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("name", TRAINED)
+def test_training_on_generated_data(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENWORK_DATA", str(tmp_path))
+    assert load(name).main(["--quick"]) > TRAINED[name]
+    text = capsys.readouterr().out
+    assert "generated" in text
+    assert "accuracy  " in text
+    assert "time      " in text
+
+
+REAL = {"pruned_mlp": ("sparse-images", 0.6), "factorization": ("FB15K237", 0.6), "bag_of_words": ("a8a", 0.8)}
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("name", REAL)
+def test_training_on_real_data(
+    name: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENWORK_DATA", str(data_dir))
+    module = load(name)
+    if not module.DATA.exists():
+        pytest.skip(f"no {module.DATA.name} here")
+    file, least = REAL[name]
+    assert module.main(["--quick"]) > least
+    assert f"data      {file}" in capsys.readouterr().out
+
+
+def test_files_are_read_for_training(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    graph, bags, images = tmp_path / "graph.npz", tmp_path / "bags.svm", tmp_path / "images.mtx"
+    arrays: dict[str, Any] = {}
+    for part in ("adj", "attr"):  # 0 -> 1, 0 -> 2, with the row of 0 not sorted
+        arrays |= {
+            f"{part}_indptr": np.array([0, 2, 2, 2]), f"{part}_indices": np.array([2, 1]),
+            f"{part}_data": np.array([3.0, 1.0]), f"{part}_shape": np.array([3, 3]),
+        }  # fmt: skip
+    np.savez(graph, labels=np.array([0, 1, 1], np.int8), **arrays)
+    A, X, labels = load("gcn").read(str(graph))
+    assert A.to_dense().tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
+    assert X.to_dense().tolist() == [[0, 1, 3], [0, 0, 0], [0, 0, 0]]
+    assert labels.tolist() == [0, 1, 1]
+    bags.write_text("-1 1:1 3:2\n+1 2:1\n")
+    X, y = load("bag_of_words").read(str(bags))
+    assert X.to_dense().tolist() == [[1, 0, 2], [0, 1, 0]]
+    assert y.tolist() == [0, 1]
+    ow.write(images, ow.asarray(np.array([[1.0, 2, 0, 0]])))
+    pixels, turns = load("pruned_mlp").turned(str(images))
+    assert pixels.tolist() == [[1, 2, 0, 0], [2, 0, 1, 0], [0, 0, 2, 1], [0, 1, 0, 2]]
+    assert torch.equal(turns, torch.arange(4))
