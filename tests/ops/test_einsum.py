@@ -312,3 +312,25 @@ def test_paths() -> None:
     many = find_path(chain, "am", {chr(97 + k): 10 for k in range(13)})
     assert len(many) == 11
     assert many[-1].result.letters == frozenset("am")
+
+
+@pytest.mark.parametrize("format", ["coo", "dcsr", "csr"])
+def test_sparse_results_of_dense_operands_do_not_pass_through_dense_ones(format: str) -> None:
+    rng = np.random.default_rng(0)
+    n = 200_000 if format == "csr" else 10**9
+    crd = np.sort(rng.choice(n, (2, 50)), axis=1)
+    last = rng.integers(0, 40, 50)
+    t = ow.sparse_coo_tensor(np.stack([*crd, last]), rng.random(50), (n, n, 40))
+    x = rng.random(40)
+    got = ow.einsum("ijk,k->ij", t, x, format=format)
+    assert got.format == ow.format(format, 2)
+    assert got.shape == (n, n)
+    found = got.asformat("coo")
+    want = t.values * x[last]
+    assert found.nse == 50
+    np.testing.assert_allclose(found.values, want)
+    np.testing.assert_array_equal(found.indices(), crd)
+    if n < 10**9:
+        return
+    with pytest.raises(MemoryError, match=r'help: einsum\(..., format="coo"\) gives a sparse result'):
+        ow.einsum("ijk,k->ij", t.asformat("csf"), x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ import numpy as np
 
 from ..compiler.semiring import Semiring
 from ..errors import ShapeError, UnsupportedError
+from ..format import coo
 from ..ir.index import Access, Apply, Assignment, Expression
-from ..storage.buffers import Array, as_array, cast, is_array, is_torch, library_of, scalar_of
+from ..storage.buffers import Array, as_array, cast, is_array, is_torch, length, library_of, scalar_of
 from ..storage.storage import Storage
 from . import trace
 from .contract import contract
@@ -74,6 +76,13 @@ def einsum(subscripts: str, /, *operands: Any, format: object = None, semiring: 
     inputs, values = _broadcast(subscripts, inputs, values, stretched)
     sparse = [x for x in values if isinstance(x, Tensor)]
     reduction = _DRIVES.get((ring.add.operation, ring.multiply)) if ring.dtype in ("promote", "bool") else None
+    if (
+        format is not None
+        and len(sparse) == 1
+        and _is_wide(inputs, output, values, resolve_format(format, len(output)))
+    ):
+        values = [x if isinstance(x, Tensor) else Tensor._from_dense(x).asformat(coo(x.ndim)) for x in values]
+        sparse = values
     whole = len(sparse) == 1 and (len(values) > 1 or (format is None and _sums(inputs[0], output)))
     result: Any
     if not sparse and ring.name == "plus_times":
@@ -100,6 +109,20 @@ _DRIVES = {
     ("x | y", "x & y"): ("|=", "and"),
 }
 """Semirings that index notation has words for: the assignment and the product."""
+
+
+def _is_wide(inputs: tuple[str, ...], output: str, values: list[Any], format: object) -> bool:
+    """Whether a sparse result may be much smaller than the dense array of its shape."""
+    extents = {c: n for term, x in zip(inputs, values, strict=True) for c, n in zip(term, x.shape, strict=True)}
+    free = {c for term, x in zip(inputs, values, strict=True) if is_array(x) for c in term} & set(output)
+    stored = next(length(x.values) for x in values if not is_array(x))
+    sparse = any(level.format.buffers for level in resolve_format(format, len(output)).levels)
+    found = stored * math.prod(extents[c] for c in free)
+    return sparse and math.prod(extents[c] for c in output) > DENSE_ROOM + DENSE_SHARE * found
+
+
+DENSE_ROOM, DENSE_SHARE = 1 << 16, 16
+"""A result of so many elements, and of so many for each one found, is formed as a dense array whatever its format."""
 
 
 def _sums(term: str, output: str) -> bool:
@@ -170,7 +193,12 @@ def _single(
     at = int(name[1:])
     term = alone(Term(terms[at], absent(sparse, ring, scalar, f"einsum {text!r}")), terms[at], ring)
     terms[at], values[name] = term.letters, term.storage
-    return contract(_statement(tuple(terms), output, *words), values, scalar, like)
+    try:
+        return contract(_statement(tuple(terms), output, *words), values, scalar, like)
+    except MemoryError as error:
+        raise MemoryError(
+            f'einsum {text!r}: {error}\n  help: einsum(..., format="coo") gives a sparse result'
+        ) from None
 
 
 def _dense_diagonal(term: str, x: Any) -> tuple[str, Any]:
