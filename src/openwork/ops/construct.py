@@ -19,6 +19,7 @@ from ..storage.invariants import violation
 from ..storage.storage import Storage
 from .blocks import block_format, flat_blocks
 from .check import check as check_storage
+from .dynamo import leave_alone
 from .random import random
 from .sources import asarray
 from .tensor import Tensor, python_scalar, resolve_format
@@ -175,6 +176,8 @@ def _check_axes(format: Format, shape: tuple[int, ...], given: dict[str, dict[in
 
 
 def _finish(t: Tensor, dtype: object, device: object, requires_grad: bool) -> Tensor:
+    if buffers.is_torch(t.values):
+        leave_alone()
     out = t if dtype is None else t.astype(dtype, copy=False)
     out = out if device is None else out.to(device)
     if requires_grad:

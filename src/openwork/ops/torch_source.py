@@ -11,11 +11,14 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.storage import Storage
 from .blocks import block_format, flat_blocks
+from .dynamo import leave_alone
 from .gradients import differentiable
 from .sources import Take, dense, settle
 from .tensor import Tensor, python_scalar
 
 __all__ = ["from_torch"]
+
+leave_alone()
 
 
 def from_torch(obj: Any, take: Take, fill: Any) -> Tensor:
