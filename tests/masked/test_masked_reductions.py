@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -166,10 +167,30 @@ def test_refusals() -> None:
         m.sum(2)
 
 
+@pytest.fixture
+def threads_kept() -> Iterator[None]:
+    """The number of threads is what it was afterwards."""
+    before = ow.get_num_threads()
+    yield
+    ow.set_num_threads(before)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
-def test_long_totals(dtype: str) -> None:
+def test_long_totals(dtype: str, threads_kept: None) -> None:
     """The kernel that sums by bits, which short arrays do not reach."""
     data, bits = arrays((40_000,), dtype=dtype)
     want = data[bits].sum(dtype="float64" if dtype[0] == "f" else "int64")
     assert total(data, {"f": "f64", "i": "i64"}[dtype[0]], bits) == want
-    assert ow.masked_tensor(data, bits).sum().item() == want
+    m = ow.masked_tensor(data, bits)
+    assert m.sum().item() == want
+    for threads in (1, 2):
+        ow.set_num_threads(threads)
+        assert m.amax().item() == data[bits].max()
+        assert m.amin().item() == data[bits].min()
+    if dtype[0] == "f":
+        data[np.flatnonzero(bits)[7]] = np.nan
+        assert np.isnan(ow.masked_tensor(data, bits).amax().item())
+        data[:] = np.nan
+        assert ow.masked_tensor(data, ~bits & bits).amax().nse == 0
+        data[bits] = -np.inf
+        assert ow.masked_tensor(data, bits).amax().item() == -np.inf

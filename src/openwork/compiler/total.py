@@ -1,11 +1,11 @@
-"""The kernel that sums an array of values row by row, each row in lanes."""
+"""The kernels that reduce an array of values row by row, each row in lanes."""
 
 from __future__ import annotations
 
 from ..ir.loop import Kernel
 from ..ir.text import parse
 
-__all__ = ["total_kernel"]
+__all__ = ["extreme_kernel", "total_kernel"]
 
 
 def total_kernel(source: str, scalar: str, bits: bool = False) -> Kernel:
@@ -25,5 +25,21 @@ def total_kernel(source: str, scalar: str, bits: bool = False) -> Kernel:
                 for e in range(r * row, min(r * row + row, count)):
                     acc += {value}
                 sums[r] = acc
+        """
+    )
+
+
+def extreme_kernel(op: str, scalar: str) -> Kernel:
+    """`found[r]` is the least ("min") or largest ("max") of `start[0]` and the values of a row whose bit is set."""
+    given = f"values: {scalar}[const], bits: bool[const], start: {scalar}[const], found: {scalar}[mut]"
+    return parse(
+        f"""
+        def extreme(lo: i64, hi: i64, row: i64, count: i64, {given}):  # reassociate
+            for r in range(lo, hi):
+                first = start[0]
+                acc: {scalar} = first
+                for e in range(r * row, min(r * row + row, count)):
+                    acc = {op}(acc, values[e] if bits[e] else first)
+                found[r] = acc
         """
     )

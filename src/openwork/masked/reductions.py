@@ -25,7 +25,7 @@ from ..ops.search import extremes
 from ..ops.softmax import _take
 from ..ops.strided import strided
 from ..ops.tensor import Tensor
-from ..ops.total import total
+from ..ops.total import extreme, total
 from ..ops.values import apply
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name, to_numpy
 from ..storage.storage import Storage
@@ -116,12 +116,15 @@ def _folded(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array:
     if s.scalar in COMPLEX and op in ("min", "max"):
         raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
     bits = s.crd[-1] if forms.has_bits(s.format) else None
-    if op == "sum" and len(axes) == len(s.shape) and bits is not None and length(bits) == math.prod(s.shape):
+    whole = len(axes) == len(s.shape) and bits is not None and length(bits) == math.prod(s.shape)
+    if op == "sum" and whole:
         return total(s.values, scalar, bits)
     if tracked((s.values,)) or op == "sum":
         name = {"sum": "add", "prod": "mul"}.get(op, op)
         held = s.with_values(s.values, identity(name, s.scalar).value)
         return fold(op, Tensor._from_storage(held), axes, scalar)
+    if whole and bits is not None and op != "prod" and scalar in ("f32", "f64", "i32", "i64") and scalar == s.scalar:
+        return extreme(op, s.values, bits, identity(op, s.scalar).value)
     return contract(_statement(_OPERATORS[op], len(s.shape), axes, False), {"A": s}, scalar, s.values)
 
 

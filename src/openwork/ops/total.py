@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..compiler.total import total_kernel
+from ..compiler.total import extreme_kernel, total_kernel
 from ..ir.types import COMPLEX
-from ..storage.buffers import Array, address, cast, device_of, dtype_of, empty, is_torch, length, scalar_of
+from ..storage.buffers import (
+    Array,
+    address,
+    as_array,
+    cast,
+    device_of,
+    dtype_of,
+    empty,
+    is_torch,
+    length,
+    scalar_of,
+    to_numpy,
+)
+from .assembly import full
 from .gradients import differentiable
 from .promote import compute_scalar
 from .ranges import Ranges, of_numbers
 from .recipe import call
 
-__all__ = ["total"]
+__all__ = ["extreme", "total"]
 
 ROW = 1024
 """Elements of a row: few enough for its rounding errors to stay small, enough for the rows to be few."""
@@ -42,6 +57,24 @@ def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
     kind = "total of bits" if held else "total"
     call(f"{kind} {source} {wide}", lambda: total_kernel(source, wide, held), words, ranges)
     return cast(_library_sum(sums, wide), scalar)
+
+
+def extreme(op: str, values: Array, bits: Array, start: Any) -> Array:
+    """The least ("min") or largest ("max") of `start` and the elements of a flat array whose bit is set, of rank 0.
+
+    NaN where there is one.
+    """
+    source, count = scalar_of(values), length(values)
+    first = full(1, source, start, values)
+    rows = -(-count // ROW)
+    found = empty(rows, source, values)
+    words = {"row": ROW, "count": count, "values": address(values), "bits": address(bits)}
+    words |= {"start": address(first), "found": address(found)}
+    if rows:
+        ranges = of_numbers(rows, count) or Ranges((0, rows))
+        call(f"{op} of bits {source}", lambda: extreme_kernel(op, source), words, ranges)
+    every = np.append(to_numpy(found), to_numpy(first))
+    return as_array(np.asarray((np.min if op == "min" else np.max)(every)), like=values)
 
 
 def _library_sum(values: Array, scalar: str) -> Array:
