@@ -121,7 +121,8 @@ def _folded(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array:
         return total(s.values, scalar, bits)
     if tracked((s.values,)) or op == "sum":
         name = {"sum": "add", "prod": "mul"}.get(op, op)
-        held = s.with_values(s.values, identity(name, s.scalar).value)
+        start = identity(name, s.scalar).value
+        held = s if s.fill_value == start else s.with_values(s.values, start)  # `s` knows launches of before
         return fold(op, Tensor._from_storage(held), axes, scalar)
     if whole and bits is not None and op != "prod" and scalar in ("f32", "f64", "i32", "i64") and scalar == s.scalar:
         return extreme(op, s.values, bits, identity(op, s.scalar).value)
