@@ -193,3 +193,18 @@ def test_numpy_functions() -> None:
         np.histogram(m)
     with pytest.raises(ow.UnsupportedError, match=r"hypot\.reduce of a masked tensor"):
         np.hypot.reduce(m)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_functions_break_around_masked_tensors() -> None:
+    @torch.compile(backend="eager")
+    def function(x: Any, mask: Any) -> Any:
+        m = ow.as_masked_tensor(torch.sin(x), mask)
+        return (m * 2).sum().to_tensor(0) + torch.cos(x).sum()
+
+    x, mask = torch.arange(6.0), torch.arange(6) % 2 == 0
+    leaf = x.clone().requires_grad_()
+    out = function(leaf, mask)
+    assert torch.allclose(out, (2 * torch.sin(x)[mask]).sum() + torch.cos(x).sum())
+    out.backward()
+    assert torch.allclose(leaf.grad, torch.where(mask, 2 * torch.cos(x), 0.0) - torch.sin(x))
