@@ -195,6 +195,7 @@ def test_numpy_functions() -> None:
         np.hypot.reduce(m)
 
 
+@pytest.mark.slow  # torch takes seconds to load its compiler
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_functions_break_around_masked_tensors() -> None:
     @torch.compile(backend="eager")
