@@ -105,3 +105,12 @@ def test_a_conversion_again(source: str, target: str) -> None:
         assert buffers_equal(convert(x, fmt(target, 2)), tripled)
     finally:
         pool.set_num_threads(before)
+
+
+@pytest.mark.parametrize("source", ["csr", "csc", "bsc(4,4)", "dia", UNCOALESCED[2]])
+def test_a_conversion_does_not_depend_on_those_before(source: str) -> None:
+    x = convert(uncoalesced((40, 37), 300, seed=8), fmt(source, 2))
+    for _ in range(2):
+        for target in ("bsr(2,2)", BLOCKED, "dcsr", "coo", UNCOALESCED[2], "csc", "csr", "dense"):
+            fresh = Storage(x.shape, x.format, x.scalar, x.fill_value, x.pos, x.crd, x.values)
+            assert buffers_equal(convert(x, fmt(target, 2)), convert(fresh, fmt(target, 2))), target

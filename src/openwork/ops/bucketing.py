@@ -88,7 +88,7 @@ def _keep(storage: Storage, stage: Stage, out: Assembly, chain: Run) -> None:
     kernels = (recipe.executable("histogram"), shared(f"scan {out.index}"), recipe.executable(_kind(words)))
     again = Conversion(stage.target, kernels, words, parts)
     again.scratch = out.totals
-    remember(storage, stage.target, again)
+    remember(storage, stage, again)
 
 
 def _place(out: Assembly, chain: Run, stream: Walked, ranges: Ranges | None) -> tuple[int, int]:

@@ -67,7 +67,10 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     result = storage
     try:
         for stage in _stages(storage, format):
-            if stage.strategy is Strategy.APPEND:
+            again = result.plans.get(stage)
+            if again is not None and again.valid and not trace.active():
+                result = again(result, stage.target)
+            elif stage.strategy is Strategy.APPEND:
                 result = _append(result, stage, owned=share or result is not storage)
             else:
                 result = _STRATEGIES[stage.strategy](result, stage)
