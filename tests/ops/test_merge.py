@@ -179,6 +179,14 @@ def test_many_operands_without_elements(text: str) -> None:
     agrees(pointwise(text, {n: tensor(x, "csr") for n, x in dense.items()}), eval(text, {}, dense))
 
 
+def test_room_for_what_is_kept_though_it_is_the_fill_value() -> None:
+    """Where presence is a value, `C != C` is kept wherever C is, which every row of the result then has."""
+    zeros = tensor(np.zeros((5, 4), int), "coo")
+    wide = pointwise("(C != C) + A + B + D", {**dict.fromkeys("ABD", zeros), "C": tensor(np.ones((5, 1), int), "coo")})
+    check_indices(wide._storage)
+    agrees(wide, np.zeros((5, 4), int))
+
+
 def test_indices_name_the_dimensions() -> None:
     a, b = dense_array((6, 9), 1), dense_array((9, 6), 2)
     got = pointwise("C[i, j] = A[i, j] + B[j, i]", {"A": tensor(a, "csr"), "B": tensor(b, "csr")})

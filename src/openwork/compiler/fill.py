@@ -19,7 +19,7 @@ annihilation where it matters (`annihilate=False`), unless the user asks for `ze
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
 from ..ir.interpret import evaluate
@@ -129,10 +129,6 @@ class Regions:
         rest = present - {name}
         return any(self.body((rest - gone) | {name}) != self.body(rest - gone) for gone in _subsets(droppable & rest))
 
-    def needs(self, name: str) -> bool:
-        """Whether nothing is computed where `name` is absent."""
-        return all(self.body(s) is None for s in _subsets(frozenset(self.names) - {name}))
-
     def keeps(self, name: str) -> bool:
         """Whether something is computed wherever `name` is present."""
         return all(self.body(s | {name}) is not None for s in _subsets(frozenset(self.names) - {name}))
@@ -144,9 +140,14 @@ class Regions:
         found = sorted((sorted(s) for s in _subsets(frozenset(self.names)) if self.body(s) is not None), key=_by_size)
         return " ".join("{" + ", ".join(s) + "}" for s in found) or "nothing"
 
-    def hitting(self) -> tuple[frozenset[str], ...]:
-        """The smallest sets of operands of which one is present wherever something is computed."""
-        regions = [s for s in _subsets(frozenset(self.names)) if self.body(s) is not None]
+    @property
+    def sets(self) -> tuple[frozenset[str], ...]:
+        """The sets of operands for which something is computed."""
+        return tuple(s for s in _subsets(frozenset(self.names)) if self.body(s) is not None)
+
+    def hitting(self, sets: Collection[frozenset[str]] | None = None) -> tuple[frozenset[str], ...]:
+        """The smallest sets of operands of which one is wherever something is computed, or in each of `sets`."""
+        regions = self.sets if sets is None else sets
         found: list[frozenset[str]] = []
         for candidate in sorted(_subsets(frozenset(self.names)), key=lambda s: (len(s), sorted(s))):
             if all(candidate & region for region in regions) and not any(f <= candidate for f in found):

@@ -12,6 +12,7 @@ from ..compiler.conversion.target import Kind, Run, runs
 from ..compiler.doubt import doubt
 from ..compiler.fill import Regions
 from ..compiler.merge import MOST, lower_merge
+from ..compiler.merge.node import stored
 from ..compiler.merge.problem import Input, Merge
 from ..compiler.merge.target import Dims, fitted, native, plain, projected, projects
 from ..compiler.operand import Operand, ParamRef, parse_ref
@@ -133,10 +134,11 @@ def _shares(
     if len(storages) > MOST or not target.levels or runs(target)[-1].kind is not Kind.CHAIN:
         return ()
     found = []
+    sets = stored(regions)
     for k, (name, s) in enumerate(storages.items()):
         if s.format != target or dims[name] != tuple(range(target.ndim)):
             continue
-        contains = regions.needs(name)
+        contains = all(name in present for present in sets)
         if contains or regions.keeps(name):
             found.append(k)
     return tuple(found)
@@ -221,7 +223,7 @@ def bounds_of(plan: MergePlan, merge: Merge) -> tuple[Bound, ...]:
     """The bounds of the result's chains."""
     numbers = {given.name: k for k, given in enumerate(merge.inputs)}
     every = merge.regions.names
-    sets = merge.regions.hitting() if len(every) <= MOST else (frozenset(every),)
+    sets = merge.regions.hitting(stored(merge.regions)) if len(every) <= MOST else (frozenset(every),)
     found = []
     for run in plan.runs:
         if run.kind is not Kind.CHAIN:

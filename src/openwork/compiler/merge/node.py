@@ -10,7 +10,7 @@ from ...ir.loop import Cast, Const, Expr, Op, Var
 from ...ir.ops import cast
 from ..fill import Regions, partial
 
-__all__ = ["Node", "names_of", "needed", "node_of"]
+__all__ = ["Node", "names_of", "needed", "node_of", "stored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,28 @@ def needed(node: Node, walked: Collection[str], present: Collection[str]) -> fro
         if None not in found:
             result = every if result is None else result & every
     return result
+
+
+def stored(regions: Regions) -> tuple[frozenset[str], ...]:
+    """The sets of operands for which a kernel may store an element.
+
+    More than there is something to compute for: what goes operation by operation takes the parts of each for numbers
+    of which nothing is known, and so keeps `A != A` wherever A is.
+    """
+    root = node_of(regions.expr, regions.fills, regions.annihilate)
+    names = regions.names
+    every = (frozenset(s) for n in range(len(names) + 1) for s in combinations(names, n))
+    return tuple(s for s in every if regions.body(s) is not None or _may_differ(root, s))
+
+
+def _may_differ(node: Node, present: Collection[str]) -> bool:
+    """Whether the operations one by one can give something else than the node's fill value."""
+    if node.fill is None:
+        return True
+    if node.name is not None:
+        return node.name in present
+    on = frozenset(k for k, p in enumerate(node.parts) if p.fill is not None and _may_differ(p, present))
+    return on in node.wanted
 
 
 def names_of(node: Node) -> frozenset[str]:
