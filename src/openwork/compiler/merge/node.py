@@ -73,10 +73,11 @@ def needed(node: Node, walked: Collection[str], present: Collection[str]) -> fro
 
 
 def stored(regions: Regions) -> tuple[frozenset[str], ...]:
-    """The sets of operands for which a kernel may store an element.
+    """The sets of operands for which a kernel may store an element, or the children of a position.
 
     More than there is something to compute for: what goes operation by operation takes the parts of each for numbers
-    of which nothing is known, and so keeps `A != A` wherever A is.
+    of which nothing is known, and so keeps `A != A` wherever A is; above the last level some that are there may still
+    turn out not to be.
     """
     root = node_of(regions.expr, regions.fills, regions.annihilate)
     names = regions.names
@@ -90,8 +91,8 @@ def _may_differ(node: Node, present: Collection[str]) -> bool:
         return True
     if node.name is not None:
         return node.name in present
-    on = frozenset(k for k, p in enumerate(node.parts) if p.fill is not None and _may_differ(p, present))
-    return on in node.wanted
+    may = [k for k, p in enumerate(node.parts) if p.fill is not None and _may_differ(p, present)]
+    return any(case.issubset(may) for case in node.wanted)
 
 
 def names_of(node: Node) -> frozenset[str]:
