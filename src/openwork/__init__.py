@@ -128,6 +128,18 @@ _HOMES: dict[str, tuple[str, ...]] = {
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ("linalg", "masked")
 
+_DIFFERENTIABLE = {"asarray", "astype"}
+_DIFFERENTIABLE |= {
+    name
+    for home, names in _HOMES.items()
+    for name in names
+    if home.removeprefix("ops.") in (
+        "differences", "einsum", "functions", "joining", "merge", "ordering", "products", "sddmm", "shaping", "softmax",
+        "statistics", "taking", "tensor_products", "triangles",
+    )
+}  # fmt: skip
+"""The functions of tensors, each of which takes `grad=`."""
+
 __all__ = [
     "CompilerBug",
     "DTypeError",
@@ -153,6 +165,8 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'openwork' has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{home}"), name)
+    if name in _DIFFERENTIABLE:
+        value = _gradients.with_grad(value)
     globals()[name] = value
     return value
 

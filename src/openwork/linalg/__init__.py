@@ -7,6 +7,7 @@ dense format. SciPy is imported when a function first needs it.
 
 from __future__ import annotations
 
+from ..ops import gradients as _gradients
 from ..ops.cross import cross
 from ..ops.products import matmul
 from ..ops.shaping import matrix_transpose
@@ -65,3 +66,9 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+for _name in (
+    "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm", "outer",
+    "slogdet", "solve", "solve_triangular", "spsolve", "tensordot", "trace", "vecdot", "vector_norm",
+):  # fmt: skip
+    globals()[_name] = _gradients.with_grad(globals()[_name])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import trace
+from . import gradients, trace
 from .fusion import Cut, cut_of
 from .fusion_parts import Part, masked_product, part_of
 from .lazy import LEAF, TRANSPOSE, Lazy, Shown, is_lazy, lazy, leaf
@@ -112,6 +112,8 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if gradients.any_full(args):
+            return gradients.rule("full")(wrapper, "fused", None, args, kwargs)
         taken = [_taken(a) for a in args]
         named = {k: _taken(v) for k, v in kwargs.items()} if kwargs else kwargs
         result = function(*taken, **named)

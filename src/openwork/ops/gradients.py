@@ -17,13 +17,16 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..storage.buffers import is_recorded, is_transformed
 
-__all__ = ["differentiable", "rule", "source", "tracked"]
+__all__ = ["any_full", "differentiable", "full", "rule", "source", "tracked", "with_grad"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rules = Mapping[str, Callable[..., Any]]
 
 source: Callable[[], Rules] | None = None
 """Gives the rules by name; set by the package, called when the first one is needed."""
+
+full: type | None = None
+"""The type of Tensors whose operations have gradients at every element, once there is one."""
 
 
 def tracked(buffers: Iterable[Any]) -> bool:
@@ -68,3 +71,29 @@ def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
         return cast("F", call)
 
     return mark
+
+
+_GRAD = """
+
+grad : "sparse", the default, gives a sparse operand the gradient of its stored elements; "dense" that of every element,
+as far back as operations say so: to a tensor of `ow.asarray(obj, grad="dense")`, which says it for all that follow."""
+
+
+def with_grad(function: F) -> F:
+    """A public function that takes `grad=`, "sparse" or "dense", besides its own arguments."""
+    name = function.__name__
+
+    @wraps(function)
+    def call(*args: Any, grad: str | None = None, **kwargs: Any) -> Any:
+        if grad is None and (full is None or not any_full(args)):
+            return function(*args, **kwargs)
+        return rule("full")(function, name, grad, args, kwargs)
+
+    call.__module__ = __name__.partition(".")[0]
+    call.__doc__ = (function.__doc__ or "") + _GRAD
+    return cast("F", call)
+
+
+def any_full(args: Iterable[Any]) -> bool:
+    """Whether one of these operands, or of a list of them, has gradients at every element."""
+    return full is not None and any(type(a) is full or (type(a) in (tuple, list) and any_full(a)) for a in args)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import UnsupportedError
+from .gradients import any_full
 from .operators import Operators
 
 __all__ = ["Lazy", "Shown", "defer", "is_lazy", "lazy", "leaf", "show"]
@@ -169,6 +171,10 @@ def lazy(x: Any, /) -> Lazy:
     """
     if isinstance(x, Lazy):
         return x
+    if any_full((x,)):
+        raise UnsupportedError(
+            "lazy: an expression has no gradients at every element\n  help: ow.fused(function)(x), or x.detach()"
+        )
     from ..storage.buffers import is_array
     from .sources import asarray
     from .tensor import Tensor

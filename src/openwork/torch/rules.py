@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import drive, exchange, functions, pointwise, positions, products, reductions, solvers
+from . import drive, exchange, full, functions, pointwise, positions, products, reductions, solvers
 
 __all__ = ["RULES"]
 
@@ -15,6 +15,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "convert": positions.convert,
     "dense_result": pointwise.dense_result,
     "fold": reductions.fold,
+    "full": full.run,
     "index": positions.index,
     "index_selection": positions.index_selection,
     "joined": positions.joined,

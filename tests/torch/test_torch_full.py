@@ -1,0 +1,200 @@
+"""Gradients at every element, `grad="dense"`: against torch on dense tensors, for every operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from test_torch_never_lost import NAMES, argument_lists, attempt
+from torch.autograd import gradcheck, gradgradcheck
+from torch_matrix import BINARY, LAYOUTS, PRODUCTS, REDUCTIONS, STACKS, STRUCTURAL, UNARY, X, compare, make, plain
+
+import openwork as ow
+
+EVERY = {name: LAYOUTS[name] for name in ("csr", "coo", "ragged bsr", "dia", "uncoalesced coo", "hybrid", "dense")}
+EVERY |= {f"{name}, rank 3": STACKS[name] for name in ("batched csr", "csf")}
+
+SLOW = ("batched csr, rank 3", "csf, rank 3", "hybrid", "uncoalesced coo")
+
+
+def full(layout: str) -> tuple[ow.Tensor, torch.Tensor, torch.Tensor]:
+    """A tensor of a layout, made from a dense leaf, and another dense leaf of the same elements."""
+    spec, shape = EVERY[layout]
+    dense = make("dense", shape).dense.detach() + 0.0
+    mine, theirs = dense.clone().requires_grad_(), dense.clone().requires_grad_()
+    return ow.asarray(mine, format=ow.format(spec, len(shape)), grad="dense"), mine, theirs
+
+
+def check(layout: str, function: Any, reference: Any) -> None:
+    t, mine, theirs = full(layout)
+    got, want = plain(function(t)), reference(theirs)
+    compare(got, want)
+    if not (want.is_floating_point() or want.is_complex()):
+        return
+    weights = torch.linspace(0.5, 1.5, want.numel(), dtype=torch.float64).reshape(want.shape)
+    (got * weights).sum().backward()
+    (want * weights).sum().backward()
+    torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("layout", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in EVERY])
+def test_every_element_has_its_gradient(layout: str) -> None:
+    for function, reference in (*UNARY.values(), *REDUCTIONS.values(), *STRUCTURAL.values()):
+        check(layout, function, reference)
+    for function in (*BINARY.values(), *PRODUCTS.values()):
+        check(layout, function, function)
+
+
+def dense_of(found: Any) -> Iterator[torch.Tensor]:
+    for x in found if isinstance(found, tuple | list) else (found,):
+        if isinstance(x, ow.Tensor | torch.Tensor):
+            y = plain(x)
+            if isinstance(y, torch.Tensor) and (y.is_floating_point() or y.is_complex()):
+                yield y
+
+
+OTHERWISE = {"softmax", "log_softmax", "prune", "floor_divide"}
+"""Functions in which unspecified elements play no part, or that depend on what is stored, or that torch has no gradient of."""
+
+
+@pytest.mark.parametrize("layout", ["csr", "ragged bsr"])
+def test_public_functions(layout: str) -> None:
+    """What a function gives for a sparse tensor of full gradient is what it gives for the dense one."""
+    seen = set()
+    for name in sorted(set(NAMES) - OTHERWISE):
+        t, mine, _ = full(layout)
+        _, theirs, _ = full(layout)
+        for one, other in zip(argument_lists(t), argument_lists(ow.asarray(theirs)), strict=True):
+            got, want = attempt(name, one), attempt(name, other)
+            for x, y in zip(dense_of(got), dense_of(want), strict=got is not None and want is not None):
+                assert x.requires_grad == y.requires_grad, name
+                if y.requires_grad:
+                    seen.add(name)
+                    pair = [
+                        torch.autograd.grad(v.abs().sum(), leaf, retain_graph=True)[0]
+                        for v, leaf in ((x, mine), (y, theirs))
+                    ]
+                    torch.testing.assert_close(*pair, equal_nan=True, msg=lambda m, name=name: f"{name}: {m}")
+    assert len(seen) > 60, sorted(seen)
+
+
+@pytest.mark.parametrize("function", [ow.softmax, lambda t: ow.log_softmax(t, axis=0), lambda t: torch.softmax(t, 1)])
+def test_unspecified_elements_of_a_softmax_have_gradient_zero(function: Any) -> None:
+    t, mine, _ = full("csr")
+    case = make("csr", (4, 6))
+    weights = torch.linspace(0, 1, 24, dtype=torch.float64).reshape(4, 6)
+    (plain(function(t)) * weights).sum().backward()
+    (plain(function(case.tensor)) * weights).sum().backward()
+    assert case.tensor.grad is not None
+    torch.testing.assert_close(mine.grad, case.tensor.grad.to_dense())
+
+
+def test_what_is_not_kept_has_gradient_zero() -> None:
+    t, mine, theirs = full("csr")
+    ow.prune(t, 0.4).sum().backward()
+    torch.testing.assert_close(mine.grad, (theirs.detach().abs() > 0.4).double())
+    t, mine, _ = full("csr")
+    ow.prune(t).sum().backward()
+    torch.testing.assert_close(mine.grad, torch.ones_like(mine))
+    t, mine, _ = full("csr")
+    mask = ow.asarray(torch.eye(4, 6)).asformat("csr")
+    (ow.sparse_mask(t, mask) * 2).sum().backward()
+    torch.testing.assert_close(mine.grad, 2 * torch.eye(4, 6, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("layout", ["csr", "ragged bsr"])
+def test_double_backward(layout: str) -> None:
+    spec, _ = EVERY[layout]
+
+    def function(d: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        t = ow.asarray(d, format=spec, grad="dense")
+        return plain(ow.cos(t) @ x + (t * t).sum(1)[:, None] + (t @ t.T)[:, :3])
+
+    _, d, _ = full(layout)
+    x = X.clone().requires_grad_()
+    assert gradcheck(function, (d, x), fast_mode=True)
+    assert gradgradcheck(function, (d, x), fast_mode=True)
+
+
+def test_one_operation_at_a_time() -> None:
+    """`grad=` says it of one operation: of tensors that are not told otherwise, and the other way."""
+    case = make("csr", (4, 6))
+    ow.sum(ow.matmul(case.tensor, X, grad="dense")).backward()
+    torch.testing.assert_close(case.own_gradient, (case.tensor.detach() * 0 + 1).values * X.sum(1)[case.tensor.crd(1)])
+    t, mine, _ = full("csr")
+    ow.matmul(t, X, grad="sparse").sum().backward()
+    where = t.detach().to_dense() != 0
+    torch.testing.assert_close(mine.grad, where * X.sum(1))
+    found = ow.cos(make("csr", (4, 6)).tensor, grad="dense")
+    assert type(found) is type(t)
+    with pytest.raises(ValueError, match='supported: "sparse", "dense"'):
+        ow.cos(t, grad="full")
+
+
+def test_a_leaf_holds_its_gradient() -> None:
+    leaf = ow.asarray(make("csr", (4, 6)).tensor.detach(), grad="dense").requires_grad_()
+    assert leaf.is_leaf
+    assert leaf.grad is None
+    (leaf @ X).sum().backward()
+    assert leaf.grad is not None
+    torch.testing.assert_close(leaf.grad.to_dense(), X.sum(1).expand(4, 6))
+    seen: list[torch.Tensor] = []
+    doubled = 2 * leaf
+    doubled.retain_grad()
+    doubled.register_hook(seen.append)
+    doubled.backward(torch.ones(4, 6, dtype=torch.float64))
+    assert doubled.grad is not None
+    assert seen[0].shape == (4, 6)
+    torch.testing.assert_close(leaf.grad.to_dense(), X.sum(1) + torch.full((4, 6), 2.0, dtype=torch.float64))
+    assert not leaf.detach().requires_grad
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+def test_torch_passes_it_on(layout: str) -> None:
+    """Through torch's own conversion, and to leaves of the layouts of which torch accumulates gradients."""
+    _, mine, theirs = full("csr")
+    size = {"blocksize": (2, 3)} if layout.startswith("bs") else {}
+    kind = getattr(torch, f"sparse_{layout}")
+    (ow.cos(ow.asarray(mine.to_sparse(layout=kind, **size), grad="dense")) @ X).sum().backward()
+    (torch.cos(theirs) @ X).sum().backward()
+    torch.testing.assert_close(mine.grad, theirs.grad)
+    if layout in ("coo", "csr"):
+        leaf = mine.detach().to_sparse(layout=kind).requires_grad_()
+        (ow.cos(ow.asarray(leaf, grad="dense")) @ X).sum().backward()
+        torch.testing.assert_close(leaf.grad.to_dense(), theirs.grad)
+
+
+def test_in_place_and_fused() -> None:
+    t, mine, theirs = full("csr")
+    u = t * 1
+    u.mul_(3).add_(t).transpose_(0, 1)
+    u.copy_(u * u)
+    ow.fused(lambda a: ow.sum(a * a, axis=1))(u).sum().backward()
+    (4 * theirs).T.pow(4).sum().backward()
+    torch.testing.assert_close(mine.grad, theirs.grad)
+    with pytest.raises(ow.UnsupportedError, match="fused"):
+        ow.lazy(t)
+    with pytest.raises(ow.UnsupportedError, match="leaf"):
+        ow.asarray(make("csr", (4, 6)).tensor.detach(), grad="dense").requires_grad_().zero_()
+
+
+def test_every_function_names_it() -> None:
+    assert all(
+        '"dense" that of every element' in (getattr(ow, n).__doc__ or "") for n in ("sin", "matmul", "einsum", "sum")
+    )
+    assert ow.linalg.solve.__doc__ is not None
+    assert "grad :" in ow.linalg.solve.__doc__
+
+
+def test_forward_makes_nothing_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of every element is found when it is asked for."""
+    leaf = ow.asarray(ow.random((3000, 3000), 0.0005, format="csr", rng=0).to_torch(), grad="dense").requires_grad_()
+    sizes: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda v: (sizes.append(v.untyped_storage().nbytes()), v)[1], lambda v: v
+    ):
+        y = ow.sin(leaf) @ torch.ones((3000, 2), dtype=torch.float64)
+    assert y.requires_grad
+    assert max(sizes) < 100_000
