@@ -21,6 +21,7 @@ from .contract_path import Size, Step, find_path
 from .contraction import Term, absent, alone, in_format, pair, result_format
 from .formats import resolve_format
 from .lazy import is_lazy
+from .operands import adopted
 from .promote import promote
 from .semirings import semiring as semiring_of
 from .strided import strided
@@ -69,7 +70,7 @@ def einsum(subscripts: str, /, *operands: Any, format: object = None, semiring: 
 
     ring = semiring_of(semiring)
     given = [x.compute() if is_lazy(x) else x for x in operands]
-    every = [x if isinstance(x, Tensor) else _array(x) for x in given]
+    every = [x if isinstance(x, Tensor) else _array(x) for x in map(adopted, given)]
     inputs, output, stretched = parse_subscripts(subscripts, tuple(x.ndim for x in every))
     plain = all(isinstance(x, Tensor) for x in every)
     values = [x.to_dense() if isinstance(x, Tensor) and x.format.is_dense else x for x in every]

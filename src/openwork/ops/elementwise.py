@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import is_array, is_torch, scalar_of
+from ..storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
 from ..storage.storage import Storage
 from .annihilation import beyond
 from .contract import shared
@@ -22,13 +22,14 @@ from .drive import pose, prepare, run
 from .gradients import differentiable
 from .lazy import defer, is_lazy
 from .merge import merge
+from .operands import adopted, foreign, plain
 from .strided import strided
 from .values import apply, apply_scalar
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["elementwise", "unary"]
+__all__ = ["by_values", "elementwise", "unary"]
 
 _LINEAR_UNARY = {"neg", "real", "imag", "conj"}
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
@@ -57,6 +58,15 @@ def unary(op: str, t: Tensor) -> Tensor:
     s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
     values = _on_values(s, lambda v: apply(op, v))
     return Tensor._from_storage(s.with_values(values, apply_scalar(op, s.values, (s.fill_value,))))
+
+
+def by_values(t: Tensor, function: Callable[[Any], Any]) -> Tensor:
+    """Any function of single elements: of the stored values and of the fill value; duplicates are summed first."""
+    from .tensor import Tensor
+
+    s = _unique(t, False)
+    fill = function(np.full(1, s.fill_value, numpy_dtype(s.scalar)))
+    return Tensor._from_storage(s.with_values(_on_values(s, function), fill[0].item()))
 
 
 @differentiable(lambda s, _: (s.values,))
@@ -95,6 +105,8 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
         return merge(op, a, b, zero_annihilates)
     if is_lazy(a) or is_lazy(b):
         return defer("elementwise", op, partial(elementwise, op), (a, b))
+    if foreign(a) or foreign(b):
+        return elementwise(op, adopted(a), adopted(b), zero_annihilates)
     from .tensor import Tensor
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
@@ -102,7 +114,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     if _is_scalar(a) or _is_scalar(b):
         return _with_scalar(op, a, b)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
-    a, b = (_plain(x) for x in (a, b))
+    a, b = plain(a), plain(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         result = apply(op, a, b)
         return Tensor._from_dense(result) if both else result
@@ -112,14 +124,6 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
 
 def _is_scalar(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex | np.generic) or (is_array(x) and x.ndim == 0)
-
-
-def _plain(x: Any) -> Any:
-    from .tensor import Tensor
-
-    if isinstance(x, Tensor):
-        return x.to_dense() if x.format.is_dense else x
-    return x if is_array(x) else np.asarray(x)
 
 
 def _with_scalar(op: str, a: Any, b: Any) -> Tensor:

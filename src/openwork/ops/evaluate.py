@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
-from ..storage.buffers import is_array, library_of
+from ..storage.buffers import library_of
 from .contract import contract
+from .operands import adopted, plain
 from .promote import promote
 from .strided import Strided, strided
 
@@ -37,13 +36,13 @@ def evaluate(stmt: Assignment, operands: tuple[Any, ...]) -> Any:
         raise ShapeError(f"{stmt} has operands {', '.join(stmt.tensors)}; got {len(operands)} values")
     values: dict[str, Any] = {}
     like: Any = None
-    for name, x in zip(stmt.tensors, operands, strict=True):
+    for name, x in zip(stmt.tensors, map(adopted, operands), strict=True):
         if isinstance(x, Tensor) and not x.format.is_dense:
             sparse = x if x.format.is_unique or linear(stmt.rhs, name) else x.coalesce()
             values[name] = sparse._storage
             _require_drive(stmt, name, x.fill_value)
         else:
-            dense = x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x)
+            dense = plain(x)
             values[name] = strided(dense)
             like = dense if like is None else like
     if len(values) == sum(isinstance(v, Strided) for v in values.values()):

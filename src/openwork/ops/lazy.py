@@ -93,7 +93,7 @@ class Lazy(Operators):
 
         return np.asarray(self.compute(), *args, **kwargs)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         op = _ufuncs().get(ufunc.__name__)
         if method != "__call__" or kwargs or op is None:
             return getattr(ufunc, method)(*(x.compute() if is_lazy(x) else x for x in inputs), **kwargs)

@@ -65,7 +65,18 @@ class Operators:
 
     __slots__ = ()
     __array_priority__ = PRIORITY
-    __array_ufunc__ = None
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's ufuncs: `np.exp(t)`, `np.add(x, t)`, `np.add.reduce(t)`."""
+        from .numpy_protocol import call_ufunc
+
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """NumPy's functions, where there is one of that name here."""
+        from .numpy_protocol import call_function
+
+        return call_function(func, args, kwargs)
 
     __add__, __radd__ = _forward("add"), _reflected("add")
     __sub__, __rsub__ = _forward("sub"), _reflected("sub")

@@ -11,12 +11,13 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import Array, address, is_array, is_torch, library_of, numpy_dtype
+from ..storage.buffers import Array, address, is_torch, library_of, numpy_dtype
 from ..storage.memory import LARGE
 from ..storage.storage import Storage
 from . import trace
 from .contract import contract
 from .lazy import defer, is_lazy
+from .operands import adopted, plain
 from .promote import compute_scalar, promote
 from .ready import Ready, key_of, recall, remember
 from .strided import LINE, Strided, fresh, on_lines, strided
@@ -104,6 +105,7 @@ def _matmul(a: Any, b: Any) -> Any:
 
     if is_lazy(a) or is_lazy(b):
         return defer("matmul", "matmul", matmul, (a, b))
+    a, b = adopted(a), adopted(b)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and not trace.active():
         from .spgemm_quick import quick_product
@@ -111,7 +113,7 @@ def _matmul(a: Any, b: Any) -> Any:
         small = quick_product(a._storage, b._storage)
         if small is not None:
             return Tensor._from_storage(small)
-    a, b = _operand(a), _operand(b)
+    a, b = plain(a), plain(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         result = a @ b
         return Tensor._from_dense(result) if both else result
@@ -122,15 +124,6 @@ def _matmul(a: Any, b: Any) -> Any:
         return sparse_matmul(a, b)
     result = _product(a, b)
     return Tensor._from_dense(result) if both else result
-
-
-def _operand(x: Any) -> Any:
-    """A Tensor that is sparse, else a plain array."""
-    from .tensor import Tensor
-
-    if isinstance(x, Tensor):
-        return x.to_dense() if x.format.is_dense else x
-    return x if is_array(x) else np.asarray(x)
 
 
 def _check_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
-from ..storage.buffers import is_array, library_of
+from ..storage.buffers import library_of
 from ..storage.storage import Storage
 from .contract import shared
 from .lazy import is_lazy
+from .operands import adopted, plain
 from .promote import promote
 from .strided import strided
 
@@ -44,7 +43,8 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     from .tensor import Tensor
 
     mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
-    a, b = (x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x) for x in (a, b))
+    mask, a, b = adopted(mask), plain(a), plain(b)
+    a, b = (x.to_dense() if isinstance(x, Tensor) else x for x in (a, b))
     if (
         mask.ndim != 2
         or a.ndim != 2

@@ -18,7 +18,7 @@ from ..storage.storage import Storage
 from .lazy import is_lazy
 from .tensor import Tensor, python_scalar, resolve_format
 
-__all__ = ["Take", "asarray", "loosened", "settle"]
+__all__ = ["Take", "asarray", "is_sparse_source", "loosened", "settle"]
 
 
 class Take:
@@ -98,7 +98,7 @@ def asarray(
 
 
 def _adopt(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:
-    take, root = Take(copy), type(obj).__module__.split(".")[0]
+    take = Take(copy)
     if buffers.is_torch(obj):
         from .torch_source import from_torch
 
@@ -107,11 +107,20 @@ def _adopt(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:
         from .scipy_source import from_scipy
 
         return from_scipy(obj, take)
-    if root == "sparse" and hasattr(obj, "fill_value"):
+    if _is_pydata(obj):
         from .pydata_source import from_pydata
 
         return from_pydata(obj, take)
     return dense(_array(obj), take, fill, obj, format)
+
+
+def is_sparse_source(obj: object) -> bool:
+    """Whether `obj` is a sparse tensor of SciPy or pydata."""
+    return _is_scipy(obj) or _is_pydata(obj)
+
+
+def _is_pydata(obj: object) -> bool:
+    return type(obj).__module__.split(".")[0] == "sparse" and hasattr(obj, "fill_value")
 
 
 def _is_scipy(obj: object) -> bool:

@@ -19,6 +19,7 @@ from .convert import convert
 from .einsum import einsum
 from .formats import resolve_format
 from .lazy import is_lazy
+from .operands import adopted
 from .promote import promote
 from .semirings import semiring as semiring_of
 
@@ -78,6 +79,7 @@ def spgemm(
            [0, 1]])
     """
     ring = semiring_of(semiring)
+    a, b, mask = adopted(a), adopted(b), adopted(mask)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ShapeError(
             f"spgemm: matrices of shapes {a.shape} and {b.shape}\n  expected: (m, k) and (k, n)"
@@ -213,6 +215,7 @@ def _is_tensor(x: Any) -> bool:
 
 def _array(x: Any) -> Any:
     x = x.compute() if is_lazy(x) else x
+    x = adopted(x)
     return x if _is_tensor(x) or is_array(x) else np.asarray(x)
 
 

@@ -1,0 +1,192 @@
+"""NumPy's functions and ufuncs on a Tensor, each handed to the function of this namespace that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from .lazy import is_lazy
+from .operators import PRIORITY
+
+__all__ = ["call_function", "call_ufunc"]
+
+_REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max", "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+"""Ufuncs, and the functions that their `reduce` is."""
+
+_RENAMED = {
+    "absolute": "abs", "true_divide": "divide", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift", "power": "pow", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "conjugate": "conj",
+    "rint": "round", "amin": "min", "amax": "max", "around": "round", "cumsum": "cumulative_sum",
+    "cumprod": "cumulative_prod", "dot": "matmul", "unique": "unique_values",
+}  # fmt: skip
+"""NumPy's names that are not this namespace's."""
+
+_KEYWORDS = {"ddof": "correction"}
+_OWN_ORDER = ("tensordot", "einsum", "where", "concatenate", "stack", "kron", "outer", "vecdot", "matmul", "dot")
+"""Functions whose arguments are taken as they are given."""
+
+
+def _namespace() -> Any:
+    from .tensor import Tensor
+
+    return Tensor.__array_namespace__(object.__new__(Tensor))
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `__array_ufunc__` answers: the function of that name; other functions of one element by their values.
+
+    Raises UnsupportedError for what has no counterpart: `where=`, `outer`, `at` and the like.
+    """
+    if any(not is_lazy(x) and getattr(x, "__array_priority__", 0.0) > PRIORITY for x in inputs):
+        return NotImplemented
+    given = {key: value for key, value in kwargs.items() if value is not None}
+    out = given.pop("out", (None,))[0]
+    if method == "reduce" and ufunc.__name__ in _REDUCTIONS and len(inputs) == 1:
+        result = _reduce(ufunc.__name__, inputs[0], given)
+    elif method != "__call__" or ufunc.nout != 1 or given:
+        how = ufunc.__name__ + ("" if method == "__call__" else f".{method}") + "".join(f", {key}=" for key in given)
+        raise UnsupportedError(f"numpy.{how} does not take a Tensor\n  help: a function of openwork, or to_numpy()")
+    else:
+        result = _apply(ufunc, inputs)
+    if out is None:
+        return result
+    if not isinstance(out, np.ndarray):
+        raise UnsupportedError(f"numpy.{ufunc.__name__}: out= is a Tensor\n  help: take the result instead")
+    np.copyto(out, result.to_numpy() if hasattr(result, "to_numpy") else result, casting="same_kind")
+    return out
+
+
+def _reduce(name: str, x: Any, given: dict[str, Any]) -> Any:
+    refused = set(given) - {"axis", "keepdims", "dtype"}
+    if refused:
+        raise UnsupportedError(f"numpy.{name}.reduce: {', '.join(sorted(refused))}= of a Tensor\n  help: leave it out")
+    return getattr(_namespace(), _REDUCTIONS[name])(x, **{"axis": 0, **given})
+
+
+def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    found = getattr(_namespace(), _RENAMED.get(ufunc.__name__, ufunc.__name__), None)
+    if found is not None and ufunc.__name__ in np.__dict__:
+        return found(*inputs)
+    from .elementwise import by_values
+    from .tensor import Tensor
+
+    tensors = [x for x in inputs if isinstance(x, Tensor)]
+    if len(tensors) != 1 or any(not isinstance(x, Tensor) and np.ndim(x) for x in inputs):
+        raise UnsupportedError(f"{ufunc.__name__} of a Tensor and an array\n  help: to_numpy() them first")
+    at = next(k for k, x in enumerate(inputs) if x is tensors[0])
+    return by_values(tensors[0], lambda v: ufunc(*inputs[:at], v, *inputs[at + 1 :]))
+
+
+@lru_cache(maxsize=256)
+def _named(func: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The function here that is NumPy's `func`."""
+    home = _namespace()
+    if func.__module__ == "numpy.linalg":
+        home = home.linalg
+    elif func.__module__ != "numpy":
+        return None
+    elif func.__name__ in _OWN:
+        return _OWN[func.__name__]
+    found: Callable[..., Any] | None = getattr(home, _RENAMED.get(func.__name__, func.__name__), None)
+    return found
+
+
+def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `__array_function__` answers: the function here of that name, else NumPy's on dense tensors.
+
+    Raises UnsupportedError for a function that is not here, where an operand is sparse, and for arguments of
+    NumPy's that it does not take.
+    """
+    found = _named(func)
+    if found is not None:
+        return found(*args, **kwargs) if func.__name__ in _OWN_ORDER else _bound(func, found, args, kwargs)
+    return func(*(_dense(func.__name__, x) for x in args), **{k: _dense(func.__name__, x) for k, x in kwargs.items()})
+
+
+def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`found` with the arguments by its own names: the first ones by place, the rest by keyword."""
+    asked = signature(func)
+    named = asked.bind(*args, **kwargs).arguments
+    parameters = signature(found).parameters
+    places = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
+    by_place = []
+    for name in list(asked.parameters)[:places]:
+        if name not in named:
+            break
+        by_place.append(named.pop(name))
+    taken = {_KEYWORDS.get(key, key): value for key, value in named.items() if value is not None}
+    refused = [key for key in taken if key not in parameters]
+    if refused:
+        raise UnsupportedError(f"numpy.{func.__name__}: {refused[0]}= of a Tensor\n  help: leave it out")
+    return found(*by_place, **taken)
+
+
+def _dense(name: str, x: Any) -> Any:
+    """An argument of a function that is not here: dense Tensors as arrays."""
+    from .tensor import Tensor
+
+    if isinstance(x, list | tuple):
+        return type(x)(_dense(name, item) for item in x) if any(isinstance(i, Tensor) for i in x) else x
+    if isinstance(x, Tensor):
+        if not x.format.is_dense:
+            raise UnsupportedError(f"numpy.{name} does not take a sparse tensor\n  help: to_numpy() first")
+        return x.to_numpy()
+    return x
+
+
+def _array_equal(a: Any, b: Any) -> bool:
+    a, b = _namespace().asarray(a), _namespace().asarray(b)
+    return a.shape == b.shape and bool((a == b).all())
+
+
+def _isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08) -> Any:
+    ow = _namespace()
+    a, b = ow.asarray(a), ow.asarray(b)
+    return (a == b) | (ow.isfinite(b) & (abs(a - b) <= atol + rtol * abs(b)))
+
+
+def _allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
+    return bool(_isclose(a, b, rtol, atol).all())
+
+
+def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    from .triangles import diagonal
+
+    return diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
+
+
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    return _diagonal(a, offset, axis1, axis2).sum(-1)
+
+
+def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    order = list(range(a.ndim))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return a.transpose(order)
+
+
+_OWN: dict[str, Callable[..., Any]] = {
+    "array_equal": _array_equal,
+    "allclose": _allclose,
+    "isclose": _isclose,
+    "shape": lambda a: tuple(a.shape),
+    "ndim": lambda a: len(a.shape),
+    "size": lambda a: int(a.size),
+    "copy": lambda a: a.clone(),
+    "vstack": lambda tup: _namespace().concat(tup, axis=0),
+    "hstack": lambda tup: _namespace().concat(tup, axis=min(tup[0].ndim - 1, 1)),
+    "transpose": lambda a, axes=None: a.transpose(*(axes or ())),
+    "ravel": lambda a: _namespace().reshape(a, (-1,)),
+    "diagonal": _diagonal,
+    "trace": _trace,
+    "swapaxes": _swapaxes,
+}
+"""NumPy's functions that the array API has not, or has with other defaults."""
