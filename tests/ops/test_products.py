@@ -252,6 +252,14 @@ def test_duplicates_add_up() -> None:
     same((t + 1.0) @ x, (want + 1.0) @ x)
 
 
+def test_products_from_either_side_keep_their_own_launches() -> None:
+    """Both are one statement, of which another operand is the sparse one."""
+    t, x = ow.asarray(dense_array((4, 4)), format="csr"), dense_array((4, 4), 1, density=1)
+    for _ in range(2):
+        same(x @ t, x @ t.to_numpy())
+        same(t @ x, t.to_numpy() @ x)
+
+
 def test_nan_and_infinity_pass_through() -> None:
     array = dense_array((5, 6))
     array[array > 0] = [np.nan, np.inf, *np.ones(int((array > 0).sum()) - 2)]

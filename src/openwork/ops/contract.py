@@ -34,7 +34,7 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
     """
     scalar = compute_scalar(out_scalar)
     storage = sparse_operand(values)
-    key = key_of(stmt, scalar, values.values())
+    key = key_of(stmt, scalar, values)
     ready = recall(storage, key)
     problem = ready.problem if ready else pose(stmt, values, scalar)
     shape = tuple(problem.extents[i] for i in stmt.lhs.indices)
@@ -58,7 +58,7 @@ def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Stor
     n = storage.values.shape[0]
     out = empty(n, scalar, storage.values)
     result = storage.with_values(out, 0)
-    key = key_of(stmt, f"{scalar} shared", values.values())
+    key = key_of(stmt, f"{scalar} shared", values)
     ready = recall(storage, key)
     problem = ready.problem if ready else pose(stmt, values, scalar, shared=True)
     padded = storage.format.blocksize is not None or storage.format.is_dense or storage.nse != n

@@ -170,7 +170,7 @@ def _remember(stmt: Assignment, values: Any, scalar: str, storage: Storage, arra
         return
     if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
         return
-    ready = recall(storage, key_of(stmt, scalar, values.values()))
+    ready = recall(storage, key_of(stmt, scalar, values))
     if ready is not None and not ready.problem.copies and result.flags.c_contiguous:
         remember(storage, (array.shape, array.dtype), _Product(ready, result.shape, scalar))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..codegen import pool
@@ -84,13 +84,16 @@ def _without_arrays(problem: Problem) -> Problem:
     )  # fmt: skip
 
 
-def key_of(stmt: Assignment, scalar: str, views: Iterable[Any]) -> tuple[Any, ...] | None:
-    """What a ready launch depends on beside the sparse operand; None where an operand is a plain number."""
+def key_of(stmt: Assignment, scalar: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """What a ready launch depends on beside the sparse operand, which operand that is included; None where an operand
+    is a plain number."""
     parts: list[Any] = [stmt, scalar]
-    for v in views:
+    for name, v in values.items():
         if isinstance(v, Strided):
             parts.append((v.shape, v.strides, v.scalar))
-        elif not isinstance(v, Storage):
+        elif isinstance(v, Storage):
+            parts.append(name)
+        else:
             return None
     return tuple(parts)
 

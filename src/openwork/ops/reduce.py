@@ -196,7 +196,7 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
 def _keep(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array) -> None:
     """Keep the launch of a sum for the next time."""
     scalar = key[-1]
-    ready = recall(s, key_of(stmt, scalar, (s,)))
+    ready = recall(s, key_of(stmt, scalar, {"A": s}))
     if ready is not None and type(result) is np.ndarray and compute_scalar(scalar) == scalar:
         remember(s, key, Reduction(ready, result))
 
