@@ -311,3 +311,16 @@ def test_operands_off_a_cache_line(offset: int, columns: int) -> None:
         np.testing.assert_allclose(a @ x, array @ x)
     copied = 40 * columns * 8 if offset and columns % 8 == 0 else 0
     assert ow.explain(ow.matmul, a, x).nbytes == 90 * columns * 8 + copied
+
+
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 2)"])
+def test_launches_of_both_sides_are_kept_apart(spec: str) -> None:
+    """One tensor, arrays of one shape, on its left and on its right: the statements are the same text."""
+    rng = np.random.default_rng(0)
+    dense, x = rng.random((6, 6)), rng.random((6, 6))
+    t = ow.asarray(dense, format=spec)
+    for _ in range(3):
+        assert np.allclose(t @ x, dense @ x)
+        assert np.allclose(x @ t, x @ dense)
+        assert np.allclose(t @ x[0], dense @ x[0])
+        assert np.allclose(x[0] @ t, x[0] @ dense)

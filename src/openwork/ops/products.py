@@ -42,12 +42,13 @@ def matmul(a: Any, b: Any, /) -> Any:
     Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
     Raises ShapeError if the inner extents differ.
     """
-    if type(b) is np.ndarray and type(a) is not np.ndarray and not trace.active():
-        storage = getattr(a, "_storage", None)
+    left = type(b) is np.ndarray
+    if left is not (type(a) is np.ndarray) and not trace.active():
+        array, storage = (b, getattr(a, "_storage", None)) if left else (a, getattr(b, "_storage", None))
         if storage is not None:
-            ready = storage.plans.get((b.shape, b.dtype))
-            if ready is not None and ready.fits(b):
-                return ready(b)
+            ready = storage.plans.get((left, array.shape, array.dtype))
+            if ready is not None and ready.fits(array):
+                return ready(array)
     return _matmul(a, b)
 
 
@@ -159,12 +160,14 @@ def _product(a: Any, b: Any) -> Array:
     result = contract(stmt, values, scalar, array)
     if storage.fill_value:
         return result + _fill_part(storage.fill_value, array, left, storage.shape)
-    if left and not is_torch(array) and storage.batches == 1 and len(storage.shape) == 2:
-        _remember(stmt, values, scalar, storage, array, result)
+    if not is_torch(array) and storage.batches == 1 and len(storage.shape) == 2:
+        _remember(stmt, values, scalar, storage, array, result, left)
     return result
 
 
-def _remember(stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any) -> None:
+def _remember(
+    stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any, left: bool
+) -> None:
     """Keep the launch for the next call with an array of this shape and type."""
     if compute_scalar(scalar) != scalar or type(array) is not np.ndarray or storage.library != "numpy":
         return
@@ -172,7 +175,7 @@ def _remember(stmt: Assignment, values: Any, scalar: str, storage: Storage, arra
         return
     ready = recall(storage, key_of(stmt, scalar, values))
     if ready is not None and not ready.problem.copies and result.flags.c_contiguous:
-        remember(storage, (array.shape, array.dtype), _Product(ready, result.shape, scalar))
+        remember(storage, (left, array.shape, array.dtype), _Product(ready, result.shape, scalar))
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
