@@ -129,7 +129,16 @@ def test_bounded(n: int, dtype: str) -> None:
     for value, at in itertools.product(bad, {0, n // 2, n - 1} if n else ()):
         x[at] = value
         assert not bounded(x, 1e4)
+        assert not np.isinf(value) or not bounded(x, 9e307)
         x[at] = 1
+    assert bounded(0 * x, 0) == (n == 0)
+
+
+def test_zeros_and_infinity_where_no_bound_is_known_or_a_large_one() -> None:
+    a, b = tensor(np.zeros(3), "coo"), tensor(np.array([INF, 2, 0]), "coo")
+    same(ow.pointwise("B * (A < 0)", {"A": a, "B": b}), b.to_numpy() * (np.zeros(3) < 0))
+    zero = tensor(np.array(0.0), "() -> ()")
+    same(ow.pointwise("B // B * (A > 1)", {"A": a, "B": zero}), np.full(3, NAN))
 
 
 LIMITS = [

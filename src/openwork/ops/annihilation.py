@@ -41,13 +41,16 @@ def squares(lo: i64, hi: i64, x: T[const], n: i64, parts: i64, out: f64[mut]):  
 def bounded(values: Array, limit: float) -> bool:
     """Whether no value is NaN or larger than `limit` in size; may say no where the sum of their squares overflows.
 
-    values: one-dimensional and contiguous. Cost: O(n), as fast as memory is read.
+    values: one-dimensional and contiguous; no number is small enough for a limit of 0, which stands for no limit known.
+    Cost: O(n), as fast as memory is read.
     """
+    if not limit:
+        return not len(values)
     if (
         type(values) is np.ndarray
         and values.dtype is _F64
         and len(values) <= FEW
-        and values.dot(values) <= limit * limit
+        and math.sqrt(values.dot(values)) <= limit
     ):
         return True
     x = to_numpy(values, detach=True)
