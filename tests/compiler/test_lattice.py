@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from openwork.compiler.fill import Regions, partial
-from openwork.compiler.lattice import lattice
+from openwork.compiler.lattice import lattice, led
 from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Const
 from openwork.ir.ops import const
@@ -25,8 +25,9 @@ def regions(text: str, fills: dict[str, Any] | None = None, scalar: str = "f64",
     return Regions(typed(e, dict.fromkeys(names, scalar)), values, annihilate=annihilate)
 
 
-def points(r: Regions, located: str = "", present: str = "") -> str:
-    """The lattice of one level that all operands but `present` have; those of `located` are asked, not walked."""
+def points(r: Regions, located: str = "", present: str = "", lead: str = "") -> str:
+    """The lattice of one level that all operands but `present` have; those of `located` are asked, not walked. `lead` is
+    walked alone."""
     base = frozenset(present)
     walked = tuple(n for n in r.names if n not in located + present)
     found = lattice(
@@ -35,7 +36,7 @@ def points(r: Regions, located: str = "", present: str = "") -> str:
         lambda name, case: r.matters(name, base | frozenset(case), frozenset(case)),
         tuple(located),
     )
-    return str(found)
+    return str(led(found, lead, walked) if lead else found)
 
 
 UNION = "while A, B: {A, B} {A} {B}\nwhile A: {A}\nwhile B: {B}"
@@ -105,6 +106,14 @@ def test_an_operand_that_is_asked_is_not_walked() -> None:
 def test_an_operand_that_is_always_there() -> None:
     assert points(regions("A * B"), present="B") == "while A: {A}"
     assert points(regions("A + B"), present="B") == "every coordinate: {A} {}"
+
+
+def test_what_is_searched() -> None:
+    assert points(regions("A * B"), lead="B") == "while B, gallop A: {A, B}"
+    assert points(regions("A * B * C"), lead="A") == "while A, gallop B, gallop C: {A, B, C}"
+    assert points(regions("(A + B) * C"), lead="C") == "while C, gallop A, gallop B: {A, B, C} {A, C} {B, C}"
+    assert points(regions("A * B * C"), located="B", lead="C") == "while C, gallop A: {A, C, B}"
+    assert points(regions("A * B"), present="A", lead="B") == "while B: {B}"
 
 
 def test_no_lattice_for_a_constant() -> None:

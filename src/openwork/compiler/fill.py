@@ -129,6 +129,10 @@ class Regions:
         rest = present - {name}
         return any(self.body((rest - gone) | {name}) != self.body(rest - gone) for gone in _subsets(droppable & rest))
 
+    def needs(self, name: str) -> bool:
+        """Whether nothing is computed where `name` is absent."""
+        return all(name in present for present in self.sets)
+
     def keeps(self, name: str) -> bool:
         """Whether something is computed wherever `name` is present."""
         return all(self.body(s | {name}) is not None for s in _subsets(frozenset(self.names) - {name}))

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
-__all__ = ["Case", "Lattice", "Point", "lattice"]
+__all__ = ["Case", "Lattice", "Point", "lattice", "led"]
 
 Case = tuple[str, ...]
 """The operands that are at a coordinate, in their order."""
@@ -27,13 +27,18 @@ Case = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A loop: while all of `walked` have elements; cases from the largest to the smallest."""
+    """A loop: while all of `walked` have elements; cases from the largest to the smallest.
+
+    The operands of `sought` are not stepped through: the coordinate of the walked one is searched for in them.
+    """
 
     walked: tuple[str, ...]
     cases: tuple[Case, ...]
+    sought: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"while {', '.join(self.walked)}: {_show(self.cases)}"
+        gallop = "".join(f", gallop {name}" for name in self.sought)
+        return f"while {', '.join(self.walked)}{gallop}: {_show(self.cases)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +91,8 @@ def lattice(
         if mine and all(matters(name, reach) for name in point):
             points.append(Point(point, mine))
     return Lattice(tuple(points), tuple(cases))
+
+
+def led(found: Lattice, lead: str, walked: tuple[str, ...]) -> Lattice:
+    """The lattice of a walk of `lead` alone, which all cases have: the other walked operands are searched."""
+    return Lattice((Point((lead,), found.cases, tuple(n for n in walked if n != lead)),), found.cases)

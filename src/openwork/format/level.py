@@ -58,6 +58,11 @@ class LevelFunctions:
     """holds where (c or q) is stored; None: always"""
     locate: str | None = None
     """the position of coordinate c; None: it has to be searched for"""
+    seek: str | None = None
+    """holds where position q lies before coordinate c, if coordinates are ordered; None: they are not stored"""
+    passed: str | None = None
+    """holds where the children of p, and of all parents before, end at or before position q; None: where parents lie in
+    any order, or all have as many"""
     pos_length: str | None = None
     crd_length: str | None = None
     """exact lengths; None: no such buffer, or any length that the positions in use fit in"""

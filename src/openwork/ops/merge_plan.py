@@ -25,6 +25,7 @@ from ..ir.printer import show
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .drive import operand_of
+from .merge_leads import Leads, Scout, scout
 from .merge_types import typed
 
 __all__ = ["Bound", "Compiled", "MergePlan", "plan_merge"]
@@ -74,6 +75,8 @@ class MergePlan:
     shares: tuple[int, ...]
     """operands whose structure is the result's where both have as many elements: one contains the other"""
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
+    scout: Scout | None = None
+    """what tells whether an operand is far shorter than others; None where it makes no difference"""
     doubt: float | None = None
     """None where NumPy's answer is certain; else the size up to which values make it so, see `compiler.doubt`"""
     exact: MergePlan | None = None
@@ -121,9 +124,12 @@ def plan_merge(
     same = all(s.format == final == target and None not in dims[name] for name, s in storages.items())
     text = f"{e} -> {target}"
     shares = _shares(regions, storages, dims, target)
+    formats = {n: step or s.format for step, (n, s) in zip(steps, storages.items(), strict=True)}
+    kinds = [run.kind for run in runs(target)]
+    covered = sum(len(run.levels) for run in runs(target)[: kinds.index(Kind.CHAIN)]) if Kind.CHAIN in kinds else 0
     return MergePlan(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same, shares,
-        doubt=doubt(regions) if annihilate else None,
+        scout=scout(regions, formats, dims, order, covered), doubt=doubt(regions) if annihilate else None,
     )  # fmt: skip
 
 
@@ -173,16 +179,16 @@ def _aligned(format: Format, dims: Dims, ndim: int) -> Format:
     return format if axes == list(range(ndim)) else format.permute(axes)
 
 
-def compiled(plan: MergePlan, storages: tuple[Storage, ...], index: str) -> Compiled:
+def compiled(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: Leads = ()) -> Compiled:
     """The kernel for storages that follow the target's order, with result indices of type `index`."""
-    key = (index, tuple(s.signature for s in storages))
+    key = (index, leads, tuple(s.signature for s in storages))
     found = plan.compiled.get(key)
     if found is None:
-        found = plan.compiled[key] = _compile(plan, storages, index)
+        found = plan.compiled[key] = _compile(plan, storages, index, leads)
     return found
 
 
-def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str) -> Compiled:
+def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: Leads) -> Compiled:
     order = [level.expression for level in plan.target.levels]
     inputs = []
     for name, s in zip(plan.dims, storages, strict=True):
@@ -193,7 +199,7 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str) -> Comp
     pos = tuple(index if "pos" in f.buffers else None for f in formats)
     crd = tuple(("bool" if f.name == "bitmap" else index) if "crd" in f.buffers else None for f in formats)
     target = Operand(plan.scalar, plan.target.ndim, plan.target, pos, crd)
-    merge = Merge(tuple(inputs), plan.regions, target)
+    merge = Merge(tuple(inputs), plan.regions, target, leads=leads)
     executable = cache.get(_key(merge), lambda: build(merge))
     names = {given.name: given.operand for given in inputs}
     own = tuple(p.name for p in executable.params)
@@ -216,7 +222,8 @@ def _key(merge: Merge) -> str:
     inputs = [(g.name, g.operand, g.levels) for g in merge.inputs]
     fills = {n: f"{f.value!r} {f.type}" for n, f in regions.fills.items()}
     target = f"{merge.target.format and merge.target.format.canonical} {merge.target}"
-    return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}"
+    leads = f" led by {merge.leads}" if merge.leads else ""
+    return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}{leads}"
 
 
 def bounds_of(plan: MergePlan, merge: Merge) -> tuple[Bound, ...]:

@@ -31,7 +31,7 @@ class Quick:
 
     __slots__ = (
         "_at", "_fields", "_limit", "_made", "_meta", "_most", "_plan", "_pos", "_refs", "_shares", "_sums", "_tail",
-        "shape",
+        "leads", "shape",
     )  # fmt: skip
 
     def __init__(self, plan: MergePlan, made: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
@@ -54,6 +54,7 @@ class Quick:
         self._shares = plan.shares
         self._limit = 2**31 - 1 if made.index == "i32" else 2**62
         self.shape: tuple[int, ...] = ()
+        self.leads = made.merge.leads
 
     def run(self, storages: tuple[Storage, ...]) -> Storage | None:
         """The result for operands of the plan's signatures and this shape; None where several threads are to do it,
@@ -82,7 +83,7 @@ class Quick:
             words: tuple[int, ...] = (base, *[base + o for o in offsets[:-1]])
             buffers: list[Any] = []
         else:
-            buffers = [np.empty(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
+            buffers = [reserve(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
             words = tuple(map(address, buffers))
         operands: tuple[int, ...] = ()
         for s in storages:

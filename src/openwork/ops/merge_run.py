@@ -21,11 +21,12 @@ from .convert import convert, replace_format
 from .gradients import differentiable
 from .launch import storage_word
 from .merge_chunks import capacities, cut
+from .merge_leads import Leads
 from .merge_ordered import orderable, run_ordered
 from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
 from .merge_quick import Quick, quick
 
-__all__ = ["conversion", "converted", "loops_text", "run_plan"]
+__all__ = ["conversion", "converted", "led_text", "loops_text", "run_plan"]
 
 
 @dataclass(slots=True)
@@ -43,7 +44,13 @@ class _Launch:
 def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
     """The result of a plan on storages of its signatures, in the plan's format."""
     lean: Quick | None = plan.quick
-    if lean is not None and lean.shape == shape and not trace.active() and (found := lean.run(storages)) is not None:
+    if (
+        lean is not None
+        and lean.shape == shape
+        and not trace.active()
+        and (plan.scout is None or plan.scout.leads(storages, shape, plan.target) == lean.leads)
+        and (found := lean.run(storages)) is not None
+    ):
         return found
     if any(s.device != "cpu" for s in storages):
         raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
@@ -106,22 +113,25 @@ def _width(storages: tuple[Storage, ...], largest: int, like: Array) -> str:
     return "i32"
 
 
-def _prepare(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array) -> _Launch:
+def _prepare(
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, leads: Leads
+) -> _Launch:
     spans = plan.target.level_intervals(shape)
     largest = max((max(-lo, hi) for lo, hi in spans), default=0)
-    made = compiled(plan, storages, _width(storages, largest, like))
+    made = compiled(plan, storages, _width(storages, largest, like), leads)
     bounds = bounds_of(plan, made.merge)
     extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
     extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
-    key = (shape, tuple(s.signature for s in storages))
+    key = (shape, leads, tuple(s.signature for s in storages))
     return _Launch(key, made, bounds, spans, extents)
 
 
 def _run(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array) -> Storage:
     launch: _Launch | None = plan.last
-    key = (shape, tuple(s.signature for s in storages))
+    leads = () if plan.scout is None else plan.scout.leads(storages, shape, plan.target)
+    key = (shape, leads, tuple(s.signature for s in storages))
     if launch is None or launch.key != key:
-        launch = plan.last = _prepare(plan, storages, shape, like)
+        launch = plan.last = _prepare(plan, storages, shape, like, leads)
         plan.quick = quick(plan, launch.made, launch.bounds, launch.spans, storages, shape)
     return _assembled(plan, launch, storages, shape, like)
 
@@ -139,7 +149,7 @@ def _assembled(
     caps = {r: capacities(b, made, storages, spans, cuts) for r, b in zip(chains, launch.bounds, strict=True)}
     slots = {run: int(cap.sum()) for run, cap in caps.items()}
     if made.index == "i32" and any(n >= 2**31 - 1 for n in slots.values()):
-        made = compiled(plan, storages, "i64")
+        made = compiled(plan, storages, "i64", made.merge.leads)
     pos, crd, values, words = _allocate(plan, made, slots, spans, like)
     whole = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
     reserved = sum(length(b) * itemsize(scalar_of(b)) for b in (*pos, *crd, values) if b is not None)
@@ -173,6 +183,7 @@ def _assembled(
             ("loops", loops_text(plan.target)),
             ("result", f"{trace.shown(plan.target)}, {result.nbytes:,} bytes once it is cut to what was found"),
             ("computes", f"where these are present: {plan.regions}"),
+            *led_text(made.merge.leads, plan.target),
             ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
         )
         trace.note(trace.Step(f"merge {plan.text}", facts, reserved, made.executable))
@@ -188,6 +199,13 @@ def loops_text(format: Format) -> str:
     kinds = ["every" if level.format.name in counted else "stored" for level in format.levels]
     named = [render(level.expression, format.dims) for level in format.levels]
     return ", ".join(f"{kind} {e}" for kind, e in zip(kinds, named, strict=True)) or "none"
+
+
+def led_text(leads: Leads, format: Format) -> list[tuple[str, str]]:
+    """What `explain` says of operands that are far shorter than others."""
+    levels = format.levels[: len(leads)]
+    named = [f"{n} walks {render(e.expression, format.dims)}" for n, e in zip(leads, levels, strict=True) if n]
+    return [("gallop", f"{', '.join(named)}; the others are searched")] if named else []
 
 
 def _run_located(made: Compiled, words: list[int], cuts: list[int]) -> None:

@@ -37,8 +37,9 @@ from .assembly import full
 from .drive import operand_of
 from .launch import word
 from .merge_chunks import cut
+from .merge_leads import Leads, Scout, scout
 from .merge_plan import Compiled
-from .merge_run import converted, loops_text
+from .merge_run import converted, led_text, loops_text
 from .merge_types import typed
 from .strided import Strided
 
@@ -67,6 +68,7 @@ class SumPlan:
     fill: Any
     """the value of every element that is not visited"""
     along: str | None = None
+    scout: Scout | None = None
     compiled: dict[Any, Compiled] = field(default_factory=dict)
     last: Any = None
 
@@ -107,9 +109,10 @@ def plan_sum(
     counts = not visits and not same(cast(regions.fill, scalar), neutral)
     fill = None if visits else python_scalar(regions.fill.value, regions.fill.type.scalar)
     dense = tuple(n for n in operands if n not in sparse)
+    formats = {n: step or s.format for step, (n, s) in zip(steps, sparse.items(), strict=True)}
     return SumPlan(
         f"{e}, {op} over {_named(loops, kept)}", regions, dict(dims), tuple(sparse), dense, steps, loops, kept, op,
-        scalar, counts, fill, along,
+        scalar, counts, fill, along, scout(regions, formats, dims, order),
     )  # fmt: skip
 
 
@@ -199,10 +202,12 @@ def _compiled(plan: SumPlan, ready: Mapping[str, Any], extents: tuple[int, ...])
     """The kernel, and the words that extents decide."""
     units = tuple(ready[n].unit for n in plan.dense)
     guards = _guards(plan.loops, extents)
-    key = (tuple(ready[n].signature for n in plan.sparse), units, tuple(ready[n].scalar for n in plan.dense), guards)
+    storages = tuple([ready[n] for n in plan.sparse])
+    leads = () if plan.scout is None else plan.scout.leads(storages, extents, plan.loops)
+    key = (tuple([s.signature for s in storages]), units, tuple(ready[n].scalar for n in plan.dense), guards, leads)
     made = plan.compiled.get(key)
     if made is None:
-        made = plan.compiled[key] = _compile(plan, ready, units, guards)
+        made = plan.compiled[key] = _compile(plan, ready, units, guards, leads)
     if plan.last is None or plan.last[0] != extents:
         plan.last = extents, _extents(plan, extents)
     return made, plan.last[1]
@@ -248,7 +253,7 @@ def _moves(loops: Format, dims: tuple[int, ...]) -> tuple[tuple[tuple[int, int],
 
 
 def _compile(
-    plan: SumPlan, ready: Mapping[str, Any], units: tuple[int | None, ...], guards: tuple[int, ...]
+    plan: SumPlan, ready: Mapping[str, Any], units: tuple[int | None, ...], guards: tuple[int, ...], leads: Leads
 ) -> Compiled:
     order = [level.expression for level in plan.loops.levels]
     inputs: list[Input] = []
@@ -266,11 +271,11 @@ def _compile(
     unit = len(plan.kept) - 1 if plan.kept else None
     moves = _moves(plan.loops, plan.kept if plan.along is None else ())
     reduction = Reduction(plan.op, moves, unit, plan.counts, plan.along, guards)
-    merge = Merge(tuple(inputs), plan.regions, target, tuple(arrays), reduction)
+    merge = Merge(tuple(inputs), plan.regions, target, tuple(arrays), reduction, leads)
     fills = {n: f"{f.value!r} {f.type}" for n, f in plan.regions.fills.items()}
     whole = f"{show(plan.regions.expr)} {fills} {show(plan.regions.fill)}"
     listed = [(g.name, g.operand, g.levels) for g in inputs]
-    text = f"sum {whole} {listed} {arrays} {plan.loops.canonical} {plan.scalar} {reduction}"
+    text = f"sum {whole} {listed} {arrays} {plan.loops.canonical} {plan.scalar} {reduction} {leads}"
     executable = cache.get(text, lambda: build(merge))
     operands = {g.name: g.operand for g in inputs} | {g.name: g.operand for g in arrays}
     own = [p.name for p in executable.params]
@@ -341,6 +346,7 @@ def _describe(plan: SumPlan, made: Compiled, ready: Mapping[str, Any], chunks: i
         ("formats", ", ".join(formats)),
         ("loops", loops_text(plan.loops)),
         ("computes", f"where these are present: {plan.regions}"),
+        *led_text(made.merge.leads, plan.loops),
         ("result", _result(plan)),
         ("parallel", f"{chunks} range(s) of the outermost loop"),
     ]

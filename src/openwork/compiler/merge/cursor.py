@@ -12,6 +12,7 @@ from ..build import Block, fold
 from ..levels import Level, Params, evaluate
 from ..operand import ParamRef
 from .problem import Input
+from .seek import bisect
 
 __all__ = ["Cursor", "Source", "Walker"]
 
@@ -143,15 +144,51 @@ class Source:
 
     def _bound(self, block: Block, cursor: Cursor, first: Expr, last: Expr, limit: Expr) -> Expr:
         """The first position from `first` to `last` whose coordinate is not below `limit`."""
-        low, high = block.mut("low", first), block.mut("high", last)
-
-        def halve(inner: Block) -> None:
-            middle = inner.let("middle", op("shr", op("add", low, high), const(1)))
-            below = op("lt", self.coordinate(cursor, middle), limit)
-            inner.when(below, lambda b: b.assign(low, op("add", middle, const(1))), lambda b: b.assign(high, middle))
-
-        block.run("while TEST:\n    HALVE", TEST=op("lt", low, high), HALVE=halve)
+        low = block.mut("low", first)
+        bisect(block, low, block.mut("high", last), lambda q: self.before(cursor, q, limit))
         return low
+
+    # -- searching -------------------------------------------------------------------------------------------------
+
+    def seeks(self, cursor: Cursor) -> bool:
+        """Whether coordinates of the next level, which is walked, can be searched for."""
+        return self.levels[cursor.level].format.functions.seek is not None
+
+    def before(self, cursor: Cursor, q: Expr, c: Expr) -> Expr:
+        """Whether position q of the next level lies before coordinate c."""
+        level = self.levels[cursor.level]
+        assert level.format.functions.seek is not None
+        return evaluate(level.format.functions.seek, level, {**self.env(cursor), "q": q, "c": c})
+
+    def head(self, cursor: Cursor) -> int | None:
+        """The stored level whose positions tell which coordinates of the next level, which is full, have elements."""
+        for k in range(cursor.level, self.depth):
+            functions = self.levels[k].format.functions
+            if functions.passed is not None:
+                return k if k > cursor.level and cursor.end is None else None
+            if not functions.full or self.levels[k].format.name == "batch" or self.given.levels[k] is None:
+                return None
+        return None
+
+    def below(self, cursor: Cursor, p: Expr) -> Expr:
+        """The first parent of the level `head` under position p of the next level."""
+        head = self.head(cursor)
+        assert head is not None
+        for k in range(cursor.level + 1, head):
+            p = fold("mul", p, self.levels[k].name("N"))
+        return p
+
+    def edge(self, cursor: Cursor, p: Expr) -> Expr:
+        """The position of the level `head` where what is under position p of the next level begins."""
+        level = self.levels[self.head(cursor) or 0]
+        return evaluate(level.format.functions.bounds[0], level, {**self.env(cursor), "p": self.below(cursor, p)})
+
+    def passed(self, cursor: Cursor, p: Expr, q: Expr) -> Expr:
+        """Whether what is under position p of the next level ends at or before position q of the level `head`."""
+        level = self.levels[self.head(cursor) or 0]
+        last = fold("sub", self.below(cursor, fold("add", p, const(1))), const(1))
+        assert level.format.functions.passed is not None
+        return evaluate(level.format.functions.passed, level, {**self.env(cursor), "p": last, "q": q})
 
     def segment(self, block: Block, cursor: Cursor, walker: Walker, c: Expr) -> Var | None:
         """The end of the positions from the walker's that hold coordinate c; None where it is one at most."""

@@ -8,9 +8,9 @@
         for q in range(qB, eB): ...                                          while B: {B}
 
 The innermost level of a union, where an element is one new position, has no branches but the loop's own: values of
-operands that are not at the coordinate are replaced by their fill value, and the position moves on where something
-was to be stored. Two operands of which only what both have counts meet by blocks (`meet`), and of three and more those
-meet first without which nothing is computed (`sieve`).
+operands that are not at the coordinate are replaced by their fill value, and the position moves on where something was
+to be stored. Two operands of which only what both have counts meet by blocks (`meet`), of three those meet first that
+all cases have (`sieve`). A far shorter operand is walked alone, and the others are searched (`led`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 from ...ir.loop import Buffer, Expr, Kernel, Scalar, Var
 from ...ir.ops import const, op
 from ..build import Block, Builder
-from ..lattice import Case, Lattice, Point, lattice
+from ..lattice import Case, Lattice, Point, lattice, led
 from ..levels import Params
 from .cursor import Cursor, Source, Walker, both, number
 from .flat import front, is_cheap, kept, replaced, value_of
+from .led import leader, walk_led
 from .located import Located
 from .meet import Walk, meet
 from .output import Output, Place
@@ -46,6 +47,8 @@ class MergeLevel:
     asked: tuple[str, ...]
     located: tuple[str, ...]
     lattice: Lattice
+    lead: str | None = None
+    """the operand that is walked alone, others being searched"""
 
 
 class Lowering:
@@ -108,7 +111,9 @@ class Lowering:
                 self.out.write(block, place, self.substituted(body, cursors))
             return
         level = self.level(at, cursors)
-        if self.out.covers(at) or level.lattice.every:
+        if level.lead is not None:
+            walk_led(self, block, level, cursors, place)
+        elif self.out.covers(at) or level.lattice.every:
             self.counted(block, level, cursors, place)
         elif not sieved(self, block, level, cursors, place):
             self.merged(block, level, cursors, place)
@@ -142,7 +147,8 @@ class Lowering:
             lambda name, case: self.regions.matters(name, base | frozenset(case), droppable | frozenset(case)),
             asked,
         )
-        return MergeLevel(at, walked, asked, located, found)
+        lead = leader(self, level := MergeLevel(at, walked, asked, located, found), cursors)
+        return replace(level, lead=lead, lattice=led(found, lead, walked)) if lead else level
 
     # -- values ----------------------------------------------------------------------------------------------------
 

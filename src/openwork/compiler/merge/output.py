@@ -198,6 +198,16 @@ class Output:
         else:
             block.loop("x", first, fold("add", first, count), lambda b, x: self.close(b, chain, x))
 
+    def close_between(self, block: Block, at: int, first: Expr, last: Expr, place: Place) -> None:
+        """Nothing was entered at the coordinates `first` to `last` of located level `at`: their edges are empty."""
+        chain = self.chain_below(at)
+        assert chain is not None
+        count: Expr = const(1)
+        for level in range(at + 1, chain.first):
+            count = fold("mul", count, self.size(level))
+        lower, upper = (fold("mul", self.located(at, c, place), count) for c in (first, last))
+        block.loop("x", lower, upper, lambda b, x: self.close(b, chain, x))
+
     def write(self, block: Block, place: Place, value: Expr) -> None:
         """The value of the element at a place."""
         block.store(self.values, place.parent, cast(value, self.target.scalar))

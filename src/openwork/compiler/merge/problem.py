@@ -64,7 +64,8 @@ class Merge:
     """A pointwise expression over several operands, and how its result is stored.
 
     The loops are the levels of the target: `dense`, `range` and `bitmap` levels are located, `compressed` ones and
-    the singletons below them are appended to. With a reduction they are only loops.
+    the singletons below them are appended to. With a reduction they are only loops. Where nothing is computed without
+    the operand that `leads` names, its elements are walked, and the others are searched for each of them.
     """
 
     inputs: tuple[Input, ...]
@@ -72,6 +73,8 @@ class Merge:
     target: Operand
     arrays: tuple[Array, ...] = ()
     reduction: Reduction | None = None
+    leads: tuple[str | None, ...] = ()
+    """for each loop the operand that is far shorter there than others; empty, or None: there is no such one"""
 
     @property
     def order(self) -> tuple[Expression, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ...format.expression import Expression
 from ...ir.loop import Alloc, Expr, Var
-from ...ir.ops import const
+from ...ir.ops import const, op
 from ..build import Array, Block, Builder
 from ..conversion.target import Kind, Run
 from .cursor import Cursor, Source, Walker
@@ -79,6 +79,12 @@ class Row(Source):
 
     def coordinate(self, cursor: Cursor, q: Expr) -> Expr:
         return self.crd.read(q)
+
+    def seeks(self, cursor: Cursor) -> bool:
+        return True
+
+    def before(self, cursor: Cursor, q: Expr, c: Expr) -> Expr:
+        return op("lt", self.crd.read(q), c)
 
     def walker(self, block: Block, cursor: Cursor, lower: Expr | None, upper: Expr | None) -> Walker:
         return self.again(block) if self.at is None else Walker(self.at, self.count)

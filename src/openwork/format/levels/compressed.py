@@ -22,6 +22,8 @@ class Compressed(LevelFormat):
         coordinate="crd[q]",
         position="q",
         positions="pos[parents]",
+        seek="crd[q] < c",
+        passed="pos[p + 1] <= q",
         pos_length="parents + 1",
         crd_length="positions",
         insert=Insert.APPEND,

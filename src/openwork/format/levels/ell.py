@@ -26,6 +26,7 @@ class Ell(LevelFormat):
         position="q",
         present="crd[q] >= 0",
         positions="parents * k",
+        seek="crd[q] < c",
         crd_length="positions",
         insert=Insert.SLOT,
         append_coord="crd[q] = c",

@@ -22,6 +22,7 @@ class LooseCompressed(LevelFormat):
         coordinate="crd[q]",
         position="q",
         positions="len(crd)",
+        seek="crd[q] < c",
         pos_length="2 * parents",
         insert=Insert.APPEND,
         append_coord="crd[q] = c",

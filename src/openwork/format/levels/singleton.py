@@ -22,6 +22,7 @@ class Singleton(LevelFormat):
         coordinate="crd[q]",
         position="p",
         positions="parents",
+        seek="crd[q] < c",
         crd_length="positions",
         insert=Insert.APPEND,
         append_coord="crd[q] = c",

@@ -26,6 +26,7 @@ class Structured(LevelFormat):
         coordinate="crd[q]",
         position="q",
         positions="parents * n",
+        seek="crd[q] < c",
         crd_length="positions",
         insert=Insert.SLOT,
         append_coord="crd[q] = c",

@@ -1,0 +1,134 @@
+"""A level that is led: the elements of the shortest operand are walked, and the others searched for each of them.
+
+    A * B, B of few elements           j : walked, walked                while B, gallop A: {A, B}
+        while qB < eB:
+            c = B_crd1[qB]
+            qA = gallop to c
+            if qA < eA and A_crd1[qA] == c: ...
+
+A full level of the leader is walked where there is something below it: its stored level's positions tell the next such
+coordinate, which is searched for in the same way. Where the result has edges for every coordinate, those between are
+filled at once::
+
+    while q < B_pos1[upper]:                                i : dense, dense
+        c = first with B_pos1[c + 1] > q
+        out_pos1[done + 1 .. c] = what was written before
+        ...
+        q, done = B_pos1[c + 1], c + 1
+    out_pos1[done + 1 .. upper] = what was written before
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...ir.loop import Expr, Var
+from ...ir.ops import const, op
+from ..build import Block, fold
+from .cursor import Cursor, Walker
+from .output import Place
+from .row import Row
+from .seek import gallop
+
+if TYPE_CHECKING:
+    from .lower import Cursors, Lowering, MergeLevel
+
+__all__ = ["leader", "walk_led"]
+
+Visit = Callable[[Block, Expr, dict[str, Walker], dict[str, Var | None]], None]
+"""Takes a coordinate of the leader; and where it stands, if it is walked."""
+
+
+def leader(nest: Lowering, level: MergeLevel, cursors: Cursors) -> str | None:
+    """The operand that leads a level: nothing is computed without it, and all others can be searched."""
+    name = nest.merge.leads[level.at] if nest.merge.leads else None
+    if name is None or name not in nest.regions.fills or not nest.regions.needs(name):
+        return None
+    if any(not nest.sources[n].seeks(cursors[n]) for n in level.walked) or isinstance(nest.sources.get(name), Row):
+        return None
+    if name in level.located:
+        return name if nest.sources[name].head(cursors[name]) is not None else None
+    alone = len(level.walked) == 1 and not nest.out.covers(level.at) and not level.lattice.every
+    return name if name in level.walked and not alone else None
+
+
+def walk_led(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+    """The loop over what the leader of the level has."""
+    lead, out, at = level.lead, nest.out, level.at
+    assert lead is not None
+    walkers = nest.walkers(block, level, cursors)
+    first, last = nest.bounds(at)
+    done = block.mut("done", first) if out.covers(at) else None
+
+    def visit(inner: Block, c: Expr, mine: dict[str, Walker], ends: dict[str, Var | None]) -> None:
+        here: dict[str, Expr] = {}
+        for name in walkers:
+            if name != lead:
+                mine[name] = walkers[name]
+                here[name], ends[name] = _sought(nest, inner, name, cursors[name], walkers[name], c)
+        if done is None:
+            nest.cases(inner, level, cursors, mine, ends, here, c, place, level.lattice.cases)
+            return
+        out.close_between(inner, at, done, c, place)
+        parent = inner.let("r", out.located(at, c, place))
+        otherwise = lambda b: out.close_all(b, at, parent)  # noqa: E731
+        nest.cases(inner, level, cursors, mine, ends, here, c, place, level.lattice.cases, otherwise)
+        inner.assign(done, op("add", c, const(1)))
+
+    if lead in walkers:
+        _elements(nest, block, lead, cursors[lead], walkers[lead], visit, nest.hint(at))
+    else:
+        _parents(nest, block, at, lead, cursors[lead], visit)
+    if done is not None:
+        out.close_between(block, at, done, last, place)
+
+
+def _sought(
+    nest: Lowering, block: Block, name: str, cursor: Cursor, walker: Walker, c: Expr
+) -> tuple[Expr, Var | None]:
+    """Whether an operand has the coordinate, and where the positions that hold it end, if they may be many."""
+    source = nest.sources[name]
+    gallop(block, walker.at, walker.end, lambda q: source.before(cursor, q, c))
+    same = op("eq", source.coordinate(cursor, walker.at), c)
+    here = block.let(f"in{name}", op("and", op("lt", walker.at, walker.end), same))
+    if source.unique(cursor):
+        return here, None
+    end = block.mut(f"s{name}", walker.at)
+    behind = op("add", c, const(1))
+    gallop(block, end, walker.end, lambda q: source.before(cursor, q, behind))
+    return here, end
+
+
+def _elements(nest: Lowering, block: Block, lead: str, cursor: Cursor, walker: Walker, visit: Visit, hint: str) -> None:
+    """All elements of a walked level."""
+    source = nest.sources[lead]
+
+    def body(inner: Block) -> None:
+        c = inner.let(hint, source.coordinate(cursor, walker.at))
+        end = source.segment(inner, cursor, walker, c)
+        visit(inner, c, {lead: walker}, {lead: end})
+        inner.assign(walker.at, op("add", walker.at, const(1)) if end is None else end)
+
+    block.run("while TEST:\n    BODY", TEST=op("lt", walker.at, walker.end), BODY=body)
+
+
+def _parents(nest: Lowering, block: Block, at: int, lead: str, cursor: Cursor, visit: Visit) -> None:
+    """The coordinates of a full level below which there is something."""
+    source, out = nest.sources[lead], nest.out
+    first, last = nest.bounds(at)
+
+    def position(c: Expr) -> Expr:
+        return fold("add", fold("mul", cursor.position, out.size(at)), fold("sub", c, out.low(at)))
+
+    q = block.mut(f"q{lead}", source.edge(cursor, position(first)))
+    end = block.let(f"e{lead}", source.edge(cursor, position(last)))
+    c = block.mut(nest.hint(at), first)
+
+    def body(inner: Block) -> None:
+        gallop(inner, c, last, lambda x: source.passed(cursor, position(x), q))
+        visit(inner, c, {}, {})
+        inner.assign(c, op("add", c, const(1)))
+        inner.assign(q, source.edge(cursor, position(c)))
+
+    block.run("while TEST:\n    BODY", TEST=op("lt", q, end), BODY=body)
