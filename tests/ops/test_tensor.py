@@ -262,3 +262,18 @@ def test_rounding_integers_keeps_them() -> None:
         "complex64", "complex128",
     }  # fmt: skip
     assert ow.expand_dims(t, 1).shape == (3, 1, 3)
+
+
+def test_explain_names_every_conversion_and_move() -> None:
+    rng = np.random.default_rng(0)
+    A = ow.random((40, 30), 0.1, format="csr", rng=rng)
+    C = ow.random((30, 40), 0.1, format="csc", rng=rng)
+    product = ow.explain(lambda: A @ C)
+    assert [s.title for s in product.steps] == ["conversion of a tensor", "sparse matrix product, row by row"]
+    again = ow.explain(lambda: A @ C)  # found again or not, what is done is said
+    assert str(again) == str(product)
+    plan = ow.explain(lambda: C.asformat("csr"))
+    assert plan.nbytes == sum(b.nbytes for b in plan.result._storage.buffers)
+    taken = ow.explain(lambda: A[::2])
+    assert [s.title for s in taken.steps] == ["elements moved: ranges of the outermost dimension"]
+    assert "no kernel" in str(ow.explain(lambda: A.T))

@@ -15,7 +15,7 @@ from ..format.expression import interval
 from ..format.format import Format, Level
 from ..format.levels import Compressed
 from ..ir.loop import Kernel
-from ..storage.buffers import length, numpy_dtype, to_numpy
+from ..storage.buffers import address, itemsize, length, numpy_dtype, scalar_of, to_numpy
 from ..storage.storage import Storage
 from . import trace
 from .again import Conversion, Part
@@ -30,7 +30,7 @@ from .ranges import of_walk
 from .ready import remember
 from .sorting import sort
 
-__all__ = ["convert", "plan"]
+__all__ = ["convert", "describe", "plan"]
 
 FEW = 1 << 12
 """So many buckets are always few enough."""
@@ -61,14 +61,32 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     """
     if storage.format == format:
         return storage
+    if trace.active():
+        with trace.record():
+            found = _converted(storage, format, share)
+        describe("a tensor", storage, found)
+        return found
     again: Conversion | None = storage.plans.get(format)
-    if again is not None and again.valid and not trace.active():
+    if again is not None and again.valid:
         return again(storage, format)
+    return _converted(storage, format, share)
+
+
+def describe(name: str, s: Storage, found: Storage) -> None:
+    """Add a conversion to the record that `explain` reads."""
+    held = {address(b) for b in s.buffers}
+    nbytes = sum(length(b) * itemsize(scalar_of(b)) for b in found.buffers if address(b) not in held)
+    facts = (("from", trace.shown(s.format)), ("to", trace.shown(found.format)), ("moves", f"{s.nse:,} elements"))
+    trace.note(trace.Step(f"conversion of {name}", facts, nbytes))
+
+
+def _converted(storage: Storage, format: Format, share: bool) -> Storage:
+    """The plan's stages, one after the other."""
     result = storage
     try:
         for stage in _stages(storage, format):
             again = result.plans.get(stage)
-            if again is not None and again.valid and not trace.active():
+            if again is not None and again.valid:
                 result = again(result, stage.target)
             elif stage.strategy is Strategy.APPEND:
                 result = _append(result, stage, owned=share or result is not storage)
@@ -166,7 +184,7 @@ def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Excepti
     """The error of a parent with too many elements: its place, and the width that would hold all."""
     level = format.levels[error.level]
     levels = [*format.levels[: error.level], Level(level.expression, Compressed()), *format.levels[error.level + 1 :]]
-    loose = convert(storage, Format(format.dims, tuple(levels)))
+    loose = _converted(storage, Format(format.dims, tuple(levels)), False)
     counts = np.diff(to_numpy(loose.pos[error.level]))
     most = int(counts.max())
     out = Assembly.begin(storage, plan(storage.format, format).stages[-1])

@@ -59,7 +59,7 @@ class Plan:
             if not step.heads:
                 lines.append(f"   {'allocates':<12} {step.nbytes:,} bytes")
         if not runs:
-            lines.append("nothing was compiled: the array library does this on the values alone")
+            lines.append("no kernel: buffers are shared or cut, or the array library works on the values alone")
         elif len(runs) > 1:
             moved = sum(s.nbytes for s in runs if s.title.startswith("conversion"))
             lines.append(f"in all {self.nbytes:,} bytes" + (f", {moved:,} of them for conversions" if moved else ""))

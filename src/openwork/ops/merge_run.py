@@ -17,7 +17,7 @@ from ..storage.memory import shrink
 from ..storage.storage import Storage
 from . import trace
 from .assembly import full
-from .convert import convert, replace_format
+from .convert import convert, describe, replace_format
 from .gradients import differentiable
 from .launch import storage_word
 from .merge_chunks import capacities, cut
@@ -26,7 +26,7 @@ from .merge_ordered import orderable, run_ordered
 from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
 from .merge_quick import Quick, quick
 
-__all__ = ["conversion", "converted", "led_text", "loops_text", "run_plan"]
+__all__ = ["converted", "led_text", "loops_text", "run_plan"]
 
 
 @dataclass(slots=True)
@@ -72,16 +72,12 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
 
 def converted(name: str, s: Storage, format: Format) -> Storage:
     """An operand that the loops cannot follow, or the result, in another format."""
-    found = convert(s, format)
-    if trace.active():
-        trace.note(conversion(name, s, found))
+    if not trace.active() or s.format == format:
+        return convert(s, format)
+    with trace.record():
+        found = convert(s, format)
+    describe(name, s, found)
     return found
-
-
-def conversion(name: str, s: Storage, found: Storage) -> trace.Step:
-    """What `explain` says of a conversion."""
-    facts = (("from", trace.shown(s.format)), ("to", trace.shown(found.format)), ("moves", f"{s.nse:,} elements"))
-    return trace.Step(f"conversion of {name}", facts, found.nbytes)
 
 
 def _nothing(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:

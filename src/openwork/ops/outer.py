@@ -19,6 +19,7 @@ from ..format.format import Format, Level
 from ..format.levels import Compressed, Dense, LooseCompressed, Singleton
 from ..storage.buffers import Array, address, as_array, empty, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
+from . import trace
 from .index_keys import Ints
 from .ranges import Ranges
 from .recipe import Words, call
@@ -184,7 +185,10 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     else:
         executable.run(pick(words), 0, len(rows))
     shape = (*s.shape[:d], len(rows), *s.shape[d + 1 :])
-    return Storage(shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values)
+    found = Storage(shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values)
+    if trace.active():
+        trace.moved("ranges of the outermost dimension", (s,), found)
+    return found
 
 
 def pick(s: Storage, at: Mapping[int, Ints]) -> Storage | None:

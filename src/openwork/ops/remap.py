@@ -19,6 +19,7 @@ from ..format.level import LevelFormat
 from ..format.levels import Compressed, Singleton
 from ..storage.buffers import Array, address, as_array, copied, empty, length, numpy_dtype, scalar_of
 from ..storage.storage import Storage
+from . import trace
 from .drive import operand_of
 from .recipe import Words, call
 
@@ -209,7 +210,10 @@ def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], oper
     pos = as_array(np.array([0, total], numpy_dtype(index)), like=first.like)
     none: tuple[Array | None, ...] = (None,) * (len(shape) - 1)
     leveled = tuple(crd[r] for r in order)
-    return Storage(shape, format, first.scalar, first.fill_value, (pos, *none), leveled, values)
+    found = Storage(shape, format, first.scalar, first.fill_value, (pos, *none), leveled, values)
+    if trace.active():
+        trace.moved(operation, (s for s, _ in parts), found)
+    return found
 
 
 def _shrunk(buffer: Array, total: int) -> Array:

@@ -11,7 +11,6 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
-from . import trace
 from .formats import dense_format, promises_less, resolve_format
 from .layouts import Layout, layout_of
 from .leaf import Leaf
@@ -234,12 +233,7 @@ class Tensor(Operators, TorchNames, Leaf):
             raise ValueError(f"asformat: {storage.format} to {target} moves data\n  help: leave copy=False out")
         from .convert import convert
 
-        found = convert(storage, target, share=copy is None)
-        if trace.active():
-            from .merge_run import conversion
-
-            trace.note(conversion("a tensor", storage, found))
-        return Tensor._from_storage(found)
+        return Tensor._from_storage(convert(storage, target, share=copy is None))
 
     def astype(self, dtype: object, /, *, copy: bool = True, device: object = None) -> Tensor:
         """The tensor with values of another dtype, sharing pos and crd."""

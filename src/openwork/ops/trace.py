@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..codegen.executable import Executable
 from ..format.format import Format
+from ..storage.storage import Storage
 
 __all__ = ["Step", "active", "note", "record", "shown"]
 
@@ -41,6 +42,17 @@ def note(step: Step) -> None:
     """Add a step to the record."""
     if _steps:
         _steps[-1].append(step)
+
+
+def moved(operation: str, sources: Iterable[Storage], found: Storage) -> None:
+    """Add a step that gives the elements of some operands new coordinates."""
+    every = tuple(sources)
+    facts = (
+        ("from", ", ".join(shown(s.format) for s in every)),
+        ("to", shown(found.format)),
+        ("moves", f"{found.nse:,} of {sum(s.nse for s in every):,} elements"),
+    )
+    note(Step(f"elements moved: {operation}", facts, found.nbytes))
 
 
 @contextmanager
