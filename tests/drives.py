@@ -273,7 +273,7 @@ def _arguments(d: Drive, kernel: Kernel, out: Strided | Storage) -> dict[str, An
 def _ranges(d: Drive, kernel: Kernel, pieces: int) -> list[tuple[int, int]]:
     if not kernel.ranged:
         return [(0, 0)]
-    lo, hi = outer_range(d.source.storage)
+    lo, hi = outer_range(d.source.storage) if d.plan.sliced is None else (0, d.problem.extents[d.plan.sliced])
     cuts = [lo + (hi - lo) * k // pieces for k in range(pieces + 1)]
     return list(itertools.pairwise(cuts))
 

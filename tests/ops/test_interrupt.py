@@ -46,6 +46,8 @@ class Launches:
         native = pool._run or pool._start()
         if native is not None:
             monkeypatch.setattr(pool, "_run", lambda *args: self._launch(native, *args))
+        apart = pool.apart
+        monkeypatch.setattr(pool, "apart", lambda *args: self._launch(apart, *args))  # type: ignore[arg-type]
 
     def _launch(self, run: Callable[..., int], *args: Any, **named: Any) -> int:
         self.count += 1
@@ -63,6 +65,9 @@ X = np.ones((SIZE, 3))
 OPERATIONS: dict[str, Callable[[ow.Tensor], Any]] = {
     "spmv": lambda A: A @ X[:, 0],
     "spmm": lambda A: A @ X,
+    "transposed": lambda A: A.T @ X,
+    "columns": lambda A: ow.sum(A, axis=0).to_numpy(),
+    "diagonals": lambda A: A.asformat("dia") @ X,
     "sddmm": lambda A: ow.sddmm(A, X, X.T).values,
     "spgemm": lambda A: (A @ A).to_numpy(),
     "masked": lambda A: ow.spgemm(A, A, mask=A).to_numpy(),

@@ -11,11 +11,13 @@
 ; each of several chains), passes the turn on, and runs the second kernel. Tasks are claimed in order by threads that are
 ; running, so the turn always comes. Each thread has words of its own, `stride` bytes apart: memory of its own.
 ;
+; Of a job whose tasks have results of their own, each task has its words, `step` bytes apart, and both its bounds.
+;
 ; Filled in by pool.py: {PAUSE} {BLOCK} {SETMASK}
 
-%job = type { ptr, ptr, ptr, i64, i64, ptr, ptr, i64, ptr, ptr, i64 }
+%job = type { ptr, ptr, ptr, i64, i64, ptr, ptr, i64, ptr, ptr, i64, i64 }
 ; the kernel, its words, bounds, tasks; of an ordered job also: the words' stride, the second kernel, its words and
-; their stride, counts and ends of each chain one after the other, chains
+; their stride, counts and ends of each chain one after the other, chains; of one with words for each task: the step
 %slot = type { i64, [56 x i8], i64, [56 x i8], [64 x i8], [64 x i8] }
 
 @job = internal global %job zeroinitializer, align 64
@@ -60,17 +62,24 @@ entry:
   %stride.at = getelementptr inbounds %job, ptr @job, i64 0, i32 4
   %stride = load i64, ptr %stride.at
   %offset = mul i64 %stride, %who
-  %words = getelementptr inbounds i8, ptr %words.all, i64 %offset
+  %words.mine = getelementptr inbounds i8, ptr %words.all, i64 %offset
   %second.at = getelementptr inbounds %job, ptr @job, i64 0, i32 5
   %second = load ptr, ptr %second.at
   %ordered = icmp ne ptr %second, null
+  %step.at = getelementptr inbounds %job, ptr @job, i64 0, i32 11
+  %step = load i64, ptr %step.at
+  %apart = icmp ne i64 %step, 0
+  %shift = zext i1 %apart to i64
   br label %claim
 claim:
   %t = atomicrmw add ptr @next, i64 1 acq_rel
   %more = icmp slt i64 %t, %tasks
   br i1 %more, label %task, label %exit
 task:
-  %lo.at = getelementptr inbounds i64, ptr %bounds, i64 %t
+  %ahead = mul i64 %step, %t
+  %words = getelementptr inbounds i8, ptr %words.mine, i64 %ahead
+  %at = shl i64 %t, %shift
+  %lo.at = getelementptr inbounds i64, ptr %bounds, i64 %at
   %lo = load i64, ptr %lo.at
   %hi.at = getelementptr inbounds i64, ptr %lo.at, i64 1
   %hi = load i64, ptr %hi.at
@@ -327,13 +336,20 @@ exit:
 ; The greatest status; -1 where the pool belongs to another process (a fork), -2 where it is busy.
 define i64 @ow_pool_run(ptr %fn, ptr %words, ptr %bounds, i64 %tasks, i64 %helpers) nounwind {
   %code = call i64 @ow_pool_ordered(ptr %fn, ptr %words, ptr %bounds, i64 %tasks, i64 %helpers, i64 0, ptr null, ptr null,
-    i64 0, ptr null, ptr null, i64 0)
+    i64 0, ptr null, ptr null, i64 0, i64 0)
+  ret i64 %code
+}
+
+; Run %fn(words + t * step, bounds[2 t], bounds[2 t + 1]) likewise.
+define i64 @ow_pool_apart(ptr %fn, ptr %words, ptr %bounds, i64 %tasks, i64 %helpers, i64 %step) nounwind {
+  %code = call i64 @ow_pool_ordered(ptr %fn, ptr %words, ptr %bounds, i64 %tasks, i64 %helpers, i64 0, ptr null, ptr null,
+    i64 0, ptr null, ptr null, i64 0, i64 %step)
   ret i64 %code
 }
 
 ; The same for an ordered job, whose second kernel is %second.
 define i64 @ow_pool_ordered(ptr %fn, ptr %words, ptr %bounds, i64 %tasks, i64 %helpers, i64 %stride, ptr %second,
-    ptr %words2, i64 %stride2, ptr %counts, ptr %ends, i64 %chains) nounwind {
+    ptr %words2, i64 %stride2, ptr %counts, ptr %ends, i64 %chains, i64 %step) nounwind {
 entry:
   %pid32 = call i32 @getpid()
   %pid = sext i32 %pid32 to i64
@@ -370,6 +386,8 @@ begin:
   store ptr %ends, ptr %ends.at
   %chains.at = getelementptr inbounds %job, ptr @job, i64 0, i32 10
   store i64 %chains, ptr %chains.at
+  %step.at = getelementptr inbounds %job, ptr @job, i64 0, i32 11
+  store i64 %step, ptr %step.at
   store i64 0, ptr @turn
   store i64 0, ptr @next
   store i64 0, ptr @status

@@ -19,7 +19,7 @@ from itertools import pairwise
 from . import disk, engine
 from .executable import Executable, checked_words
 
-__all__ = ["available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
+__all__ = ["apart", "available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
 
 _LIMIT = 257
 _WAVE = 4
@@ -27,10 +27,11 @@ _WAVE = 4
 _SPINS = 1000
 _FOREIGN, _BUSY = -1, -2
 _I64 = ctypes.c_int64
-_NAME = "pool with ordered jobs 2"
+_NAME = "pool with ordered jobs 3"
 _START = ctypes.CFUNCTYPE(_I64, _I64, _I64)
 _RUN = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, _I64, _I64)
-_ORDERED = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, *(_I64,) * 4, ctypes.c_char_p, *(_I64,) * 4)
+_ORDERED = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, *(_I64,) * 4, ctypes.c_char_p, *(_I64,) * 5)
+_APART = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, *(_I64,) * 3)
 _lock = threading.Lock()
 
 
@@ -97,6 +98,30 @@ def parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]
     return code
 
 
+def apart(executable: Executable, words: Sequence[Sequence[int]], ranges: Sequence[tuple[int, int]]) -> None:
+    """Run `executable` on every one of the ranges with words of its own, side by side.
+
+    Raises MemoryError or CompilerBug as `Executable.run` does.
+    """
+    tasks = len(ranges)
+    if tasks < 2 or _threads < 2 or (_run or _start()) is None:
+        code = _BUSY
+    else:
+        native = _native()
+        assert native is not None
+        packed = b"".join(_packed(executable, w) for w in words)
+        bounds = struct.pack(f"={2 * tasks}q", *(end for pair in ranges for end in pair))
+        code = native[3](executable.address, packed, bounds, tasks, _threads - 1, len(packed) // tasks)
+    if code == _FOREIGN:
+        _forget()
+        apart(executable, words, ranges)
+    elif code == _BUSY:
+        for own, (lo, hi) in zip(words, ranges, strict=True):
+            executable.run(own, lo, hi)
+    elif code:
+        executable.fail(code)
+
+
 def ordered(
     first: Executable, second: Executable, words: Sequence[Sequence[int]], words2: Sequence[Sequence[int]], tasks: int,
     counts: int, ends: int, chains: int,
@@ -116,7 +141,7 @@ def ordered(
     bounds = struct.pack(f"={tasks + 1}q", *range(tasks + 1))
     code = native[2](
         first.address, packed, bounds, tasks, helpers, len(packed) // len(words), second.address, packed2,
-        len(packed2) // len(words2), counts, ends, chains,
+        len(packed2) // len(words2), counts, ends, chains, 0,
     )  # fmt: skip
     if code == _FOREIGN:
         _forget()
@@ -154,15 +179,15 @@ def _start() -> Callable[..., int] | None:
     if native is None:
         return None
     with _lock:
-        start, run, _ = native
+        start, run, *_ = native
         spins = _SPINS if _threads <= _cores() else 0
         _run = run if start(_threads - 1, spins) > 0 else None
         return _run
 
 
 @cache
-def _native() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int]] | None:
-    """The pool's functions: start, run, run in order; None where there is no pool."""
+def _native() -> tuple[Callable[..., int], ...] | None:
+    """The pool's functions: start, run, run in order, run with words for each task; None where there is no pool."""
     if os.name != "posix" or os.environ.get("OPENWORK_POOL") == "0":
         return None
     try:
@@ -170,10 +195,11 @@ def _native() -> tuple[Callable[..., int], Callable[..., int], Callable[..., int
         if code is None:
             code = disk.Entry("ow_pool_run", (), engine.to_object(_text()))
             disk.write(_NAME, code)
-        start, run, ordered = engine.load_all(code.code, ("ow_pool_start", "ow_pool_run", "ow_pool_ordered"))
+        names = ("ow_pool_start", "ow_pool_run", "ow_pool_ordered", "ow_pool_apart")
+        start, run, ordered, apart = engine.load_all(code.code, names)
     except OSError:
         return None
-    return _START(start), _RUN(run), _ORDERED(ordered)
+    return _START(start), _RUN(run), _ORDERED(ordered), _APART(apart)
 
 
 def _text() -> str:

@@ -48,8 +48,10 @@ class _Drive:
         self.params, self.names = Params(), Names()
         access = next(a for a in stmt.accesses if a.tensor == plan.driver)
         driver = operands[plan.driver]
-        ranged = plan.parallel and not plan.outer
-        self.nest = Nest(plan.driver, driver, access.indices, self.params, self.names, ranged)
+        assert driver.format is not None
+        ranged = driver.format.nlevels > 0
+        sliced = None if plan.sliced is None else access.indices.index(plan.sliced)
+        self.nest = Nest(plan.driver, driver, access.indices, self.params, self.names, ranged, sliced)
         self.fmt = self.nest.fmt
         self.shared = operands[stmt.lhs.tensor].format is not None
         self.bottom = min(plan.unrolled, self.fmt.nlevels)
@@ -163,9 +165,7 @@ class _Drive:
         """A nonunique level: one pass per run of equal coordinates, so that an output is stored once per run."""
         level = self.nest.levels[walk.depth]
         env = self.nest.environment(walk, level)
-        lo, hi = (evaluate(text, level, env) for text in level.format.functions.bounds)
-        if walk.depth == 0 and self.nest.is_ranged:
-            lo, hi = Var("lo", I64), Var("hi", I64)
+        lo, hi = self.nest.limits(walk, level, env)
         body: list[Stmt] = []
         end = self.names.let(body, "end", hi)
         at, run, more = (Var(self.names.fresh(n), t) for n, t in (("at", I64), ("run", I64), ("more", Type("bool"))))

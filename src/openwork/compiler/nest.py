@@ -14,6 +14,9 @@ from .operand import Operand, ParamRef
 
 __all__ = ["Body", "Names", "Nest", "Walk", "all_of"]
 
+LO, HI = Var("lo", I64), Var("hi", I64)
+"""The range that a kernel is called for."""
+
 
 @dataclass(frozen=True)
 class Walk:
@@ -68,14 +71,18 @@ def compare(name: str, a: Expr, b: Expr) -> Op:
 
 
 class Nest:
-    """Emits the loops of one sparse operand, level by level, from its level functions."""
+    """Emits the loops of one sparse operand, level by level, from its level functions.
+
+    ranged: the variables `lo` and `hi` bound the outermost loop, or the coordinates of the dimension `sliced`.
+    """
 
     def __init__(
-        self, tensor: str, operand: Operand, indices: tuple[str, ...], params: Params, names: Names, ranged: bool
-    ) -> None:
+        self, tensor: str, operand: Operand, indices: tuple[str, ...], params: Params, names: Names, ranged: bool,
+        sliced: int | None = None,
+    ) -> None:  # fmt: skip
         assert operand.format is not None
         self.tensor, self.operand, self.fmt, self.indices = tensor, operand, operand.format, indices
-        self.params, self.names, self.is_ranged = params, names, ranged
+        self.params, self.names, self.is_ranged, self.sliced = params, names, ranged, sliced
         self.levels = [Level(tensor, k, operand, params) for k in range(self.fmt.nlevels)]
 
     # -- coordinates -----------------------------------------------------------------------------------------------
@@ -126,7 +133,7 @@ class Nest:
         body: list[Stmt] = []
         if "valid_lo" in functions.bounds:
             env["valid_lo"], env["valid_hi"] = self.valid_range(walk, body)
-        lo, hi = (evaluate(text, level, env) for text in functions.bounds)
+        lo, hi = self.limits(walk, level, env)
         stem = self.hint(walk.depth)
         if functions.iterate is Iterate.COORDINATE:
             c = Var(self.names.fresh(stem), I64)
@@ -158,9 +165,14 @@ class Nest:
             For(r.name, middle, last, tuple(inside(walk, r)), hints=("novector",)),
         ]
 
+    def limits(self, walk: Walk, level: Level, env: dict[str, Expr]) -> tuple[Expr, Expr]:
+        """What the loop over a level begins and ends with."""
+        if walk.depth == 0 and self.is_ranged and self.sliced is None:
+            return LO, HI
+        first, last = (evaluate(text, level, env) for text in level.format.functions.bounds)
+        return first, last
+
     def for_(self, walk: Walk, var: Var, lo: Expr, hi: Expr, inner: list[Stmt]) -> Stmt:
-        if walk.depth == 0 and self.is_ranged:
-            lo, hi = Var("lo", I64), Var("hi", I64)
         # gathering in vector lanes loses to scalar loads on the short rows that sparse matrices have
         sparse = self.fmt.levels[walk.depth].format.functions.iterate is Iterate.POSITION
         return For(var.name, lo, hi, tuple(inner), hints=("novector",) if sparse else ())
@@ -204,22 +216,24 @@ class Nest:
         return conditions
 
     def valid_range(self, walk: Walk, body: list[Stmt]) -> tuple[Expr, Expr]:
-        """Bounds of a range level's coordinate that keep every dimension inside its extent."""
+        """Bounds of a range level's coordinate that keep every dimension inside its extent, or its slice."""
         k = walk.depth
         lo: Expr = const(0)
         hi: Expr = self.levels[k].name("N")
+        if self.sliced is not None and self.fmt.inverse[self.sliced] == ((k, 1),):
+            lo, hi = LO, HI
         for d, form in enumerate(self.fmt.inverse):
             slope = dict(form).get(k)
             if slope is None or len(form) == 1:
                 continue
             base = self.linear(tuple((i, a) for i, a in form if i != k), walk)
-            extent = self.extent(d)
+            first, end = (LO, HI) if d == self.sliced else (const(0), self.extent(d))
             if slope == 1:
-                lo = op("max", lo, fold("sub", const(0), base))
-                hi = op("min", hi, fold("sub", extent, base))
+                lo = op("max", lo, fold("sub", first, base))
+                hi = op("min", hi, fold("sub", end, base))
             else:
-                lo = op("max", lo, fold("add", fold("sub", base, extent), const(1)))
-                hi = op("min", hi, fold("add", base, const(1)))
+                lo = op("max", lo, fold("add", fold("sub", base, end), const(1)))
+                hi = op("min", hi, fold("add", fold("sub", base, first), const(1)))
         return self.names.let(body, "first", lo), self.names.let(body, "last", hi)
 
 

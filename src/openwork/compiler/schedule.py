@@ -55,7 +55,8 @@ class Schedule:
     loop repeats, rest: pieces of what remains after it. hoisted: driver level below which the output is constant,
     so that a sum stays in registers. unrolled: first level of the trailing levels of constant extent that are
     written out. block_vector: the last of these runs in vector lanes. segmented: runs of equal coordinates of a
-    nonunique level are summed before they are stored. parallel: ranges of the outermost loop may run side by side.
+    nonunique level are summed before they are stored. parallel: ranges write to elements of their own, and may run side
+    by side. sliced: the index of the output whose coordinates ranges count, those of the outermost loop without.
     gather: that many elements of a long fibre are taken in vector lanes, their operands gathered.
     """
 
@@ -71,6 +72,7 @@ class Schedule:
     exclusive: bool = False
     covers: bool = False
     parallel: bool = False
+    sliced: str | None = None
     prefetch: int = 0
     gather: int = 0
 
@@ -104,12 +106,14 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     segmented = _segmented(fmt, hoisted) and not shared
     outer = tuple(i for i in free if i != vector)
     exclusive = shared or (_exclusive(fmt, levels, dims) and (segmented or _unique(fmt, hoisted)))
-    exclusive = exclusive and all(i in stmt.lhs.indices for i in outer)
+    exclusive = exclusive and all(i in stmt.lhs.indices for i in outer) and (hoisted > 0 or not fmt.nlevels)
     covers = exclusive and not shared and all(fmt.levels[k].format.functions.full for k in range(hoisted))
     scalar = out.scalar
     lanes = max(1, VECTOR_BYTES // _compute_bytes(scalar))
     rows = _accumulators_per_tile(fmt, dims, unrolled)
     main, rest = _tile_plan(facts.extent(vector) if vector else None, vector, lanes, rows)
+    parallel = shared or exclusive or _parallel(fmt, dims, hoisted, segmented)
+    sliced = None if parallel else _sliced(fmt, access, stmt)
     gathers = facts.long and not shared and vector is None and _gathers(fmt, hoisted, segmented, unrolled, scalar)
     return Schedule(
         driver=driver,
@@ -123,7 +127,8 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         segmented=segmented,
         exclusive=exclusive,
         covers=covers,
-        parallel=shared or _parallel(fmt, dims, hoisted, segmented),
+        parallel=parallel or sliced is not None,
+        sliced=sliced,
         prefetch=(16 if vector else 32) if facts.large and not gathers else 0,
         gather=lanes if gathers else 0,
     )
@@ -233,9 +238,19 @@ def _segmented(fmt: Format, hoisted: int) -> bool:
 def _parallel(fmt: Format, dims: list[int], hoisted: int, segmented: bool) -> bool:
     """Ranges of the outermost loop write disjoint outputs: its coordinate follows from the output's and comes once,
     or in one run that no range is cut inside of."""
-    if not fmt.nlevels or hoisted == 0 or fmt.batch_ndim or not _exclusive(fmt, (0,), dims):
+    if hoisted == 0 or not _exclusive(fmt, (0,), dims):
         return False
     return fmt.levels[0].format.unique or (segmented and hoisted == 1)
+
+
+def _sliced(fmt: Format, driver: Access, stmt: Assignment) -> str | None:
+    """An index of the output that a range level completes, whose bounds can be narrowed to a part of its coordinates:
+    a row of a diagonal."""
+    for d, form in enumerate(fmt.inverse):
+        last = max((k for k, _ in form), default=0)
+        if fmt.levels[last].format.name == "range" and driver.indices[d] in stmt.lhs.indices:
+            return driver.indices[d]
+    return None
 
 
 def _accumulators_per_tile(fmt: Format, dims: list[int], unrolled: int) -> int:

@@ -1,11 +1,11 @@
-"""The kernels that reduce an array of values row by row, each row in lanes."""
+"""The kernels that reduce an array of values row by row, each row in lanes, and rows with each other."""
 
 from __future__ import annotations
 
 from ..ir.loop import Kernel
 from ..ir.text import parse
 
-__all__ = ["extreme_kernel", "total_kernel"]
+__all__ = ["extreme_kernel", "join_kernel", "total_kernel"]
 
 
 def total_kernel(source: str, scalar: str, bits: bool = False) -> Kernel:
@@ -42,4 +42,22 @@ def extreme_kernel(op: str, scalar: str) -> Kernel:
                     acc = {op}(acc, values[e] if bits[e] else first)
                 found[r] = acc
         """
+    )
+
+
+def join_kernel(op: str, scalar: str) -> Kernel:
+    """`y[e]` is parts[e] op parts[step + e] op parts[2 * step + e] ..., in this order; `row` elements at a time."""
+    return parse(
+        """
+        def join(lo: i64, hi: i64, row: i64, size: i64, count: i64, step: i64, parts: T[const], y: T[mut]):
+            for r in range(lo, hi):
+                end = min(r * row + row, size)
+                for e in range(r * row, end):
+                    y[e] = OP(parts[e], parts[step + e])
+                for p in range(2, count):
+                    for e in range(r * row, end):
+                        y[e] = OP(y[e], parts[p * step + e])
+        """,
+        T=scalar,
+        OP={"add": "or", "mul": "and"}.get(op, op) if scalar == "bool" else op,
     )

@@ -11,7 +11,7 @@ from ..ir.index import Assignment
 from ..storage.buffers import Array, address, cast, empty, itemsize
 from ..storage.storage import Storage
 from . import trace
-from .drive import Problem, describe, pose, prepare
+from .drive import Problem, pose, prepare
 from .gradients import differentiable
 from .promote import compute_scalar
 from .ready import Ready, key_of, recall, remember, sparse_operand
@@ -88,4 +88,4 @@ def _launch(
         allocated = itemsize(problem.operands[problem.stmt.lhs.tensor].scalar) * math.prod(target.shape)
         given = [None if name in problem.copies else values[name].owner for name, _, _ in ready.inputs]
         packed = sum(view.nbytes for view, owner in zip(views, given, strict=True) if view.owner is not owner)
-        describe(problem, ready.prepared, ready.bounds, allocated + packed)
+        ready.describe(allocated + packed)

@@ -25,7 +25,8 @@ from ..ir.loop import Kernel
 from ..storage.buffers import scalar_of, to_numpy
 from ..storage.storage import Storage
 from . import trace
-from .launch import launch, outer_range, word, work_bounds
+from .launch import even_bounds, launch, outer_range, word, work_bounds
+from .overlap import has_long_run, parts_for
 from .promote import compute_scalar
 from .strided import Strided, contiguous_along
 
@@ -212,17 +213,35 @@ def lower(problem: Problem, plan: Schedule) -> Kernel:
     return simplify(lower_drive(problem.stmt, dict(problem.operands), plan, problem.compute).kernel)
 
 
-def bounds_of(prepared: Prepared, driver: Storage, work: int) -> tuple[int, ...]:
-    """The ranges to run: one, unless the kernel may be cut and there is enough to do; many where there is very much."""
-    if not prepared.schedule.parallel or prepared.schedule.outer:
-        return (0, 0)
-    threads = pool.get_num_threads() if work >= PARALLEL_WORK else 1
-    parts = threads * (1 + work // (threads * LONG_WORK))
-    return outer_range(driver) if parts == 1 else work_bounds(driver, parts)
+def threads_for(problem: Problem, prepared: Prepared) -> int:
+    """How many threads the work is enough for: all or one."""
+    return pool.get_num_threads() if work_of(problem, prepared) >= PARALLEL_WORK else 1
 
 
-def describe(problem: Problem, prepared: Prepared, bounds: tuple[int, ...], allocated: int) -> None:
-    """Tell `explain` about a launch."""
+def bounds_of(problem: Problem, prepared: Prepared, size: int | None = None) -> tuple[tuple[int, ...], int]:
+    """The ranges to run, and how many results of their own they write to: one, unless outputs overlap and more pay.
+
+    Ranges are as many as there are threads where there is enough to do, and more where there is very much. size:
+    elements of the output, where these may be added up in results of their own.
+    """
+    plan = prepared.schedule
+    driver: Storage = problem.values[plan.driver]
+    if not driver.format.levels:
+        return (0, 0), 1
+    work, threads, parts = work_of(problem, prepared), threads_for(problem, prepared), 1
+    whole = plan.parallel and plan.segmented
+    if size is not None and work >= PARALLEL_WORK and (not plan.parallel or (whole and has_long_run(driver, threads))):
+        parts = parts_for(work, size, threads)
+    if parts > 1 or not plan.parallel:
+        threads, whole = parts, False
+    count = threads * (1 + work // (threads * LONG_WORK))
+    if plan.sliced is not None:
+        return even_bounds(0, problem.extents[plan.sliced], count), 1
+    return (outer_range(driver) if count == 1 else work_bounds(driver, count, whole)), parts
+
+
+def describe(problem: Problem, prepared: Prepared, ranges: int, parts: int, allocated: int) -> None:
+    """Tell `explain` about a launch on some ranges, which write to `parts` results."""
     plan = prepared.schedule
     formats = ", ".join(
         f"{n}: {trace.shown(o.format)}" if o.format else f"{n}: dense {o.scalar}" for n, o in problem.operands.items()
@@ -235,8 +254,9 @@ def describe(problem: Problem, prepared: Prepared, bounds: tuple[int, ...], allo
         facts.append(("vectorised", f"{plan.vector}{known}, register tile of {' + '.join(map(str, pieces))} lanes"))
     if problem.copies:
         facts.append(("packs", f"{', '.join(problem.copies)} to be contiguous along {plan.vector}"))
-    ranges = len(bounds) - 1
-    facts.append(("parallel", f"{ranges} range(s) of the outermost loop" if plan.parallel else "no: outputs overlap"))
+    where = f"coordinates of {plan.sliced}" if plan.sliced else "the outermost loop"
+    added = "" if plan.parallel else f", added up in {parts} result(s)"
+    facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
     trace.note(trace.Step(f"kernel {problem.stmt}", tuple(facts), allocated, prepared.executable))
 
 
@@ -249,10 +269,8 @@ def words_of(problem: Problem, prepared: Prepared, out: Any) -> list[int]:
 
 def run(problem: Problem, prepared: Prepared, out: Any) -> None:
     """Bind the words of a kernel and launch it."""
-    driver: Storage = problem.values[prepared.schedule.driver]
-    launch(
-        prepared.executable, words_of(problem, prepared, out), bounds_of(prepared, driver, work_of(problem, prepared))
-    )
+    bounds, _ = bounds_of(problem, prepared)
+    launch(prepared.executable, words_of(problem, prepared, out), bounds, prepared.schedule.parallel)
 
 
 def work_of(problem: Problem, prepared: Prepared) -> int:

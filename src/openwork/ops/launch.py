@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..storage.buffers import address, length, to_numpy
 from ..storage.storage import Storage
 from .strided import Strided
 
-__all__ = ["bits", "launch", "outer_range", "storage_word", "word", "work_bounds"]
+__all__ = ["bits", "even_bounds", "launch", "outer_range", "storage_word", "word", "work_bounds"]
 
 
 def bits(value: Any, scalar: str) -> int:
@@ -69,10 +70,10 @@ def outer_range(s: Storage) -> tuple[int, int]:
     return 0, s.positions[0]
 
 
-def work_bounds(s: Storage, parts: int) -> tuple[int, ...]:
+def work_bounds(s: Storage, parts: int, whole: bool = True) -> tuple[int, ...]:
     """Cut the range of the outermost loop into pieces of about equal numbers of stored elements.
 
-    A run of equal coordinates of an ordered outermost level is never cut.
+    whole: a run of equal coordinates of an ordered outermost level is not cut.
     """
     lo, hi = outer_range(s)
     below = s.pos[1] if len(s.format.levels) > 1 else None
@@ -80,17 +81,23 @@ def work_bounds(s: Storage, parts: int) -> tuple[int, ...]:
         pos = to_numpy(below)
         cuts = np.searchsorted(pos, np.linspace(0, int(pos[-1]), parts + 1)[1:-1]).tolist()
         return (lo, *sorted(min(hi, lo + int(c)) for c in cuts), hi)
-    even = [lo + (hi - lo) * k // parts for k in range(1, parts)]
+    even = even_bounds(lo, hi, parts)
     first, crd = s.format.levels[0].format, s.crd[0]
-    if crd is not None and first.ordered and not first.unique and hi > lo:
+    if whole and crd is not None and first.ordered and not first.unique and hi > lo:
         run = to_numpy(crd)[lo:hi]
-        even = [lo + int(np.searchsorted(run, run[cut - lo])) for cut in even if cut < hi]
-    return (lo, *even, hi)
+        return (lo, *(lo + int(np.searchsorted(run, run[cut - lo])) for cut in even[1:-1] if cut < hi), hi)
+    return even
 
 
-def launch(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> None:
-    """Run over the ranges between the bounds, side by side when there are several."""
-    if len(bounds) == 2:
-        executable.run(words, bounds[0], bounds[1])
-    else:
+def even_bounds(lo: int, hi: int, parts: int) -> tuple[int, ...]:
+    """The ends of `parts` ranges of about equal length."""
+    return tuple(lo + (hi - lo) * k // parts for k in range(parts + 1))
+
+
+def launch(executable: Executable, words: Sequence[int], bounds: Sequence[int], parallel: bool = True) -> None:
+    """Run over the ranges between the bounds, side by side when there are several and they may."""
+    if parallel and len(bounds) > 2:
         pool.parallel(executable, words, bounds)
+    else:
+        for lo, hi in pairwise(bounds):
+            executable.run(words, lo, hi)

@@ -10,7 +10,10 @@ from ..codegen import pool
 from ..ir.index import Assignment
 from ..storage.buffers import is_torch, itemsize, length
 from ..storage.storage import Storage
-from .drive import Prepared, Problem, bounds_of, words_of, work_of
+from .drive import Prepared, Problem, bounds_of, describe, threads_for, words_of
+from .launch import launch
+from .overlap import Overlap
+from .pieces import LongRows, with_short_rows
 from .strided import LINE, Strided
 
 __all__ = ["Ready", "key_of", "recall", "remember"]
@@ -28,17 +31,38 @@ class Ready:
     which `start` takes their addresses.
     """
 
-    __slots__ = ("bounds", "inputs", "out", "prepared", "problem", "slots", "threads", "words")
+    __slots__ = (
+        "bounds",
+        "held",
+        "inputs",
+        "out",
+        "overlap",
+        "prepared",
+        "problem",
+        "rows",
+        "slots",
+        "threads",
+        "words",
+    )
 
     def __init__(self, problem: Problem, prepared: Prepared, out: Any) -> None:
         driver: Storage = problem.values[prepared.schedule.driver]
         self.problem, self.prepared = _without_arrays(problem), prepared
-        self.words = words_of(problem, prepared, out)
-        self.bounds = bounds_of(prepared, driver, work_of(problem, prepared))
+        size, threads = _size(out), threads_for(problem, prepared)
+        given = with_short_rows(problem, prepared, threads)
+        self.held = given.values[prepared.schedule.driver]
+        self.words = words_of(given, prepared, out)
+        self.bounds, parts = bounds_of(given, prepared, size)
+        self.rows = LongRows.of(problem, prepared, out, self.bounds, threads)
         self.threads = pool.get_num_threads()
         places = {(r.kind, r.tensor): at for at, r in enumerate(prepared.refs)}
         target = problem.stmt.lhs.tensor
         self.out = places.get(("data", target), places.get(("vals", target), -1))
+        self.overlap: Overlap | None = None
+        if parts > 1:
+            assert size is not None
+            scalar = problem.operands[target].scalar
+            self.overlap = Overlap(self.bounds, parts, problem.stmt.reduction, scalar, size, self.out)
         names = [n for n, v in problem.values.items() if isinstance(v, Strided)]
         self.inputs = tuple(
             (n, problem.operands[n].unit if n in problem.copies else None, _on_lines(problem, n, driver)) for n in names
@@ -56,12 +80,29 @@ class Ready:
         for slot, address in zip(self.slots, addresses, strict=True):
             if slot >= 0:
                 words[slot] = address
+        if self.overlap is not None:
+            self.overlap.run(self.prepared.executable, words, out)
+            return
         words[self.out] = out
-        bounds = self.bounds
-        if len(bounds) == 2:
-            self.prepared.executable.run(words, bounds[0], bounds[1])
-        else:
-            pool.parallel(self.prepared.executable, words, bounds)
+        if self.rows is not None:
+            self.rows.run(self.prepared.executable, words, out)
+            return
+        launch(self.prepared.executable, words, self.bounds, self.prepared.schedule.parallel)
+
+    def describe(self, allocated: int) -> None:
+        """Tell `explain`; `allocated` are the bytes of the result and of what was packed."""
+        parts, scratch = (1, 0) if self.overlap is None else (self.overlap.parts, self.overlap.nbytes)
+        ranges = len(self.bounds) - 1 if self.rows is None else self.rows.count
+        describe(self.problem, self.prepared, ranges, parts, allocated + scratch)
+
+
+def _size(out: Any) -> int | None:
+    """The number of elements of an array that lie side by side."""
+    if not isinstance(out, Strided):
+        return None
+    size = math.prod(out.shape)
+    span = 1 + sum((n - 1) * s for n, s in zip(out.shape, out.strides, strict=True))
+    return size if span == size else None
 
 
 def _on_lines(problem: Problem, name: str, driver: Storage) -> bool:
