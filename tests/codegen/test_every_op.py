@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import openwork as ow
+from openwork.codegen import emit
 from openwork.codegen.cache import compile_kernel
 from openwork.codegen.executable import run
+from openwork.codegen.target import Target, host
 from openwork.errors import CompilerBug
 from openwork.ir import interpret, ops
 from openwork.ir.loop import Buffer, Cast, For, Kernel, Let, Load, Op, Scalar, Store, Var
@@ -161,6 +163,35 @@ def test_every_reduction(scalar: str, op: str) -> None:
         value = ops.op(op, Load("a", ops.const(3), Type(scalar, lanes)))
         k = Kernel("fold", (Buffer("a", scalar), Buffer("out", scalar, True)), (Store("out", ops.const(0), value),))
         agree(op, k, 1, 10 * INEXACT.get(scalar, 0), a=a)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_every_expansion(scalar: str, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes go where a mask is true, which is the bits of a number; with the processor's instructions and without."""
+    if not wide:
+        plain = Target("cpu", host().triple, host().cpu, "")
+        monkeypatch.setattr(emit, "host", lambda: plain)
+    for lanes in (1, 4, 8, 16):
+        held = Load("bits", Var("i", I64), I64)
+        numbers = ops.op("ramp", ops.cast(ops.const(0), I64.with_lanes(lanes)))
+        mask = ops.op("bit", ops.cast(held, I64.with_lanes(lanes)), numbers)
+        value = ops.op("expand", Load("a", ops.const(3), Type(scalar, lanes)), mask)
+        at = ops.op("mul", Var("i", I64), ops.const(lanes))
+        loop = For("i", ops.const(0), ops.const(4), (Store("out", at, value),))
+        k = Kernel(
+            f"expand{lanes}{wide}", (Buffer("bits", "i64"), Buffer("a", scalar), Buffer("out", scalar, True)), (loop,)
+        )
+        bits = np.array([0, -1, 0b1010011101010011, 1])
+        agree("expand", k, 4 * lanes, 0, bits=bits, a=samples(scalar, 8))
+
+
+@pytest.mark.parametrize("scalar", INTEGERS)
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_every_ramp(scalar: str, lanes: int) -> None:
+    value = ops.op("ramp", Load("a", ops.const(3), Type(scalar, lanes)))
+    k = Kernel("ramp", (Buffer("a", scalar), Buffer("out", scalar, True)), (Store("out", ops.const(0), value),))
+    agree("ramp", k, lanes, 0, a=samples(scalar, 8))
 
 
 @pytest.mark.parametrize("scalar", [s for s in SCALARS if s != "c128"])

@@ -45,6 +45,7 @@ from .emit_complex import complex_op
 from .emit_entry import entry
 from .emit_float import float_op
 from .emit_integer import bool_op, integer_op
+from .emit_lanes import bits_of_lanes, expand, is_lanes_of_bits, lanes_of_bits
 from .target import Target, host
 
 __all__ = ["emit"]
@@ -282,6 +283,13 @@ class Emitter:
             return self.short_circuit(e)
         if e.op == "select":
             return self.select(e)
+        if e.op == "expand":
+            return expand(self.b, e.type, self.expr(e.args[0]), self.expr(e.args[1])[0])
+        if e.op == "bits":
+            return (bits_of_lanes(self.b, self.expr(e.args[0])[0], e.args[0].type.lanes),)
+        if e.op == "bit" and is_lanes_of_bits(e):
+            (held,) = (a.arg for a in e.args[:1] if isinstance(a, Cast))
+            return (lanes_of_bits(self.b, self.expr(held)[0], held.type, e.type.lanes),)
         args = [self.expr(a) for a in e.args]
         t = e.args[0].type
         if t.is_complex:

@@ -215,6 +215,22 @@ def _fma(b: Builder, t: Type, x: str, y: str, z: str) -> str:
     return integer_op(b, "add", t, integer_op(b, "mul", t, x, y), z)
 
 
+def _bit(b: Builder, t: Type, x: str, k: str) -> str:
+    width = int(t.scalar[1:])
+    inside = b.ins(f"icmp ult {b.type(t)} {k}, {b.const(width, t)}")
+    at = b.select(inside, k, b.const(0, t), t)
+    low = b.ins(f"and {b.type(t)} {b.ins(f'lshr {b.type(t)} {x}, {at}')}, {b.const(1, t)}")
+    mask = register_type("bool", t.lanes)
+    return b.ins(f"and {mask} {inside}, {b.ins(f'icmp ne {b.type(t)} {low}, {b.const(0, t)}')}")
+
+
+def _ramp(b: Builder, t: Type, x: str) -> str:
+    if t.lanes == 1:
+        return x
+    numbers = ", ".join(f"{register_type(t.scalar)} {i}" for i in range(t.lanes))
+    return b.ins(f"add {b.type(t)} {x}, <{numbers}>")
+
+
 def _pow(b: Builder, t: Type, x: str, y: str) -> str:
     """Repeated squaring, wrapping; a negative exponent gives 1 / (x ** -y) truncated (0 unless x is 1 or -1)."""
     scalar = Type(t.scalar)
@@ -281,5 +297,7 @@ _SPECIAL: dict[str, Callable[..., str]] = {
     "signbit": _signbit,
     "ctz": lambda b, t, x: b.call(b.type(t), f"llvm.cttz.{b.suffix(t)}", (b.type(t), x), ("i1", "false")),
     "popcount": lambda b, t, x: b.call(b.type(t), f"llvm.ctpop.{b.suffix(t)}", (b.type(t), x)),
+    "bit": _bit,
+    "ramp": _ramp,
     "fma": _fma,
 }

@@ -176,7 +176,7 @@ def constant(expr: Expr) -> bool | int | float | complex | None:
 def _fold(expr: Op) -> Expr | None:
     """The constant that an operation on constants is, lane by lane alike; None where machine and NumPy may differ."""
     values = [constant(a) for a in expr.args]
-    if any(v is None for v in values) or expr.op in ops.REDUCTIONS:
+    if any(v is None for v in values) or expr.op in ops.OF_LANES:
         return None
     if expr.op in _INEXACT and not all(a.type.is_integer for a in expr.args):
         return None

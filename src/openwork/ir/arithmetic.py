@@ -136,6 +136,20 @@ def _on_bits(function: Callable[[int, int], int]) -> Callable[[Value], Value]:
     return apply_to
 
 
+def _bit(x: Value, k: Value) -> Value:
+    inside = (k >= 0) & (k < 8 * x.dtype.itemsize)
+    found: Any = (np.right_shift(x, np.where(inside, k, 0).astype(x.dtype)) & 1).astype(bool) & inside
+    return found[()]
+
+
+def _expand(x: Value, mask: Value) -> Value:
+    if not np.ndim(x):
+        return x if mask else x.dtype.type(0)
+    out = np.zeros_like(x)
+    out[mask] = x[: np.count_nonzero(mask)]
+    return out
+
+
 def _select(cond: Value, a: Value, b: Value) -> Value:
     chosen: Any = np.where(cond, a, b)
     return chosen[()]
@@ -211,6 +225,10 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "fma": lambda a, b, c: a * b + c,
     "ctz": _on_bits(lambda bits, width: (bits & -bits).bit_length() - 1 if bits else width),
     "popcount": _on_bits(lambda bits, width: bits.bit_count()),
+    "ramp": lambda x: x + np.arange(np.size(x), dtype=x.dtype).reshape(np.shape(x)),
+    "bit": _bit,
+    "bits": lambda x: np.sum(np.left_shift(np.int64(1), np.arange(np.size(x))), where=x),
+    "expand": _expand,
     "hsum": np.add.reduce,
     "hprod": np.multiply.reduce,
     "hmin": np.minimum.reduce,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..errors import FormatError
 from .index import ASSIGNMENTS, BINARY, PREFIX, Access, Apply, Assignment, Expression, Literal, accesses
-from .ops import REDUCTIONS, arity
+from .ops import OF_LANES, arity
 
 __all__ = ["parse", "parse_expression"]
 
@@ -247,7 +247,7 @@ class _Parser:
         count = arity(name)
         while name in ("min", "max", "add", "mul") and len(args) > 2:
             args[:2] = [self.apply(name, args[0], args[1])]
-        if len(args) != count or name in REDUCTIONS:
+        if len(args) != count or name in OF_LANES:
             raise self.error(f"{token.text} cannot take these operands", token.at, f"expected {count}; got {len(args)}")
         return self.apply(name, *args)
 

@@ -4,7 +4,10 @@
 
 Meaning (the interpreter is the reference): integers wrap; floordiv and mod are Python's, and x // 0 == x % 0 == 0;
 a shift by the width or more gives 0, or -1 for a negative value shifted right; min and max of a NaN give NaN; round
-is to nearest even; ctz counts the zero bits below the lowest set one (the width for 0); on bool add, max, bor are
+is to nearest even; ctz counts the zero bits below the lowest set one (the width for 0); ramp adds to each lane its
+number, from 0 on; bit(x, k) is whether x has a bit k and it is set; bits(m) is the i64 whose bits are
+the lanes of m; expand(x, m) puts the first lanes of x, in their
+order, where m is true, and 0 elsewhere; on bool add, max, bor are
 "or" and mul, min, band are "and"; an integer to a negative power is the exact value truncated to an integer, 0 to a
 negative power being 0. f16 and bf16 are computed in f32, and rounded when stored or cast. Complex numbers order as
 NumPy's do, by the real part first. On one lane `and` and `or` evaluate their right side, and `select` an arm, only
@@ -26,6 +29,7 @@ __all__ = [
     "COMPARISONS",
     "FLOATING",
     "LOGICAL",
+    "OF_LANES",
     "REDUCTIONS",
     "UNARY",
     "arity",
@@ -37,7 +41,7 @@ __all__ = [
 ]
 
 ARITHMETIC = ("add", "sub", "mul", "div", "floordiv", "mod", "pow", "min", "max", "atan2", "hypot", "copysign")
-BITWISE = ("band", "bor", "bxor", "shl", "shr")
+BITWISE = ("band", "bor", "bxor", "shl", "shr", "bit")
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LOGICAL = ("and", "or", "xor", "not")
 UNARY = (
@@ -48,6 +52,8 @@ UNARY = (
 )  # fmt: skip
 REDUCTIONS = ("hsum", "hprod", "hmin", "hmax")
 """Vector to scalar."""
+OF_LANES = (*REDUCTIONS, "ramp", "expand", "bits")
+"""What means something for lanes side by side only."""
 FLOATING = frozenset((
     "div", "atan2", "hypot", "copysign", "sqrt", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos",
     "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "reciprocal",
@@ -56,14 +62,15 @@ FLOATING = frozenset((
 
 _ARITY = {
     **dict.fromkeys((*ARITHMETIC, *BITWISE, *COMPARISONS, *LOGICAL), 2),
-    **dict.fromkeys((*UNARY, *REDUCTIONS, "not"), 1),
+    **dict.fromkeys((*UNARY, *OF_LANES, "not"), 1),
+    "expand": 2,
     **dict.fromkeys(("select", "fma"), 3),
 }
 _NOT_COMPLEX = frozenset((
     "floordiv", "mod", "atan2", "hypot", "copysign", "floor", "ceil", "trunc", "signbit", "erf",
 ))  # fmt: skip
-_BITS = frozenset(("ctz", "popcount"))
-_NOT_BOOL = frozenset(("sub", "floordiv", "mod", "pow", "shl", "shr", "neg", "abs", "sign", "square", "fma"))
+_BITS = frozenset(("ctz", "popcount", "ramp"))
+_NOT_BOOL = frozenset(("sub", "floordiv", "mod", "pow", "shl", "shr", "bit", "neg", "abs", "sign", "square", "fma"))
 
 _RANK = {
     s: i for i, s in enumerate(("bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", *FLOATS, "c64", "c128"))
@@ -122,6 +129,12 @@ def op(name: str, *args: Expr) -> Expr:
         lanes = max(args[0].type.lanes, a.type.lanes)
         cond, a, b = (_spread(x, lanes) for x in (cast(args[0], "bool"), a, b))
         return Op(name, (cond, a, b), a.type)
+    if name == "expand":
+        lanes = max(a.type.lanes for a in args)
+        x, mask = _spread(args[0], lanes), _spread(cast(args[1], "bool"), lanes)
+        return Op(name, (x, mask), x.type)
+    if name == "bits":
+        return Op(name, (cast(args[0], "bool"),), I64)
     if name in LOGICAL:
         args = tuple(cast(a, "bool") for a in args)
     elif name in FLOATING:
@@ -137,7 +150,7 @@ def op(name: str, *args: Expr) -> Expr:
 def _result(name: str, operand: Type) -> Type:
     if name in REDUCTIONS:
         return operand.with_lanes(1)
-    if name in COMPARISONS or name in ("isnan", "isinf", "isfinite", "signbit"):
+    if name in COMPARISONS or name in ("bit", "isnan", "isinf", "isfinite", "signbit"):
         return BOOL.with_lanes(operand.lanes)
     if name in ("real", "imag") or (name == "abs" and operand.is_complex):
         return operand.with_scalar(real_of(operand.scalar))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen import pool
+from ..compiler.merge.size import SLACK
 from ..format.expression import Expression
 from ..format.level import Iterate
 from ..storage.buffers import length, to_numpy
@@ -118,16 +119,16 @@ def _used(s: Storage) -> Any:
 
 
 def capacities(bound: Bound, made: Compiled, storages: tuple[Storage, ...], spans: Spans, cuts: Sequence[int]) -> Ints:
-    """The most positions of a chain in each range, one for a position that is tried and not kept included."""
+    """The most positions of a chain in each range, with those that are tried and not kept, or not in their order."""
     ends = np.array(cuts, np.int64)
     most = np.diff(ends) * math.prod(hi - lo for lo, hi in spans[1 : bound.at + 1])
     if len(cuts) == 2:
         sums = [sum(_whole(storages[n], level, lacks, spans) for n, level, lacks in terms) for terms in bound.sums]
-        return np.minimum(most, min(sums)) + 1 if sums else most + 1
+        return np.minimum(most, min(sums)) + SLACK if sums else most + SLACK
     loop = made.merge.order[0] if made.merge.order else None
     for terms in bound.sums:
         most = np.minimum(most, np.diff(_terms(terms, made, storages, spans, loop, ends)))
-    return most + 1
+    return most + SLACK
 
 
 def _whole(s: Storage, level: int, lacks: tuple[int, ...], spans: Spans) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..codegen import pool
 from ..compiler.conversion.target import Kind
+from ..compiler.merge.size import SLACK
 from ..storage.buffers import address, numpy_dtype
 from ..storage.memory import reserve, shrink
 from ..storage.storage import Storage
@@ -68,7 +69,7 @@ class Quick:
                 cap = total
         if cap >= MINIMUM and (cap >= self._limit or pool.get_num_threads() > 1):
             return None
-        cap += 1
+        cap += SLACK
         meta = self._meta.copy()
         count, index, begin = self._pos
         at = begin

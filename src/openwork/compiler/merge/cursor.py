@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ...format.expression import Expression
 from ...format.level import Iterate
-from ...ir.loop import Expr, Var
+from ...ir.loop import Expr, Load, Var
 from ...ir.ops import cast, const, load, op
 from ..build import Block, fold
 from ..levels import Level, Params, evaluate
@@ -80,6 +80,29 @@ class Source:
         """Whether the next level's coordinates lie side by side, those of one parent behind the other's."""
         functions = self.levels[cursor.level].format.functions
         return functions.coordinate == "crd[q]" and not functions.padded and cursor.batch is None
+
+    def elements(self, position: Expr, batch: Expr | None, lanes: int) -> Expr:
+        """That many elements from a leaf position on."""
+        one = self.value(position, batch)
+        assert isinstance(one, Load)
+        return load(one.buffer, one.type.scalar, one.index, lanes)
+
+    @property
+    def element(self) -> str | None:
+        """The type of the elements; None where these do not lie side by side."""
+        return self.given.operand.scalar
+
+    def several(self, cursor: Cursor, q: Expr, lanes: int, beyond: int = 0) -> tuple[Expr | None, Expr]:
+        """Whether that many coordinates of the next level, which stores them, can be read from q on, and some behind;
+        None: always. And these."""
+        level = self.levels[cursor.level]
+        last = self.params.scalar(ParamRef("last", self.name, cursor.level))
+        read = evaluate(level.format.functions.coordinate, level, {**self.env(cursor), "q": q}, lanes)
+        return op("le", op("add", q, const(lanes + beyond - 1)), last), read
+
+    def scalar(self, cursor: Cursor) -> str:
+        """The type of the next level's coordinates."""
+        return self.given.operand.crd[cursor.level] or "i64"
 
     def unique(self, cursor: Cursor) -> bool:
         """Whether a coordinate of the next level is there once at most."""

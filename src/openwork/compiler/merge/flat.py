@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...ir.loop import Expr, Op, Var
+from ...ir.loop import Cast, Expr, Op, Var
 from ...ir.ops import cast, op
 from ...ir.rewrite import subexpressions, walk
 from ..build import Block
@@ -51,8 +51,18 @@ def front(block: Block, hint: str, at: Mapping[str, Expr]) -> tuple[Expr, dict[s
 
 
 def replaced(body: Expr, values: Mapping[str, Expr]) -> Expr:
-    """The body with values for its variables."""
-    return walk(body, lambda e: values.get(e.name) if isinstance(e, Var) else None)
+    """The body with values for its variables, of as many lanes as these have."""
+    if all(v.type.lanes == 1 for v in values.values()):
+        return walk(body, lambda e: values.get(e.name) if isinstance(e, Var) else None)
+    match body:
+        case Var(name, _):
+            return values.get(name, body)
+        case Op(name, args, _):
+            return op(name, *(replaced(a, values) for a in args))
+        case Cast(arg, type):
+            inner = replaced(arg, values)
+            return cast(inner, type.with_lanes(inner.type.lanes))
+    return body
 
 
 def value_of(

@@ -7,16 +7,17 @@
         for q in range(qA, eA): ...                                          while A: {A}
         for q in range(qB, eB): ...                                          while B: {B}
 
-The innermost level of a union, where an element is one new position, has no branches but the loop's own: values of
-operands that are not at the coordinate are replaced by their fill value, and the position moves on where something was
-to be stored. Two operands of which only what both have counts meet by blocks (`meet`), of three those meet first that
-all cases have (`sieve`). A far shorter operand is walked alone, and the others are searched (`led`).
+The innermost level of a union has no branches but the loop's own: absent operands have their fill value, and the
+position moves on where something was to be stored; where blocks can be read, places are counted in vectors (`ranked`).
+Where only what two operands have in common counts they meet by blocks (`meet`), those first without which nothing is
+computed (`sieve`). A far shorter operand is walked alone, and the others are searched (`led`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from ...ir.loop import Buffer, Expr, Kernel, Scalar, Var
 from ...ir.ops import const, op
@@ -30,6 +31,7 @@ from .located import Located
 from .meet import Walk, meet
 from .output import Output, Place
 from .problem import Merge
+from .ranked import ranked
 from .reduced import Reduced
 from .sieve import sieved
 
@@ -276,10 +278,10 @@ class Lowering:
 
     def merged(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
         """The loops of the lattice's points, one after the other."""
-        if not level.lattice.points:
+        if not level.lattice.points or ranked(self, block, level, cursors, place):
             return
-        used = {name for point in level.lattice.points for name in point.walked}
-        walkers = self.walkers(block, replace(level, walked=tuple(n for n in level.walked if n in used)), cursors)
+        used = tuple(n for n in level.walked if any(n in point.walked for point in level.lattice.points))
+        walkers = self.walkers(block, replace(level, walked=used), cursors)
         for point in level.lattice.points:
             self.point(block, level, point, cursors, walkers, place)
 
@@ -317,10 +319,7 @@ class Lowering:
                 moved = op("add", walker.at, number(steps[n]) if n in steps else const(1))
                 inner.assign(walker.at, moved if end is None else end)
 
-        test: Expr | None = None
-        for walker in mine.values():
-            test = both(test, op("lt", walker.at, walker.end))
-        assert test is not None
+        test = reduce(lambda a, b: op("and", a, b), [op("lt", w.at, w.end) for w in mine.values()])
         block.run("while TEST:\n    BODY", TEST=test, BODY=body)
 
     def common(

@@ -170,7 +170,12 @@ class Many(Lowering):
         block.loop(self.hint(level.at), first, last, body)
 
     def merged(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
-        walkers = self.walkers(block, level, cursors)
+        self.together(block, level, cursors, self.walkers(block, level, cursors), place)
+
+    def together(
+        self, block: Block, level: MergeLevel, cursors: Cursors, walkers: Mapping[str, Walker], place: Place
+    ) -> None:
+        """What is left of all operands."""
         left = {n: op("lt", w.at, w.end) for n, w in walkers.items()}
         test = _Presence(None, {**self.here(cursors), **left}, exact=False).of(self.root)
         if isinstance(test, bool):

@@ -19,8 +19,6 @@ from typing import NamedTuple
 from ...ir.loop import Cast, Expr, Var
 from ...ir.ops import const, op
 from ..build import Block
-from ..levels import evaluate
-from ..operand import ParamRef
 from .cursor import Cursor, Source, Walker, number
 
 __all__ = ["Met", "Walk", "meet"]
@@ -49,15 +47,9 @@ class Walk(NamedTuple):
     def end(self) -> Expr:
         return self.walker.end
 
-    def block(self) -> tuple[Expr, Expr] | None:
-        """Whether a whole block can be read from here, and the block; None where the level has none."""
-        if not self.source.stored(self.cursor):
-            return None
-        level = self.source.levels[self.cursor.level]
-        last = self.source.params.scalar(ParamRef("last", self.source.name, self.cursor.level))
-        fits = op("le", op("add", self.at, const(LANES - 1)), last)
-        env = {**self.source.env(self.cursor), "q": self.at}
-        return fits, evaluate(level.format.functions.coordinate, level, env, LANES)
+    def block(self) -> tuple[Expr | None, Expr] | None:
+        """Whether a whole block can be read from here (None: always), and the block; None where the level has none."""
+        return self.source.several(self.cursor, self.at, LANES) if self.source.stored(self.cursor) else None
 
 
 def meet(block: Block, x: Walk, y: Walk, met: Met) -> None:
@@ -70,8 +62,10 @@ def meet(block: Block, x: Walk, y: Walk, met: Met) -> None:
     (fits, several), (others, _) = first, second
 
     def step(inner: Block) -> None:
-        whole = op("and", fits, others)
-        common = inner.let("common", op("select", whole, _common(several, y), const(True, "bool")))
+        common = _common(several, y)
+        for whole in (fits, others):
+            common = common if whole is None else op("select", whole, common, const(True, "bool"))
+        common = inner.let("common", common)
         x_end = inner.let("eX", op("min", op("add", x.at, const(LANES)), x.end))
         y_end = inner.let("eY", op("min", op("add", y.at, const(LANES)), y.end))
 

@@ -96,6 +96,11 @@ class Output:
         """Whether level `at` is the last one and appended to, so that an element is one new position."""
         return self.appends(at) and at == self.format.nlevels - 1
 
+    @property
+    def places(self) -> bool:
+        """Whether elements have places, which may be written to in any order."""
+        return True
+
     # -- a chunk ---------------------------------------------------------------------------------------------------
 
     def begin(self, block: Block, t: Expr) -> tuple[Expr, Expr]:
@@ -162,9 +167,22 @@ class Output:
     def record(self, block: Block, run: Run, coordinates: tuple[Expr, ...], step: Expr | None = None) -> None:
         """The coordinates of a new position; the counter moves by `step`, one without."""
         q = self.counters[run]
+        self._note(block, run, q, coordinates)
+        block.assign(q, op("add", q, const(1) if step is None else step))
+
+    def _note(self, block: Block, run: Run, q: Expr, coordinates: tuple[Expr, ...]) -> None:
         for at, c in zip(run.levels, coordinates, strict=True):
             block.store(self._wide("crd", at), q, c)
-        block.assign(q, op("add", q, const(1) if step is None else step))
+
+    def counter(self, at: int) -> Var:
+        """The next position of the chain that level `at` is in."""
+        return self.counters[self.run(at)]
+
+    def put(self, block: Block, at: int, q: Expr, c: Expr, place: Place, value: Expr) -> None:
+        """Elements at several coordinates c of the last level, from position q on; the counter moves later."""
+        self.write(block, Place(q), value)
+        lanes = value.type.lanes
+        self._note(block, self.run(at), q, tuple(cast(x, x.type.with_lanes(lanes)) for x in (*place.pending, c)))
 
     def keep(self, block: Block, at: int, c: Expr, place: Place, value: Expr, kept: Expr | None) -> None:
         """The element at coordinate c of the last level, without a branch: it stays where `kept`, always without."""

@@ -67,6 +67,10 @@ class Reduced(Output):
     def appends(self, at: int) -> bool:
         return False
 
+    @property
+    def places(self) -> bool:
+        return False
+
     def begin(self, block: Block, t: Expr) -> tuple[Expr, Expr]:
         bounds = super().begin(block, t)
         self.start = block.let("first", fold("mul", t, self.builder.scalar("share"))) if self.private else const(0)

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...format.expression import Expression
-from ...ir.loop import Alloc, Expr, Var
-from ...ir.ops import const, op
+from ...ir.loop import Alloc, Expr, Load, Var
+from ...ir.ops import cast, const, load, op
+from ...ir.types import I64
 from ..build import Array, Block, Builder
 from ..conversion.target import Kind, Run
 from .cursor import Cursor, Source, Walker
 from .output import Output
+from .size import SLACK
 
 __all__ = ["Column", "Kept", "Row", "workspace"]
 
@@ -25,9 +27,9 @@ Column = Callable[[Expr], Expr]
 
 
 def workspace(builder: Builder, name: str, scalar: str, size: Expr, wide: bool = False) -> Array:
-    """A buffer of the kernel."""
+    """A buffer of the kernel, and some elements behind it that may be read and written without harm."""
     buffer = builder.fresh(name)
-    builder.top.stmts.append(Alloc(buffer, scalar, size, False))
+    builder.top.stmts.append(Alloc(buffer, scalar, op("add", size, const(SLACK)), False))
     return Array(buffer, scalar, wide)
 
 
@@ -69,7 +71,20 @@ class Row(Source):
         return False
 
     def stored(self, cursor: Cursor) -> bool:
-        return False
+        return True
+
+    @property
+    def element(self) -> str | None:
+        at = Var("at", I64)
+        value = self.column(at)
+        return value.type.scalar if isinstance(value, Load) and value.index == at else None
+
+    def several(self, cursor: Cursor, q: Expr, lanes: int, beyond: int = 0) -> tuple[Expr | None, Expr]:
+        read = load(self.crd.name, self.crd.scalar, q, lanes)
+        return None, cast(read, "i64") if self.crd.wide else read
+
+    def scalar(self, cursor: Cursor) -> str:
+        return self.crd.scalar
 
     def unique(self, cursor: Cursor) -> bool:
         return True

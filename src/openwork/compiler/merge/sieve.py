@@ -5,6 +5,7 @@ to compute. Where nothing is computed without some operands, the innermost level
 
     A * B + C        row W = A * B, by a walk of A and B; then W + C
     A * B * C * D    row of what A and B have in common, less what C lacks, less what D lacks; then the product of these
+    (A + B) * (C + D)    rows A + B and C + D; then what they have in common
     (A + B) * C      what A has of C, what B has of C; then the merge of these and C
     A + B + ... + F  row W = A + B + C; then W + D + E + F: of many operands a few at a time
 
@@ -15,7 +16,7 @@ kernel grows with the operations, where the lattice of all operands grows with t
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ from .size import MOST
 if TYPE_CHECKING:
     from .lower import Lowering, MergeLevel
 
-__all__ = ["sieved"]
+__all__ = ["paired", "sieved"]
 
 Cursors = Mapping[str, Cursor]
 
@@ -50,7 +51,7 @@ def sieved(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, pl
     if common is None:
         return False
     parts = [] if len(common) > 1 else list(dict.fromkeys(p for part in root.parts for p in found.parts(part)))
-    if not parts and not common and len(level.walked) > MOST:
+    if not parts and not common and (len(level.walked) > MOST or _meets(root)):
         parts = found.small(root)
     if parts:
         found.apart(parts, place)
@@ -59,6 +60,23 @@ def sieved(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, pl
     else:
         return False
     return True
+
+
+def paired(nest: Lowering, level: MergeLevel, cursors: Cursors) -> Callable[[Block, Place], None] | None:
+    """How to write the innermost level two operands at a time, as the expression has them; None where it cannot be."""
+    if level.at == 0 or not _suits(nest, level, cursors):
+        return None
+    root = node_of(nest.regions.expr, nest.regions.fills, nest.regions.annihilate)
+    parts = [p for p in dict.fromkeys(root.parts) if sum(n in level.walked for n in names_of(p)) > 1]
+    if not parts or any(needed(p, level.walked, cursors) is None for p in parts):
+        return None
+
+    return lambda block, place: _Sieve(nest, block, level, cursors).apart(parts, place)
+
+
+def _meets(node: Node) -> bool:
+    """Whether nothing is computed where one of two parts is absent."""
+    return len(frozenset.intersection(*node.wanted)) > 1 if node.wanted else False
 
 
 def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
@@ -114,7 +132,8 @@ class _Sieve:
         """The largest parts of a node that are products of what is walked."""
         common = self.needed(node)
         inside = sum(n in self.level.walked for n in names_of(node))
-        if common is not None and inside > 1 and (len(common) > 1 or (common and inside > 2)):
+        joined = common is not None and (len(common) > 1 or (inside > 2 and (bool(common) or _meets(node))))
+        if inside > 1 and joined:
             return [node]
         return [p for part in node.parts for p in self.parts(part)]
 

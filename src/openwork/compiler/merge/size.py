@@ -8,10 +8,19 @@ from ..fill import Regions
 from ..lattice import lattice
 from .problem import Merge
 
-__all__ = ["MOST", "told_apart", "points"]
+__all__ = ["GROUP", "LANES", "MOST", "SLACK", "points", "told_apart"]
 
 MOST = 4
 """Operands whose cases are told apart in the code; of more, presence is a value."""
+
+LANES = 16
+"""Coordinates that are compared at a time."""
+
+GROUP = 8
+"""Elements that are put in their places at a time."""
+
+SLACK = 4 * LANES
+"""Elements behind a result or a row that a kernel may write and read, whatever they hold."""
 
 LARGEST = 40
 """Loops of a nest in which cases are told apart at every level, about."""

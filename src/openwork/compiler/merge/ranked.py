@@ -1,0 +1,209 @@
+"""A union of two rows in which no element waits for another: its place is that of all coordinates before it, counted.
+
+    while qA < eA and qB < eB:
+        a = A_crd[qA : qA + 16]; b = B_crd[qB : qB + 16]     less what lies behind the row, or beyond a coordinate
+        for k in range(number of b):                         that both blocks reach
+            r = k + number of a < B_crd[qB + k], less those of b before k that are in a too
+            inB |= 1 << r                                    the places of b in the result, as bits
+            alone |= (B_crd[qB + k] is not in a) << r
+        inA = ~alone                                         as far as there are places
+        for g in range(0, number of places, 8):
+            out_vals[q + g : q + g + 8] = expand(A_vals, inA) + expand(B_vals, inB)     fill values where a bit is 0
+
+Two fingers move when a comparison of what was read a step before tells which, and a processor cannot look ahead. Here
+comparisons are made in vectors, those of different elements beside each other. What is written behind the last place
+is written over. More than two rows are merged two at a time, as the expression has them (`sieve.paired`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...ir.loop import Cast, Expr, Var
+from ...ir.ops import cast, const, op
+from ...ir.rewrite import subexpressions
+from ...ir.types import I64, SCALARS, Type, itemsize
+from ..build import Block
+from ..lattice import Point
+from .cursor import Cursor, Walker, number
+from .flat import value_of
+from .output import Place
+from .row import Row
+from .sieve import paired
+from .size import GROUP, LANES, MOST
+
+if TYPE_CHECKING:
+    from .lower import Lowering, MergeLevel
+
+__all__ = ["ranked"]
+
+Cursors = Mapping[str, Cursor]
+_VECTORS = {scalar for scalar in SCALARS if itemsize(scalar) in (4, 8)} - {"c64"}
+
+
+def ranked(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
+    """Write the innermost level by places, where it is a union of few rows; whether that was done."""
+    if not _suits(nest, level, cursors):
+        return False
+    if len(level.walked) > 2:
+        pairs = paired(nest, level, cursors)
+        if pairs is not None:
+            pairs(block, place)
+        return pairs is not None
+    _Ranked(nest, level, cursors, place, nest.walkers(block, level, cursors)).write(block)
+    return True
+
+
+def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+    """Whether something is stored wherever one of the rows is, and can be computed in vectors."""
+    names, points = level.walked, level.lattice.points
+    if not 2 <= len(names) <= MOST or not points or not nest.out.places or level.located:
+        return False
+    whole = points[0]
+    if whole.walked != names or len(whole.cases) < 2 ** len(names) - 1 or not nest.is_flat(level, whole, cursors):
+        return False
+    if any(e.type.is_complex or e.type.scalar in ("f16", "bf16") for e in subexpressions(nest.regions.expr)):
+        return False
+    sources = [(nest.sources[n], cursors[n]) for n in names]
+    elements = {s.element for s, _ in sources}
+    return all(s.stored(c) and not s.followed for s, c in sources) and elements <= _VECTORS
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some coordinates of a row: a vector, which of its lanes count, and how many do."""
+
+    lanes: Expr
+    mask: Expr
+    count: Expr
+
+
+class _Ranked:
+    """The loops of one level."""
+
+    def __init__(
+        self, nest: Lowering, level: MergeLevel, cursors: Cursors, place: Place, walkers: Mapping[str, Walker]
+    ) -> None:
+        self.nest, self.level, self.cursors, self.place, self.walkers = nest, level, cursors, place, walkers
+        self.point: Point = level.lattice.points[0]
+        scalars = {nest.sources[n].scalar(cursors[n]) for n in level.walked}
+        self.scalar = scalars.pop() if len(scalars) == 1 else "i64"
+        first, second = sorted(walkers, key=lambda n: not isinstance(nest.sources[n], Row))
+        lanes = LANES if self.scalar == "i32" else LANES // 2
+        self.lanes = {first: 2 * lanes if isinstance(nest.sources[first], Row) else lanes, second: lanes}
+        self.counter = nest.out.counter(level.at)
+
+    def write(self, block: Block) -> None:
+        """While both have elements left and whole blocks can be read; then what remains, by fingers."""
+        test: Expr = const(True, "bool")
+        read: dict[str, Expr] = {}
+        for walker in self.walkers.values():
+            test = op("and", test, op("lt", walker.at, walker.end))
+        for name, walker in self.walkers.items():
+            fits, read[name] = self.nest.sources[name].several(self.cursors[name], walker.at, self.lanes[name], GROUP)
+            test = test if fits is None else op("and", test, fits)
+
+        def step(inner: Block) -> None:
+            blocks = self.cut(inner, read)
+            bits, total = self.places(inner, blocks)
+            self.expand(inner, bits, total)
+            inner.assign(self.counter, op("add", self.counter, total))
+            for name, walker in self.walkers.items():
+                inner.assign(walker.at, op("add", walker.at, blocks[name].count))
+
+        block.run("while TEST:\n    STEP", TEST=test, STEP=step)
+        for point in self.level.lattice.points:
+            self.nest.point(block, self.level, point, self.cursors, self.walkers, self.place)
+
+    def cut(self, block: Block, read: Mapping[str, Expr]) -> dict[str, _Block]:
+        """The next blocks, cut where the first of them ends that does not end its row."""
+        none = const(2**31 - 1 if self.scalar == "i32" else 2**62, self.scalar)
+        ends, limits = {}, []
+        for name, walker in self.walkers.items():
+            end = ends[name] = block.let(
+                f"s{name}", op("min", op("add", walker.at, const(self.lanes[name])), walker.end)
+            )
+            last = self.coordinate(name, op("sub", end, const(1)))
+            limits.append(block.let("limit", op("select", op("lt", end, walker.end), last, none)))
+        limit = block.let("limit", op("min", *limits))
+        found = {}
+        for name, walker in self.walkers.items():
+            lanes = block.let(f"l{name}", self.narrow(read[name]))
+            size = cast(op("sub", ends[name], walker.at), self.scalar)
+            inside = op("lt", op("ramp", cast(const(0, self.scalar), lanes.type)), size)
+            mask = block.let(f"m{name}", op("and", inside, op("le", lanes, limit)))
+            found[name] = _Block(lanes, mask, block.let(f"n{name}", self.count(mask)))
+        return found
+
+    def places(self, block: Block, blocks: Mapping[str, _Block]) -> tuple[dict[str, Expr], Expr]:
+        """The places of each row's elements, as bits, and how many places there are."""
+        first, second = self.lanes
+        a, b = blocks[first], blocks[second]
+        held, alone, met = (block.mut(name, const(0)) for name in ("held", "alone", "met"))
+
+        def body(inner: Block, k: Var) -> None:
+            c = inner.let("c", self.coordinate(second, op("add", self.walkers[second].at, k)))
+            before = self.count(op("and", a.mask, op("lt", a.lanes, c)))
+            alike = op("bits", op("and", a.mask, op("eq", a.lanes, c)))
+            same = inner.let("same", op("ne", alike, const(0)))
+            r = inner.let("r", op("sub", op("add", k, before), met))
+            inner.assign(held, op("bor", held, _shifted(const(1), r)))
+            inner.assign(alone, op("bor", alone, _shifted(number(op("not", same)), r)))
+            inner.assign(met, op("add", met, number(same)))
+
+        block.loop("k", const(0), b.count, body, ("novector", "nounroll"))
+        total = block.let("n", op("sub", op("add", a.count, b.count), met))
+        every = op("sub", _shifted(const(1), total), const(1))
+        return {first: op("band", every, op("bnot", alone)), second: held}, total
+
+    def expand(self, block: Block, bits: Mapping[str, Expr], total: Expr) -> None:
+        """Coordinates and values to their places, a group at a time; some behind the last one are written too."""
+        nest, at = self.nest, self.level.at
+        left = {n: block.mut(f"b{n}", x) for n, x in bits.items()}
+        stands = {n: block.mut(f"j{n}", w.at) for n, w in self.walkers.items()}
+        others = [n for n in self.cursors if n not in self.level.walked]
+        still = {n: block.let(f"v{n}", nest.sources[n].value(self.cursors[n].position, None)) for n in others}
+
+        def group(inner: Block) -> None:
+            numbers = op("ramp", cast(const(0), Type("i64", GROUP)))
+            here, values, found = {}, dict(still), []
+            for n in self.level.walked:
+                here[n] = inner.let(f"in{n}", op("bit", cast(left[n], Type("i64", GROUP)), numbers))
+                source, cursor = nest.sources[n], self.cursors[n]
+                read = self.narrow(source.several(cursor, stands[n], GROUP)[1])
+                found.append(op("expand", read, here[n]))
+                values[n] = inner.let(f"v{n}", op("expand", source.elements(stands[n], cursor.batch, GROUP), here[n]))
+            c = inner.let("c", op("select", here[self.level.walked[0]], *found))
+            value = value_of(inner, nest.regions, self.point, frozenset(others), values, here)
+            nest.out.put(inner, at, self.counter_at(done), c, self.place, cast(value, value.type.with_lanes(GROUP)))
+            for n in self.level.walked:
+                few = op("popcount", op("band", left[n], const(2**GROUP - 1)))
+                inner.assign(stands[n], op("add", stands[n], few))
+                inner.assign(left[n], op("shr", left[n], const(GROUP)))
+            inner.assign(done, op("add", done, const(GROUP)))
+
+        done = block.mut("g", const(0))
+        block.run("while TEST:\n    GROUP", TEST=op("lt", done, total), GROUP=group)
+
+    def counter_at(self, done: Expr) -> Expr:
+        return op("add", self.counter, done)
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def coordinate(self, name: str, q: Expr) -> Expr:
+        return self.narrow(self.nest.sources[name].coordinate(self.cursors[name], q))
+
+    def narrow(self, read: Expr) -> Expr:
+        """Coordinates in the type that all of them have."""
+        stored = read.arg if isinstance(read, Cast) and read.arg.type.scalar == self.scalar else read
+        return cast(stored, self.scalar)
+
+    def count(self, mask: Expr) -> Expr:
+        """How many lanes are true."""
+        return op("popcount", op("bits", mask))
+
+
+def _shifted(value: Expr, by: Expr) -> Expr:
+    return cast(op("shl", value, op("band", by, const(63))), I64)
