@@ -19,6 +19,7 @@ from .errors import (
     UnsupportedError,
 )
 from .format import Format, format
+from .ops import dynamo as _dynamo
 from .ops import gradients as _gradients
 
 if TYPE_CHECKING:
@@ -156,6 +157,13 @@ __all__ = [
 
 
 _gradients.source = lambda: import_module(f"{__name__}.torch.rules").RULES
+
+
+def _substitute() -> None:
+    import_module(f"{__name__}.torch.compiled").substitute(__getattr__("matmul"))
+
+
+_dynamo.substitute = _substitute
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NoReturn
 
 from openwork.format.expression import Dim, Div, Expression, Mod, Sub
@@ -169,6 +170,7 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
     return made
 
 
+@lru_cache(maxsize=256)
 def coo(ndim: int = 2, *, unique: bool = True, ordered: bool = True, batch: int = 0, dense: int = 0) -> Format:
     """Coordinates: `coo(n)` is `format("coo", n)`; unique=False allows duplicates, ordered=False any order."""
     sparse = format("coo", ndim, batch=batch, dense=dense).ndim - batch - dense

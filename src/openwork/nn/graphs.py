@@ -140,8 +140,9 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
 
 
 def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
-    if adjacency.ndim != 2 or tuple(x.shape) != (adjacency.shape[1], layer.in_features):
+    shape = adjacency._storage.shape
+    if len(shape) != 2 or tuple(x.shape) != (shape[1], layer.in_features):
         raise ShapeError(
-            f"{type(layer).__name__}: adjacency {adjacency.shape}, features {tuple(x.shape)}"
+            f"{type(layer).__name__}: adjacency {shape}, features {tuple(x.shape)}"
             f"\n  expected: (n, m) and (m, {layer.in_features})"
         )

@@ -67,11 +67,21 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, x: Any) -> Any:
         """`x @ weight.T + bias` of a torch tensor (..., in_features), or a sparse Tensor (n, in_features)."""
-        if isinstance(x, Tensor):
+        if torch.compiler.is_compiling() and isinstance(x, torch.Tensor) and not self._structure.fill_value:
+            out = self._traced(x)
+        elif isinstance(x, Tensor):
             out = matmul(x, self.weight.T).to_dense()
         else:
             out = matmul(x.reshape(-1, self.in_features), self.weight.T).reshape(*x.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias
+
+    def _traced(self, x: torch.Tensor) -> torch.Tensor:
+        """`x @ weight.T` as an operator of torch.library, which torch.compile takes."""
+        from ..torch.traced import linear
+
+        s = self._structure
+        pos, crd = ([getattr(self, f"{name}_{k}", None) for k in range(len(s.pos))] for name in ("pos", "crd"))
+        return linear((s.format, s.shape, pos, crd), self.values, x)
 
     def extra_repr(self) -> str:
         """What torch prints of the layer."""

@@ -1,32 +1,39 @@
 """Tell the tracer of torch.compile to leave this package's functions alone: it breaks the graph around them.
 
 The tracer is loaded by the first torch.compile; until then nothing of it is imported, and a finder waits for it.
+What it may look into are the layers of `openwork.nn` and what stands in for products (`openwork.torch.traced`).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..storage.storage import Storage
 from .strided import Strided
 
-__all__ = ["leave_alone"]
+__all__ = ["leave_alone", "substitute"]
 
-_RULES = "torch._dynamo.trace_rules"
+_LAST = "torch._dynamo.polyfills.loader"
+"""The module of the tracer that is loaded when all others are."""
 _PACKAGE = __name__.partition(".")[0]
+_SKIPPED = "errors", "format", "storage", "ir", "compiler", "codegen", "ops", "io", "linalg", "masked", "cli"
+
+substitute: Callable[[], None] | None = None
+"""Registers what stands in for products; set by the package."""
 
 
 class _Waiting(MetaPathFinder):
-    """Finds the tracer's rules as others do, and adds to them when they are loaded."""
+    """Finds the tracer's last module as others do, and adds to its rules when it is loaded."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != _RULES:
+        if name != _LAST:
             return None
         sys.meta_path.remove(self)
         spec = find_spec(name)
@@ -36,7 +43,7 @@ class _Waiting(MetaPathFinder):
 
             def exec_module(module: ModuleType) -> None:
                 load(module)
-                _add(module)
+                _add()
 
             loader.exec_module = exec_module
         return spec
@@ -48,8 +55,8 @@ def leave_alone() -> None:
     if _told:
         return
     _told = True
-    if _RULES in sys.modules:
-        _add(sys.modules[_RULES])
+    if _LAST in sys.modules:
+        _add()
     else:
         sys.meta_path.insert(0, _Waiting())
 
@@ -57,10 +64,16 @@ def leave_alone() -> None:
 _told = False
 
 
-def _add(rules: Any) -> None:
+def _add() -> None:
     """The package's files; the constructors that dataclasses write are in no file until they are told theirs."""
-    if hasattr(rules, "add"):
-        rules.add(_PACKAGE)
     for kind in (Storage, Strided):
         init: Any = kind.__init__
         init.__code__ = init.__code__.replace(co_filename=__file__)
+    rules: Any = sys.modules.get("torch._dynamo.trace_rules")
+    if not hasattr(rules, "add"):
+        return
+    if substitute is not None:
+        substitute()
+    torch_modules = [f"torch.{p.stem}" for p in Path(__file__).parents[1].glob("torch/[a-z]*.py") if p.stem != "traced"]
+    for name in (*_SKIPPED, *sorted(torch_modules)):
+        rules.add(f"{_PACKAGE}.{name}")

@@ -40,7 +40,14 @@ def from_torch(obj: Any, take: Take, fill: Any) -> Tensor:
 @differentiable(lambda obj: (obj,))
 def torch_values(obj: Any) -> Array:
     """The values of a sparse torch tensor."""
-    return obj.values() if str(obj.layout) != "torch.sparse_coo" or obj.is_coalesced() else obj._values()
+    return own(obj.values() if str(obj.layout) != "torch.sparse_coo" or obj.is_coalesced() else obj._values())
+
+
+def own(x: Any) -> Array:
+    """The same memory in a tensor that is no view: torch.compile does not take views of sparse tensors."""
+    if not x._is_view():
+        return x
+    return x.new_empty(0).set_(x.untyped_storage(), x.storage_offset(), x.size(), x.stride())
 
 
 def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
@@ -71,5 +78,5 @@ def _compressed(obj: Any, name: str, outer: Array, inner: Array, take: Take) -> 
         format = block_format(name, block, batch, dense_dim, column_major)
     else:
         format = parse(name, 2 + batch + dense_dim, batch=batch, dense=dense_dim)
-    pos, crd = take.index(outer), take.index(inner)
+    pos, crd = take.index(own(outer)), take.index(own(inner))
     return settle(_storage(obj, format, {batch + 1: pos}, {batch + 1: crd}, take.flat(values)))

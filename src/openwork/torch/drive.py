@@ -34,7 +34,7 @@ from ..storage.storage import Storage
 from .pointwise import DIFFERENTIABLE, evaluate
 from .positions import plain, present
 
-__all__ = ["Product", "contract", "product", "shared"]
+__all__ = ["Product", "contract", "gradients_of", "product", "run", "shared"]
 
 Indices = tuple[str, ...]
 
@@ -52,6 +52,10 @@ class Product:
     out: Indices | None
     scalar: str
 
+    def __call__(self, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The product, with the values of the sparse operand; without, its pattern takes part."""
+        return product(self, values, dense)
+
 
 @lru_cache(maxsize=1024)
 def _statement(at: Indices, dense: tuple[Indices, ...], out: Indices | None, valued: bool) -> Assignment:
@@ -67,10 +71,10 @@ def product(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Te
     """The product, with the values of the sparse operand; without, its pattern takes part."""
     if any(x is not None and is_recorded(x) for x in (values, *dense)):
         return _Differentiable.apply(spec, values, *dense)
-    return _run(spec, values, dense)
+    return run(spec, values, dense)
 
 
-def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
     s = spec.structure
     if values is not None and (values.data_ptr() != s.values.data_ptr() or values.dtype != s.values.dtype):
         s = s.with_values(values.detach().contiguous())
@@ -87,7 +91,7 @@ def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tenso
 class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
-        found = _run(spec, values, dense)
+        found = run(spec, values, dense)
         views = torch.autograd.forward_ad._current_level >= 0 and found._is_view()
         return found.clone() if views else found  # torch does not take tangents of such views
 
@@ -108,17 +112,19 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        spec: Product = ctx.spec
         values, *dense = ctx.saved_tensors
-        (grad,) = grads
-        factors = [_conjugate(d) for d in dense]
-        found: list[Any] = [None, None]
-        if ctx.needs_input_grad[1]:
-            found[1] = _for_values(spec, values, factors, grad)
-        for k in range(len(dense)):
-            wanted = ctx.needs_input_grad[2 + k]
-            found.append(_for_dense(spec, values, dense, factors, grad, k) if wanted else None)
-        return tuple(found)
+        first, rest = gradients_of(ctx.spec, values, dense, grads[0], ctx.needs_input_grad[1:])
+        return None, first, *rest
+
+
+def gradients_of(
+    spec: Product, values: Any, dense: Sequence[torch.Tensor], grad: torch.Tensor, wanted: Sequence[bool]
+) -> tuple[torch.Tensor | None, list[torch.Tensor | None]]:
+    """The gradients of the values and of each dense operand, where they are wanted: products again."""
+    factors = [_conjugate(d) for d in dense]
+    first = _for_values(spec, values, factors, grad) if wanted[0] and values is not None else None
+    rest = [_for_dense(spec, values, dense, factors, grad, k) if wanted[1 + k] else None for k in range(len(dense))]
+    return first, rest
 
 
 def _for_values(spec: Product, values: torch.Tensor, factors: list[torch.Tensor], grad: torch.Tensor) -> torch.Tensor:
@@ -128,7 +134,7 @@ def _for_values(spec: Product, values: torch.Tensor, factors: list[torch.Tensor]
         dense = (*spec.dense, spec.out)
         wanted = replace(spec, dense=dense, out=None, scalar=scalar_of(grad))
         given, others = None, [*factors, grad]
-    return _like(product(wanted, given, others), values)
+    return _like(wanted(given, others), values)
 
 
 def _for_dense(
@@ -144,7 +150,7 @@ def _for_dense(
         rest.append(grad)
     known = {*spec.at, *(i for indices in others for i in indices)}
     out = tuple(i for i in spec.dense[k] if i in known)
-    found = product(replace(spec, dense=tuple(others), out=out, scalar=scalar_of(grad)), sparse, rest)
+    found = replace(spec, dense=tuple(others), out=out, scalar=scalar_of(grad))(sparse, rest)
     missing = [n for n, i in enumerate(spec.dense[k]) if i not in known]
     for n in missing:
         found = found.unsqueeze(n)

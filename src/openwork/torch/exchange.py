@@ -15,7 +15,7 @@ class _Values(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, obj: torch.Tensor) -> torch.Tensor:
         ctx.like = obj.detach()
-        return torch_source.torch_values(obj.detach()).view_as(torch_source.torch_values(obj.detach()))
+        return torch_source.torch_values(obj.detach())
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:

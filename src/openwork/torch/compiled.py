@@ -1,0 +1,171 @@
+"""Products as operators of torch.library, which torch.compile puts into its graphs.
+
+`openwork::product` is the family of `drive`: one sparse operand, by its buffers and the text of its format, with dense
+ones. The family is closed under differentiation, so that the gradient of the operator is the operator again. The
+tracer of torch.compile does not look into this package; for the functions named here it takes those of `traced`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from ..errors import ShapeError
+from ..format import format as parse
+from ..format.format import Format
+from ..ops import gradients, products
+from ..storage.buffers import torch_dtype
+from ..storage.invariants import check_layout
+from ..storage.storage import Storage
+from . import traced
+from .drive import Product, gradients_of, run
+
+__all__ = ["substitute"]
+
+Indices = tuple[str, ...]
+
+_library = torch.library.Library("openwork", "DEF")
+_library.define(
+    "product(Tensor? values, Tensor[] structure, Tensor[] dense, str format, str held, SymInt[] shape, SymInt count,"
+    " str statement, str scalar) -> Tensor"
+)
+
+
+@lru_cache(maxsize=1024)
+def _indices(statement: str) -> tuple[Indices, tuple[Indices, ...], Indices | None]:
+    """The indices of the sparse operand, of the dense ones and of the result: "i,j|j,k;k|i,k", or "-" for the last."""
+    at, dense, out = statement.split("|")
+    split = [tuple(x.split(",")) if x else () for x in (dense.split(";") if dense else [])]
+    return _split(at), tuple(split), None if out == "-" else _split(out)
+
+
+def _split(text: str) -> Indices:
+    return tuple(text.split(",")) if text else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product of the family as a call of the operator; see `drive.Product`."""
+
+    structure: tuple[torch.Tensor, ...]
+    format: str
+    held: str
+    shape: tuple[int, ...]
+    count: int
+    at: Indices
+    dense: tuple[Indices, ...]
+    out: Indices | None
+    scalar: str
+
+    def __call__(self, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+        statement = traced.statement(self.at, self.dense, self.out)
+        found: torch.Tensor = torch.ops.openwork.product(
+            values, self.structure, dense, self.format, self.held, self.shape, self.count, statement, self.scalar
+        )
+        return found
+
+
+@lru_cache(maxsize=256)
+def _format(text: str) -> Format:
+    return parse(text)
+
+
+def _storage(
+    values: torch.Tensor | None, structure: Sequence[torch.Tensor], text: str, held: str, shape: tuple[int, ...],
+    count: int, scalar: str,
+) -> Storage:  # fmt: skip
+    """The storage over these buffers; where the last one is seen again, the one of before, with its launches."""
+    known = structure[-1].__dict__.setdefault("_openwork", {}) if structure else {}
+    key = (text, shape, values is None, *(b.data_ptr() for b in structure))
+    found: Storage | None = known.get(key)
+    if found is not None and (values is None or found.values.data_ptr() == values.data_ptr()):
+        return found
+    given = iter(structure)
+    buffers = [None if x == "-" else next(given) for x in held]
+    data = torch.empty(count, dtype=torch_dtype(scalar)) if values is None else values.detach().contiguous()
+    kind = scalar if values is None else traced.SCALARS[values.dtype]
+    found = Storage(shape, _format(text), kind, 0, tuple(buffers[::2]), tuple(buffers[1::2]), data)
+    check_layout(found)
+    known[key] = found
+    return found
+
+
+@torch.library.impl(_library, "product", "CPU")  # type: ignore[untyped-decorator,unused-ignore]
+def _product(
+    values: torch.Tensor | None, structure: Sequence[torch.Tensor], dense: Sequence[torch.Tensor], format: str,
+    held: str, shape: Sequence[int], count: int, statement: str, scalar: str,
+) -> torch.Tensor:  # fmt: skip
+    s = _storage(values, structure, format, held, tuple(shape), count, scalar)
+    at, indices, out = _indices(statement)
+    return run(Product(s, at, indices, out, scalar), values, dense).contiguous()
+
+
+@torch.library.register_fake("openwork::product", lib=_library)  # type: ignore[untyped-decorator,unused-ignore]
+def _fake(
+    values: torch.Tensor | None, structure: Sequence[torch.Tensor], dense: Sequence[torch.Tensor], format: str,
+    held: str, shape: Sequence[Any], count: Any, statement: str, scalar: str,
+) -> torch.Tensor:  # fmt: skip
+    at, indices, out = _indices(statement)
+    extents = dict(zip(at, shape, strict=True))
+    for x, names in zip(dense, indices, strict=True):
+        for i, n in zip(names, x.shape, strict=True):
+            if extents.setdefault(i, n) != n:
+                raise ShapeError(f"product {statement}: index {i} has extents {extents[i]} and {n}")
+    sizes = (count,) if out is None else tuple(extents[i] for i in out)
+    like = structure[0] if values is None and structure else dense[0] if values is None else values
+    return like.new_empty(sizes, dtype=torch_dtype(scalar))
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    values, structure, dense, *ctx.rest = inputs
+    ctx.sizes = (len(structure), len(dense))
+    ctx.save_for_backward(values, *structure, *dense)
+
+
+def _backward(ctx: Any, grad: torch.Tensor) -> Any:
+    values, *saved = ctx.saved_tensors
+    structures, count = ctx.sizes
+    structure, dense = saved[:structures], saved[structures:]
+    format, held, shape, stored, statement, scalar = ctx.rest
+    spec: Any = _Product(tuple(structure), format, held, tuple(shape), stored, *_indices(statement), scalar)
+    wanted = [values is not None and ctx.needs_input_grad[0]]
+    wanted += [x.is_floating_point() or x.is_complex() for x in dense]
+    first, rest = gradients_of(spec, values, dense, grad, wanted)
+    return first, [None] * structures, rest if count else [], *[None] * 6
+
+
+torch.library.register_autograd("openwork::product", _backward, setup_context=_setup, lib=_library)
+
+
+def substitute(matmul: Any) -> None:
+    """Have the tracer, which is loaded, take the functions of `traced`; `matmul` is the namespace's."""
+    register = getattr(torch.compiler, "substitute_in_graph", None)
+    if register is None:
+        return
+    traced.ordered = _reflected_matmul()
+    for function, stand_in in (
+        (gradients.rule, traced.rule),
+        (products.matmul, traced.matmul),
+        (matmul, traced.matmul_of_namespace),
+    ):
+        register(function, skip_signature_check=True)(stand_in)
+
+
+def _reflected_matmul() -> bool:
+    """Whether the tracer says which operand of `@` is on the left: it does with a name for the reflected operator.
+
+    Without one it hands `A @ x` over as the method matmul of (x, A), which is what it makes of `x @ A`.
+    """
+    try:
+        from torch._dynamo.variables import builtin
+
+        builtin.populate_builtin_to_tensor_fn_map()
+        builtin.BUILTIN_TO_TENSOR_RFN_MAP.setdefault(operator.matmul, torch.Tensor.__rmatmul__)
+    except (ImportError, AttributeError):
+        return False
+    return True

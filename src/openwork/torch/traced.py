@@ -1,0 +1,134 @@
+"""What the tracer of torch.compile reads in place of functions that it does not look into.
+
+Every function here is plain enough for it. What is no product of one sparse operand goes back to the function itself,
+around which the tracer breaks the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..format.format import Format
+from ..ops.products import _matmul
+from ..ops.tensor import Tensor
+from . import full, functions
+from .rules import RULES
+
+__all__ = ["SCALARS", "linear", "matmul", "matmul_of_namespace", "ordered", "rule", "statement", "torch_function"]
+
+Indices = tuple[str, ...]
+Structure = tuple[Format, Any, Sequence[Any], Sequence[Any]]
+"""Format, shape, pos and crd of a tensor."""
+
+SCALARS = {
+    torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64",
+    torch.complex128: "c128",
+}  # fmt: skip
+"""The dtypes that have gradients, by the names of their scalar types."""
+
+ordered = False
+"""Whether the tracer says which operand of `@` is on the left."""
+
+
+def statement(at: Indices, dense: Sequence[Indices], out: Indices | None) -> str:
+    """The indices of a product as text."""
+    return f"{','.join(at)}|{';'.join([','.join(d) for d in dense])}|{'-' if out is None else ','.join(out)}"
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator,unused-ignore]
+def _text(format: Format) -> str:
+    return format.text
+
+
+def product(
+    s: Structure, values: torch.Tensor, at: Indices, dense: Sequence[torch.Tensor], indices: Sequence[Indices], out: Any
+) -> torch.Tensor:
+    """The product of a sparse operand with dense ones; `out` None is at its elements."""
+    format, shape, pos, crd = s
+    pairs = [(p, c) for p, c in zip(pos, crd, strict=True)]
+    structure = [b for pair in pairs for b in pair if b is not None]
+    held = "".join([("-" if p is None else "p") + ("-" if c is None else "c") for p, c in pairs])
+    dtype = values.dtype
+    for x in dense:
+        dtype = torch.promote_types(dtype, x.dtype)
+    found: torch.Tensor = torch.ops.openwork.product(
+        values, structure, list(dense), _text(format), held, shape, values.shape[0], statement(at, indices, out),
+        SCALARS[dtype],
+    )  # fmt: skip
+    return found
+
+
+def _fits(t: Any, x: Any) -> bool:
+    """Whether a product of these is one of the family: a Tensor without fill value, and a torch tensor."""
+    if type(t) is not Tensor or not isinstance(x, torch.Tensor):
+        return False
+    s = t._storage
+    if not isinstance(s.values, torch.Tensor) or s.values.dtype not in SCALARS or x.dtype not in SCALARS:
+        return False
+    stacks = len(s.shape) - 2
+    same = stacks == 0 or (len(x.shape) == len(s.shape) and x.shape[:stacks] == s.shape[:stacks])
+    return s.fill_value == 0 and stacks >= 0 and len(x.shape) > 0 and same
+
+
+def _times(t: Tensor, x: torch.Tensor, left: bool) -> torch.Tensor:
+    """`t @ x`, or `x @ t`."""
+    s = t._storage
+    stack = tuple([f"b{k}" for k in range(max(len(x.shape), len(s.shape)) - 2)])
+    at = (*stack, "i", "j") if len(s.shape) > 2 else ("i", "j")
+    indices: Indices
+    out: Indices
+    if len(x.shape) == 1:
+        indices, out = (("j",), ("i",)) if left else (("i",), ("j",))
+    elif left:
+        indices, out = (*stack, "j", "k"), (*stack, "i", "k")
+    else:
+        indices, out = (*stack, "k", "i"), (*stack, "k", "j")
+    return product((s.format, s.shape, s.pos, s.crd), s.values, at, [x], [indices], out)
+
+
+def matmul(a: Any, b: Any, /) -> Any:
+    """The stand-in of `ops.products.matmul`."""
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a @ b
+    if _fits(a, b):
+        return _times(a, b, True)
+    if _fits(b, a):
+        return _times(b, a, False)
+    return _matmul(a, b)
+
+
+def matmul_of_namespace(a: Any, b: Any, /, *, grad: Any = None) -> Any:
+    """The stand-in of `openwork.matmul`."""
+    return matmul(a, b) if grad is None else full.run(_matmul, "matmul", grad, (a, b), {})
+
+
+def linear(s: Structure, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """`x @ weight.T` for a weight of this structure and these values."""
+    stack = tuple([f"b{k}" for k in range(len(x.shape) - 1)])
+    return product(s, values, ("i", "j"), [x], [(*stack, "j")], (*stack, "i"))
+
+
+def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
+    """The stand-in of the rule of torch's functions."""
+    if len(args) == 2 and not kwargs:
+        a, b = args
+        if function in (torch.matmul, torch.mm, torch.mv) or (ordered and function is torch.Tensor.matmul):
+            return matmul(a, b)
+        if ordered and function is torch.Tensor.__rmatmul__:
+            return matmul(b, a)
+    if function is torch.nn.functional.linear and 2 <= len(args) <= 3 and not kwargs and _fits(args[1], args[0]):
+        s = args[1]._storage
+        if len(s.shape) == 2:
+            out = linear((s.format, s.shape, s.pos, s.crd), s.values, args[0])
+            return out + args[2] if len(args) == 3 and args[2] is not None else out
+    if function is torch.addmm and len(args) == 3 and not kwargs and isinstance(args[0], torch.Tensor):
+        return args[0] + matmul(args[1], args[2])
+    return functions.call(function, args, kwargs)
+
+
+def rule(name: str) -> Any:
+    """The stand-in of `ops.gradients.rule`."""
+    return torch_function if name == "torch_function" else RULES[name]
