@@ -198,6 +198,7 @@ def test_integer_minima_of_empty_rows_do_not_wrap() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(14400)
 @settings(max_examples=5000)
 @given(drives(), st.integers(1, 3))
 def test_interpreted_nightly(d: Drive, pieces: int) -> None:

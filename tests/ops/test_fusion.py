@@ -295,6 +295,7 @@ def test_random_expressions(tree: Any, top: str, formats: list[str]) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(14400)
 @settings(suppress_health_check=list(HealthCheck), deadline=None)
 @given(TREES, st.sampled_from(sorted(_TOP)), st.lists(st.sampled_from(FORMATS[2]), min_size=4, max_size=4))
 def test_random_expressions_in_every_format(tree: Any, top: str, formats: list[str]) -> None:

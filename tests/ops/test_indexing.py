@@ -235,6 +235,7 @@ def test_random_keys(data: st.DataObject) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(14400)
 @settings(max_examples=3000, deadline=None)
 @given(st.data())
 def test_random_keys_on_every_format(data: st.DataObject) -> None:
