@@ -10,7 +10,8 @@ import pytest
 from matrix import dense_array, same, tensor
 
 import openwork as ow
-from openwork.ops import drive, overlap
+from openwork.ops import drive, merge_chunks, merge_quick, overlap
+from openwork.storage.exact import check_indices
 
 HYBRID = "(i, j, k) -> (i : dense, j : compressed, k : dense)"
 
@@ -151,3 +152,24 @@ def test_a_single_row(monkeypatch: pytest.MonkeyPatch) -> None:
             for threads in (2, 7):
                 np.testing.assert_array_equal(results(threads, operation), first)
         np.testing.assert_allclose(results(2, lambda t=t: t @ x), array @ x)
+
+
+@pytest.mark.parametrize(
+    "spec", ["csr", "(i, j) -> (i : dense, j : bitmap)", "(i, j) -> (i : dense, j // 4 : compressed, j % 4 : dense)"]
+)
+def test_a_single_row_is_merged_in_ranges(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_chunks, "MINIMUM", 0)
+    monkeypatch.setattr(merge_quick, "MINIMUM", 0)
+    arrays = [dense_array((1, 400), k, density=0.5) for k in (1, 2)]
+    a, b = (tensor(x, spec) for x in arrays)
+    for text in ("A + B", "A * B", "max(A, 2 - B)"):
+        want = eval(text, {"max": np.maximum}, dict(zip("AB", arrays, strict=True)))
+        for threads in (1, 2, 7):
+            ow.set_num_threads(threads)
+            got = ow.pointwise(text, {"A": a, "B": b})
+            check_indices(got._storage)
+            same(got, want)
+            assert got.format == a.format
+    ranges = dict(ow.explain(ow.add, a, b).steps[-1].facts)["parallel"]
+    assert int(ranges.split()[0]) > 1
+    same(a.T + b.T, (arrays[0] + arrays[1]).T)

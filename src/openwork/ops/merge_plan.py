@@ -85,6 +85,8 @@ class MergePlan:
     """what the launch before found, for operands of the same signatures"""
     quick: Any = None
     """the lean launch of the last shape"""
+    row: MergePlan | None = None
+    """the plan for one row alone, once there was a matrix of one long row"""
 
     def __str__(self) -> str:
         return self.text

@@ -25,6 +25,7 @@ from .merge_leads import Leads
 from .merge_ordered import orderable, run_ordered
 from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
 from .merge_quick import Quick, quick
+from .merge_row import as_matrix, as_vectors
 
 __all__ = ["converted", "led_text", "loops_text", "run_plan"]
 
@@ -59,7 +60,14 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
     for k, step in enumerate(plan.steps):
         if step is not None:
             ready = (*ready[:k], converted(list(plan.dims)[k], ready[k], step), *ready[k + 1 :])
-    result = _nothing(plan, shape, like) if 0 in shape else _run(plan, ready, shape, like)
+    row = as_vectors(plan, ready, shape)
+    if 0 in shape:
+        result = _nothing(plan, shape, like)
+    elif row is not None:
+        single, vectors = row
+        result = as_matrix(_run(single, vectors, vectors[0].shape, like), plan.target, shape)
+    else:
+        result = _run(plan, ready, shape, like)
     if plan.format is plan.target:
         return result
     if plan.format.batch_ndim:
