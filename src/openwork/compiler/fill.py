@@ -25,6 +25,7 @@ from functools import cached_property
 from ..ir.interpret import evaluate
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.ops import cast, const
+from .number import settled
 from .simplify import simplify_expr
 
 __all__ = ["ZERO_ANNIHILATES", "Regions", "partial", "same"]
@@ -64,6 +65,8 @@ def _partial(expr: Expr, fills: Mapping[str, Const], annihilate: bool) -> tuple[
                 return folded, any(absent for _, absent in found)
             if op == "select" and isinstance(operands[0], Const):
                 return found[1] if operands[0].value else found[2]
+            if any(absent for _, absent in found) and (known := settled(op, operands)) is not None:
+                return known, True
             if annihilate and op == "mul" and any(absent and _is_zero(v) for v, absent in found):
                 return const(0, type), True
             rebuilt = simplify_expr(Op(op, operands, type))

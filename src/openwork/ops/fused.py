@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..compiler.number import passes
 from . import gradients, trace
 from .fusion import Cut, cut_of
+from .fusion_numbers import fixed_numbers, with_numbers
 from .fusion_parts import Part, masked_product, part_of
 from .lazy import LEAF, TRANSPOSE, Lazy, Shown, is_lazy, lazy, leaf
 from .lazy_meta import Meta, meta_of
@@ -44,7 +46,8 @@ class _Program:
     results: tuple[int, ...]
 
 
-_programs: dict[Any, _Program] = {}
+_programs: dict[Any, _Program | frozenset[int]] = {}
+"""By key; where numbers take part in the plan, which they are."""
 
 
 def compute(*expressions: Any) -> Any:
@@ -138,28 +141,51 @@ def _taken(x: Any) -> Any:
 
 
 def _run(roots: Sequence[Lazy]) -> tuple[Any, ...]:
-    leaves, key = _walk(roots)
+    leaves, numbers, key = _walk(roots)
     program = None if key is None else _programs.get(key)
-    if program is None:
-        program = _plan(_unified(roots), leaves)
-        if key is not None:
-            if len(_programs) >= LIMIT:
-                _programs.clear()
-            _programs[key] = program
-    values = [*leaves, *program.constants, *[None] * program.slots]
+    if isinstance(program, frozenset):
+        program = _programs.get(_with(key, numbers, program))
+    if program is None or isinstance(program, frozenset):
+        program = _planned(roots, leaves, numbers, key)
+    values = [*leaves, *numbers, *program.constants, *[None] * program.slots]
     tracing = trace.active()
     for step in program.steps:
         if tracing:
-            trace.note(trace.Step(step.title, step.facts, heads=True))
+            facts = tuple((name, with_numbers(text, numbers)) for name, text in step.facts)
+            trace.note(trace.Step(with_numbers(step.title, numbers), facts, heads=True))
         values[step.out] = step.part(*[values[k] for k in step.inputs])
     return tuple([values[k] for k in program.results])
 
 
-def _walk(roots: Sequence[Lazy]) -> tuple[list[Any], Any]:
-    """The leaves' values, and what decides the plan: None where that has no key."""
+def _planned(roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence[float], key: Any) -> _Program:
+    """A new program, which is kept. Where it depends on numbers, the key leads to which they are, and they to it."""
+    nodes = _unified(roots)
+    known: dict[int, Meta | None] = {}
+    slots = {x: k for k, x in enumerate(numbers)}
+    fixed = fixed_numbers(nodes, slots, known)
+    program = _plan(nodes, leaves, numbers, {x: k for x, k in slots.items() if k not in fixed}, known)
+    if key is not None:
+        if len(_programs) >= LIMIT:
+            _programs.clear()
+        if fixed:
+            _programs[key] = fixed
+            key = _with(key, numbers, fixed)
+        _programs[key] = program
+    return program
+
+
+def _with(key: Any, numbers: Sequence[float], fixed: frozenset[int]) -> Any:
+    """The key with the numbers that the plan depends on."""
+    return (key, *[numbers[k] for k in sorted(fixed)])
+
+
+def _walk(roots: Sequence[Lazy]) -> tuple[list[Any], list[float], Any]:
+    """The leaves' values, the numbers that kernels may be passed, and what decides the plan: None where that has no
+    key."""
     order: dict[int, int] = {}
     leaves: dict[int, int] = {}
     values: list[Any] = []
+    numbers: dict[float, int] = {}
     key: list[Any] = []
 
     def visit(x: Any) -> Any:
@@ -173,6 +199,8 @@ def _walk(roots: Sequence[Lazy]) -> tuple[list[Any], Any]:
                     key.append((x.kind, x.name, x.options, inner, getattr(x.call, "__qualname__", None)))
                 return at
             value = x._value
+        if passes(value):
+            return ("number", numbers.setdefault(value, len(numbers)), value > 0)
         if type(value) in NUMBERS:
             return (type(value), repr(value))
         storage = getattr(value, "_storage", None)
@@ -188,8 +216,8 @@ def _walk(roots: Sequence[Lazy]) -> tuple[list[Any], Any]:
         whole = (marks, *key)
         hash(whole)
     except TypeError:
-        return values, None
-    return values, whole
+        return values, list(numbers), None
+    return values, list(numbers), whole
 
 
 def _unified(roots: Sequence[Lazy]) -> list[Lazy]:
@@ -236,25 +264,36 @@ def _leaf_key(value: Any, storage: Any) -> Any:
 # -- planning ----------------------------------------------------------------------------------------------------------
 
 
-def _plan(roots: Sequence[Lazy], leaves: Sequence[Any]) -> _Program:
-    known: dict[int, Meta | None] = {}
-    parts = _parts(roots, known)
+def _plan(
+    roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence[float], passed: Mapping[float, int],
+    known: dict[int, Meta | None],
+) -> _Program:  # fmt: skip
+    parts = _parts(roots, known, passed)
     slots: dict[int, int] = {id(v): k for k, v in enumerate(leaves)}
     constants: list[Any] = []
+    given = len(leaves) + len(numbers)
+
+    def slot(x: Any) -> int:
+        value = x._value if is_lazy(x) and x.known else x
+        if type(value) is float and value in passed:
+            return len(leaves) + passed[value]
+        if not is_lazy(value) and id(value) not in slots:
+            slots[id(value)] = given + len(constants)
+            constants.append(value)
+        return slots[id(value)]
+
     for cut in parts:
         for x in cut.inputs:
-            value = x._value if is_lazy(x) and x.known else x
-            if not is_lazy(value) and id(value) not in slots:
-                slots[id(value)] = len(leaves) + len(constants)
-                constants.append(value)
+            if not is_lazy(x) or x.known:
+                slot(x)
     names: dict[int, str] = {}
-    first = len(leaves) + len(constants)
+    first = given + len(constants)
     steps: list[_Step] = []
     for number, cut in enumerate(parts):
         slots[id(cut.node)] = first + number
-        inputs = tuple(slots[id(x._value if is_lazy(x) and x.known else x)] for x in cut.inputs)
+        inputs = tuple(map(slot, cut.inputs))
         part, why = _made(cut, meta_of(cut.node, known))
-        shown = Shown(names)
+        shown = Shown(names, passed)
         title = f"part {number + 1} of {len(parts)}: {shown.text(cut.node)}"
         facts = _facts(cut, shown, why)
         names = {**shown.names, id(cut.node): f"part{number + 1}"}
@@ -277,10 +316,13 @@ def _facts(cut: Cut, shown: Shown, why: str) -> tuple[tuple[str, str], ...]:
     if cut.region is None:
         return (("not fused", why),)
     operands = ", ".join(f"{n} = {shown.text(x)}" for n, (x, _) in cut.region.operands.items())
-    return (("fused", f"{cut.region.expression}, one loop nest"), ("operands", operands))
+    text = str(cut.region.expression)
+    for name, value in cut.region.numbers.items():
+        text = text.replace(name, shown.text(value))
+    return (("fused", f"{text}, one loop nest"), ("operands", operands))
 
 
-def _parts(roots: Sequence[Lazy], known: dict[int, Meta | None]) -> list[Cut]:
+def _parts(roots: Sequence[Lazy], known: dict[int, Meta | None], passed: Mapping[float, int]) -> list[Cut]:
     """The parts in the order in which they run. What two parts would compute, or is a result, is a part."""
     cuts = {id(r) for r in roots}
     while True:
@@ -288,20 +330,23 @@ def _parts(roots: Sequence[Lazy], known: dict[int, Meta | None]) -> list[Cut]:
         order: list[Cut] = []
 
         for root in roots:
-            _visit(root, cuts, known, found, order)
+            _visit(root, cuts, known, passed, found, order)
         again = _shared(order, cuts)
         if not again:
             return order
         cuts |= again
 
 
-def _visit(node: Any, cuts: set[int], known: dict[int, Meta | None], found: dict[int, Cut], order: list[Cut]) -> None:
+def _visit(
+    node: Any, cuts: set[int], known: dict[int, Meta | None], passed: Mapping[float, int], found: dict[int, Cut],
+    order: list[Cut],
+) -> None:  # fmt: skip
     """Add the part of a node behind the parts that it needs."""
     if not is_lazy(node) or node.known or id(node) in found:
         return
-    cut = found[id(node)] = cut_of(node, cuts - {id(node)}, known)
+    cut = found[id(node)] = cut_of(node, cuts - {id(node)}, known, passed)
     for x in cut.inputs:
-        _visit(x, cuts, known, found, order)
+        _visit(x, cuts, known, passed, found, order)
     order.append(cut)
 
 

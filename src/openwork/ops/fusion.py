@@ -11,12 +11,13 @@ distributes over it. What is not taken in is an operand, computed before by a pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from ..compiler.number import number_name
 from ..errors import DTypeError
-from ..ir.index import Access, Apply, Expression, Literal
+from ..ir.index import Access, Apply, Expression, Literal, accesses
 from ..ir.ops import arity
 from .lazy import ELEMENTWISE, LEAF, MATMUL, REDUCE, SELECT, TRANSPOSE, Lazy
 from .lazy_meta import Meta, meta_of, transposed
@@ -43,6 +44,8 @@ class Region:
     reduced: tuple[str, ...]
     inlined: list[Lazy]
     metas: dict[str, Meta]
+    numbers: dict[str, float]
+    """those that the kernel is passed, by the names that the expression has for them"""
 
     @property
     def sparse(self) -> tuple[str, ...]:
@@ -70,15 +73,15 @@ class Cut:
             return self.masked
         if self.region is None:
             return tuple(self.node.args)
-        return tuple(node for node, _ in self.region.operands.values())
+        return (*(node for node, _ in self.region.operands.values()), *self.region.numbers.values())
 
 
-def cut_of(node: Lazy, cuts: set[int], known: dict[int, Meta | None]) -> Cut:
-    """How to compute `node`, where the nodes of `cuts` are there already."""
+def cut_of(node: Lazy, cuts: set[int], known: dict[int, Meta | None], passed: Collection[float] = ()) -> Cut:
+    """How to compute `node`, where the nodes of `cuts` are there already; kernels are passed the numbers `passed`."""
     masked = _masked(node, cuts, known)
     if masked is not None:
         return Cut(node, None, "a product of sparse matrices, formed where the factor has elements", masked)
-    made = region_of(node, cuts, known)
+    made = region_of(node, cuts, known, passed)
     return Cut(node, None, made) if isinstance(made, str) else Cut(node, made)
 
 
@@ -96,12 +99,14 @@ def _masked(node: Lazy, cuts: set[int], known: dict[int, Meta | None]) -> tuple[
     return None
 
 
-def region_of(node: Lazy, cuts: set[int], known: dict[int, Meta | None]) -> Region | str:
+def region_of(
+    node: Lazy, cuts: set[int], known: dict[int, Meta | None], passed: Collection[float] = ()
+) -> Region | str:
     """The part that ends in `node`, or why it is run by itself."""
     meta = meta_of(node, known)
     if meta is None:
         return "its result is known only when it is run"
-    grown = _Growth(cuts, known)
+    grown = _Growth(cuts, known, passed)
     if node.kind in (ELEMENTWISE, SELECT):
         found = grown.elementwise(node, meta)
     elif node.kind == MATMUL:
@@ -128,8 +133,9 @@ def region_of(node: Lazy, cuts: set[int], known: dict[int, Meta | None]) -> Regi
 class _Growth:
     """A region that is being grown."""
 
-    def __init__(self, cuts: set[int], known: dict[int, Meta | None]) -> None:
-        self.cuts, self.known = cuts, known
+    def __init__(self, cuts: set[int], known: dict[int, Meta | None], passed: Collection[float]) -> None:
+        self.cuts, self.known, self.passed = cuts, known, passed
+        self.numbers: dict[float, str] = {}
         self.operands: dict[tuple[int, tuple[str, ...]], str] = {}
         self.nodes: dict[str, tuple[Any, tuple[str, ...]]] = {}
         self.metas: dict[str, Meta] = {}
@@ -202,7 +208,8 @@ class _Growth:
             return "no operand is sparse"
         extents |= self.summed
         reduced = tuple(i for i in extents if i not in kept)
-        return Region(node, kind, kept, extents, e, dict(self.nodes), reduced, self.inlined, self.metas)
+        numbers = {name: value for value, name in self.numbers.items() if any(a.tensor == name for a in accesses(e))}
+        return Region(node, kind, kept, extents, e, dict(self.nodes), reduced, self.inlined, self.metas, numbers)
 
     # -- growing ---------------------------------------------------------------------------------------------------
 
@@ -215,7 +222,7 @@ class _Growth:
         """The element of `x` at `indices`; `linear` where the sum of terms may stand for it."""
         meta = self.meta(x)
         if meta.number is not None:
-            return Literal(meta.number)
+            return self.number(meta.number)
         if not isinstance(x, Lazy) or x.kind == LEAF or x.known or id(x) in self.cuts:
             return self.access(x, indices)
         if x.kind == TRANSPOSE:
@@ -261,6 +268,12 @@ class _Growth:
         a = self.absorb(x.args[0], (*rows, k), False)
         b = self.absorb(x.args[1], (k, *columns), False)
         return Apply("mul", (a, b))
+
+    def number(self, value: Any) -> Expression:
+        """A number: of a kind with others that take the same kernel, or itself."""
+        if type(value) is not float or value not in self.passed:
+            return Literal(value)
+        return Access(self.numbers.setdefault(value, number_name(len(self.numbers), value)))
 
     def access(self, x: Any, indices: tuple[str, ...]) -> Expression:
         value = x.args[0] if isinstance(x, Lazy) and x.kind == LEAF else x

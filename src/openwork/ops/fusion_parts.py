@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.number import is_number
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..ir.loop import Cast, Expr, Op, Var
 from ..storage.buffers import cast, is_torch
@@ -28,7 +29,7 @@ from .strided import Strided, strided
 __all__ = ["Part", "part_of"]
 
 Part = Callable[..., Any]
-"""Called with the values of its operands, gives the value of its node."""
+"""Called with the values of its operands and its numbers, gives the value of its node."""
 
 
 def part_of(region: Region, meta: Meta) -> Part:
@@ -38,9 +39,11 @@ def part_of(region: Region, meta: Meta) -> Part:
     limit, torch = limit_of(region, region.expression), meta.library == "torch"
     if limit is None and not torch:
         return part
+    count = len(region.operands)
 
     def run(*values: Any) -> Any:
-        return part(*values) if within(values, limit, torch) else again(*values)
+        fits = within(values[:count], limit, torch) and (limit is None or all(abs(x) <= limit for x in values[count:]))
+        return part(*values) if fits else again(*values)
 
     return run
 
@@ -61,7 +64,7 @@ def _dims(region: Region, order: Sequence[str], stretch: bool) -> dict[str, tupl
         shape = region.metas[name].shape
         dims = [None if n == 1 != region.extents[i] else order.index(i) for i, n in zip(indices, shape, strict=True)]
         found[name] = tuple(d for d in dims if stretch or d is not None or region.metas[name].is_sparse)
-    return found
+    return found | dict.fromkeys(region.numbers, ())
 
 
 def _bare(e: Expression) -> Expression:
@@ -83,17 +86,20 @@ class _Elementwise:
         self.e, self.shape = _bare(region.expression), tuple(region.extents[i] for i in region.kept)
         self.dims = _dims(region, region.kept, True)
         self.names = tuple(region.operands)
+        self.dims = {n: self.dims[n] for n in self.names}
         self.plans: dict[Any, MergePlan] = {}
 
     def __call__(self, *values: Any) -> Any:
         from .tensor import Tensor
 
-        storages = tuple(map(_storage, values))
+        count = len(self.names)
+        storages = tuple(map(_storage, values[:count]))
         key = tuple([(s.signature, repr(s.fill_value)) for s in storages])
         plan = self.plans.get(key)
         if plan is None:
             plan = self.plans[key] = self._plan(dict(zip(self.names, storages, strict=True)))
-        return Tensor._from_storage(run_plan(plan, storages, self.shape))
+        numbers = dict(zip(self.region.numbers, values[count:], strict=True))
+        return Tensor._from_storage(run_plan(plan, storages, self.shape, [numbers[n] for n in plan.numbers]))
 
     def _plan(self, storages: dict[str, Storage]) -> MergePlan:
         """The merge that gives the format which the operations one by one would give."""
@@ -116,7 +122,7 @@ class _Summing:
     def laid(self, values: Sequence[Any]) -> dict[str, Any]:
         """Storages of sparse operands, strided views of dense ones without the dimensions that are stretched."""
         found: dict[str, Any] = {}
-        for name, value in zip(self.names, values, strict=True):
+        for name, value in zip(self.names, values, strict=False):
             if self.region.metas[name].is_sparse:
                 found[name] = value._storage
                 continue
@@ -127,10 +133,12 @@ class _Summing:
                     [n for n, i in zip(array.shape, indices, strict=True) if n == self.region.extents[i]]
                 )
             found[name] = strided(array)
+        for name, value in zip(self.region.numbers, values[len(self.names) :], strict=True):
+            found[name] = strided(np.array(value))
         return found
 
     def like(self, laid: dict[str, Any]) -> Any:
-        dense = next((v.owner for v in laid.values() if isinstance(v, Strided)), None)
+        dense = next((v.owner for n, v in laid.items() if isinstance(v, Strided) and not is_number(n)), None)
         return dense if dense is not None else next(iter(laid.values())).values
 
     def plan(self, laid: dict[str, Any], e: Expression, op: str, along: str | None) -> SumPlan:
@@ -182,7 +190,7 @@ def _one_type(expr: Expr, scalar: str) -> bool:
 def _narrowed(region: Region, e: Expression) -> Expression:
     """The accesses of dense operands without the indices of dimensions that are stretched."""
     match e:
-        case Access(tensor, indices):
+        case Access(tensor, indices) if indices:
             shape = region.metas[tensor].shape
             kept = tuple(i for i, n in zip(indices, shape, strict=True) if n == region.extents[i])
             return Access(tensor, kept)

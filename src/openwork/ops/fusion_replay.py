@@ -23,16 +23,19 @@ __all__ = ["limit_of", "replay_of", "within"]
 
 
 def replay_of(region: Region) -> Callable[..., Any]:
-    """A function of a part's operands that calls its operations one after the other."""
-    places: dict[int, int] = {}
+    """A function of a part's operands and numbers that calls its operations one after the other."""
+    places: dict[int | float, int] = {}
     for k, (x, _) in enumerate(region.operands.values()):
         places[_identity(x)] = k
+    for k, x in enumerate(region.numbers.values(), len(region.operands)):
+        places[x] = k
+    given = len(region.operands) + len(region.numbers)
     constants: list[Any] = []
     steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
 
     def visit(x: Any) -> int:
         """Where the value of `x` will be: operands, constants (counted from -1 down), then steps."""
-        at = places.get(_identity(x))
+        at = places.get(x if type(x) is float else _identity(x))
         if at is not None:
             return at
         if not is_lazy(x) or x.kind == LEAF or x.known:
@@ -40,7 +43,7 @@ def replay_of(region: Region) -> Callable[..., Any]:
             return -len(constants)
         inputs = tuple(map(visit, x.args))
         steps.append((x.call, inputs))
-        places[id(x)] = len(region.operands) + len(steps) - 1
+        places[id(x)] = given + len(steps) - 1
         return places[id(x)]
 
     visit(region.root)

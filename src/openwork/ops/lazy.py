@@ -6,7 +6,7 @@ function that does it alone, which is always right. Operations that do not defer
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import UnsupportedError
@@ -205,10 +205,10 @@ def show(node: Lazy, names: dict[int, str] | None = None) -> str:
 
 
 class Shown:
-    """Names for operands, and texts of the nodes above them."""
+    """Names for operands, and texts of the nodes above them; numbers that others may stand for are between NULs."""
 
-    def __init__(self, names: dict[int, str]) -> None:
-        self.names = dict(names)
+    def __init__(self, names: dict[int, str], numbers: Mapping[float, int] | None = None) -> None:
+        self.names, self.numbers = dict(names), numbers or {}
         self.letters = {"sparse": iter("ABCDEFGHIJKLMNOPQ"), "dense": iter("XYZUVWRST"), "vector": iter("xyzuvwpqrst")}
 
     def name(self, value: Any) -> str:
@@ -224,6 +224,8 @@ class Shown:
         if id(node) in self.names:
             return self.names[id(node)]
         if not isinstance(node, Lazy):
+            if type(node) is float and node in self.numbers:
+                return f"\0{self.numbers[node]}\0"
             return self.name(node) if hasattr(node, "shape") and node.shape else repr(node)
         if node.kind == LEAF:
             return self.name(node.args[0])

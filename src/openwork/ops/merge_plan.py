@@ -13,8 +13,9 @@ from ..compiler.doubt import doubt
 from ..compiler.fill import Regions
 from ..compiler.merge import MOST, lower_merge
 from ..compiler.merge.node import stored
-from ..compiler.merge.problem import Input, Merge
+from ..compiler.merge.problem import Array, Input, Merge
 from ..compiler.merge.target import Dims, fitted, native, plain, projected, projects
+from ..compiler.number import numbers_of
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.simplify import simplify
 from ..format.format import Format
@@ -72,6 +73,8 @@ class MergePlan:
     runs: tuple[Run, ...]
     keeps: bool
     """whether operands of one structure give a result of that structure, and nothing is converted"""
+    numbers: tuple[str, ...]
+    """numbers that the kernel is passed"""
     shares: tuple[int, ...]
     """operands whose structure is the result's where both have as many elements: one contains the other"""
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
@@ -130,7 +133,8 @@ def plan_merge(
     kinds = [run.kind for run in runs(target)]
     covered = sum(len(run.levels) for run in runs(target)[: kinds.index(Kind.CHAIN)]) if Kind.CHAIN in kinds else 0
     return MergePlan(
-        text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same, shares,
+        text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same,
+        tuple(dict.fromkeys(numbers_of(expr))), shares,
         scout=scout(regions, formats, dims, order, covered), doubt=doubt(regions) if annihilate else None,
     )  # fmt: skip
 
@@ -201,7 +205,8 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: 
     pos = tuple(index if "pos" in f.buffers else None for f in formats)
     crd = tuple(("bool" if f.name == "bitmap" else index) if "crd" in f.buffers else None for f in formats)
     target = Operand(plan.scalar, plan.target.ndim, plan.target, pos, crd)
-    merge = Merge(tuple(inputs), plan.regions, target, leads=leads)
+    arrays = tuple(Array(n, Operand("f64", 0), ((),) * len(order)) for n in plan.numbers)
+    merge = Merge(tuple(inputs), plan.regions, target, arrays, leads=leads)
     executable = cache.get(_key(merge), lambda: build(merge))
     names = {given.name: given.operand for given in inputs}
     own = tuple(p.name for p in executable.params)

@@ -7,6 +7,7 @@ call is found once for a shape, so that a call on tiny tensors costs some micros
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,9 @@ class Quick:
         self.shape: tuple[int, ...] = ()
         self.leads = made.merge.leads
 
-    def run(self, storages: tuple[Storage, ...]) -> Storage | None:
-        """The result for operands of the plan's signatures and this shape; None where several threads are to do it,
-        or the index type may be too narrow."""
+    def run(self, storages: tuple[Storage, ...], passed: Sequence[Any] = ()) -> Storage | None:
+        """The result for operands of the plan's signatures and this shape, and numbers; None where several threads are
+        to do it, or the index type may be too narrow."""
         cap = self._most
         for terms in self._sums:
             total = 0
@@ -89,6 +90,8 @@ class Quick:
         operands: tuple[int, ...] = ()
         for s in storages:
             operands += s.addresses
+        for x in passed:
+            operands += (address(x),)
         for k, ref in self._refs:
             operands += (storage_word(ref, storages[k]),)
         self._made.executable.run((*operands, *words, address(meta), *self._tail), 0, 1)
@@ -131,7 +134,7 @@ def quick(
         return None
     order = [name for name in made.names if name.startswith("out_")]
     expected = [f"out_pos{chains[0].first}", *(f"out_crd{at}" for at in chains[0].levels), "out_vals"]
-    first = len(made.refs)
+    first = len(made.refs) + len(plan.numbers)
     if order != expected or made.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
         return None
     found = Quick(plan, made, bound, spans)

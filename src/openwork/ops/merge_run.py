@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,16 +42,19 @@ class _Launch:
     extents: dict[str, int]
 
 
-@differentiable(lambda plan, storages, shape: [s.values for s in storages])
-def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
-    """The result of a plan on storages of its signatures, in the plan's format."""
+@differentiable(lambda plan, storages, shape, numbers=(): [s.values for s in storages])
+def run_plan(
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[float] = ()
+) -> Storage:
+    """The result of a plan on storages of its signatures, in the plan's format; `numbers` are those of the plan."""
+    passed = [np.array([x]) for x in numbers]
     lean: Quick | None = plan.quick
     if (
         lean is not None
         and lean.shape == shape
         and not trace.active()
         and (plan.scout is None or plan.scout.leads(storages, shape, plan.target) == lean.leads)
-        and (found := lean.run(storages)) is not None
+        and (found := lean.run(storages, passed)) is not None
     ):
         return found
     if any(s.device != "cpu" for s in storages):
@@ -65,9 +69,9 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
         result = _nothing(plan, shape, like)
     elif row is not None:
         single, vectors = row
-        result = as_matrix(_run(single, vectors, vectors[0].shape, like), plan.target, shape)
+        result = as_matrix(_run(single, vectors, vectors[0].shape, like, passed), plan.target, shape)
     else:
-        result = _run(plan, ready, shape, like)
+        result = _run(plan, ready, shape, like, passed)
     if plan.format is plan.target:
         return result
     if plan.format.batch_ndim:
@@ -130,19 +134,22 @@ def _prepare(
     return _Launch(key, made, bounds, spans, extents)
 
 
-def _run(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array) -> Storage:
+def _run(
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, passed: Sequence[Array]
+) -> Storage:
     launch: _Launch | None = plan.last
     leads = () if plan.scout is None else plan.scout.leads(storages, shape, plan.target)
     key = (shape, leads, tuple(s.signature for s in storages))
     if launch is None or launch.key != key:
         launch = plan.last = _prepare(plan, storages, shape, like, leads)
         plan.quick = quick(plan, launch.made, launch.bounds, launch.spans, storages, shape)
-    return _assembled(plan, launch, storages, shape, like)
+    return _assembled(plan, launch, storages, shape, like, passed)
 
 
 def _assembled(
-    plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array
-) -> Storage:
+    plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array,
+    passed: Sequence[Array],
+) -> Storage:  # fmt: skip
     """Into buffers that hold whatever the merge may find, at once or range by range; then cut to what it found."""
     made, spans = launch.made, launch.spans
     chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
@@ -158,6 +165,7 @@ def _assembled(
     whole = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
     reserved = sum(length(b) * itemsize(scalar_of(b)) for b in (*pos, *crd, values) if b is not None)
     words |= {"meta": address(whole), "chunks": 1, **launch.extents}
+    words |= {name: address(x) for name, x in zip(plan.numbers, passed, strict=True)}
     fill = full(1, plan.scalar, plan.fill, like) if "fill" in made.names else like
     words["fill"] = address(fill)
     packed = [w for s in storages for w in s.addresses]

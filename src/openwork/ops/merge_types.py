@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ..compiler.number import is_number, sample
 from ..errors import DTypeError
 from ..ir.arithmetic import FUNCTIONS
 from ..ir.index import Access, Apply, Expression, Literal
@@ -42,7 +44,7 @@ def _scalar_of_number(value: Any) -> str:
 def _typed(e: Expression, scalars: Mapping[str, str], library: str) -> Any:
     match e:
         case Access(tensor, _):
-            return Var(tensor, Type(scalars[tensor]))
+            return _Passed(tensor) if is_number(tensor) else Var(tensor, Type(scalars[tensor]))
         case Literal(value):
             return value
         case Apply(name, args):
@@ -54,7 +56,7 @@ def _typed(e: Expression, scalars: Mapping[str, str], library: str) -> Any:
 
 
 def _apply(name: str, args: list[Any], library: str) -> Expr:
-    kinds = tuple(a.type.scalar if isinstance(a, Expr) else a for a in args)
+    kinds = tuple(a.type.scalar if isinstance(a, Expr) else a.weak if isinstance(a, _Passed) else a for a in args)
     out, computed = _signature(name, kinds, library)
     if name == "select":
         cond = _boxed(args[0], "bool")
@@ -66,11 +68,26 @@ def _apply(name: str, args: list[Any], library: str) -> Expr:
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """A number that the kernel is passed, weak as any other."""
+
+    name: str
+
+    @property
+    def weak(self) -> float:
+        return sample(self.name)
+
+
 def _own(a: Any) -> str:
+    if isinstance(a, _Passed):
+        return "f64"
     return a.type.scalar if isinstance(a, Expr) else _scalar_of_number(a)
 
 
 def _boxed(a: Any, scalar: str) -> Expr:
+    if isinstance(a, _Passed):
+        a = Var(a.name, Type("f64"))
     return cast(a, scalar) if isinstance(a, Expr) else const(a, scalar)
 
 

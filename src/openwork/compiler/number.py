@@ -1,0 +1,92 @@
+"""Numbers that a kernel is passed, so that another number takes the same kernel.
+
+The fill algebra has to know little of them, and their names say it: `num0_pos`, `num1_neg` are finite, not zero, and of
+that sign, in single precision too. What an absent zero comes to with such a number, if that depends on nothing else, is
+what it comes to with 1 or -1::
+
+    0 * num0_pos -> 0    0 / num1_neg -> -0    0 < num0_pos -> True    max(0, num1_neg) -> 0    0 + num0_pos: not known
+
+Any other number (0, infinity, NaN) is a part of the kernel's text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..ir.interpret import evaluate
+from ..ir.loop import Cast, Const, Expr, Op, Var
+from ..ir.ops import const
+
+__all__ = ["is_number", "number_name", "numbers_of", "passes", "sample", "settled"]
+
+_NAME = re.compile(r"num\d+_(pos|neg)")
+_SMALLEST, _LARGEST = 1e-30, 1e30
+_EITHER = frozenset(("mul", "eq", "ne", "lt", "le", "gt", "ge"))
+"""Operations of a zero and a number, in any order, that depend on the number's sign alone."""
+_FIRST = frozenset(("div", "floordiv", "mod"))
+"""Those of a zero on the left."""
+
+
+def passes(value: object) -> bool:
+    """Whether a kernel may be passed this number."""
+    return type(value) is float and _SMALLEST <= abs(value) <= _LARGEST
+
+
+def number_name(k: int, value: float) -> str:
+    """What the k-th number is called."""
+    return f"num{k}_{'pos' if value > 0 else 'neg'}"
+
+
+def is_number(name: str) -> bool:
+    """Whether an operand of this name is such a number."""
+    return _NAME.fullmatch(name) is not None
+
+
+def sample(name: str) -> float:
+    """A number of the kind."""
+    return 1.0 if name.endswith("pos") else -1.0
+
+
+def numbers_of(e: Expr) -> Iterator[str]:
+    """The numbers in an expression, repeated ones too."""
+    match e:
+        case Var(name):
+            if is_number(name):
+                yield name
+        case Op(_, args):
+            for arg in args:
+                yield from numbers_of(arg)
+        case Cast(arg):
+            yield from numbers_of(arg)
+
+
+def settled(op: str, operands: Sequence[Expr]) -> Const | None:
+    """What an operation of a zero and a number comes to, whatever the number is; None where that depends on it."""
+    if len(operands) != 2:
+        return None
+    zero, number = operands if isinstance(operands[0], Const) else operands[::-1]
+    one = _sample(number)
+    if one is None or not isinstance(zero, Const) or zero.value != 0:
+        return None
+    pair = (zero, one) if zero is operands[0] else (one, zero)
+    positive = one.value.real > 0
+    if op in _EITHER or (zero is operands[0] and (op in _FIRST or (op == "pow" and positive))):
+        return _evaluated(op, pair)
+    if op == ("min" if positive else "max"):
+        return zero
+    return None
+
+
+def _evaluated(op: str, pair: Sequence[Const]) -> Const:
+    from ..ir.ops import op as make
+
+    made = make(op, *pair)
+    return const(evaluate(made).item(), made.type)
+
+
+def _sample(e: Expr) -> Const | None:
+    inner = e.arg if isinstance(e, Cast) else e
+    if not isinstance(inner, Var) or not is_number(inner.name) or not (e.type.is_float or e.type.is_complex):
+        return None
+    return const(sample(inner.name), e.type)
