@@ -13,6 +13,7 @@ from interpreted import interpreted
 from matrix import dense_array, same, tensor
 
 import openwork as ow
+from openwork.compiler.merge.size import SLACK
 from openwork.ir.loop import Alloc, Kernel
 from openwork.ops import fused as programs
 from openwork.ops import merge_chunks, merge_plan, merge_quick
@@ -187,6 +188,23 @@ def test_which_parts_have_a_row(text: str, rows: int, monkeypatch: pytest.Monkey
     kernel = built(monkeypatch, text)
     allocated = [s for s in kernel.body if isinstance(s, Alloc)]
     assert len(allocated) == 2 * rows
+
+
+def test_explain_says_what_rows_take() -> None:
+    """Coordinates, positions and values for as many elements as the shorter operand has, or as the level is wide."""
+    arrays = operands("A B C D", (6, 40), "csr")
+    tensors = {n: tensor(a, "csr") for n, a in arrays.items()}
+    a, b, c, d = tensors.values()
+    for text, names in (
+        ("(A + B) * 2", ""),
+        ("A * B + C", "AB"),
+        ("A * B + C * D", "AB CD"),
+        ("ow.sum(A * B + C * D)", "AB CD"),
+    ):
+        plan = str(ow.explain(ow.fused(eval(f"lambda A, B, C, D: {text}", {"ow": ow})), a, b, c, d))
+        sizes = [min(40, *(tensors[n].nse for n in pair)) + 1 + SLACK for pair in names.split()]
+        said = f"rows         {len(sizes)} kept for a moment, in workspaces of at most {sum(sizes) * 12:,} bytes on each thread"
+        assert said in plan if sizes else "rows  " not in plan
 
 
 def test_kernels_grow_with_the_products(monkeypatch: pytest.MonkeyPatch) -> None:

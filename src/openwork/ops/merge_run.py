@@ -196,6 +196,7 @@ def _assembled(
             ("result", f"{trace.shown(plan.target)}, {result.nbytes:,} bytes once it is cut to what was found"),
             ("computes", f"where these are present: {plan.regions}"),
             *led_text(made.merge.leads, plan.target),
+            *trace.rows(made.executable, packed),
             ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
         )
         trace.note(trace.Step(f"merge {plan.text}", facts, reserved, made.executable))

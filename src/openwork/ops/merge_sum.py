@@ -174,14 +174,16 @@ def run_sum(plan: SumPlan, values: Mapping[str, Any], extents: tuple[int, ...], 
     parts = chunks if share else 1
     out = full(parts * math.prod(shape), plan.scalar, identity(plan.op, plan.scalar).value, like)
     counts = np.zeros(parts * math.prod(shape), np.int64) if plan.counts else None
+    words: list[int] = []
     if 0 not in extents:
         state = np.array(cuts, np.int64)
         fixed = {"out_vals": address(out), "meta": address(state), "chunks": chunks, "share": share}
         if counts is not None:
             fixed["out_counts"] = address(counts)
-        pool.parallel(made.executable, _words(made, ready, fixed | bounds), list(range(chunks + 1)))
+        words = _words(made, ready, fixed | bounds)
+        pool.parallel(made.executable, words, list(range(chunks + 1)))
     if trace.active():
-        _describe(plan, made, ready, chunks, out, counts)
+        _describe(plan, made, ready, chunks, out, counts, words)
     return Summed(_joined(plan, out, parts, shape), None if counts is None else _total(counts, parts, shape), structure)
 
 
@@ -338,7 +340,9 @@ def _result(plan: SumPlan) -> str:
     return f"{plan.scalar} over ({', '.join(plan.loops.dims[d] for d in plan.kept)}), no temporary"
 
 
-def _describe(plan: SumPlan, made: Compiled, ready: Mapping[str, Any], chunks: int, out: Array, counts: Any) -> None:
+def _describe(
+    plan: SumPlan, made: Compiled, ready: Mapping[str, Any], chunks: int, out: Array, counts: Any, words: list[int]
+) -> None:
     """Tell `explain` about a launch."""
     formats = [f"{n}: {trace.shown(ready[n].format)}" for n in plan.sparse]
     formats += [f"{n}: dense {ready[n].scalar}" for n in plan.dense]
@@ -347,6 +351,7 @@ def _describe(plan: SumPlan, made: Compiled, ready: Mapping[str, Any], chunks: i
         ("loops", loops_text(plan.loops)),
         ("computes", f"where these are present: {plan.regions}"),
         *led_text(made.merge.leads, plan.loops),
+        *(trace.rows(made.executable, words) if words else ()),
         ("result", _result(plan)),
         ("parallel", f"{chunks} range(s) of the outermost loop"),
     ]

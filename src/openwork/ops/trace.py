@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from ..codegen.executable import Executable
 from ..format.format import Format
 from ..storage.storage import Storage
 
-__all__ = ["Step", "active", "note", "record", "shown"]
+__all__ = ["Step", "active", "note", "record", "rows", "shown"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,21 @@ class Step:
 def shown(format: Format) -> str:
     """A format by its name where it has one that every reader knows, else its text."""
     return format.name or str(format)
+
+
+def rows(executable: Executable, words: Sequence[int]) -> list[tuple[str, str]]:
+    """What to say of the rows that a merge keeps for a moment, in memory of its kernel: how many, and their bytes."""
+    from ..ir.interpret import evaluate
+    from ..ir.loop import Alloc, Scalar
+    from ..storage.buffers import itemsize
+
+    found = [s for s in executable.kernel.body if isinstance(s, Alloc)]
+    if not found:
+        return []
+    names = {p.name: w for p, w in zip(executable.params, words, strict=True) if isinstance(p, Scalar)}
+    nbytes = sum(int(evaluate(s.size, names)) * itemsize(s.scalar) for s in found)
+    count = sum("_crd" in s.buffer for s in found)
+    return [("rows", f"{count} kept for a moment, in workspaces of at most {nbytes:,} bytes on each thread")]
 
 
 _steps: list[list[Step]] = []
