@@ -324,3 +324,22 @@ def test_launches_of_both_sides_are_kept_apart(spec: str) -> None:
         assert np.allclose(x @ t, x @ dense)
         assert np.allclose(t @ x[0], dense @ x[0])
         assert np.allclose(x[0] @ t, x[0] @ dense)
+
+
+@pytest.mark.parametrize("spec", ["csr", "coo", "bsr(2, 2)"])
+@pytest.mark.parametrize("factors", [("csr", "csc"), ("coo", None), (None, "csr")])
+def test_sddmm_of_sparse_factors(spec: str, factors: tuple[str | None, str | None]) -> None:
+    rng = np.random.default_rng(0)
+    m, a, b = (rng.random(s) * (rng.random(s) < 0.4) for s in ((5, 7), (5, 6), (6, 7)))
+    mask = ow.asarray(m, format=spec)
+    found = ow.sddmm(mask, *(x if f is None else ow.asarray(x, format=f) for x, f in zip((a, b), factors, strict=True)))
+    want = ow.sddmm(mask, a, b)
+    assert found.format == want.format
+    assert found.nse == mask.nse
+    assert np.allclose(found.to_numpy(), want.to_numpy())
+
+
+def test_sddmm_of_sparse_factors_densifies_nothing() -> None:
+    a = ow.random((10**6, 10**6), 1e-6, format="csr", rng=0)
+    mask = ow.random((10**6, 10**6), 1e-8, format="coo", rng=1)
+    assert ow.sddmm(mask, a, a.T).nse == mask.nse

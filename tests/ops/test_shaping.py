@@ -205,3 +205,18 @@ def test_random_reshapes(data: st.DataObject) -> None:
     there = reshape(t, new)
     same(there, array.reshape(new))
     same(reshape(there, old), array)
+
+
+def test_extents_beyond_64_bits_are_refused() -> None:
+    wide = ow.sparse_coo_tensor(np.array([[2**39], [2**29]]), [1.0], (2**40, 2**30))
+    for made in (
+        lambda: ow.reshape(wide, (-1,)),
+        lambda: ow.tile(wide, (2**24, 1)),
+        lambda: ow.zeros((2**64,), format="coo"),
+    ):
+        with pytest.raises(ow.InvariantError, match="64-bit"):
+            made()
+    with pytest.raises(ow.ShapeError, match="places beyond 64 bits"):
+        ow.argmax(wide)
+    assert wide.max().item() == 1
+    assert wide.sum().item() == 1

@@ -18,7 +18,7 @@ from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
 from ..storage.buffers import Array, cast, dtype_of, is_torch, scalar_name
 from ..storage.scalars import python_scalar
-from ..storage.storage import Storage
+from ..storage.storage import LARGEST, Storage
 from . import trace
 from .again import Reduction
 from .contract import contract
@@ -207,9 +207,14 @@ def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:
     if size == s.nse:
         return None
     if len(axes) == len(s.shape):
-        return _library(s.values).asarray(size - s.nse)
+        return _library(s.values).asarray(_countable(size - s.nse))
     stored = contract(_statement("+=", len(s.shape), axes, True), {"A": s}, "i64", s.values)
-    return math.prod(s.shape[a] for a in axes) - stored
+    return _countable(math.prod(s.shape[a] for a in axes)) - stored
+
+
+def _countable(n: int) -> int | float:
+    """A count that the array libraries can hold: those beyond 64 bits as floats."""
+    return n if n <= LARGEST else float(n)
 
 
 def _flat(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | None:

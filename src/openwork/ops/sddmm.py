@@ -30,13 +30,14 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     Parameters
     ----------
     mask : Tensor, shape (m, n); its values play no part
-    a, b : dense arrays, shapes (m, k) and (k, n)
+    a, b : dense arrays or Tensors, shapes (m, k) and (k, n)
 
     Returns
     -------
     Tensor, shape (m, n), format and structure of `mask`; dtype that of `a @ b`
 
-    Cost: O(nse * k). `b` is packed once where its columns are not contiguous.
+    Cost: O(nse * k). `b` is packed once where its columns are not contiguous. Of sparse factors: that of the masked
+    product of sparse matrices.
     Raises ShapeError if the shapes do not fit.
     Source: the sampled product of Canny and Zhao, Big data analytics with small footprint, KDD 2013.
     """
@@ -44,7 +45,6 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
 
     mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
     mask, a, b = adopted(mask), plain(a), plain(b)
-    a, b = (x.to_dense() if isinstance(x, Tensor) else x for x in (a, b))
     if (
         mask.ndim != 2
         or a.ndim != 2
@@ -55,7 +55,20 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
         raise ShapeError(
             f"sddmm: mask {mask.shape}, a {tuple(a.shape)}, b {tuple(b.shape)}; expected (m, n), (m, k), (k, n)"
         )
-    pattern: Storage = (mask if mask.format.is_unique else mask.coalesce())._storage
+    mask = mask if mask.format.is_unique else mask.coalesce()
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return _of_sparse(
+            mask, *(x if isinstance(x, Tensor) else Tensor._from_dense(x).asformat("csr") for x in (a, b))
+        )
+    pattern: Storage = mask._storage
     va, vb = strided(a), strided(b)
     scalar = promote((va.scalar, vb.scalar), library_of(a))
     return Tensor._from_storage(shared(_SDDMM, {"M": pattern, "A": va, "B": vb}, scalar))
+
+
+def _of_sparse(mask: Any, a: Any, b: Any) -> Any:
+    """The product of sparse factors, summed only where the mask specifies an element; zero where no product falls."""
+    from .taking import sparse_mask
+    from .tensor_products import spgemm
+
+    return sparse_mask(spgemm(a, b, mask=mask, format="csr"), mask)

@@ -14,6 +14,7 @@ from ..errors import DTypeError, ShapeError
 from ..ir.text import parse
 from ..ir.types import COMPLEX
 from ..storage.buffers import cast, dtype_of, is_torch, scalar_name, scalar_of, to_numpy
+from ..storage.storage import LARGEST
 from .promote import accumulator
 from .reduce import axes_of, finish
 
@@ -73,6 +74,8 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     shape = tuple(t.shape[d] for d in kept)
     if not n and 0 not in shape:
         raise ShapeError(f"arg{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
+    if n > LARGEST:
+        raise ShapeError(f"arg{op} over axes {axes} of shape {t.shape}: places beyond 64 bits\n  help: give one axis")
     place = _dense(op, t, axis) if t.format.is_dense else _sparse(op, t, axes, kept, n).reshape(shape)
     return finish(_like(place, t), t, axes, keepdims)
 

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InvariantError
 from . import sizes
 from .buffers import Array, address, copied, device_of, is_recorded, itemsize, length, library_of, scalar_of
 
 if TYPE_CHECKING:
     from ..format.format import Format
 
-__all__ = ["Storage"]
+__all__ = ["LARGEST", "Storage"]
+
+LARGEST = 2**63 - 1
+"""The largest extent."""
 
 _SET = object.__setattr__
 _signatures: dict[object, int] = {}
@@ -57,6 +61,14 @@ class Storage:
     _positions: tuple[int, ...] | None = field(default=None, init=False, repr=False)
     _nse: int | None = field(default=None, init=False, repr=False)
     _signature: int | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for d, n in enumerate(self.shape):
+            if n > LARGEST:
+                raise InvariantError(
+                    f"3.1 extent {d} of shape {self.shape}\n  expected: an integer from 0 to {LARGEST}; got: {n}"
+                    "\n  help: coordinates are 64-bit: spread the elements over more dimensions"
+                )
 
     def __reduce__(self) -> tuple[type[Storage], tuple[Any, ...]]:
         """Copies and pickles keep the data only, never addresses."""
