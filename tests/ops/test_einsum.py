@@ -11,7 +11,9 @@ from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
 from openwork.codegen import pool
-from openwork.errors import ShapeError, UnsupportedError
+from openwork.errors import FormatError, ShapeError, UnsupportedError
+from openwork.ops import drive, merge_chunks, merge_quick, overlap, ranges
+from openwork.ops import spgemm as spgemm_module
 from openwork.ops.contract_path import Size, find_path
 from openwork.ops.subscripts import parse_subscripts
 from openwork.ops.tensor_products import kron, outer, spgemm, tensordot, vecdot
@@ -136,50 +138,72 @@ def test_an_index_that_no_other_operand_has(text: str) -> None:
 LETTERS = "abcd"
 
 
+DTYPES = ("float64",) * 4 + ("float32", "int64", "int8", "complex128", "bool")
+Problem = tuple[str, list[Any], str | None]
+
+
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[str, list[Any]]:
+def problems(draw: st.DrawFn) -> Problem:
+    """Subscripts, operands of any formats and dtypes, and perhaps the format of the result."""
     extents = {c: draw(st.sampled_from((0, 1, 2, 3, 5) if c == "d" else (1, 2, 3, 5))) for c in LETTERS}
     terms = draw(st.lists(st.text(LETTERS, min_size=0, max_size=3), min_size=1, max_size=4))
     letters = sorted(set("".join(terms)))
     out = "".join(draw(st.permutations(letters))[: draw(st.integers(0, min(4, len(letters))))])
     operands: list[Any] = []
     for term in terms:
-        array = dense_array(tuple(extents[c] for c in term), draw(st.integers(0, 99)), density=0.5)
+        shape, seed = tuple(extents[c] for c in term), draw(st.integers(0, 99))
+        array = dense_array(shape, seed, draw(st.sampled_from(DTYPES)), density=0.5)
         specs = (*FORMATS[len(term)], None) if term else ("dense", None)
         spec = draw(st.sampled_from(specs))
         operands.append(array if spec is None else tensor(array, "() -> ()" if not term else spec))
-    return f"{','.join(terms)}->{out}", operands
+    asked = out and not draw(st.integers(0, 3))
+    return f"{','.join(terms)}->{out}", operands, draw(st.sampled_from(FORMATS[len(out)])) if asked else None
 
 
-def check_subscripts(text: str, operands: list[Any], threads: int) -> None:
+def check_subscripts(problem: Problem, threads: int) -> None:
+    """Against NumPy, by `threads` threads however little there is to do."""
+    text, operands, format = problem
+    dense = [x.to_numpy() if isinstance(x, ow.Tensor) else x for x in operands]
     try:
-        dense = [x.to_numpy() if isinstance(x, ow.Tensor) else x for x in operands]
         want = np.einsum(text, *dense)
     except ValueError:
         assume(False)
     before = pool.get_num_threads()
     ow.set_num_threads(threads)
-    try:
-        got = ow.einsum(text, *operands)
-    finally:
-        ow.set_num_threads(before)
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((drive, "PARALLEL_WORK"), (spgemm_module, "PARALLEL_WORK"), (overlap, "COST")):
+            patch.setattr(module, name, 1)
+        for module in (merge_chunks, merge_quick):
+            patch.setattr(module, "MINIMUM", 0)
+        patch.setattr(ranges, "PARALLEL", 0)
+        try:
+            got = ow.einsum(text, *operands, format=format)
+        except FormatError:
+            if format is None or not format.startswith(("nm", "ell")):
+                raise
+            return  # too narrow for the result
+        finally:
+            ow.set_num_threads(before)
     same(got, want)
     if isinstance(got, ow.Tensor):
-        canonical(got)
+        if format is None:
+            canonical(got)
+        else:
+            assert got.format == ow.format(format, got.ndim)
 
 
 @settings(max_examples=70)
 @given(problems(), st.sampled_from([1, 2, 7]))
-def test_random_subscripts(problem: tuple[str, list[Any]], threads: int) -> None:
-    check_subscripts(*problem, threads)
+def test_random_subscripts(problem: Problem, threads: int) -> None:
+    check_subscripts(problem, threads)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(14400)
 @settings(max_examples=20000, derandomize=False)
 @given(problems(), st.sampled_from([1, 2, 7]))
-def test_many_random_subscripts(problem: tuple[str, list[Any]], threads: int) -> None:
-    check_subscripts(*problem, threads)
+def test_many_random_subscripts(problem: Problem, threads: int) -> None:
+    check_subscripts(problem, threads)
 
 
 def test_stacks_of_matrices_broadcast() -> None:
