@@ -124,10 +124,21 @@ def test_clamp_and_in_place() -> None:
         n /= 2
 
 
-def test_sparse_tensor_operand_is_ambiguous() -> None:
+@pytest.mark.parametrize("spec", ["dense", "csr", "coo"])
+def test_sparse_tensors_have_a_value_everywhere(spec: str) -> None:
+    data, bits = arrays((6, 7))
+    other = np.where(arrays((6, 7), 1)[1], data + 1, 0)
+    other[0, 0] = np.inf
+    m, s = made(data, bits, spec), ow.asarray(other, format="csr")
+    with np.errstate(invalid="ignore"):
+        agree(m * s, reference(data * other, bits))
+        agree(s - m, reference(other - data, bits))
+        agree(m * s[:1], reference(data * other[:1], bits))
+        agree(lift(np.logaddexp, (m, s), "logaddexp"), reference(np.logaddexp(data, other), bits), exact=False)
+
+
+def test_how_is_one_of_three() -> None:
     data, bits = arrays((3, 4))
-    with pytest.raises(ow.UnsupportedError, match="missing, or its fill value"):
-        made(data, bits) + ow.asarray(data, format="csr")
     with pytest.raises(ow.UnsupportedError, match="how='all'"):
         made(data, bits).add(made(data, bits), how="all")
 
@@ -138,8 +149,7 @@ def test_tensors_on_the_left() -> None:
     agree(whole - m, reference(1 - data, bits))
     agree(whole == m, reference(data == 1, bits))
     agree(ow.asarray(np.ones((2, 3))) @ m, (np.ones((2, 3)) @ m).to_masked_array())
-    with pytest.raises(ow.UnsupportedError, match="missing, or its fill value"):
-        whole.asformat("csr") * m
+    agree(whole.asformat("csr") * m, reference(data, bits))
 
 
 def test_bfloat16() -> None:

@@ -27,10 +27,13 @@ _POWERS = (0, 1, 2, 3, 4)
 
 
 def doubt(regions: Regions) -> float | None:
-    """None where the regions are the same whether or not an absent zero annihilates.
+    """None where the regions are the same whether or not an absent zero annihilates, or no zero does: where elements
+    may be missing.
 
     Else the size up to which values of the operands give NumPy's result; 0 where no such bound is known.
     """
+    if regions.masked:
+        return None
     products = [e for e in _parts(regions.expr) if isinstance(e, Op) and e.op == "mul" and _is_inexact(e)]
     if not products or not _differs(regions):
         return None
@@ -83,6 +86,6 @@ def _bound(product: Op, regions: Regions) -> float:
         room /= 2.0**values
     limit = room ** (1 / values) if values and room > 1 else 0.0
     simple = all(isinstance(a, Var) or (isinstance(a, Cast) and isinstance(a.arg, Var)) for a in product.args)
-    if not simple and not all(abs(f.value) <= limit for f in regions.fills.values()):
+    if not simple and not all(abs(f.value) <= limit for f in regions.fills.values() if isinstance(f, Const)):
         return 0.0
     return limit if math.isfinite(limit) and limit >= 2 else 0.0

@@ -10,6 +10,25 @@ comparison; there is no table of operators.
     A < B        {A}: A < 0            a union; with unsigned A it folds to False, and {A} is empty
     A ** B       {A}: A ** 0 -> 1      empty, as 0 ** 0 = 1 is the fill
 
+The unspecified elements of a masked tensor are *missing*: they have no value. Its fill is `missing(type)`, and
+
+    A * B        {A}: A * --  -> --    empty: masks intersect, whatever the operation is
+
+The rules of an operation, in this order (`RULES`); the first that applies decides:
+
+    skip         either(a, b) is b where a is missing, and a where b is; given(a, b) is a where both are there
+    choose       select(c, a, b) with a known c is that branch, missing or not
+    missing      any other operation on something missing is missing: it beats NaN and the annihilator
+    constant     operands that are all known: NumPy's value, operation by operation, NaN and infinity included
+    settle       the same for a number that the kernel is passed, where its sign is all that matters (`number`)
+    annihilate   0 * x is 0, where the 0 is the fill of an absent operand (ZERO_ANNIHILATES)
+    simplify     neutral elements and the like: x + 0, x * 1, x and True
+
+Where select does not know its condition and a branch of it is missing, the elements tell: the body keeps the choice
+and `guarded` says when it has a value. What follows moves into the branches:
+
+    f(select(c, --, x)) -> select(c, --, f(x))
+
 ZERO_ANNIHILATES says what 0 * x is where the zero is the fill of an absent operand and x is not known. NumPy on the
 dense arrays has NaN for an infinite or NaN x. Regions take 0, which is NumPy's answer for finite x: only so a product
 of sparse operands is as sparse as they are. Where x is known, as both are absent, NumPy's answer is taken. `doubt`
@@ -19,59 +38,183 @@ annihilation where it matters (`annihilate=False`), unless the user asks for `ze
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 
 from ..ir.interpret import evaluate
 from ..ir.loop import Cast, Const, Expr, Op, Var
-from ..ir.ops import cast, const
+from ..ir.ops import cast, const, op
+from ..ir.types import Type
 from .number import settled
 from .simplify import simplify_expr
 
-__all__ = ["ZERO_ANNIHILATES", "Regions", "partial", "same"]
+__all__ = ["RULES", "ZERO_ANNIHILATES", "Fill", "Regions", "guarded", "is_missing", "missing", "partial", "same"]
 
 ZERO_ANNIHILATES = True
 
+RULES = ("skip", "choose", "missing", "constant", "settle", "annihilate", "simplify")
+"""The rules of an operation by name, in their order: the functions `_skip`, `_choose`, ... below."""
+
+Fill = Const | Op
+"""A fill value: a constant, or `missing`."""
+
+
+def missing(type: Type | str) -> Op:
+    """No value, of a type: what an unspecified element of a masked tensor is."""
+    return Op("missing", (), Type(type) if isinstance(type, str) else type)
+
+
+def is_missing(e: Expr) -> bool:
+    """Whether an expression is known to have no value."""
+    return isinstance(e, Op) and e.op == "missing"
+
+
+def _may_lack(e: Expr) -> bool:
+    """Whether some choice of the expression is missing."""
+    return is_missing(e) or (isinstance(e, Op) and e.op == "select" and any(map(_may_lack, e.args[1:])))
+
+
+def guarded(body: Expr) -> tuple[Expr, Expr | None]:
+    """What a body is where it has a value, and the condition of having one; None: it always has."""
+    if not _may_lack(body):
+        return body, None
+    assert isinstance(body, Op)
+    test, *arms = body.args
+    (a, when_a), (b, when_b) = ((arm, None) if is_missing(arm) else guarded(arm) for arm in arms)
+    if is_missing(arms[0]):
+        otherwise = op("not", test)
+        return b, otherwise if when_b is None else op("and", otherwise, when_b)
+    if is_missing(arms[1]):
+        return a, test if when_a is None else op("and", test, when_a)
+    held = [const(True, "bool") if when is None else when for when in (when_a, when_b)]
+    return simplify_expr(Op("select", (test, a, b), body.type)), op("select", test, *held)
+
 
 def same(a: Expr, b: Expr) -> bool:
-    """Whether both are constants of one value: NaN is NaN, -0.0 is 0.0."""
+    """Whether both are constants of one value, or missing: NaN is NaN, -0.0 is 0.0."""
+    if is_missing(a) or is_missing(b):
+        return is_missing(a) and is_missing(b)
     if not isinstance(a, Const) or not isinstance(b, Const):
         return False
     return a == b or bool(a.value == b.value)
 
 
-def partial(expr: Expr, fills: Mapping[str, Const], annihilate: bool = ZERO_ANNIHILATES) -> Expr:
+def partial(expr: Expr, fills: Mapping[str, Fill], annihilate: bool = ZERO_ANNIHILATES) -> Expr:
     """`expr` with the variables of `fills` at these values, evaluated as far as they reach.
 
     Operations on constants are NumPy's, operation by operation; `annihilate`: a zero of `fills` makes a product zero.
     """
     value, _ = _partial(expr, fills, annihilate)
-    return value if isinstance(value, Const) else simplify_expr(value)
+    return value if isinstance(value, Const) or _may_lack(value) else simplify_expr(value)
 
 
-def _partial(expr: Expr, fills: Mapping[str, Const], annihilate: bool) -> tuple[Expr, bool]:
-    """The value, and whether it is a constant that absent operands took part in."""
+Known = tuple[Expr, bool]
+"""A value, and whether it is one (or the lack of one) that absent operands took part in."""
+
+
+def _partial(expr: Expr, fills: Mapping[str, Fill], annihilate: bool) -> Known:
     match expr:
         case Var(name, type):
-            return (cast(fills[name], type), True) if name in fills else (expr, False)
+            return (_cast(fills[name], type), True) if name in fills else (expr, False)
         case Cast(arg, type):
             value, absent = _partial(arg, fills, annihilate)
-            return (const(value.value, type), absent) if isinstance(value, Const) else (Cast(value, type), False)
-        case Op(op, args, type):
-            found = [_partial(a, fills, annihilate) for a in args]
-            operands = tuple(value for value, _ in found)
-            if all(isinstance(v, Const) for v in operands):
-                folded = const(evaluate(Op(op, operands, type)).item(), type)
-                return folded, any(absent for _, absent in found)
-            if op == "select" and isinstance(operands[0], Const):
-                return found[1] if operands[0].value else found[2]
-            if any(absent for _, absent in found) and (known := settled(op, operands)) is not None:
-                return known, True
-            if annihilate and op == "mul" and any(absent and _is_zero(v) for v, absent in found):
-                return const(0, type), True
-            rebuilt = simplify_expr(Op(op, operands, type))
-            return rebuilt, isinstance(rebuilt, Const) and any(absent for _, absent in found)
+            return _cast(value, type), absent and (isinstance(value, Const) or _may_lack(value))
+        case Op(name, args, type):
+            return _applied(name, tuple(_partial(a, fills, annihilate) for a in args), type, annihilate)
     return expr, False
+
+
+def _cast(value: Expr, type: Type) -> Expr:
+    if is_missing(value):
+        return missing(type)
+    if _may_lack(value):
+        assert isinstance(value, Op)
+        test, *arms = value.args
+        return Op("select", (test, *(_cast(arm, type) for arm in arms)), type)
+    return cast(value, type)
+
+
+def _applied(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known:
+    """An operation on what its operands are known to be, by the rules in their order."""
+    for rule in RULES:
+        decided = _RULES[rule](name, found, type, annihilate)
+        if decided is not None:
+            return decided
+    raise AssertionError(name)
+
+
+def _skip(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+    if name not in ("either", "given"):
+        return None
+    (a, _), (b, _) = found
+    which = 0 if name == "either" else 1
+    if name == "given" and (is_missing(a) or is_missing(b)):
+        return missing(type), True
+    if name == "either" and is_missing(a):
+        return _cast(b, type), found[1][1]
+    if _may_lack(found[which][0]):
+        return _into_choice(name, found, which, type, annihilate)
+    return _cast(a, type), found[0][1]
+
+
+def _choose(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+    if name != "select":
+        return None
+    test, *arms = found
+    if isinstance(test[0], Const):
+        return arms[0] if test[0].value else arms[1]
+    if _may_lack(test[0]) or not any(_may_lack(v) for v, _ in arms):
+        return None  # a condition that is missing, or nothing that is
+    if all(is_missing(v) for v, _ in arms):
+        return missing(type), True
+    return Op("select", (test[0], *(v for v, _ in arms)), type), False
+
+
+def _lack(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+    operands = [v for v, _ in (found[:1] if name == "select" else found)]
+    if any(map(is_missing, operands)):
+        return missing(type), True
+    choice = next((k for k, v in enumerate(operands) if _may_lack(v)), None)
+    return None if choice is None else _into_choice(name, found, choice, type, annihilate)
+
+
+def _into_choice(name: str, found: tuple[Known, ...], at: int, type: Type, annihilate: bool) -> Known:
+    """f(select(c, --, x)) -> select(c, --, f(x))"""
+    choice, absent = found[at]
+    assert isinstance(choice, Op)
+    test, *arms = choice.args
+    made = [_applied(name, (*found[:at], (arm, absent), *found[at + 1 :]), type, annihilate)[0] for arm in arms]
+    if all(map(is_missing, made)):
+        return missing(type), True
+    return Op("select", (test, *made), type), False
+
+
+def _constant(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+    operands = tuple(v for v, _ in found)
+    if not all(isinstance(v, Const) for v in operands):
+        return None
+    return const(evaluate(Op(name, operands, type)).item(), type), any(absent for _, absent in found)
+
+
+def _settled(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+    known = settled(name, tuple(v for v, _ in found)) if any(absent for _, absent in found) else None
+    return None if known is None else (known, True)
+
+
+def _annihilated(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+    zero = annihilate and name == "mul" and any(absent and _is_zero(v) for v, absent in found)
+    return (const(0, type), True) if zero else None
+
+
+def _simplified(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+    rebuilt = simplify_expr(Op(name, tuple(v for v, _ in found), type))
+    return rebuilt, isinstance(rebuilt, Const) and any(absent for _, absent in found)
+
+
+_RULES: dict[str, Callable[[str, tuple[Known, ...], Type, bool], Known | None]] = {
+    "skip": _skip, "choose": _choose, "missing": _lack, "constant": _constant, "settle": _settled,
+    "annihilate": _annihilated, "simplify": _simplified,
+}  # fmt: skip
 
 
 def _is_zero(value: Expr) -> bool:
@@ -84,12 +227,12 @@ class Regions:
     Parameters
     ----------
     expr : over variables that are called as the operands
-    fills : the fill value of each operand, as a constant of the variable's type
+    fills : the fill value of each operand, as a constant of the variable's type, or `missing`
     fill : the result's fill value; without, the expression's value where all are absent
     """
 
     def __init__(
-        self, expr: Expr, fills: Mapping[str, Const], fill: Const | None = None, annihilate: bool = ZERO_ANNIHILATES
+        self, expr: Expr, fills: Mapping[str, Fill], fill: Fill | None = None, annihilate: bool = ZERO_ANNIHILATES
     ) -> None:
         self.expr, self.fills, self.annihilate = expr, dict(fills), annihilate
         self._given = fill
@@ -100,13 +243,24 @@ class Regions:
         return tuple(self.fills)
 
     @cached_property
-    def fill(self) -> Const:
+    def fill(self) -> Fill:
         """The result's fill value."""
         if self._given is not None:
             return self._given
         value = partial(self.expr, self.fills, self.annihilate)
-        assert isinstance(value, Const)
+        assert isinstance(value, Const) or (isinstance(value, Op) and is_missing(value))
         return value
+
+    @cached_property
+    def masked(self) -> bool:
+        """Whether an operand has missing elements."""
+        return any(map(is_missing, self.fills.values()))
+
+    @cached_property
+    def guarded(self) -> bool:
+        """Whether it depends on the elements whether there is a value."""
+        every = _subsets(frozenset(self.names)) if self.masked else []
+        return any(body is not None and _may_lack(body) for body in map(self.body, every))
 
     def body(self, present: Iterable[str]) -> Expr | None:
         """What is computed where just these are present; None where it is the fill value."""
@@ -120,7 +274,7 @@ class Regions:
         """The expression with the fill values put in, and nothing more."""
         return partial(self.expr, self._absent(frozenset(present)), False)
 
-    def _absent(self, present: frozenset[str]) -> dict[str, Const]:
+    def _absent(self, present: frozenset[str]) -> dict[str, Fill]:
         return {name: value for name, value in self.fills.items() if name not in present}
 
     def wanted(self, present: frozenset[str], droppable: frozenset[str]) -> bool:
@@ -138,7 +292,9 @@ class Regions:
 
     def keeps(self, name: str) -> bool:
         """Whether something is computed wherever `name` is present."""
-        return all(self.body(s | {name}) is not None for s in _subsets(frozenset(self.names) - {name}))
+        return not self.guarded and all(
+            self.body(s | {name}) is not None for s in _subsets(frozenset(self.names) - {name})
+        )
 
     def __str__(self) -> str:
         """The sets of operands for which something is computed, from the largest to the smallest."""

@@ -11,12 +11,13 @@ __all__ = ["extreme_kernel", "join_kernel", "total_kernel"]
 def total_kernel(source: str, scalar: str, bits: bool = False) -> Kernel:
     """`sums[r]` is the sum of the `row` values from `r * row` on, of fewer at the end; summed in `scalar`.
 
-    bits: of those values whose bit is set only.
+    bits: of those values whose bit is set only; `counts[r]` is how many these are.
     """
     zero = "0.0" if scalar.startswith("f") else "0"
-    given = f"values: {source}[const], bits: bool[const]" if bits else f"values: {source}[const]"
+    if bits:
+        return _of_bits(source, scalar, zero)
+    given = f"values: {source}[const]"
     value = f"{scalar}(values[e])"
-    value = f"({value} if bits[e] else {scalar}({zero}))" if bits else value
     return parse(
         f"""
         def total(lo: i64, hi: i64, row: i64, count: i64, {given}, sums: {scalar}[mut]):  # reassociate
@@ -25,6 +26,23 @@ def total_kernel(source: str, scalar: str, bits: bool = False) -> Kernel:
                 for e in range(r * row, min(r * row + row, count)):
                     acc += {value}
                 sums[r] = acc
+        """
+    )
+
+
+def _of_bits(source: str, scalar: str, zero: str) -> Kernel:
+    given = f"values: {source}[const], bits: bool[const], sums: {scalar}[mut], counts: i64[mut]"
+    return parse(
+        f"""
+        def total(lo: i64, hi: i64, row: i64, count: i64, {given}):  # reassociate
+            for r in range(lo, hi):
+                acc: {scalar} = {zero}
+                n: i64 = 0
+                for e in range(r * row, min(r * row + row, count)):
+                    acc += {scalar}(values[e]) if bits[e] else {scalar}({zero})
+                    n += i64(bits[e])
+                sums[r] = acc
+                counts[r] = n
         """
     )
 

@@ -16,7 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["ASSIGNMENTS", "Access", "Apply", "Assignment", "Expression", "Literal", "accesses", "show"]
+__all__ = ["ASSIGNMENTS", "PRESENCE", "Access", "Apply", "Assignment", "Expression", "Literal", "accesses", "show"]
+
+PRESENCE = ("either", "given")
+"""Operations of two operands that missing elements do not pass through, see `compiler.fill`: `either(a, b)` is b where
+a is missing, `given(a, b)` is a where both are there."""
 
 ASSIGNMENTS = {"=": "add", "+=": "add", "*=": "mul", "min=": "min", "max=": "max", "|=": "or", "&=": "and"}
 """The operators of an assignment, and the operation by which each reduces."""

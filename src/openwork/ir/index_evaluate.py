@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from .arithmetic import FUNCTIONS
-from .index import Access, Apply, Assignment, Expression, Literal
+from .index import PRESENCE, Access, Apply, Assignment, Expression, Literal
 
 __all__ = ["evaluate"]
 
@@ -56,6 +56,8 @@ def _value(e: Expression, operands: Mapping[str, Array], order: tuple[str, ...])
             return _aligned(operands[tensor], indices, order)
         case Apply(op, args):
             values = [_value(a, operands, order) for a in args]
+            if op in PRESENCE:
+                return values[0]
             if all(not isinstance(v, np.ndarray) for v in values):
                 return FUNCTIONS[op](*(np.asarray(v)[()] for v in values)).item()
             if len(values) == 1 or op in ("select", "pow", "floordiv", "sign", "div"):

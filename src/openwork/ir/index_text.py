@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..errors import FormatError
-from .index import ASSIGNMENTS, BINARY, PREFIX, Access, Apply, Assignment, Expression, Literal, accesses
+from .index import ASSIGNMENTS, BINARY, PREFIX, PRESENCE, Access, Apply, Assignment, Expression, Literal, accesses
 from .ops import OF_LANES, arity
 
 __all__ = ["parse", "parse_expression"]
@@ -230,7 +230,7 @@ class _Parser:
                 "expected a value", token.at, f"expected a tensor, a number or a function; got {_got(token)}"
             )
         name = _ALIASES.get(token.text, token.text)
-        if self.next.text == "(" and (name == "complex" or arity(name) is not None):
+        if self.next.text == "(" and (name in ("complex", *PRESENCE) or arity(name) is not None):
             return self._call(name, token)
         return self._access(token)
 
@@ -244,7 +244,7 @@ class _Parser:
         self.take()
         if name == "complex":
             return self._complex(args, token)
-        count = arity(name)
+        count = 2 if name in PRESENCE else arity(name)
         while name in ("min", "max", "add", "mul") and len(args) > 2:
             args[:2] = [self.apply(name, args[0], args[1])]
         if len(args) != count or name in OF_LANES:

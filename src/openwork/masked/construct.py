@@ -18,7 +18,7 @@ from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from . import forms
 from .structure import pattern, restricted, same
-from .tensor import MaskedTensor, wrap
+from .tensor import MaskedTensor, wrap, zero
 
 __all__ = ["as_masked_tensor", "masked_tensor", "strided_tensor"]
 
@@ -94,10 +94,9 @@ def strided_tensor(array: Array, bits: Array) -> MaskedTensor:
         import torch
 
         values = torch.where(held, values, torch.zeros((), dtype=values.dtype, device=values.device))
-    s = Storage(shape or (1,), format, scalar_of(values), 0, none, (*none[1:], held), values)
-    from .tensor import python_value
-
-    return wrap(Tensor._from_storage(s.with_values(values, python_value(0, s))), not shape)
+    scalar = scalar_of(values)
+    s = Storage(shape or (1,), format, scalar, zero(scalar), none, (*none[1:], held), values)
+    return wrap(Tensor._from_storage(s), not shape)
 
 
 def _is_sparse(x: Any) -> bool:

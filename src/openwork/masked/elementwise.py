@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
+from ..ir.index import Access, Apply, Expression, Literal
+from ..ir.ops import arity
 from ..ops.gradients import tracked
 from ..ops.shaping import broadcast_to
+from ..ops.taking import found_at, sparse_mask
 from ..ops.tensor import Tensor
 from ..ops.values import apply
 from ..storage.buffers import Array, as_array, is_array, is_torch, length, scalar_of
 from ..storage.storage import Storage
-from .structure import common, pattern, present_on, require_equal, restricted, sampled, settled, values_on
+from . import forms
+from .structure import merged, require_equal, same, sampled, settled, values_on
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -46,51 +50,90 @@ def binary(op: str, a: Any, b: Any, how: str = "equal") -> MaskedTensor:
 
     Returns
     -------
-    MaskedTensor in the format of the first masked operand
+    MaskedTensor in the format of the first masked operand. Operands that are not masked have a value everywhere: that
+    of a sparse Tensor is its fill value where it stores none
 
     Raises ShapeError where shapes do not broadcast, or masks that have to agree differ; it names the first place.
     """
-    return lift(lambda x, y: apply(op, x, y), (a, b), op, how)
+    return lift(lambda x, y: apply(op, x, y), (a, b), op, how, op if arity(op) is not None else None)
 
 
-def lift(function: Callable[..., Any], operands: tuple[Any, ...], operation: str, how: str = "equal") -> MaskedTensor:
-    """`function`, of arrays of values, on the specified elements of the operands."""
+def lift(
+    function: Callable[..., Any], operands: tuple[Any, ...], operation: str, how: str = "equal", op: str | None = None
+) -> MaskedTensor:
+    """`function`, of arrays of values, on the specified elements of the operands.
+
+    op : the operation of the loop IR that the function is, if it is one: masks that differ are then walked once, and
+        computed on the way
+    """
     from .tensor import MaskedTensor
 
+    if all(type(x) is MaskedTensor for x in operands) and how in HOW:
+        structures = [x._tensor._storage for x in operands]
+        first, alike = structures[0], all(x._scalar == operands[0]._scalar for x in operands)
+        if alike and all(s is first or same(first, s) for s in structures[1:]):
+            return _computed(function, [s.values for s in structures], first, operands[0].shape)
     if how not in HOW:
         raise UnsupportedError(f"{operation}: how={how!r}\n  supported: {', '.join(HOW)}")
     operands = tuple(_operand(x) for x in operands)
     shape = _shape(operation, operands)
-    masked = [stretched(x, shape) if isinstance(x, MaskedTensor) else None for x in operands]
-    first = next(m for m in masked if m is not None)
-    others = [m for m in masked if m is not None and m is not first]
-    if how == "union" and len(others) == 1 and len(operands) == 2:
-        return _united(function, first, others[0])
+    masked = [x for x in operands if isinstance(x, MaskedTensor)]
+    sparse = op is not None and any(isinstance(x, Tensor) for x in operands)
+    if sparse or (how != "equal" and len(masked) > 1):
+        return _unequal(function, operands, shape, how, op)
+    wide = [stretched(x, shape) if isinstance(x, MaskedTensor) else None for x in operands]
+    first = next(m for m in wide if m is not None)
     s = first._tensor._storage
-    if how == "intersection" and others:
-        s = _folded(how, first, others)
-    values = []
-    for x, m in zip(operands, masked, strict=True):
-        if m is None:
-            values.append(sampled(s, x, shape) if is_array(x) and x.ndim else _weak(x, s))
-        elif how == "intersection" and others:
-            values.append(values_on(s, m))
-        else:
-            values.append(m.values if m is first else require_equal(operation, first, m))
-    if tracked(v for v in values if is_array(v)):
+    values = [
+        _elements(s, x, shape) if m is None else m.values if m is first else require_equal(operation, first, m)
+        for x, m in zip(operands, wide, strict=True)
+    ]
+    return _computed(function, values, s, shape)
+
+
+def _elements(s: Storage, x: Any, shape: tuple[int, ...]) -> Any:
+    """The elements of an operand that is not masked in the places of a structure."""
+    if isinstance(x, Tensor):
+        t = x if x.shape == shape else broadcast_to(x, shape)
+        return sparse_mask(t, Tensor._from_storage(s)).values if tracked((t.values,)) else found_at(t, s)
+    return sampled(s, x, shape) if is_array(x) and x.ndim else _weak(x, s)
+
+
+def _computed(function: Callable[..., Any], values: list[Any], s: Storage, shape: tuple[int, ...]) -> MaskedTensor:
+    if tracked(values):
         from .isolation import isolated
 
         return remade(s, isolated(function, values, s), not shape)
     return remade(s, _called(function, values), not shape)
 
 
-def _folded(how: str, first: MaskedTensor, others: list[MaskedTensor]) -> Storage:
-    from .tensor import wrap
+def _unequal(
+    function: Callable[..., Any], operands: tuple[Any, ...], shape: tuple[int, ...], how: str, op: str | None
+) -> MaskedTensor:
+    """Of structures that may differ: one pass where the operation compiles; else the values are taken where all are
+    specified, and what is specified by one only is put beside."""
+    from .tensor import MaskedTensor
 
-    s = common(how, first, others[0])
-    for m in others[1:]:
-        s = common(how, wrap(Tensor._from_storage(s)), m)
-    return s
+    named = {f"x{k}": x for k, x in enumerate(operands)}
+    masked = {name: x for name, x in named.items() if isinstance(x, MaskedTensor)}
+    like = next(iter(masked.values())).format
+    united = how == "union" and len(masked) == len(operands) == 2
+    either = Apply("either", (Access("x0"), Access("x1")))
+    kept = all(hasattr(x, "shape") for x in operands) and not tracked(_buffer(x) for x in operands)
+    if op is not None and kept:
+        e = Apply(op, tuple(map(Access, named)))
+        return merged(Apply("either", (e, either)) if united else e, named, like, shape)
+    place: Expression = Access(next(iter(masked)))
+    for name in list(masked)[1:]:
+        place = Apply("given", (place, Access(name)))
+    s = merged(place, masked, like, shape)._tensor._storage
+    values = [
+        values_on(s, stretched(x, shape)) if isinstance(x, MaskedTensor) else _elements(s, x, shape) for x in operands
+    ]
+    both = _computed(function, values, s, shape)
+    if not united:
+        return both
+    return merged(Apply("either", (Access("both"), either)), {"both": both, **masked}, like, shape)
 
 
 def _weak(x: Any, s: Storage) -> Any:
@@ -107,15 +150,14 @@ def _called(function: Callable[..., Any], values: list[Any]) -> Any:
 
 def remade(s: Storage, values: Array, scalar: bool) -> MaskedTensor:
     """The masked tensor of a structure over other values."""
-    from .tensor import python_value, wrap
+    from .tensor import wrap, zero
 
     if tuple(values.shape) != (length(s.values),):
         raise ShapeError(
             f"a function of {length(s.values)} specified elements gave an array of shape {tuple(values.shape)}"
             "\n  help: functions of single elements can be lifted only"
         )
-    found = s.with_values(values)
-    return wrap(Tensor._from_storage(found.with_values(values, python_value(0, found))), scalar)
+    return wrap(Tensor._from_storage(s.with_values(values, zero(scalar_of(values)))), scalar)
 
 
 def _operand(x: Any) -> Any:
@@ -125,12 +167,7 @@ def _operand(x: Any) -> Any:
     if isinstance(x, MaskedTensor) or is_array(x) or isinstance(x, bool | int | float | complex | np.generic):
         return x
     if isinstance(x, Tensor):
-        if x.format.is_dense or not x.ndim:
-            return x.to_dense()
-        raise UnsupportedError(
-            "a masked tensor with a sparse Tensor: are its unspecified elements missing, or its fill value?"
-            "\n  help: as_masked_tensor(t) makes them missing, t.to_dense() the fill value"
-        )
+        return x.to_dense() if x.format.is_dense or not x.ndim else x
     return np.asarray(x)
 
 
@@ -153,28 +190,9 @@ def stretched(m: MaskedTensor, shape: tuple[int, ...]) -> MaskedTensor:
     return wrap(settled(wide, m.format))
 
 
-def _united(function: Callable[..., Any], a: MaskedTensor, b: MaskedTensor) -> MaskedTensor:
-    s = common("union", a, b)
-    x, y = values_on(s, a), values_on(s, b)
-    both = _called(function, [x, y])
-    here, there = present_on(s, a), present_on(s, b)
-    where = _where(both)
-    return remade(s, where(here & there, both, _cast(where(here, x, y), both)), a._scalar)
-
-
-def _where(like: Array) -> Callable[..., Any]:
-    if is_torch(like):
-        import torch
-
-        where: Callable[..., Any] = torch.where
-        return where
-    return np.where
-
-
-def _cast(values: Array, like: Array) -> Array:
-    from ..storage.buffers import cast
-
-    return cast(values, scalar_of(like))
+def _buffer(x: Any) -> Any:
+    """The values of an operand."""
+    return x if is_array(x) else x.values
 
 
 def select(condition: Any, a: Any, b: Any) -> MaskedTensor:
@@ -184,42 +202,13 @@ def select(condition: Any, a: Any, b: Any) -> MaskedTensor:
     a, b : masked tensors, of one format where both are; a dense operand or scalar is specified everywhere, so that
         the result is strided
     """
-    from .tensor import MaskedTensor, wrap
+    from .tensor import MaskedTensor
 
-    shape = _shape("where", tuple(_operand(x) for x in (condition, a, b)))
-    like = next(x for x in (a, b, condition) if isinstance(x, MaskedTensor))
-    mixed = not all(isinstance(x, MaskedTensor) for x in (a, b))
-    made = [_whole(x, shape, like) if not isinstance(x, MaskedTensor) else stretched(x, shape) for x in (a, b)]
-    made = [x.to_dense() if mixed else x for x in made]
-    picked = []
-    for m, wanted in zip(made, (True, False), strict=True):
-        if isinstance(condition, MaskedTensor):
-            c = stretched(condition, shape)
-            held, keep = _known(m, c.to_dense() if mixed else c)
-        else:
-            held = m
-            keep = sampled(m._tensor._storage, condition if is_array(condition) else np.asarray(condition), shape)
-        keep = keep if keep.ndim else pattern(held._tensor._storage).values & keep
-        picked.append(wrap(restricted(held, keep == wanted), m._scalar))
-    return lift(lambda x, y: x, tuple(picked), "where", "union")
-
-
-def _known(m: MaskedTensor, condition: MaskedTensor) -> tuple[MaskedTensor, Array]:
-    """The elements for which a masked condition is known, and what it is."""
-    both = common("intersection", m, condition)
-    return remade(both, values_on(both, m), m._scalar), values_on(both, condition)
-
-
-def _whole(x: Any, shape: tuple[int, ...], like: MaskedTensor) -> MaskedTensor:
-    """A dense operand or scalar, everywhere specified."""
-    from .construct import strided_tensor
-
-    given = _operand(x)
-    if is_torch(like.values):
-        array = given if is_array(given) else like.values.new_tensor(given)
-    else:
-        array = given if is_array(given) else np.asarray(given, np.result_type(given, like.values.dtype))
-    array = as_array(array, like=like.values)
-    wide = array.expand(shape) if is_torch(array) else np.broadcast_to(array, shape)
-    ones = np.ones(shape, np.bool_)
-    return strided_tensor(wide, as_array(ones, like=like.values))
+    given = {name: _operand(x) for name, x in zip("cab", (condition, a, b), strict=True)}
+    shape = _shape("where", tuple(given.values()))
+    like = next(x for x in (given["a"], given["b"], given["c"]) if isinstance(x, MaskedTensor))
+    whole = not (isinstance(a, MaskedTensor) and isinstance(b, MaskedTensor))
+    format = forms.strided(len(shape)) if whole else like.format
+    parts = [Access(name) if hasattr(x, "shape") else Literal(x) for name, x in given.items()]
+    arrays = {name: x for name, x in given.items() if hasattr(x, "shape")}
+    return merged(Apply("select", tuple(parts)), arrays, format, shape)

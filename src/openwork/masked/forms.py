@@ -27,6 +27,7 @@ from ..ops.settle import family
 __all__ = ["fitting", "in_place", "keeping", "plain", "related", "strided"]
 
 
+@lru_cache(maxsize=64)
 def strided(ndim: int) -> Format:
     """The bitmap format of a rank, row-major: what a dense array and its mask are; that of rank 0 has one dimension."""
     from ..format import format as parse

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from ..ops.contract import contract
 from ..ops.gradients import tracked
 from ..ops.moments import _distances
 from ..ops.promote import accumulator
+from ..ops.ready import remember
 from ..ops.reduce import _statement, axes_of, fold, statement_names, wide
 from ..ops.search import extremes
 from ..ops.softmax import _take
 from ..ops.strided import strided
 from ..ops.tensor import Tensor
-from ..ops.total import extreme, total
+from ..ops.total import extreme, total, total_and_count
 from ..ops.values import apply
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name, to_numpy
 from ..storage.storage import Storage
@@ -33,6 +35,7 @@ from . import forms
 from .construct import strided_tensor
 
 if TYPE_CHECKING:
+    from ..format.format import Format
     from .tensor import MaskedTensor
 
 __all__ = ["arg_reduce", "counts", "reduce"]
@@ -61,13 +64,13 @@ def reduce(
     """
     given = axes_of(axis, m.ndim)
     s, axes = m._tensor._storage, (0,) if m._scalar else given
+    if op in ("sum", "mean") and _bits_of_all(s, axes) is not None and not tracked((s.values,)):
+        return _total(op, s, dtype, m, given, keepdims)
     found = counts(s, axes, op not in (*_OPERATORS, "any", "all"))
     if op == "count":
         return _finish(found, found >= 0, m, given, keepdims)
     if op in _OPERATORS:
-        scalar = s.scalar if dtype is None else scalar_name(dtype)
-        scalar = accumulator(scalar) if dtype is None and op in ("sum", "prod") else scalar
-        return _finish(_folded(op, s, axes, scalar), found > 0, m, given, keepdims)
+        return _finish(_folded(op, s, axes, _summed_in(op, s, dtype)), found > 0, m, given, keepdims)
     function = _DERIVED.get(op)
     if function is None:
         names = ", ".join(("count", *_OPERATORS, *_DERIVED))
@@ -76,57 +79,102 @@ def reduce(
     return _finish(values, left > 0, m, given, keepdims)
 
 
+def _summed_in(op: str, s: Storage, dtype: Any) -> str:
+    """The scalar type of a reduction that is its own accumulation."""
+    if dtype is not None:
+        return scalar_name(dtype)
+    return accumulator(s.scalar) if op in ("sum", "prod") else s.scalar
+
+
+def _bits_of_all(s: Storage, axes: tuple[int, ...]) -> Array | None:
+    """The bits, one for each element, where all of them are reduced."""
+    bits = s.crd[-1] if len(axes) == len(s.shape) and forms.has_bits(s.format) else None
+    return bits if bits is not None and length(bits) == math.prod(s.shape) else None
+
+
+def _total(op: str, s: Storage, dtype: Any, m: MaskedTensor, axes: tuple[int, ...], keepdims: bool) -> MaskedTensor:
+    """The sum or mean of all elements of a strided tensor: one pass over values and bits sums and counts."""
+    bits = s.crd[-1]
+    assert bits is not None
+    scalar = wide(s.scalar) if op == "mean" else _summed_in(op, s, dtype)
+    values, n = total_and_count(s.values, scalar, bits)
+    if op == "mean":
+        values = _rounded(values / max(n, 1), s)
+    return _finish(values, as_array(np.asarray(n > 0), like=s.values), m, axes, keepdims)
+
+
 def counts(s: Storage, axes: tuple[int, ...], exact: bool = True) -> Array:
-    """How many elements are specified over the axes, int64; unless `exact` anything above 0 where there are some."""
-    if len(axes) == len(s.shape):
-        bits = s.crd[-1] if forms.has_bits(s.format) else None
-        if bits is not None and length(bits) == math.prod(s.shape):
-            held = to_numpy(bits)
-            n = int(np.count_nonzero(held)) if exact else int(held.any())
-        else:
-            n = s.nse
+    """How many elements are specified over the axes, int64; unless `exact` anything above 0 where there are some.
+
+    They depend on the structure alone, which never changes, and are kept for the next time.
+    """
+    bits = _bits_of_all(s, axes)
+    if bits is not None:
+        held = to_numpy(bits)
+        n = int(np.count_nonzero(held)) if exact else int(held.any())
         return as_array(np.asarray(n, np.int64), like=s.values)
-    rows = _row_lengths(s, axes)
-    if rows is not None:
-        return rows
+    key = ("counts", axes)
+    found: Array | None = s.plans.get(key)
+    if found is None:
+        found = _counted(s, axes)
+        if not forms.has_bits(s.format):
+            remember(s, key, found)
+    return found
+
+
+def _counted(s: Storage, axes: tuple[int, ...]) -> Array:
+    if len(axes) == len(s.shape):
+        return as_array(np.asarray(s.nse, np.int64), like=s.values)
+    if _are_lengths(s.format, axes):
+        pos = s.pos[-1]
+        assert pos is not None
+        return cast(pos[1:] - pos[:-1], "i64").reshape([n for d, n in enumerate(s.shape) if d not in axes])
     like = s.values.detach() if is_torch(s.values) else s.values
     return contract(_statement("+=", len(s.shape), axes, True), {"A": s.with_values(like)}, "i64", like)
 
 
-def _row_lengths(s: Storage, axes: tuple[int, ...]) -> Array | None:
-    """The counts along the dimension of a last compressed level below dense ones: differences of its positions."""
-    *above, last = s.format.levels
-    order = [*(d for d in range(len(s.shape)) if d not in axes), *axes]
-    plainly = [x.expression for x in s.format.levels] == [Dim(d) for d in order]
-    pos = s.pos[-1]
-    if pos is None or not plainly or last.format.name != "compressed" or any(x.format.name != "dense" for x in above):
-        return None
-    found = pos[1:] - pos[:-1]
-    return cast(found, "i64").reshape([s.shape[d] for d in order[:-1]])
+@lru_cache(maxsize=1024)
+def _are_lengths(format: Format, axes: tuple[int, ...]) -> bool:
+    """Whether the counts are the lengths of the rows: of a last compressed level, of `axes`, below dense ones."""
+    *above, last = format.levels
+    order = [*(d for d in range(format.ndim) if d not in axes), *axes]
+    plainly = [x.expression for x in format.levels] == [Dim(d) for d in order]
+    return plainly and last.format.name == "compressed" and all(x.format.name == "dense" for x in above)
 
 
 def _finish(values: Array, bits: Array, m: MaskedTensor, axes: tuple[int, ...], keepdims: bool) -> MaskedTensor:
     shape = tuple(1 if d in axes else n for d, n in enumerate(m.shape) if keepdims or d not in axes)
-    values, bits = (as_array(x, like=m.values).reshape(shape) for x in (values, bits))
-    return strided_tensor(values, bits)
+    return strided_tensor(_shaped(values, m, shape), _shaped(bits, m, shape))
+
+
+def _shaped(x: Any, m: MaskedTensor, shape: tuple[int, ...]) -> Array:
+    """A result as an array of the operand's library and of a shape."""
+    like = m._tensor._storage.values
+    if type(x) is not type(like):
+        x = as_array(x, like=like)
+    return x if x.shape == shape else x.reshape(shape)
 
 
 def _folded(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array:
     """Sum, prod, min or max of the specified elements; the identity of the operation where there are none."""
     if s.scalar in COMPLEX and op in ("min", "max"):
         raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
-    bits = s.crd[-1] if forms.has_bits(s.format) else None
-    whole = len(axes) == len(s.shape) and bits is not None and length(bits) == math.prod(s.shape)
-    if op == "sum" and whole:
+    bits = _bits_of_all(s, axes)
+    if op == "sum" and bits is not None:
         return total(s.values, scalar, bits)
     if tracked((s.values,)) or op == "sum":
         name = {"sum": "add", "prod": "mul"}.get(op, op)
-        start = identity(name, s.scalar).value
+        start = _identity(name, s.scalar)
         held = s if s.fill_value == start else s.with_values(s.values, start)  # `s` knows launches of before
         return fold(op, Tensor._from_storage(held), axes, scalar)
-    if whole and bits is not None and op != "prod" and scalar in ("f32", "f64", "i32", "i64") and scalar == s.scalar:
-        return extreme(op, s.values, bits, identity(op, s.scalar).value)
+    if bits is not None and op != "prod" and scalar in ("f32", "f64", "i32", "i64") and scalar == s.scalar:
+        return extreme(op, s.values, bits, _identity(op, s.scalar))
     return contract(_statement(_OPERATORS[op], len(s.shape), axes, False), {"A": s}, scalar, s.values)
+
+
+@cache
+def _identity(op: str, scalar: str) -> Any:
+    return identity(op, scalar).value
 
 
 def _least(found: Array) -> Array:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compiler.merge.target import native
 from ..errors import FormatError, ShapeError
 from ..ops.gradients import tracked
 from ..ops.merge import pointwise
@@ -19,12 +20,15 @@ from ..storage.storage import Storage
 from . import forms
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..format.format import Format
+    from ..ir.index import Expression
     from .tensor import MaskedTensor
 
 __all__ = [
-    "common",
     "first_difference",
+    "merged",
     "pattern",
     "require_equal",
     "restricted",
@@ -113,16 +117,27 @@ def first_difference(s: Storage, t: Storage) -> tuple[tuple[int, ...], str] | No
     return where, "first" if apart[0] in places[0] else "second"
 
 
-def common(how: str, a: MaskedTensor, b: MaskedTensor) -> Storage:
-    """The structure of what both specify ("intersection"), or either ("union"), in a format that fits that of `a`."""
-    s, t = a._tensor._storage, b._tensor._storage
-    bits, others = (None if x.format != forms.fitting(x.format) else _bits(x) for x in (s, t))
-    if bits is not None and others is not None and s.format == t.format and s.shape == t.shape and _only_bits(s):
-        found = bits & others if how == "intersection" else bits | others
-        return Storage(s.shape, s.format, s.scalar, 0, s.pos, (*s.crd[:-1], found), s.values)
-    text = "A & B" if how == "intersection" else "A | B"
-    found_t = pointwise(text, {"A": pattern(s), "B": pattern(t)})
-    return found_t.asformat(forms.fitting(forms.plain(s.format)))._storage
+def merged(e: Expression, operands: Mapping[str, Any], like: Format, shape: tuple[int, ...]) -> MaskedTensor:
+    """An expression of masked tensors, Tensors and dense arrays, broadcast to a shape, in one pass over them all.
+
+    What an operation makes of missing elements, the fill algebra says: they beat everything but `either`, `given` and
+    the branch that `select` does not take. The result has a format that fits that of an operand, `like`.
+    """
+    from .tensor import MaskedTensor, wrap
+
+    lacking = [name for name, x in operands.items() if isinstance(x, MaskedTensor)]
+    array = operands[lacking[0]].values
+    tensors = {name: _tensor(x, array) for name, x in operands.items()}
+    target = native(forms.related(like, len(shape)))
+    return wrap(settled(pointwise(e, tensors, target, missing=lacking), like), not shape)
+
+
+def _tensor(x: Any, like: Array) -> Tensor:
+    from .tensor import MaskedTensor
+
+    if isinstance(x, MaskedTensor):
+        return x._tensor
+    return x if isinstance(x, Tensor) else Tensor._from_dense(as_array(x, like=like))
 
 
 def _bits(s: Storage) -> Any:
@@ -142,14 +157,6 @@ def values_on(s: Storage, m: MaskedTensor) -> Array:
     if tracked((t.values,)):
         return sparse_mask(m._tensor, Tensor._from_storage(s)).values
     return found_at(m._tensor, s)
-
-
-def present_on(s: Storage, m: MaskedTensor) -> Array:
-    """For each place of a structure whether a masked tensor is specified there."""
-    t = m._tensor._storage
-    if t.format == s.format and _only_bits(s) and _only_bits(t):
-        return t.crd[-1]
-    return found_at(pattern(t), s)
 
 
 def settled(t: Tensor, like: Format) -> Tensor:

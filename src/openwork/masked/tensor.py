@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
@@ -324,6 +325,14 @@ def wrap(tensor: Tensor, scalar: bool = False) -> MaskedTensor:
 def bits_of(s: Storage) -> Any:
     """The bits of the last level, None where it stores none."""
     return s.crd[-1] if forms.has_bits(s.format) else None
+
+
+@cache
+def zero(scalar: str) -> Any:
+    """The fill value that stands where nothing is specified: nobody sees it."""
+    from ..storage.scalars import python_scalar
+
+    return python_scalar(0, scalar)
 
 
 def python_value(value: Any, s: Storage) -> Any:

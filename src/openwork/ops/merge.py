@@ -7,7 +7,8 @@ decides the kernel (operation, signatures, fill values), and run it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShapeError, UnsupportedError
@@ -33,6 +34,9 @@ MAX_MERGED = 10
 
 SIEVE = 8
 """A part that is expected to have this many times fewer elements than its operands is computed first."""
+
+MAX_MASKED = 4
+"""The same where elements may be missing: every set of operands has code of its own."""
 
 _BINARY: dict[Any, MergePlan] = {}
 _GENERAL: dict[Any, MergePlan] = {}
@@ -107,6 +111,7 @@ def pointwise(
     format: object = None,
     *,
     zero_annihilates: bool = False,
+    missing: Collection[str] = (),
 ) -> Tensor:
     """Any elementwise expression over sparse tensors, in one pass; products that leave few elements go first.
 
@@ -119,10 +124,14 @@ def pointwise(
     zero_annihilates : an unspecified zero makes a product zero even where it meets infinity or NaN. Without, the
         result is NumPy's, at the cost of asking whether values are finite; a product with a function that has no bound,
         as in "A * exp(B)", is then computed wherever any operand is specified
+    missing : tensors whose unspecified elements have no value, as those of masked tensors. An operation on one has
+        none either, but for `either(A, B)`, which is B where A is missing, `given(A, B)`, which is A where both are
+        there, and `where(C, A, B)`, which asks the branch that it takes
 
     Returns
     -------
-    Tensor; the result's dimensions are those of the left side, or the indices in order of appearance
+    Tensor; the result's dimensions are those of the left side, or the indices in order of appearance. With `missing` it
+    specifies the elements that have a value
 
     Guarantees: equal to NumPy's result on the dense arrays, see `merge`.
     Raises ShapeError where shapes do not agree, UnsupportedError for reductions.
@@ -133,7 +142,8 @@ def pointwise(
     named = _aligned(e, tensors)
     indices = free if free is not None else _order(named)
     storages = {name: t._storage for name, t in tensors.items() if any(a.tensor == name for a in accesses_of(e))}
-    return Tensor._from_storage(_evaluate(named, storages, indices, format, zero_annihilates))
+    how = _How(zero_annihilates, frozenset(missing))
+    return Tensor._from_storage(_evaluate(named, storages, indices, format, how))
 
 
 def _parsed(expression: str | Expression | Assignment) -> tuple[Expression, tuple[str, ...] | None]:
@@ -201,25 +211,33 @@ def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str,
     return sizes
 
 
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What an unspecified element means: whether a zero annihilates, which operands' are missing."""
+
+    zero_annihilates: bool = False
+    missing: frozenset[str] = frozenset()
+
+
 def _evaluate(
-    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object, zero_annihilates: bool
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object, how: _How
 ) -> Storage:
     """Run an expression whose accesses have their indices."""
     sizes = _extents(e, storages, indices)
-    while (part := _thin(e, storages, sizes)) is not None:
-        e, storages = _apart(e, part, storages, indices, zero_annihilates)
-    e, storages = _cut(e, storages, indices, zero_annihilates)
-    e, operands, dims = _operands(e, storages, indices, sizes)
+    while not how.missing and (part := _thin(e, storages, sizes)) is not None:
+        e, storages, how = _apart(e, part, storages, indices, how)
+    e, storages, how = _cut(e, storages, indices, how)
+    e, operands, dims, lacking = _operands(e, storages, indices, sizes, how)
     ndim = len(indices)
     wanted: Format | None = None if format is None else resolve_format(format, ndim)
     shape = tuple(sizes[i] for i in indices)
     fills = tuple(_fill_key(s.fill_value) for s in operands.values())
-    key = (str(e), tuple(s.signature for s in operands.values()), tuple(dims.values()), fills, ndim, wanted)
+    key = (str(e), tuple(s.signature for s in operands.values()), tuple(dims.values()), fills, ndim, wanted, lacking)
     plan = _GENERAL.get(key)
     if plan is None:
-        plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted)
+        plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted, lacking=lacking)
     every = tuple(operands.values())
-    if plan.doubt is not None and not zero_annihilates and not all(bounded(s.values, plan.doubt) for s in every):
+    if plan.doubt is not None and not how.zero_annihilates and not all(bounded(s.values, plan.doubt) for s in every):
         return _exact(plan, e, every, shape)
     return run_plan(plan, every, shape)
 
@@ -267,16 +285,16 @@ def _expected(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str
 
 
 def _apart(
-    e: Expression, part: Expression, storages: dict[str, Storage], indices: tuple[str, ...], zero_annihilates: bool
-) -> tuple[Expression, dict[str, Storage]]:
+    e: Expression, part: Expression, storages: dict[str, Storage], indices: tuple[str, ...], how: _How
+) -> tuple[Expression, dict[str, Storage], _How]:
     """The expression with a temporary in the place of a part."""
     used = {i for a in accesses_of(part) for i in a.indices}
     own = tuple(i for i in indices if i in used)
     name = f"part{len(storages)}"
-    return _swapped(e, part, Access(name, own)), {
-        **storages,
-        name: _evaluate(part, storages, own, None, zero_annihilates),
-    }
+    lacking = how.missing & {a.tensor for a in accesses_of(part)}
+    made = _evaluate(part, storages, own, None, _How(how.zero_annihilates, lacking))
+    how = _How(how.zero_annihilates, how.missing | {name} if lacking else how.missing)
+    return _swapped(e, part, Access(name, own)), {**storages, name: made}, how
 
 
 def _swapped(e: Expression, old: Expression, new: Expression) -> Expression:
@@ -286,21 +304,22 @@ def _swapped(e: Expression, old: Expression, new: Expression) -> Expression:
 
 
 def _cut(
-    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], zero_annihilates: bool
-) -> tuple[Expression, dict[str, Storage]]:
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], how: _How
+) -> tuple[Expression, dict[str, Storage], _How]:
     """The expression over at most MAX_MERGED operands: its largest parts are computed into temporaries."""
-    while _count(e) > MAX_MERGED:
+    while _count(e) > (MAX_MASKED if how.missing else MAX_MERGED):
         assert isinstance(e, Apply)
         part = max(e.args, key=_count)
-        small, storages = _cut(part, storages, indices, zero_annihilates)
-        e, storages = _apart(_swapped(e, part, small), small, storages, indices, zero_annihilates)
-    return e, storages
+        small, storages, how = _cut(part, storages, indices, how)
+        e, storages, how = _apart(_swapped(e, part, small), small, storages, indices, how)
+    return e, storages, how
 
 
 def _operands(
-    e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...], sizes: Mapping[str, int]
-) -> tuple[Expression, dict[str, Storage], dict[str, tuple[int | None, ...]]]:
-    """One operand for each distinct access, called A0, A1, ...; where each of its dimensions is in the result."""
+    e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...], sizes: Mapping[str, int], how: _How
+) -> tuple[Expression, dict[str, Storage], dict[str, tuple[int | None, ...]], frozenset[str]]:
+    """One operand for each distinct access, called A0, A1, ...; where each of its dimensions is in the result; those
+    whose unspecified elements are missing."""
     names: dict[Access, str] = {}
     operands: dict[str, Storage] = {}
     dims: dict[str, tuple[int | None, ...]] = {}
@@ -310,4 +329,5 @@ def _operands(
         dims[name] = tuple(
             None if n == 1 != sizes[i] else indices.index(i) for i, n in zip(access.indices, s.shape, strict=True)
         )
-    return _map(e, lambda a: Access(names[a])), operands, dims
+    lacking = frozenset(name for access, name in names.items() if access.tensor in how.missing)
+    return _map(e, lambda a: Access(names[a])), operands, dims, lacking

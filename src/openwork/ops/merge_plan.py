@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from ..codegen import cache
 from ..codegen.executable import Executable
 from ..compiler.conversion.target import Kind, Run, runs
 from ..compiler.doubt import doubt
-from ..compiler.fill import Regions
+from ..compiler.fill import Fill, Regions, missing
 from ..compiler.merge import MOST, lower_merge
 from ..compiler.merge.node import stored
 from ..compiler.merge.problem import Array, Input, Merge
@@ -20,7 +20,7 @@ from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.simplify import simplify
 from ..format.format import Format
 from ..ir.index import Expression
-from ..ir.loop import Kernel
+from ..ir.loop import Const, Kernel
 from ..ir.ops import const
 from ..ir.printer import show
 from ..storage.scalars import python_scalar
@@ -82,6 +82,8 @@ class MergePlan:
     """what tells whether an operand is far shorter than others; None where it makes no difference"""
     doubt: float | None = None
     """None where NumPy's answer is certain; else the size up to which values make it so, see `compiler.doubt`"""
+    masked: bool = False
+    """whether elements that are not specified are missing; `fill` stands in their place"""
     exact: MergePlan | None = None
     """the plan for larger values, once there were some"""
     last: Any = None
@@ -102,18 +104,22 @@ def plan_merge(
     ndim: int,
     format: Format | None,
     annihilate: bool = True,
+    lacking: Collection[str] = (),
 ) -> MergePlan:
     """The plan of an expression over storages; `dims` says where their dimensions are in the result.
 
     annihilate: an absent zero makes a product zero, whatever it meets.
+    lacking: operands whose unspecified elements are missing; those of the result are then, and no zero annihilates.
     """
     library = "torch" if any(s.library == "torch" for s in storages.values()) else "numpy"
     scalars = {name: s.scalar for name, s in storages.items()}
     expr = typed(e, scalars, library)
-    fills = {name: const(s.fill_value, s.scalar) for name, s in storages.items()}
-    regions = Regions(expr, fills, annihilate=annihilate)
+    fills: dict[str, Fill] = {
+        name: missing(s.scalar) if name in lacking else const(s.fill_value, s.scalar) for name, s in storages.items()
+    }
+    regions = Regions(expr, fills, missing(expr.type) if lacking else None, annihilate and not lacking)
     scalar = expr.type.scalar
-    fill = python_scalar(regions.fill.value, scalar)
+    fill = python_scalar(regions.fill.value if isinstance(regions.fill, Const) else 0, scalar)
     wanted = format or _default(regions, storages, dims, ndim)
     target = native(wanted)
     if not all(projects(target, d) for d in dims.values()):
@@ -136,6 +142,7 @@ def plan_merge(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same,
         tuple(dict.fromkeys(numbers_of(expr))), shares,
         scout=scout(regions, formats, dims, order, covered), doubt=doubt(regions) if annihilate else None,
+        masked=bool(lacking),
     )  # fmt: skip
 
 
@@ -227,7 +234,7 @@ def _belongs(name: str, operands: Mapping[str, Operand]) -> bool:
 def _key(merge: Merge) -> str:
     regions = merge.regions
     inputs = [(g.name, g.operand, g.levels) for g in merge.inputs]
-    fills = {n: f"{f.value!r} {f.type}" for n, f in regions.fills.items()}
+    fills = {n: f"{f.value!r} {f.type}" if isinstance(f, Const) else "--" for n, f in regions.fills.items()}
     target = f"{merge.target.format and merge.target.format.canonical} {merge.target}"
     leads = f" led by {merge.leads}" if merge.leads else ""
     return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}{leads}"

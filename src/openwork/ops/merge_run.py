@@ -253,7 +253,7 @@ def _allocate(
             if plan.target.levels[at].format.name == "bitmap":
                 crd[at] = buffer = zeros(parents, "bool", like)
                 words[f"out_crd{at}"] = address(buffer)
-    values = empty(parents, plan.scalar, like) if slots else full(parents, plan.scalar, plan.fill, like)
+    values = empty(parents, plan.scalar, like) if slots or plan.masked else full(parents, plan.scalar, plan.fill, like)
     words["out_vals"] = address(values)
     return pos, crd, values, words
 

@@ -99,15 +99,16 @@ def plan_sum(
     fills = {n: const(x.fill_value, x.scalar) for n, x in sparse.items()}
     alone = partial(expr, fills)
     neutral = identity(op, scalar)
-    regions = Regions(expr, fills, alone if isinstance(alone, Const) else const(neutral.value, expr.type))
+    absent = alone if isinstance(alone, Const) else const(neutral.value, expr.type)
+    regions = Regions(expr, fills, absent)
     loops = _loops(sparse, dims, ndim, kept)
     order = [level.expression for level in loops.levels]
     steps = tuple(
         None if fitted(s.format, dims[n], order) is not None else projected(loops, dims[n]) for n, s in sparse.items()
     )
     visits = not isinstance(alone, Const)
-    counts = not visits and not same(cast(regions.fill, scalar), neutral)
-    fill = None if visits else python_scalar(regions.fill.value, regions.fill.type.scalar)
+    counts = not visits and not same(cast(absent, scalar), neutral)
+    fill = None if visits else python_scalar(absent.value, absent.type.scalar)
     dense = tuple(n for n in operands if n not in sparse)
     formats = {n: step or s.format for step, (n, s) in zip(steps, sparse.items(), strict=True)}
     return SumPlan(
@@ -274,7 +275,7 @@ def _compile(
     moves = _moves(plan.loops, plan.kept if plan.along is None else ())
     reduction = Reduction(plan.op, moves, unit, plan.counts, plan.along, guards)
     merge = Merge(tuple(inputs), plan.regions, target, tuple(arrays), reduction, leads)
-    fills = {n: f"{f.value!r} {f.type}" for n, f in plan.regions.fills.items()}
+    fills = {n: show(f) for n, f in plan.regions.fills.items()}
     whole = f"{show(plan.regions.expr)} {fills} {show(plan.regions.fill)}"
     listed = [(g.name, g.operand, g.levels) for g in inputs]
     text = f"sum {whole} {listed} {arrays} {plan.loops.canonical} {plan.scalar} {reduction} {leads}"

@@ -12,8 +12,8 @@ import numpy as np
 from ..compiler.number import is_number, sample
 from ..errors import DTypeError
 from ..ir.arithmetic import FUNCTIONS
-from ..ir.index import Access, Apply, Expression, Literal
-from ..ir.loop import Cast, Expr, Var
+from ..ir.index import PRESENCE, Access, Apply, Expression, Literal
+from ..ir.loop import Cast, Expr, Op, Var
 from ..ir.ops import COMPARISONS, LOGICAL, cast, const, op
 from ..ir.types import Type
 from ..storage.buffers import numpy_dtype, scalar_of, torch_dtype
@@ -50,6 +50,8 @@ def _typed(e: Expression, scalars: Mapping[str, str], library: str) -> Any:
         case Apply(name, args):
             found = [_typed(a, scalars, library) for a in args]
             if not any(isinstance(v, Expr) for v in found):
+                if name in PRESENCE:
+                    return found[0]
                 return FUNCTIONS[name](*(np.asarray(v)[()] for v in found)).item()
             return _apply(name, found, library)
     raise DTypeError(f"{e} is no expression")
@@ -57,6 +59,9 @@ def _typed(e: Expression, scalars: Mapping[str, str], library: str) -> Any:
 
 def _apply(name: str, args: list[Any], library: str) -> Expr:
     kinds = tuple(a.type.scalar if isinstance(a, Expr) else a.weak if isinstance(a, _Passed) else a for a in args)
+    if name in PRESENCE:
+        first = args[0] if isinstance(args[0], Expr) else _boxed(args[0], _own(args[0]))
+        return Op(name, (first, _boxed(args[1], first.type.scalar)), first.type)
     out, computed = _signature(name, kinds, library)
     if name == "select":
         cond = _boxed(args[0], "bool")

@@ -27,7 +27,7 @@ from .promote import compute_scalar
 from .ranges import Ranges, of_numbers
 from .recipe import call
 
-__all__ = ["extreme", "total"]
+__all__ = ["extreme", "total", "total_and_count"]
 
 ROW = 1024
 """Elements of a row: few enough for its rounding errors to stay small, enough for the rows to be few."""
@@ -43,20 +43,37 @@ def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
     Half precision is summed in float32 and rounded once. Rounding errors grow as those of NumPy's pairwise sums, and
     are the same for any number of threads.
     """
+    if bits is not None:
+        return total_and_count(values, scalar, bits)[0]
     source, count = scalar_of(values), length(values)
-    if count < LEAST or {source, scalar} & _BY_LIBRARY or device_of(values) != "cpu":
-        return _library_sum(values if bits is None else values[bits], scalar)
+    if _by_library(source, scalar, values):
+        return _library_sum(values, scalar)
     wide = compute_scalar(scalar)
     rows = -(-count // ROW)
     sums = empty(rows, wide, values)
     words = {"row": ROW, "count": count, "values": address(values), "sums": address(sums)}
-    held = bits is not None
-    if bits is not None:
-        words["bits"] = address(bits)
     ranges = of_numbers(rows, count) or Ranges((0, rows))
-    kind = "total of bits" if held else "total"
-    call(f"{kind} {source} {wide}", lambda: total_kernel(source, wide, held), words, ranges)
+    call(f"total {source} {wide}", lambda: total_kernel(source, wide), words, ranges)
     return cast(_library_sum(sums, wide), scalar)
+
+
+def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int]:
+    """The sum of the elements whose bit is set, see `total`, and how many these are, in one pass over both."""
+    source, count = scalar_of(values), length(values)
+    if _by_library(source, scalar, values):
+        return _library_sum(values[bits], scalar), int(bits.sum())
+    wide = compute_scalar(scalar)
+    rows = -(-count // ROW)
+    sums, counts = empty(rows, wide, values), np.empty(rows, np.int64)
+    words = {"row": ROW, "count": count, "values": address(values), "bits": address(bits)}
+    words |= {"sums": address(sums), "counts": address(counts)}
+    ranges = of_numbers(rows, count) or Ranges((0, rows))
+    call(f"total of bits {source} {wide}", lambda: total_kernel(source, wide, True), words, ranges)
+    return cast(_library_sum(sums, wide), scalar), int(counts.sum())
+
+
+def _by_library(source: str, scalar: str, values: Array) -> bool:
+    return length(values) < LEAST or bool({source, scalar} & _BY_LIBRARY) or device_of(values) != "cpu"
 
 
 def extreme(op: str, values: Array, bits: Array, start: Any) -> Array:

@@ -8,10 +8,12 @@ same expression, in torch's operations on values taken from the operands, gives 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import torch
 
+from ..compiler.fill import is_missing
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.types import COMPLEX, FLOATS
 from ..ops.merge_plan import MergePlan
@@ -48,22 +50,49 @@ def exactly(known: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def evaluate(e: Expr, values: Mapping[str, Any]) -> Any:
-    """An expression of the loop IR by torch's operations."""
+def evaluate(e: Expr, values: Mapping[str, Any], there: Mapping[str, Any] | None = None) -> Any:
+    """An expression of the loop IR by torch's operations; `there`: where operands are that may be missing."""
     match e:
         case Var(name, _):
             return values[name]
         case Const(value, _):
             return value
         case Cast(arg, type):
-            found = evaluate(arg, values)
+            found = evaluate(arg, values, there)
             dtype = torch_dtype(type.scalar)
             return found.to(dtype) if isinstance(found, torch.Tensor) else torch.as_tensor(found, dtype=dtype)
+        case Op("given", (first, _), _):
+            return evaluate(first, values, there)
+        case Op("either", (first, second), _):
+            held = _specified(first, values, there or {})
+            one = evaluate(first, values, there)
+            return one if held is None else torch.where(held, one, evaluate(second, values, there))
         case Op("select", args, _):
-            return torch.where(*(evaluate(a, values) for a in args))
+            return torch.where(*(evaluate(a, values, there) for a in args))
         case Op(op, args, _):
-            return apply(op, *(evaluate(a, values) for a in args))
+            return apply(op, *(evaluate(a, values, there) for a in args))
     raise TypeError(f"{e} is no elementwise expression")
+
+
+def _specified(e: Expr, values: Mapping[str, Any], there: Mapping[str, Any]) -> Any:
+    """Where an expression has a value, by the rules of `compiler.fill`; None: everywhere."""
+    match e:
+        case Var(name, _):
+            return there.get(name)
+        case Cast(arg, _):
+            return _specified(arg, values, there)
+        case Op("either", (first, second), _):
+            a, b = (_specified(x, values, there) for x in (first, second))
+            return None if a is None or b is None else a | b
+        case Op("select", (test, *arms), _) if any(_specified(a, values, there) is not None for a in arms):
+            every = torch.ones((), dtype=torch.bool)
+            held = [every if (h := _specified(a, values, there)) is None else h for a in arms]
+            chosen, known = torch.where(evaluate(test, values, there), *held), _specified(test, values, there)
+            return chosen if known is None else chosen & known
+        case Op(_, args, _):
+            several = [h for a in args if (h := _specified(a, values, there)) is not None]
+            return None if not several else reduce(torch.logical_and, several)
+    return None
 
 
 def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
@@ -71,12 +100,15 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
     made = run(plan, tuple(plain(s) for s in storages), shape)
     if plan.scalar not in DIFFERENTIABLE:
         return made
-    values, here = {}, present(made)
+    values, there, here = {}, {}, present(made)
     for (name, dims), s in zip(plan.dims.items(), storages, strict=True):
-        s = unique(s)
-        taken = gathered(s.values, located(s, made, dims), [s.fill_value])
+        s, places = unique(s), located(unique(s), made, dims)
+        lacking = is_missing(plan.regions.fills[name])
+        if lacking:
+            there[name] = places > 0
+        taken = gathered(s.values, places, [1 if lacking else s.fill_value])
         values[name] = taken if here is None else taken.masked_fill(~here, 1)
-    computed = evaluate(plan.regions.expr, values).to(made.values.dtype)
+    computed = evaluate(plan.regions.expr, values, there).to(made.values.dtype)
     return made.with_values(exactly(made.values, computed.expand_as(made.values)))
 
 

@@ -6,7 +6,11 @@
     q += 1                                            or: the truth value of the cases
     qA += inA; qB += inB
 
-Half of the steps of a merge go one way and half the other, in no order that a processor could learn.
+Half of the steps of a merge go one way and half the other, in no order that a processor could learn. Where operands
+and result have a bit for every coordinate there is no step to take at all, and several coordinates are done at once:
+
+    out_crd[r] = A_crd[p] and B_crd[p]
+    out_vals[r] = A_vals[p] * B_vals[p]
 """
 
 from __future__ import annotations
@@ -14,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...ir.loop import Cast, Expr, Op, Var
-from ...ir.ops import cast, op
+from ...ir.ops import cast, const, op
 from ...ir.rewrite import subexpressions, walk
 from ..build import Block
-from ..fill import Regions
+from ..fill import Regions, is_missing
 from ..lattice import Case, Point
 from .cursor import both
 
@@ -76,7 +80,8 @@ def value_of(
     """What is computed at the coordinate: one expression for all cases, where the fill values put in for absent
     operands give that, else a choice among the cases' expressions."""
     bodies = [(case, regions.body(base | frozenset(case))) for case in point.cases]
-    if all(body == regions.plain(base | frozenset(case)) for case, body in bodies):
+    filled = not any(is_missing(regions.fills[n]) for n in here)
+    if filled and all(body == regions.plain(base | frozenset(case)) for case, body in bodies):
         chosen = {
             n: op("select", here[n], v, cast(regions.fills[n], v.type)) if n in here else v for n, v in values.items()
         }
@@ -86,15 +91,16 @@ def value_of(
     for case, body in reversed(bodies):
         assert body is not None
         computed = block.let("x", replaced(body, values))
-        result = computed if result is None else op("select", _all(case, here), computed, result)
+        test = _all(case, here)
+        result = computed if result is None or test is None else op("select", test, computed, result)
     assert result is not None
     return result
 
 
-def kept(point: Point, here: Mapping[str, Expr]) -> Expr | None:
-    """Whether the coordinate is that of a case; None: always."""
+def kept(point: Point, here: Mapping[str, Expr], counted: bool = False) -> Expr | None:
+    """Whether the coordinate is that of a case; None: always. Where coordinates are `counted` nobody may be there."""
     names = point.walked
-    if len(point.cases) == 2 ** len(names) - 1:
+    if len(point.cases) == 2 ** len(names) - (not counted):
         return None
     cases = {frozenset(case) for case in point.cases}
     upward = all(case | {name} in cases for case in cases for name in names)
@@ -105,14 +111,15 @@ def kept(point: Point, here: Mapping[str, Expr]) -> Expr | None:
         test = _all(case, here)
         for name in names:
             if name not in case and not upward:
-                test = op("and", test, op("not", here[name]))
+                test = both(test, op("not", here[name]))
+        test = const(True, "bool") if test is None else test
         keep = test if keep is None else op("or", keep, test)
     return keep
 
 
-def _all(case: Case, here: Mapping[str, Expr]) -> Expr:
+def _all(case: Case, here: Mapping[str, Expr]) -> Expr | None:
+    """Whether those of a case are here; None: nobody has to be."""
     test: Expr | None = None
     for name in case:
         test = both(test, here[name])
-    assert test is not None
     return test

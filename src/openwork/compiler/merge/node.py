@@ -8,7 +8,7 @@ from itertools import combinations
 
 from ...ir.loop import Cast, Const, Expr, Op, Var
 from ...ir.ops import cast
-from ..fill import Regions, partial
+from ..fill import Fill, Regions, partial
 
 __all__ = ["Node", "names_of", "needed", "node_of", "stored"]
 
@@ -26,8 +26,8 @@ class Node:
     name: str | None = None
 
 
-def node_of(e: Expr, fills: Mapping[str, Const], annihilate: bool) -> Node:
-    """The tree of an expression over operands with these fill values."""
+def node_of(e: Expr, fills: Mapping[str, Fill], annihilate: bool) -> Node:
+    """The tree of an expression over operands with these fill values, of which none is missing."""
     if isinstance(e, Var):
         fill = fills.get(e.name)
         return Node(e, e, (), None if fill is None else _as_const(fill, e), (), e.name)
@@ -48,7 +48,7 @@ def node_of(e: Expr, fills: Mapping[str, Const], annihilate: bool) -> Node:
     return Node(e, local, parts, alone, wanted)
 
 
-def _as_const(fill: Const, e: Expr) -> Const:
+def _as_const(fill: Fill, e: Expr) -> Const:
     found = cast(fill, e.type)
     assert isinstance(found, Const)
     return found
@@ -77,8 +77,10 @@ def stored(regions: Regions) -> tuple[frozenset[str], ...]:
 
     More than there is something to compute for: what goes operation by operation takes the parts of each for numbers
     of which nothing is known, and so keeps `A != A` wherever A is; above the last level some that are there may still
-    turn out not to be.
+    turn out not to be. Where elements may be missing nothing goes operation by operation.
     """
+    if regions.masked:
+        return regions.sets
     root = node_of(regions.expr, regions.fills, regions.annihilate)
     names = regions.names
     every = (frozenset(s) for n in range(len(names) + 1) for s in combinations(names, n))

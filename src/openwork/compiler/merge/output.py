@@ -96,6 +96,10 @@ class Output:
         """Whether level `at` is the last one and appended to, so that an element is one new position."""
         return self.appends(at) and at == self.format.nlevels - 1
 
+    def is_bits(self, at: int) -> bool:
+        """Whether level `at` is the last one, with a bit for each coordinate."""
+        return at == self.format.nlevels - 1 and self.target.crd[at] == "bool"
+
     @property
     def places(self) -> bool:
         """Whether elements have places, which may be written to in any order."""
@@ -189,6 +193,13 @@ class Output:
         run = self.run(at)
         self.write(block, Place(self.counters[run]), value)
         self.record(block, run, (*place.pending, c), None if kept is None else cast(kept, "i64"))
+
+    def keep_bit(self, block: Block, at: int, c: Expr, place: Place, value: Expr, kept: Expr | None) -> None:
+        """The bit of coordinate c of the last level, always set without `kept`, and a value, whatever the bit is."""
+        p = block.let("r", self.located(at, c, place))
+        bit = const(True, "bool") if kept is None else kept
+        block.store(self.builder.buffer(f"out_crd{at}", "bool", mutable=True), p, bit)
+        self.write(block, Place(p), value)
 
     def _clear(self, block: Block, q: Expr, first: int) -> None:
         """The fill value at all positions below the new position q."""

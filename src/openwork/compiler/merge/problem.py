@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...format.expression import Expression
-from ...ir.loop import Const
-from ..fill import Regions
+from ..fill import Fill, Regions
 from ..operand import Operand
 
 __all__ = ["Array", "Input", "Merge", "Moves", "Reduction"]
@@ -82,5 +81,5 @@ class Merge:
         return tuple(level.expression for level in self.target.format.levels)
 
     @property
-    def fill(self) -> Const:
+    def fill(self) -> Fill:
         return self.regions.fill

@@ -82,7 +82,9 @@ def _meets(node: Node) -> bool:
 def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether the level ends the operands, which are walked in order."""
     reduction = nest.merge.reduction
-    if not nest.sieves or level.at != len(nest.order) - 1 or level.asked or len(level.walked) < 3:
+    if not nest.sieves or nest.regions.masked:
+        return False
+    if level.at != len(nest.order) - 1 or level.asked or len(level.walked) < 3:
         return False
     if reduction is not None and reduction.along is not None:
         return False

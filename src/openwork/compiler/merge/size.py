@@ -27,9 +27,14 @@ LARGEST = 40
 
 
 def told_apart(merge: Merge) -> bool:
-    """Whether every set of operands that are present has a nest of its own, at all levels."""
+    """Whether every set of operands that are present has a nest of its own, at all levels.
+
+    Where elements may be missing, always: only a region tells what is.
+    """
     if len(merge.inputs) > MOST:
         return False
+    if merge.regions.masked:
+        return True
     formats = [merge.target.format, *(given.operand.format for given in merge.inputs)]
     depth = max(sum(not level.format.functions.full for level in f.levels) for f in formats if f is not None)
     return depth < 2 or points(merge.regions, depth) <= LARGEST
