@@ -7,6 +7,7 @@ on every format. The functions of this namespace are loaded when first used.
 from __future__ import annotations
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .errors import (
@@ -21,6 +22,7 @@ from .errors import (
 from .format import Format, format
 from .ops import dynamo as _dynamo
 from .ops import gradients as _gradients
+from .ops.dispatch import overridable
 
 if TYPE_CHECKING:
     from . import linalg as linalg
@@ -126,6 +128,12 @@ _HOMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The modules that public names are loaded from when first used."""
 
+_PLAIN = frozenset((
+    "codegen.pool", "io", "masked", "ops.construct", "ops.creation", "ops.explain", "ops.fused", "ops.lazy",
+    "ops.namespace", "ops.semirings", "ops.tensor",
+))  # fmt: skip
+"""Modules whose names are not functions of tensors, or make some: no operand takes these calls over."""
+
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ("linalg", "masked")
 
@@ -175,6 +183,8 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"{__name__}.{home}"), name)
     if name in _DIFFERENTIABLE:
         value = _gradients.with_grad(value)
+    if home not in _PLAIN and isinstance(value, FunctionType):
+        value = overridable(value)
     globals()[name] = value
     return value
 

@@ -44,6 +44,17 @@ class Protocols:
         return found(*args, **{key: value for key, value in kwargs.items() if value is not None})
 
     @classmethod
+    def __openwork_function__(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The functions of this namespace with a masked tensor among their operands."""
+        from .namespace import call
+
+        return call(function, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace that has the array API's functions for this type, as far as they have a meaning for it."""
+        return self._tensor.__array_namespace__(api_version=api_version)  # type: ignore[attr-defined]
+
+    @classmethod
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

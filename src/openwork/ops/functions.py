@@ -50,7 +50,7 @@ def _one(name: str, op: str, doc: str) -> Callable[[Any], Any]:
 
         return unary(op, x if isinstance(x, Tensor) else asarray(x))
 
-    return _named(function, name, doc)
+    return _named(function, name, doc, op)
 
 
 def _two(name: str, op: str, doc: str) -> Callable[[Any, Any], Any]:
@@ -66,7 +66,7 @@ def _two(name: str, op: str, doc: str) -> Callable[[Any, Any], Any]:
             return _by_library(op, a, b)
         return elementwise(op, a, b)
 
-    return _named(function, name, doc)
+    return _named(function, name, doc, op)
 
 
 def _factor(name: str, op: str, doc: str) -> Callable[..., Any]:
@@ -83,12 +83,14 @@ def _factor(name: str, op: str, doc: str) -> Callable[..., Any]:
             a, b = asarray(a), asarray(b) if is_array(b) else b
         return elementwise(op, a, b, zero_annihilates)
 
-    return _named(function, name, doc)
+    return _named(function, name, doc, op)
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def _named(function: Callable[..., Any], name: str, doc: str, op: str) -> Callable[..., Any]:
+    """`op`, the operation of the loop IR or the array library, is kept for operands that take the call over."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
+    function.op = op  # type: ignore[attr-defined]
     return function
 
 

@@ -6,11 +6,7 @@
     q += 1                                            or: the truth value of the cases
     qA += inA; qB += inB
 
-Half of the steps of a merge go one way and half the other, in no order that a processor could learn. Where operands
-and result have a bit for every coordinate there is no step to take at all, and several coordinates are done at once:
-
-    out_crd[r] = A_crd[p] and B_crd[p]
-    out_vals[r] = A_vals[p] * B_vals[p]
+Half of the steps of a merge go one way and half the other, in no order that a processor could learn.
 """
 
 from __future__ import annotations

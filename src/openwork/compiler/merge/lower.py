@@ -25,8 +25,10 @@ from ..build import Block, Builder
 from ..fill import guarded
 from ..lattice import Case, Lattice, Point, lattice, led
 from ..levels import Params
+from .bits import bit_and_value, is_bits
 from .cursor import Cursor, Source, Walker, both, number
 from .flat import front, is_cheap, kept, replaced, value_of
+from .having import having
 from .led import leader, walk_led
 from .located import Located
 from .meet import Walk, meet
@@ -174,8 +176,8 @@ class Lowering:
         out, at = self.out, level.at
         walkers = self.walkers(block, level, cursors)
         first, last = self.bounds(at)
-        if self.is_level(level, cursors):
-            block.loop(self.hint(at), first, last, lambda b, c: self.flat_bits(b, level, cursors, c, place))
+        if is_bits(self, level, cursors):
+            block.loop(self.hint(at), first, last, lambda b, c: bit_and_value(self, b, level, cursors, c, place))
             return
 
         def body(inner: Block, c: Var) -> None:
@@ -226,25 +228,9 @@ class Lowering:
 
         def case(inner: Block, chosen: Case) -> None:
             below = {n: entered[n] for n in entered if n in chosen or n not in moving}
-            self.having(inner, level.at, below, lambda b: self.entered(b, level.at, below, c, place))
+            having(self, inner, level.at, below, lambda b: self.entered(b, level.at, below, c, place))
 
         self.branch(block, cases, [*walkers, *level.asked], here, case, otherwise)
-
-    def having(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block], None]) -> None:
-        """Do `inner` where the elements at the cursors, below level `at`, have a result."""
-        if at + 1 < len(self.order) or not self.regions.guarded:
-            inner(block)
-            return
-
-        def decide(b: Block, found: Cursors) -> None:
-            body = self.regions.body(found)
-            test = None if body is None else guarded(body)[1]
-            if test is None:
-                inner(b)
-            else:
-                b.when(self.substituted(test, found), inner)
-
-        self.settle(block, at + 1, cursors, decide)
 
     def entered(self, block: Block, at: int, cursors: Cursors, c: Expr, place: Place) -> None:
         """What is below coordinate c of level `at`, where the cursors stand."""
@@ -392,31 +378,6 @@ class Lowering:
         """Whether every operand ends with the level."""
         moved = {*level.walked, *level.located, *level.asked}
         return all(c.level + (n in moved) == self.sources[n].depth for n, c in cursors.items())
-
-    def is_level(self, level: MergeLevel, cursors: Cursors) -> bool:
-        """Whether all that is asked of the last level, and all that is stored there, is a bit and a value."""
-        return (
-            self.out.is_bits(level.at)
-            and not level.walked
-            and not self.regions.guarded
-            and self.are_leaves(level, cursors)
-            and is_cheap(self.regions.expr)
-        )
-
-    def flat_bits(self, block: Block, level: MergeLevel, cursors: Cursors, c: Expr, place: Place) -> None:
-        """The bit and the value of a coordinate, whoever is there."""
-        here: dict[str, Expr] = {}
-        values: dict[str, Expr] = {}
-        for name, cursor in cursors.items():
-            source = self.sources[name]
-            if name in (*level.asked, *level.located):
-                cursor, present = source.locate(block, cursor, c, self.out.size(level.at), self.out.low(level.at))
-                if present is not None:
-                    here[name] = block.let(f"in{name}", present)
-            values[name] = block.let(f"v{name}", source.value(cursor.position, cursor.batch))
-        point = Point(level.asked, level.lattice.cases)
-        value = value_of(block, self.regions, point, frozenset(cursors) - frozenset(level.asked), values, here)
-        self.out.keep_bit(block, level.at, c, place, value, kept(point, here, counted=True))
 
     def flat(
         self,

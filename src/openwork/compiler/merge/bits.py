@@ -1,0 +1,50 @@
+"""The last level of bitmaps: a bit and a value for every coordinate, whoever is there, several at once.
+
+    for j in range(0, n):
+        out_crd[r] = A_crd[p] and B_crd[p]
+        out_vals[r] = A_vals[p] + B_vals[p]
+
+There is no step to take and no branch: what the bit says is missing may have any value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...ir.loop import Expr
+from ..build import Block
+from ..lattice import Point
+from .flat import is_cheap, kept, value_of
+from .output import Place
+
+if TYPE_CHECKING:
+    from .lower import Cursors, Lowering, MergeLevel
+
+__all__ = ["bit_and_value", "is_bits"]
+
+
+def is_bits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+    """Whether all that is asked of the last level, and all that is stored there, is a bit and a value."""
+    return (
+        nest.out.is_bits(level.at)
+        and not level.walked
+        and not nest.regions.guarded
+        and nest.are_leaves(level, cursors)
+        and is_cheap(nest.regions.expr)
+    )
+
+
+def bit_and_value(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, c: Expr, place: Place) -> None:
+    """What is stored at a coordinate."""
+    here: dict[str, Expr] = {}
+    values: dict[str, Expr] = {}
+    for name, cursor in cursors.items():
+        source = nest.sources[name]
+        if name in (*level.asked, *level.located):
+            cursor, present = source.locate(block, cursor, c, nest.out.size(level.at), nest.out.low(level.at))
+            if present is not None:
+                here[name] = block.let(f"in{name}", present)
+        values[name] = block.let(f"v{name}", source.value(cursor.position, cursor.batch))
+    point = Point(level.asked, level.lattice.cases)
+    value = value_of(block, nest.regions, point, frozenset(cursors) - frozenset(level.asked), values, here)
+    nest.out.keep_bit(block, level.at, c, place, value, kept(point, here, counted=True))

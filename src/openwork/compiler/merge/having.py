@@ -1,0 +1,35 @@
+"""Where the elements tell whether there is a result: `where` over masked tensors, one branch of which is missing.
+
+if C_vals[qC]:                                  where(C, A, B), where only C and A are
+    out_vals[q] = A_vals[qA]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..build import Block
+from ..fill import guarded
+
+if TYPE_CHECKING:
+    from .lower import Cursors, Lowering
+
+__all__ = ["having"]
+
+
+def having(nest: Lowering, block: Block, at: int, cursors: Cursors, inner: Callable[[Block], None]) -> None:
+    """Do `inner` where the elements at the cursors, below level `at`, have a result."""
+    if at + 1 < len(nest.order) or not nest.regions.guarded:
+        inner(block)
+        return
+
+    def decide(b: Block, found: Cursors) -> None:
+        body = nest.regions.body(found)
+        test = None if body is None else guarded(body)[1]
+        if test is None:
+            inner(b)
+        else:
+            b.when(nest.substituted(test, found), inner)
+
+    nest.settle(block, at + 1, cursors, decide)

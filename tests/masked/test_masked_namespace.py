@@ -1,0 +1,142 @@
+"""The functions of the openwork namespace, the array API's, on masked tensors, against numpy.ma."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from masked_cases import agree, arrays, made, reference
+
+import openwork as ow
+from openwork.masked.namespace import FUNCTIONS, MOVING
+
+FORMATS = ("dense", "csr", "bsr(2, 2)")
+Case = tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]
+
+SAME: dict[str, Case] = {
+    "exp": (lambda m, n: ow.exp(m), lambda a, b: np.ma.exp(a)),
+    "negative": (lambda m, n: ow.negative(m), lambda a, b: -a),
+    "isnan": (lambda m, n: ow.isnan(m), lambda a, b: np.isnan(a)),
+    "add": (lambda m, n: ow.add(m, n), lambda a, b: a + b),
+    "multiply": (lambda m, n: ow.multiply(m, 2.0), lambda a, b: a * 2),
+    "subtract": (lambda m, n: ow.subtract(3.0, m), lambda a, b: 3 - a),
+    "less_equal": (lambda m, n: ow.less_equal(m, n), lambda a, b: a <= b),
+    "logaddexp": (lambda m, n: ow.logaddexp(m, n), lambda a, b: np.ma.MaskedArray(np.logaddexp(a.data, b.data), a.mask)),
+    "clip": (lambda m, n: ow.clip(m, -1, 2), lambda a, b: np.ma.MaskedArray(np.clip(a.data, -1, 2), a.mask)),
+    "where": (lambda m, n: ow.where(n > 0, m, n), lambda a, b: np.ma.where(b > 0, a, b)),
+    "sum": (lambda m, n: ow.sum(m, axis=1), lambda a, b: a.sum(1)),
+    "mean": (lambda m, n: ow.mean(m, axis=0, keepdims=True), lambda a, b: a.mean(0, keepdims=True)),
+    "max": (lambda m, n: ow.max(m), lambda a, b: a.max()),
+    "min": (lambda m, n: ow.min(m, axis=-1), lambda a, b: a.min(-1)),
+    "prod": (lambda m, n: ow.prod(m, axis=0), lambda a, b: a.prod(0)),
+    "var": (lambda m, n: ow.var(m, axis=1, correction=0), lambda a, b: a.var(1)),
+    "any": (lambda m, n: ow.any(m > 1, axis=1), lambda a, b: (a > 1).any(1)),
+    "all": (lambda m, n: ow.all(m > -9, axis=1), lambda a, b: (a > -9).all(1)),
+    "count_nonzero": (lambda m, n: ow.count_nonzero(m, axis=1), lambda a, b: (a != 0).sum(1)),
+    "cumulative_sum": (lambda m, n: ow.cumulative_sum(m, axis=1), lambda a, b: a.cumsum(1)),
+    "sort": (lambda m, n: ow.sort(m, axis=0), lambda a, b: np.ma.sort(a, 0)),
+    "reshape": (lambda m, n: ow.reshape(m, (7, 6)), lambda a, b: a.reshape(7, 6)),
+    "permute_dims": (lambda m, n: ow.permute_dims(m, (1, 0)), lambda a, b: a.T),
+    "matrix_transpose": (lambda m, n: ow.matrix_transpose(m), lambda a, b: a.T),
+    "expand_dims": (lambda m, n: ow.expand_dims(m, axis=1), lambda a, b: a[:, None]),
+    "squeeze": (lambda m, n: ow.squeeze(m[:1], axis=0), lambda a, b: a[0]),
+    "flip": (lambda m, n: ow.flip(m, axis=1), lambda a, b: a[:, ::-1]),
+    "roll": (lambda m, n: ow.roll(m, 2, axis=1), lambda a, b: np.ma.MaskedArray(np.roll(a.data, 2, 1), np.roll(a.mask, 2, 1))),
+    "tile": (lambda m, n: ow.tile(m, (1, 2)), lambda a, b: np.ma.concatenate([a, a], 1)),
+    "repeat": (lambda m, n: ow.repeat(m, 2, axis=0), lambda a, b: np.ma.repeat(a, 2, 0)),
+    "take": (lambda m, n: ow.take(m, np.array([2, 0]), axis=0), lambda a, b: a[[2, 0]]),
+    "tril": (lambda m, n: ow.tril(m), lambda a, b: np.ma.MaskedArray(a.data, a.mask | ~np.tri(*a.shape, dtype=bool))),
+    "diagonal": (lambda m, n: ow.diagonal(m), lambda a, b: a.diagonal()),
+    "unstack": (lambda m, n: ow.unstack(m)[1], lambda a, b: a[1]),
+    "concat": (lambda m, n: ow.concat([m, n], axis=1), lambda a, b: np.ma.concatenate([a, b], 1)),
+    "stack": (lambda m, n: ow.stack([m, n]), lambda a, b: np.ma.stack([a, b])),
+    "diff": (lambda m, n: ow.diff(m), lambda a, b: np.ma.diff(a)),
+    "astype": (lambda m, n: ow.astype(m, ow.float32), lambda a, b: a.astype("float32")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_functions(name: str) -> None:
+    data, bits = arrays((6, 7))
+    other, _ = arrays((6, 7), 1)
+    mine, theirs = SAME[name]
+    want = theirs(reference(data, bits), reference(other, bits))
+    for spec in FORMATS if name not in ("tile", "repeat") else FORMATS[:2]:
+        agree(mine(made(data, bits, spec), made(other, bits, spec)), want, exact=False)
+
+
+def test_products_and_normalised_rows() -> None:
+    data, bits = arrays((4, 5), mask=0.9)
+    m = made(data, bits, "csr")
+    for got, want in (
+        (ow.matmul(m, m.T), m @ m.T),
+        (ow.matmul(np.ones((2, 4)), m), np.ones((2, 4)) @ m),
+        (ow.einsum("ij,ij->i", m, m), (m * m).sum(1)),
+        (ow.vecdot(m, m), (m * m).sum(1)),
+        (ow.vecdot(m, m, axis=0), (m * m).sum(0)),
+        (ow.outer(m[0], m[1]), ow.reshape(m[0], (5, 1)).mul(ow.reshape(m[1], (1, 5)), how="intersection")),
+        (ow.softmax(m, axis=1), m.softmax(1)),
+        (ow.log_softmax(m), m.log_softmax(-1)),
+        (ow.logsumexp(m, axis=0), m.logsumexp(0)),
+    ):
+        agree(got, want.to_masked_array(), exact=False)
+
+
+def test_the_namespace_of_a_masked_tensor() -> None:
+    m = made(*arrays((3, 4)))
+    xp = m.__array_namespace__(api_version="2024.12")
+    assert xp is ow
+    assert xp.result_type(m, xp.float32) == np.dtype(np.float64)
+    assert [x.to_dense().tolist() for x in ow.nonzero(m)] == [x.tolist() for x in m.nonzero()]
+    assert ow.unique_values(m).compressed().tolist() == sorted(set(m.compressed().tolist()))
+
+
+def test_expressions_of_masked_tensors() -> None:
+    data, bits = arrays((5, 6))
+    other, also = arrays((5, 6), 1)
+    m, n = made(data, bits, "csr"), made(other, also)
+    got = ow.pointwise("either(A * B, D)", {"A": m, "B": n, "D": m})
+    agree(got, reference(np.where(bits & also, data * other, data), bits))
+    got = ow.pointwise("A[i, j] + D[j]", {"A": m, "D": ow.asarray(data[0])}, "coo")
+    agree(got, reference(data + data[0], bits))
+    assert got.format == ow.format("coo")
+    with pytest.raises(ow.UnsupportedError, match="of rank 0"):
+        ow.pointwise("A * B", {"A": m, "B": m.sum()})
+
+
+def test_rank_zero() -> None:
+    total = made(*arrays((3, 4))).sum()
+    assert ow.exp(total).item() == np.exp(total.item())
+    assert ow.expand_dims(total, axis=0).shape == (1,)
+    assert ow.broadcast_to(total, (2, 3)).compressed().tolist() == [total.item()] * 6
+    assert [x.shape for x in ow.unstack(made(*arrays((3,))))] == [(), (), ()]
+    assert ow.reshape(ow.broadcast_to(total, (1, 1)), ()).item() == total.item()
+
+
+def test_what_has_no_meaning_is_refused() -> None:
+    m = made(*arrays((3, 3)))
+    for function in (ow.prune, ow.kron, ow.searchsorted, ow.unique_all):
+        args = (m,) if function in (ow.prune, ow.unique_all) else (m, m)
+        with pytest.raises(ow.UnsupportedError, match=f"openwork.{function.__name__} does not take"):
+            function(*args)
+    with pytest.raises(ow.UnsupportedError, match="include_initial"):
+        ow.cumulative_sum(m, axis=0, include_initial=True)
+    with pytest.raises(ow.UnsupportedError, match="first operand is no masked tensor"):
+        ow.softmax(ow.asarray(np.ones(3)), m)
+    with pytest.raises(ow.UnsupportedError, match="out= and where="):
+        np.add(m, m, out=np.zeros((3, 3)))
+
+
+def test_functions_stay_what_they_are_for_tensors() -> None:
+    t = ow.asarray(np.eye(3), format="csr")
+    assert type(ow.exp(t)) is ow.Tensor
+    assert ow.sum([[1, 2], [3, 4]]).to_numpy() == 10
+    assert ow.concat([t, t]).shape == (6, 3)
+    assert pickle.loads(pickle.dumps(ow.exp)) is ow.exp
+    assert ow.sum.__doc__
+    assert "keepdims" in inspect.signature(ow.sum).parameters
+    assert all(hasattr(ow, name) for name in (*FUNCTIONS, *MOVING))
