@@ -11,7 +11,7 @@ Half of the steps of a merge go one way and half the other, in no order that a p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...ir.loop import Cast, Expr, Op, Var
 from ...ir.ops import cast, const, op
@@ -21,7 +21,7 @@ from ..fill import Regions, is_missing
 from ..lattice import Case, Point
 from .cursor import both
 
-__all__ = ["front", "is_cheap", "kept", "replaced", "value_of"]
+__all__ = ["front", "is_cheap", "just", "kept", "replaced", "value_of"]
 
 _COSTLY = frozenset((
     "pow", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
@@ -111,6 +111,15 @@ def kept(point: Point, here: Mapping[str, Expr], counted: bool = False) -> Expr 
         test = const(True, "bool") if test is None else test
         keep = test if keep is None else op("or", keep, test)
     return keep
+
+
+def just(chosen: Case, names: Sequence[str], here: Mapping[str, Expr]) -> Expr | None:
+    """The condition that those of `chosen` are here, and no other; None where nobody has to be asked."""
+    result: Expr | None = None
+    for name in names:
+        if name in here:
+            result = both(result, here[name] if name in chosen else op("not", here[name]))
+    return result
 
 
 def _all(case: Case, here: Mapping[str, Expr]) -> Expr | None:

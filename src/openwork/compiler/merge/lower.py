@@ -26,8 +26,8 @@ from ..fill import guarded
 from ..lattice import Case, Lattice, Point, lattice, led
 from ..levels import Params
 from .bits import bit_and_value, is_bits
-from .cursor import Cursor, Source, Walker, both, number
-from .flat import front, is_cheap, kept, replaced, value_of
+from .cursor import Cursor, Source, Walker, number
+from .flat import front, is_cheap, just, kept, replaced, value_of
 from .having import having
 from .led import leader, walk_led
 from .located import Located
@@ -265,20 +265,12 @@ class Lowering:
                 otherwise(block)
             return
         chosen, rest = cases[0], cases[1:]
-        test = self.test(chosen, names, here)
+        test = just(chosen, names, here)
         if test is None:
             case(block, chosen)
             return
         following = (lambda b: self.branch(b, rest, names, here, case, otherwise)) if rest or otherwise else None
         block.when(test, lambda b: case(b, chosen), following)
-
-    def test(self, chosen: Case, names: list[str], here: Mapping[str, Expr]) -> Expr | None:
-        """The condition that those of `chosen` are here, and no other; None where nobody has to be asked."""
-        result: Expr | None = None
-        for name in names:
-            if name in here:
-                result = both(result, here[name] if name in chosen else op("not", here[name]))
-        return result
 
     # -- merges ----------------------------------------------------------------------------------------------------
 
