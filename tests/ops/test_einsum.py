@@ -135,6 +135,16 @@ def test_an_index_that_no_other_operand_has(text: str) -> None:
     assert first == "b"
 
 
+def test_operands_are_summed_in_the_dtype_of_the_result() -> None:
+    small, truth = np.full((5, 3), 100, np.int8), dense_array((5, 3), 1, "bool", density=0.8)
+    wide, real = dense_array((3, 4), 2, "int64"), dense_array((3, 4), 3)
+    for first, other in ((small, wide), (truth, wide), (truth, real)):
+        for text in ("ij,jk->k", "ij,jk->", "ij,ij,jk->ik"):
+            operands = [first] * (text.count(",")) + [other]
+            check(text, *(tensor(x, "csr") for x in operands))
+            check(text, *(tensor(x, "csr") for x in operands[:-1]), other)
+
+
 LETTERS = "abcd"
 
 

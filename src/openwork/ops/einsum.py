@@ -14,6 +14,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..format import coo
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..storage.buffers import Array, as_array, cast, is_array, is_torch, length, library_of, scalar_of
+from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from . import trace
 from .contract import contract
@@ -254,9 +255,12 @@ def _many(inputs: tuple[str, ...], output: str, operands: list[Any], text: str, 
             s = absent(s, ring, scalar, f"einsum {text!r}")
             others = output + "".join(t for j, t in enumerate(inputs) if j != k)
             early = ring.distributes or len(operands) == 1
+            several = len(operands) > 2 or (early and _sums(term, others))
+            if several and ring.dtype == "promote" and s.scalar != scalar:
+                s = s.with_values(cast(s.values, scalar), python_scalar(s.fill_value, scalar))
             terms.append(alone(Term(term, s), others if early else term, ring))
         else:
-            terms.append(_dense_diagonal(term, x))
+            terms.append(_dense_diagonal(term, cast(x, scalar) if len(operands) > 2 else x))
     result = _contracted(terms, output, ring)
     if isinstance(result, Term):
         shape = [result.extents[c] for c in output]
