@@ -15,7 +15,7 @@ from interpreted import interpreted
 from matrix import dense_array, same, tensor
 
 import openwork as ow
-from openwork.ops import merge_chunks, merge_leads, merge_quick
+from openwork.ops import merge_chunks, merge_leads, merge_quick, merge_run
 from openwork.ops.merge import pointwise
 
 LOOSE = "(i, j) -> (i : dense, j : loose_compressed)"
@@ -169,12 +169,16 @@ def test_only_operands_far_shorter_lead(spec: str) -> None:
 
 
 @pytest.mark.usefixtures("_sizes_count")
-def test_calls_take_turns() -> None:
-    """Operands of other sizes take another kernel, also where a launch is ready."""
+def test_calls_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of other sizes take another kernel, also where a launch is ready; each kernel's launch is kept."""
+    prepared: list[Any] = []
+    real = merge_run._prepare
+    monkeypatch.setattr(merge_run, "_prepare", lambda *given: prepared.append(given[-1]) or real(*given))
     a, b, short = few(1024, 20_000, "csr"), few(1024, 9_000, "csr"), few(1024, 30, "csr")
     for _ in range(3):
         for x, y in ((a, b), (a, short), (short, a), (short, short)):
             same(x * y, x.to_numpy() * y.to_numpy())
+    assert len(prepared) == len(set(prepared))
 
 
 # -- the code ----------------------------------------------------------------------------------------------------------

@@ -86,8 +86,8 @@ class MergePlan:
     """whether elements that are not specified are missing; `fill` stands in their place"""
     exact: MergePlan | None = None
     """the plan for larger values, once there were some"""
-    last: Any = None
-    """what the launch before found, for operands of the same signatures"""
+    launches: dict[Any, Any] = field(default_factory=dict)
+    """what was found for launches, by shape, leaders and signatures"""
     quick: Any = None
     """the lean launch of the last shape"""
     row: MergePlan | None = None

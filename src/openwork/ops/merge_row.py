@@ -39,7 +39,7 @@ def as_vectors(
         text = f"{plan.text}, the row alone"
         plan.row = replace(
             plan, text=text, dims=dims, steps=(None,) * len(storages), target=fewer, format=fewer, runs=runs(fewer),
-            compiled={}, scout=None, last=None, quick=None, exact=None, row=None,
+            compiled={}, scout=None, launches={}, quick=None, exact=None, row=None,
         )  # fmt: skip
     return plan.row, tuple(_vector(s, d) for s in storages)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -35,11 +34,15 @@ __all__ = ["converted", "led_text", "loops_text", "run_plan"]
 class _Launch:
     """What a launch needs beside addresses, for operands of given signatures and a shape."""
 
-    key: tuple[Any, ...]
     made: Compiled
     bounds: tuple[Bound, ...]
     spans: tuple[tuple[int, int], ...]
     extents: dict[str, int]
+    quick: Quick | None
+
+
+KEPT = 16
+"""Launches that a plan keeps."""
 
 
 @differentiable(lambda plan, storages, shape, numbers=(): [s.values for s in storages])
@@ -130,19 +133,20 @@ def _prepare(
     bounds = bounds_of(plan, made.merge)
     extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
     extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
-    key = (shape, leads, tuple(s.signature for s in storages))
-    return _Launch(key, made, bounds, spans, extents)
+    return _Launch(made, bounds, spans, extents, quick(plan, made, bounds, spans, storages, shape))
 
 
 def _run(
     plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, passed: Sequence[Array]
 ) -> Storage:
-    launch: _Launch | None = plan.last
     leads = () if plan.scout is None else plan.scout.leads(storages, shape, plan.target)
     key = (shape, leads, tuple(s.signature for s in storages))
-    if launch is None or launch.key != key:
-        launch = plan.last = _prepare(plan, storages, shape, like, leads)
-        plan.quick = quick(plan, launch.made, launch.bounds, launch.spans, storages, shape)
+    launch: _Launch | None = plan.launches.get(key)
+    if launch is None:
+        if len(plan.launches) >= KEPT:
+            plan.launches.clear()
+        launch = plan.launches[key] = _prepare(plan, storages, shape, like, leads)
+    plan.quick = launch.quick
     return _assembled(plan, launch, storages, shape, like, passed)
 
 

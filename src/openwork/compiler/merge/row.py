@@ -71,7 +71,8 @@ class Row(Source):
         return False
 
     def stored(self, cursor: Cursor) -> bool:
-        return True
+        """What was found in common is little, and was written a moment ago, one by one: no block of it is read."""
+        return self.element is not None
 
     @property
     def element(self) -> str | None:
