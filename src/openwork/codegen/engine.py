@@ -15,6 +15,9 @@ __all__ = ["assembly", "load", "load_all", "optimised", "to_object"]
 
 _LOCK = threading.RLock()
 SPEED = 2
+MANY = 24_000
+"""Characters of LLVM IR from which on loops are not unrolled, nor statements put into vectors: in kernels of many loops
+that is a third to a half of the time to compile, and the code is no faster."""
 LONG = 150_000
 """Characters of LLVM IR from which on only passes in linear time are run; all take minutes for a thousand loops."""
 
@@ -53,10 +56,11 @@ def _module(text: str) -> Any:
     return module
 
 
-def _optimise(module: Any, machine: Any, speed: int = SPEED) -> None:
+def _optimise(module: Any, machine: Any, few: bool) -> None:
+    """All passes; those that make more code of each loop only where there are few."""
     llvm = _llvm()
-    options = llvm.create_pipeline_tuning_options(speed_level=speed)
-    options.slp_vectorization = True
+    options = llvm.create_pipeline_tuning_options(speed_level=SPEED)
+    options.slp_vectorization = options.loop_unrolling = few
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
 
@@ -78,7 +82,10 @@ def to_object(text: str) -> bytes:
     """Relocatable machine code for the host from LLVM IR text. Raises CompilerBug where LLVM refuses it."""
     with _LOCK:
         machine, module = _host_machine(), _module(text)
-        (_optimise if len(text) < LONG else _optimise_shortly)(module, machine)
+        if len(text) < LONG:
+            _optimise(module, machine, few=len(text) < MANY)
+        else:
+            _optimise_shortly(module, machine)
         return bytes(machine.emit_object(module))
 
 
@@ -112,7 +119,7 @@ def optimised(text: str) -> str:
     """LLVM IR text after optimisation for the host."""
     with _LOCK:
         module = _module(text)
-        _optimise(module, _host_machine())
+        _optimise(module, _host_machine(), few=len(text) < MANY)
         return str(module)
 
 
@@ -121,5 +128,5 @@ def assembly(text: str, target: Target | None = None) -> str:
     with _LOCK:
         machine = _machine(target or host())
         module = _module(text)
-        _optimise(module, machine)
+        _optimise(module, machine, few=len(text) < MANY)
         return str(machine.emit_assembly(module))
