@@ -64,15 +64,13 @@ def extreme_kernel(op: str, scalar: str) -> Kernel:
 
 
 def join_kernel(op: str, scalar: str) -> Kernel:
-    """`y[e]` is parts[e] op parts[step + e] op parts[2 * step + e] ..., in this order; `row` elements at a time."""
+    """`y[e]` becomes y[e] op parts[e] op parts[step + e] ..., in this order; `row` elements at a time."""
     return parse(
         """
         def join(lo: i64, hi: i64, row: i64, size: i64, count: i64, step: i64, parts: T[const], y: T[mut]):
             for r in range(lo, hi):
                 end = min(r * row + row, size)
-                for e in range(r * row, end):
-                    y[e] = OP(parts[e], parts[step + e])
-                for p in range(2, count):
+                for p in range(count):
                     for e in range(r * row, end):
                         y[e] = OP(y[e], parts[p * step + e])
         """,

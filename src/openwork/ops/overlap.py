@@ -22,7 +22,7 @@ from ..storage.storage import Storage
 from .ranges import Ranges, of_numbers
 from .recipe import call
 
-__all__ = ["PIECES", "Overlap", "has_long_run", "least_row", "parts_for"]
+__all__ = ["PIECES", "Overlap", "has_long_run", "join", "least_row", "parts_for"]
 
 COST = 4
 """Multiplications that one more element of a part costs: it is cleared, written and read again."""
@@ -81,31 +81,38 @@ class Overlap:
 
     @property
     def nbytes(self) -> int:
-        """Of the parts."""
-        return self.parts * self.step * itemsize(self.scalar)
+        """Of the parts, but for the first, which is the result."""
+        return (self.parts - 1) * self.step * itemsize(self.scalar)
 
     def run(self, executable: Executable, words: list[int], out: int) -> None:
-        """Write the result to the address `out`; what is there does not count."""
+        """Add to the result at the address `out`, which is at the value that its reduction begins with."""
         arrays = self._cleared()
         first, stride = address(arrays), self.step * itemsize(self.scalar)
         every = [words.copy() for _ in range(self.parts)]
         for part, own in enumerate(every):
-            own[self.slot] = first + part * stride
+            own[self.slot] = first + (part - 1) * stride if part else out
         ends = list(zip(self.bounds, self.bounds[1:], strict=False))
         for at in range(0, len(ends), self.parts):
-            pool.apart(executable, every, ends[at : at + self.parts])
-        rows = -(-self.size // ROW)
-        given = {
-            "row": ROW, "size": self.size, "count": self.parts, "step": self.step, "parts": first, "y": out,
-        }  # fmt: skip
-        ranges = of_numbers(rows, self.parts * self.size) or Ranges((0, rows))
-        call(f"join {self.op} {self.scalar}", lambda: join_kernel(self.op, self.scalar), given, ranges)
+            pool.apart(executable, every[at : at + self.parts], ends[at : at + self.parts])
+        join(self.op, self.scalar, self.size, self.parts - 1, self.step, first, out)
 
     def _cleared(self) -> Array:
         """Room for the parts, each at the value that its reduction begins with."""
-        count, dtype, start = self.parts * self.step, numpy_dtype(self.scalar), identity(self.op, self.scalar).value
+        count, dtype, start = (
+            (self.parts - 1) * self.step,
+            numpy_dtype(self.scalar),
+            identity(self.op, self.scalar).value,
+        )
         if not start:
             return np.zeros(count, dtype)
         arrays = reserve(count, dtype) if count * dtype.itemsize >= LARGE else np.empty(count, dtype)
         arrays[...] = start
         return arrays
+
+
+def join(op: str, scalar: str, size: int, parts: int, step: int, first: int, out: int) -> None:
+    """Combine arrays of `size` elements, `step` elements apart from the address `first` on, into the one at `out`."""
+    rows = -(-size // ROW)
+    words = {"row": ROW, "size": size, "count": parts, "step": step, "parts": first, "y": out}
+    ranges = of_numbers(rows, (parts + 1) * size) or Ranges((0, rows))
+    call(f"join {op} {scalar}", lambda: join_kernel(op, scalar), words, ranges)

@@ -17,15 +17,12 @@ import numpy as np
 from ..codegen import pool
 from ..codegen.executable import Executable
 from ..compiler.product import identity
-from ..compiler.total import join_kernel
 from ..format.expression import Dim, dimensions
 from ..ir.index import Access
 from ..storage.buffers import Array, address, itemsize, numpy_dtype, to_numpy
 from ..storage.storage import Storage
 from .drive import Prepared, Problem, words_of
-from .overlap import PIECES, least_row
-from .ranges import Ranges
-from .recipe import call
+from .overlap import PIECES, join, least_row
 from .strided import Strided
 
 __all__ = ["LongRows", "with_short_rows"]
@@ -99,20 +96,23 @@ class Pieces:
     op: str
     held: tuple[Any, ...]
 
-    def tasks(self, given: Sequence[int]) -> tuple[Array, list[list[int]], list[tuple[int, int]]]:
-        """Room for the sums of the pieces, and what to launch; `given` are the words of the other rows."""
+    def tasks(self, given: Sequence[int], out: int) -> tuple[Array, list[list[int]], list[tuple[int, int]]]:
+        """Room for the sums of the pieces, and what to launch; `given` are the words of the other rows.
+
+        The first piece writes to the row of the result, which begins at `out`.
+        """
         room = np.full(PIECES * self.size, identity(self.op, self.scalar).value, numpy_dtype(self.scalar))
         words = list(self.words)
         for slot, shift in self.shifts:
             words[slot] = given[slot] + shift
-        words[self.slot] = address(room)
-        return room, [words] * PIECES, list(pairwise(range(PIECES + 1)))
+        first = words.copy()
+        first[self.slot], words[self.slot] = out + self.out, address(room)
+        return room, [first] + [words] * (PIECES - 1), list(pairwise(range(PIECES + 1)))
 
     def join(self, room: Array, out: int) -> None:
-        """The pieces' sums, combined in order, into the row of the result whose first element is at `out`."""
-        words = {"row": self.size, "size": self.size, "count": PIECES, "step": self.size, "parts": address(room)}
-        words["y"] = out + self.out
-        call(f"join {self.op} {self.scalar}", lambda: join_kernel(self.op, self.scalar), words, Ranges((0, 1)))
+        """The pieces' sums, combined in order, into the row of the result."""
+        second = address(room) + self.size * itemsize(self.scalar)
+        join(self.op, self.scalar, self.size, PIECES - 1, self.size, second, out + self.out)
 
 
 def pieces_of(problem: Problem, prepared: Prepared, row: int, out: Strided) -> Pieces | None:
@@ -208,7 +208,7 @@ class LongRows:
         every = [words] * len(self.ranges)
         ranges = list(self.ranges)
         for row in self.pieces:
-            room, own, pieces = row.tasks(words)
+            room, own, pieces = row.tasks(words, out)
             rooms.append(room)
             every += own
             ranges += pieces
