@@ -1,10 +1,11 @@
 """What two rows of coordinates have in common, by blocks: no step waits for the one before.
 
     while qA < eA and qB < eB:
-        if any of A_crd[qA : qA + 8] is any of B_crd[qB : qB + 8]:     64 comparisons in vectors
-            two fingers through both blocks
-        elif the block of A ends first: qA += 8
-        else: qB += 8
+        a = which of A_crd[qA : qA + 8] are among B_crd[qB : qB + 8]     64 comparisons in vectors, bits
+        if any is:
+            b = which of B_crd[qB : qB + 8] are among A_crd[qA : qA + 8]
+            the first bit of a and that of b are a pair, the next ones too, ...
+        if the block of A ends first: qA += 8; if that of B: qB += 8
 
 Two fingers alone move when a comparison of what was read a step before tells which; and of most pairs of blocks nothing
 is in common. A block may reach beyond its row, into the next one's coordinates: what is found in common there is only
@@ -59,13 +60,13 @@ def meet(block: Block, x: Walk, y: Walk, met: Met) -> None:
     if first is None or second is None:
         _fingers(block, x, y, x.end, y.end, met)
         return
-    (fits, several), (others, _) = first, second
+    (fits, several), (others, opposite) = first, second
 
     def step(inner: Block) -> None:
-        common = _common(several, y)
+        found: Expr = op("bits", _among(several, y))
         for whole in (fits, others):
-            common = common if whole is None else op("select", whole, common, const(True, "bool"))
-        common = inner.let("common", common)
+            found = found if whole is None else op("select", whole, found, const(-1))
+        found = inner.let("common", found)
         x_end = inner.let("eX", op("min", op("add", x.at, const(LANES)), x.end))
         y_end = inner.let("eY", op("min", op("add", y.at, const(LANES)), y.end))
 
@@ -75,13 +76,21 @@ def meet(block: Block, x: Walk, y: Walk, met: Met) -> None:
             deeper.assign(x.at, op("select", op("le", a, b), x_end, x.at))
             deeper.assign(y.at, op("select", op("le", b, a), y_end, y.at))
 
-        inner.when(common, lambda b: _fingers(b, x, y, x_end, y_end, met), skip)
+        def pairs(deeper: Block) -> None:
+            _pairs(deeper, x, y, found, op("bits", _among(opposite, x)), met)
+            skip(deeper)
+
+        def some(deeper: Block) -> None:
+            sizes = op("add", op("sub", x_end, x.at), op("sub", y_end, y.at))
+            deeper.when(op("eq", sizes, const(2 * LANES)), pairs, lambda b: _fingers(b, x, y, x_end, y_end, met))
+
+        inner.when(op("eq", found, const(0)), skip, some)
 
     block.run("while TEST:\n    STEP", TEST=left, STEP=step)
 
 
-def _common(several: Expr, y: Walk) -> Expr:
-    """Whether one of several coordinates is one of the next of y."""
+def _among(several: Expr, y: Walk) -> Expr:
+    """Which of several coordinates are among the next of y."""
     result: Expr | None = None
     for k in range(LANES):
         one = y.coordinate(op("add", y.at, const(k)))
@@ -91,7 +100,22 @@ def _common(several: Expr, y: Walk) -> Expr:
             same = op("eq", several, one)
         result = same if result is None else op("or", result, same)
     assert result is not None
-    return op("hmax", result)
+    return result
+
+
+def _pairs(block: Block, x: Walk, y: Walk, mine: Expr, others: Expr, met: Met) -> None:
+    """Those of two blocks that are in both: as many bits of one as of the other, in the same order."""
+    a, b = block.mut("inX", mine), block.mut("inY", others)
+
+    def pair(inner: Block) -> None:
+        p, q = (inner.let(n, op("add", w.at, op("ctz", v))) for n, w, v in (("p", x, a), ("q", y, b)))
+        assert isinstance(p, Var)
+        assert isinstance(q, Var)
+        met(inner, inner.let("c", x.coordinate(p)), p, q)
+        for v in (a, b):
+            inner.assign(v, op("band", v, op("sub", v, const(1))))
+
+    block.run("while TEST:\n    PAIR", TEST=op("ne", a, const(0)), PAIR=pair)
 
 
 def _fingers(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, met: Met) -> None:
