@@ -90,6 +90,35 @@ def test_normalisations_and_losses() -> None:
         agree(masked.cross_entropy(m, made(classes, known)), np.ma.asarray(lost[held].mean()), exact=False)
 
 
+def test_attention_of_stacks() -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = rng.random((2, 3, 5, 4)), rng.random((3, 6, 4)), rng.random((2, 1, 6, 2))
+    for shape in ((5, 6), (3, 5, 6), (2, 1, 5, 6)):
+        mask = ow.random(shape, 0.3, format="coo", rng=1)
+        held = np.broadcast_to(mask.to_numpy() != 0, (2, 3, 5, 6))
+        scores = np.where(held, np.exp(q @ np.swapaxes(k, -1, -2) / 2), 0)
+        weights = scores / np.maximum(scores.sum(-1, keepdims=True), 1e-300)
+        out = masked.attention(q, k, v, mask)
+        bits = np.broadcast_to(held.any(-1, keepdims=True), (2, 3, 5, 2))
+        agree(out, reference(weights @ v, bits), exact=False)
+    one = masked.attention(q[1, 2], k[2], v[1, 0], ow.masked_tensor(mask[1, 0]))
+    agree(one, out[1, 2].to_masked_array(), exact=False)
+    for bad in ((q[0, 0, 0], k, v, mask), (q, k[:, :5], v, mask), (q, k[:2], v, mask)):
+        with pytest.raises(ow.ShapeError, match="attention: "):
+            masked.attention(*bad)
+
+
+def test_gradients_of_attention_of_stacks() -> None:
+    torch = pytest.importorskip("torch")
+    q, k, v = (torch.rand(2, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    mask = torch.tensor(np.tri(4), dtype=torch.float64)
+    got = masked.attention(q, k, v, ow.asarray(mask.numpy(), format="csr"))
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask > 0)
+    torch.testing.assert_close(got.to_tensor(0), want)
+    mine = torch.autograd.grad((got.to_tensor(0) ** 2).sum(), (q, k, v))
+    torch.testing.assert_close(mine, torch.autograd.grad((want**2).sum(), (q, k, v)))
+
+
 def test_attention_has_no_dense_scores() -> None:
     n, d = 3000, 8
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from .records import Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
 
 if TYPE_CHECKING:
-    from ..ops.tensor import Tensor
+    pass
 
 __all__ = ["header", "load", "read", "write"]
 
@@ -97,7 +97,7 @@ def read(
     values: bool = True,
     variable: str | None = None,
     progress: Progress | None = None,
-) -> Tensor:
+) -> Any:
     """Read a sparse matrix or tensor from a file.
 
     Parameters
@@ -115,7 +115,8 @@ def read(
 
     Returns
     -------
-    Tensor; a pattern has ones. Duplicates are kept as stored, they mean their sum.
+    Tensor; a pattern has ones. Duplicates are kept as stored, they mean their sum. A MaskedTensor where one was
+    written.
 
     Raises FileFormatError that names the file and the line where the file breaks its own rules. Memory is in
     proportion to the file, whatever sizes it declares.
@@ -127,6 +128,10 @@ def read(
     from .tensors import to_tensor
 
     record = load(path, Options(symmetry, base, values, variable, progress))
+    if isinstance(record, Buffers) and record.masked:
+        from ..masked.files import read_masked
+
+        return read_masked(path, record, format)
     return to_tensor(path, record, format, symmetry == "expand")
 
 
@@ -171,7 +176,7 @@ def write(
 
     Parameters
     ----------
-    t : Tensor, or what `asarray` takes
+    t : Tensor, or what `asarray` takes; a masked tensor, to .npz
     symmetry : for .mtx and .rb, "symmetric", "skew-symmetric" or "hermitian" writes the lower triangle after checking
         that the matrix is that; "auto" finds out
     comment : lines for the head of .mtx and .tns
@@ -183,11 +188,16 @@ def write(
     """
     from ..ops.tensor import Tensor
 
+    kind = suffix(path)
+    if hasattr(t, "get_mask") and hasattr(t, "specified"):
+        from ..masked.files import write_masked
+
+        write_masked(path, t, kind, compress)
+        return
     if not isinstance(t, Tensor):
         import openwork
 
         t = openwork.asarray(t)
-    kind = suffix(path)
     if kind == ".npz":
         npz.write(path, npz.parts_of(t._storage), compress)
         return

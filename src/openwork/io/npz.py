@@ -2,7 +2,8 @@
 
 Ours: `openwork` (version), `format` (text), `shape`, `scalar`, `fill_value`, `values`, and `pos_l`, `crd_l` per level
 that has them. Where SciPy has a layout for the format that is written, so that both read it; a key `openwork_format`
-then keeps the properties of the levels. Nothing is ever unpickled.
+then keeps the properties of the levels. A masked tensor is its one Tensor in our layout, marked `openwork_masked`: no
+other reader takes what is missing for 0. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
@@ -32,9 +34,12 @@ def read(path: str | os.PathLike[str]) -> Buffers | Coordinates:
     with _archive(name) as archive:
         members = {n.removesuffix(".npy"): n for n in archive.namelist()}
         parts = {key: _array(name, archive, member) for key, member in members.items()}
+    masked = str(parts["openwork_masked"].item()) if "openwork_masked" in parts else ""
+    if masked not in ("", "tensor", "number"):
+        raise FileFormatError(f"{name}: openwork_masked is {masked!r}; expected 'tensor' or 'number'")
     try:
         if "openwork" in parts:
-            return _own(name, parts)
+            return replace(_own(name, parts), masked=masked)
         kind = parts["format"].item()
         kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
         record = _scipy(name, kind, parts)
@@ -42,7 +47,7 @@ def read(path: str | os.PathLike[str]) -> Buffers | Coordinates:
         raise FileFormatError(f"{name}: the array {error} is missing; there are {', '.join(sorted(members))}") from None
     if isinstance(record, Buffers) and "openwork_format" in parts:
         text = str(parts["openwork_format"].item())
-        return Buffers(text, record.shape, record.pos, record.crd, record.values, "general", record.fill_value)
+        return replace(record, format=text, symmetry="general")
     return record
 
 
@@ -71,15 +76,15 @@ def write(path: str | os.PathLike[str], parts: Mapping[str, Array], compress: bo
         save(file, allow_pickle=False, **parts)
 
 
-def parts_of(storage: Any) -> dict[str, Array]:
-    """The arrays that stand for a storage: SciPy's where its layout has the format, else ours."""
+def parts_of(storage: Any, ours: bool = False) -> dict[str, Array]:
+    """The arrays that stand for a storage: SciPy's where its layout has the format, ours otherwise and with `ours`."""
     from ..storage.buffers import to_numpy
 
     format, shape = storage.format, np.array(storage.shape, np.int64)
     values = to_numpy(storage.values)
     pos = {f"pos_{k}": to_numpy(b) for k, b in enumerate(storage.pos) if b is not None}
     crd = {f"crd_{k}": to_numpy(b) for k, b in enumerate(storage.crd) if b is not None}
-    kind = _scipy_kind(storage)
+    kind = None if ours else _scipy_kind(storage)
     if kind is None:
         raw = values.view(np.uint16) if storage.scalar == "bf16" else values
         fill = np.asarray(storage.fill_value)

@@ -78,6 +78,8 @@ class Buffers:
     values: Array
     symmetry: str = "general"
     fill_value: Any = 0
+    masked: str = ""
+    """of a masked tensor: "tensor", or "number" for one of rank 0, which is kept in one dimension"""
 
 
 def expand(record: Coordinates) -> Coordinates:

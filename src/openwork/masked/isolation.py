@@ -19,7 +19,7 @@ from ..storage.buffers import is_torch
 from ..storage.storage import Storage
 from ..torch.positions import present
 
-__all__ = ["isolated"]
+__all__ = ["isolated", "running"]
 
 
 def isolated(function: Callable[..., Any], values: list[Any], s: Storage) -> torch.Tensor:
@@ -47,3 +47,20 @@ def isolated(function: Callable[..., Any], values: list[Any], s: Storage) -> tor
     if out.requires_grad:
         out.register_hook(arrives)
     return out
+
+
+def running(op: str, values: torch.Tensor, place: Any) -> torch.Tensor:
+    """Running sums or products within fibres, `place` being where in its own each value stands.
+
+    Each step takes in what a value twice as far before has: as many steps as the longest fibre has digits.
+    """
+    at = torch.as_tensor(place, device=values.device)
+    start = values.new_full((), 0 if op == "sum" else 1)
+    longest = int(at.max()) if len(at) else 0
+    step = 1
+    while step <= longest:
+        before = torch.cat([start.expand(step), values[:-step]])
+        taken = torch.where(at >= step, before, start)
+        values = values + taken if op == "sum" else values * taken
+        step *= 2
+    return values

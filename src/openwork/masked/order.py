@@ -12,13 +12,14 @@ from ..codegen.executable import Executable
 from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.text import parse
-from ..ir.types import COMPLEX
+from ..ir.types import COMPLEX, FLOATS
+from ..ops.gradients import tracked
 from ..ops.ordering import plain_values, ranks
 from ..ops.promote import accumulator
 from ..ops.reduce import axes_of
 from ..ops.search import _linear
 from ..ops.tensor import Tensor
-from ..storage.buffers import Array, as_array, cast, is_torch, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
 from . import forms
 from .construct import strided_tensor
@@ -95,19 +96,29 @@ def cumulative(op: str, m: MaskedTensor, axis: int | None) -> MaskedTensor:
             out = (np.cumsum if op == "sum" else np.cumprod)(dense, axis=d)
         return remade(s, out.reshape(-1), False)
     t, keys, order = _fibres(m, d)
+    if tracked((t.values,)):
+        from .isolation import running
+
+        first = np.searchsorted(keys, keys)
+        values = running(op, cast(t.values, scalar), np.arange(len(keys)) - first)
+        return _back(Tensor._from_storage(t._storage.with_values(values)), order, m)
     computed = {"f16": "f32", "bf16": "f32"}.get(scalar, scalar)
     values = to_numpy(cast(t.values, computed))
-    running = np.empty_like(values)
+    added = np.empty_like(values)
     kernel = _scan(op, computed)
-    kernel.run(kernel.pack([keys, np.ascontiguousarray(values), running, len(values)]))
-    made = t._storage.with_values(cast(as_array(running, like=t.values), scalar))
+    kernel.run(kernel.pack([keys, np.ascontiguousarray(values), added, len(values)]))
+    made = t._storage.with_values(cast(as_array(added, like=t.values), scalar))
     return _back(Tensor._from_storage(made), order, m)
+
+
+def _ordered(operation: str, m: MaskedTensor) -> None:
+    if m._tensor._storage.scalar in COMPLEX:
+        raise DTypeError(f"{operation} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
 
 
 def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, Ints, tuple[int, ...]]:
     """Fibres with their elements in order, where each element stood along the axis, and its new place."""
-    if m._tensor._storage.scalar in COMPLEX:
-        raise DTypeError("sort of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
+    _ordered("sort", m)
     t, keys, order = _fibres(m, d)
     by = ranks(plain_values(t.values), descending)
     taken = by[np.argsort(keys[by], kind="stable")]
@@ -144,31 +155,24 @@ def topk(m: MaskedTensor, k: int, axis: int = -1, largest: bool = True) -> tuple
 def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> MaskedTensor:
     """The median of the specified elements over an axis, all without: the mean of the middle two for an even number."""
     given = axes_of(axis, m.ndim)
-    flat = m._tensor.asformat(forms.strided(m.ndim))
     if axis is None:
-        from .tensor import wrap
-
-        s = flat._storage
-        line = Storage((m.size,), forms.strided(1), s.scalar, s.fill_value, (None,), s.crd[-1:], s.values)
-        rows, d = wrap(Tensor._from_storage(line)), 0
+        every = m.compressed()
+        _ordered("median", m)
+        values = every[as_array(ranks(plain_values(every)), like=every)]
+        number = np.asarray([length(every)])
     else:
-        rows, d = wrap_of(flat), given[0]
-    made, _, _, _ = _sorted(rows, d, False)
-    number = np.asarray(to_numpy(counts(rows._tensor._storage, (d,)))).reshape(-1)
+        values = _sorted(m, given[0], False)[0].values
+        number = to_numpy(counts(m._tensor._storage, given)).reshape(-1)
     first = np.cumsum(number) - number
-    values = to_numpy(made.values)
-    middle = [np.minimum(first + at, max(len(values) - 1, 0)) for at in ((number - 1).clip(0) // 2, number // 2)]
-    dtype = values.dtype if values.dtype.kind in "fc" else np.dtype(np.float64)
-    found = sum(values[x].astype(dtype) for x in middle) / 2 if len(values) else np.zeros(len(number), dtype)
+    values = values if m._tensor._storage.scalar in FLOATS else cast(values, "f64")
     shape = tuple(1 if k in given else n for k, n in enumerate(m.shape) if keepdims or k not in given)
-    made_values = as_array(np.asarray(found, dtype).reshape(shape), like=m.values)
-    return strided_tensor(made_values, as_array((number > 0).reshape(shape), like=m.values))
-
-
-def wrap_of(t: Tensor) -> MaskedTensor:
-    from .tensor import wrap
-
-    return wrap(t)
+    bits = as_array((number > 0).reshape(shape), like=m.values)
+    if not length(values):
+        return strided_tensor(zeros(len(number), scalar_of(values), values).reshape(shape), bits)
+    last = length(values) - 1
+    middle = [np.minimum(first + at, last) for at in ((number - 1).clip(0) // 2, number // 2)]
+    low, high = (values[as_array(at, like=values)] for at in middle)
+    return strided_tensor(((low + high) / 2).reshape(shape), bits)
 
 
 def unique(m: MaskedTensor) -> MaskedTensor:

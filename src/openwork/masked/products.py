@@ -8,20 +8,25 @@ would be NaN.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
+from ..format import format as parse
 from ..ops import einsum as tensors
 from ..ops.annihilation import bounded
 from ..ops.elementwise import elementwise
 from ..ops.sddmm import sddmm
+from ..ops.shaping import broadcast_to
 from ..ops.softmax import log_softmax as log_softmax_of
 from ..ops.softmax import softmax as softmax_of
 from ..ops.subscripts import parse_subscripts
 from ..ops.tensor import Tensor
 from ..storage.buffers import Array, as_array, cast, is_array, is_torch, scalar_of, to_numpy
+from ..storage.specified import coordinates
+from ..storage.storage import Storage
 from . import forms
 from .construct import strided_tensor
 from .elementwise import binary
@@ -234,24 +239,77 @@ def attention(query: Array, key: Array, value: Array, mask: Any, scale: float | 
 
     Parameters
     ----------
-    query, key, value : dense arrays, shapes (n, d), (m, d), (m, e)
-    mask : Tensor or masked tensor, shape (n, m), sparse: query i sees key j where it specifies (i, j); its values play
-        no part
+    query, key, value : dense arrays, shapes (..., n, d), (..., m, d), (..., m, e), leading dimensions broadcast
+    mask : Tensor or masked tensor, shape (n, m) or (..., n, m), sparse: query i sees key j where it specifies (i, j);
+        its values play no part
     scale : of the scores, 1 / sqrt(d) without
 
     Returns
     -------
-    MaskedTensor, strided, shape (n, e); the rows of queries that see no key are missing
+    MaskedTensor, strided, shape (..., n, e); the rows of queries that see no key are missing
 
-    Cost: O(nse(mask) * (d + e)) time, O(nse(mask)) memory beside the result: the matrix of scores is never dense.
+    Cost: O(nse(mask) * (d + e)) time and O(nse(mask)) memory beside the result, for each of the leading dimensions'
+    places: the matrix of scores is never dense. Several places are the blocks of one block-diagonal matrix.
+    Raises ShapeError where shapes do not fit.
     """
     from .tensor import MaskedTensor
 
     held = mask._tensor if isinstance(mask, MaskedTensor) else mask
+    lead = _leading(query, key, value, held)
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    if not lead:
+        return _attended(query, key, value, held, scale)
+    q, k, v = (_stacked(x, lead) for x in (query, key, value))
+    blocks = _block_diagonal(broadcast_to(held, (*lead, *held.shape[-2:])), q)
+    return _attended(q, k, v, blocks, scale).reshape(*lead, query.shape[-2], value.shape[-1])
+
+
+def _leading(query: Array, key: Array, value: Array, mask: Tensor) -> tuple[int, ...]:
+    """The extents of the leading dimensions."""
+    shapes = [tuple(x.shape) for x in (query, key, value, mask)]
+    listed = ", ".join(map(str, shapes))
+    expected = "expected (..., n, d), (..., m, d), (..., m, e), (..., n, m)"
+    if any(len(s) < 2 for s in shapes):
+        raise ShapeError(f"attention: query, key, value, mask of shapes {listed}\n  {expected}")
+    (n, d), (m, own), (also, _), held = (s[-2:] for s in shapes)
+    if d != own or m != also or held != (n, m):
+        raise ShapeError(f"attention: query, key, value, mask of shapes {listed}\n  {expected}")
+    try:
+        return tuple(np.broadcast_shapes(*(s[:-2] for s in shapes)))
+    except ValueError:
+        raise ShapeError(f"attention: leading dimensions of {listed} do not broadcast\n  {expected}") from None
+
+
+def _stacked(x: Array, lead: tuple[int, ...]) -> Array:
+    """The matrices of a stack one above the other."""
+    shape = (*lead, *x.shape[-2:])
+    wide = x.expand(shape) if is_torch(x) else np.broadcast_to(x, shape)
+    return wide.reshape(-1, x.shape[-1])
+
+
+def _block_diagonal(t: Tensor, like: Array) -> Tensor:
+    """The pattern of a stack of matrices as one matrix, each a block on its diagonal, in CSR."""
+    *lead, n, m = t.shape
+    count = math.prod(lead)
+    at, _ = coordinates(t._storage)
+    block = np.zeros(at.shape[1], np.int64)
+    for c, extent in zip(at[:-2], lead, strict=True):
+        block = block * extent + c
+    rows, columns = block * n + at[-2], block * m + at[-1]
+    order = np.lexsort((columns, rows))
+    pos = np.zeros(count * n + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=count * n), out=pos[1:])
+    pos, crd, ones = (as_array(x, like=like) for x in (pos, columns[order], np.ones(len(rows), np.bool_)))
+    s = Storage((count * n, count * m), parse("csr"), "bool", False, (None, pos), (None, crd), ones)
+    return Tensor._from_storage(s)
+
+
+def _attended(query: Array, key: Array, value: Array, mask: Tensor, scale: float) -> MaskedTensor:
+    """Attention of matrices."""
     turned = key.T if isinstance(key, np.ndarray) else key.mT
-    scores = elementwise("mul", sddmm(held, query, turned), query.shape[-1] ** -0.5 if scale is None else scale)
+    scores = elementwise("mul", sddmm(mask, query, turned), scale)
     weights = softmax_of(scores, -1)
-    seen = reduce("count", _wrapped_pattern(held), 1).values > 0
+    seen = reduce("count", _wrapped_pattern(mask), 1).values > 0
     out = weights @ value
     bits = seen[:, None] & as_array(np.ones(tuple(out.shape), np.bool_), like=seen)
     return strided_tensor(out, as_array(bits, like=out))

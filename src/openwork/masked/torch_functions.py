@@ -12,7 +12,8 @@ from ..ops.tensor import Tensor
 from ..torch.pointwise_functions import BINARY, UNARY
 from . import products, shaping
 from .elementwise import lift, select
-from .tensor import MaskedTensor, wrap
+from .structure import restricted
+from .tensor import MaskedTensor, bits_of, wrap
 
 __all__ = ["FUNCTIONS", "call"]
 
@@ -111,12 +112,32 @@ def einsum(text: str, *operands: Any) -> MaskedTensor:
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **kwargs: Any) -> tuple[Any, ...]:
-    """`torch.autograd.grad`; the gradient of a masked tensor is missing where it is."""
+    """`torch.autograd.grad`; the gradient of a masked tensor is missing where it is, and where no output depends on it.
+
+    A gradient of exactly 0 may be one that was never asked for. Where there is one, the graph is run once more, with
+    NaN for what arrives: it reaches all that the outputs depend on, through every derivative, and nothing else.
+    """
     outs, ins, given = (_listed(x) for x in (outputs, inputs, grad_outputs))
-    found = torch.autograd.grad(
-        [_values(x) for x in outs], [_values(x) for x in ins], [_values(x) for x in given] or None, **kwargs
-    )
-    return tuple(_like(g, x) for g, x in zip(found, ins, strict=True))
+    ways, leaves = [_values(x) for x in outs], [_values(x) for x in ins]
+    masked = [k for k, x in enumerate(ins) if isinstance(x, MaskedTensor)]
+    keep = {**kwargs, "retain_graph": True} if masked else kwargs
+    found = torch.autograd.grad(ways, leaves, [_values(x) for x in given] or None, **keep)
+    unsure = [k for k in masked if _has_zeros(found[k], ins[k])]
+    reached: dict[int, torch.Tensor] = {}
+    if unsure:
+        nan = [torch.full_like(w, float("nan")) for w in ways]
+        again = torch.autograd.grad(ways, [leaves[k] for k in unsure], nan, retain_graph=True, allow_unused=True)
+        reached = {k: torch.isnan(g) for k, g in zip(unsure, again, strict=True) if g is not None}
+    return tuple(_like(g, x, reached.get(k)) for k, (g, x) in enumerate(zip(found, ins, strict=True)))
+
+
+def _has_zeros(g: Any, m: MaskedTensor) -> bool:
+    """Whether a gradient is exactly 0 at a specified element."""
+    if g is None:
+        return False
+    bits = bits_of(m._tensor._storage)
+    zeros = g.detach() == 0
+    return bool((zeros if bits is None else zeros & bits).any())
 
 
 def _listed(x: Any) -> list[Any]:
@@ -127,10 +148,14 @@ def _values(x: Any) -> Any:
     return x.values if isinstance(x, MaskedTensor | Tensor) else x
 
 
-def _like(g: Any, x: Any) -> Any:
+def _like(g: Any, x: Any, reached: Any = None) -> Any:
+    """A gradient in the structure of its tensor, without the elements that were not reached."""
     if g is None or not isinstance(x, MaskedTensor):
         return g
-    return wrap(Tensor._from_storage(x._tensor._storage.with_values(g)), x._scalar)
+    made = wrap(Tensor._from_storage(x._tensor._storage.with_values(g)), x._scalar)
+    if reached is None or bool(reached.all()):
+        return made
+    return wrap(restricted(made, reached), x._scalar)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -1,8 +1,8 @@
 """Tensors over torch buffers: gradients, and torch's own functions on Tensors.
 
 A Tensor is differentiable in its values; its structure is constant. `rules` says what stands for each operation whose
-kernels torch cannot see. Importing this package lets `torch.load` read Tensors with `weights_only=True`, and
-a DataLoader make batches of them.
+kernels torch cannot see. Importing this package lets `torch.load` read Tensors and masked tensors with
+`weights_only=True`, and a DataLoader make batches of Tensors.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 from ..format import expression
 from ..format.format import Format, Level
 from ..format.levels import LEVEL_FORMATS
+from ..masked.tensor import MaskedTensor, wrap
 from ..ops.joining import stack
 from ..ops.tensor import Tensor, _restore
 from ..storage.storage import Storage
@@ -24,7 +25,9 @@ from .row_gradients import linear, rows_matmul
 __all__ = ["linear", "optim", "rows_matmul"]
 
 _EXPRESSIONS = [x for x in vars(expression).values() if isinstance(x, type) and x.__module__ == expression.__name__]
-torch.serialization.add_safe_globals([Tensor, Storage, _restore, Format, Level, *_EXPRESSIONS, *LEVEL_FORMATS.values()])
+torch.serialization.add_safe_globals(
+    [Tensor, MaskedTensor, wrap, Storage, _restore, Format, Level, *_EXPRESSIONS, *LEVEL_FORMATS.values()]
+)
 
 
 def _collate(batch: list[Tensor], *, collate_fn_map: Any = None) -> Tensor:
