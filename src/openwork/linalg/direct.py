@@ -196,7 +196,7 @@ def over_stacks(
     batch = t.shape[:-2]
     shape = _stacks(batch, sides.shape[:-2])
     held = np.broadcast_to(np.arange(int(np.prod(batch))).reshape(batch), shape).reshape(-1)
-    every = np.broadcast_to(sides, (*shape, n, k)).reshape(-1, n, k)
+    every = np.broadcast_to(sides, (*shape, n, k)).reshape(math.prod(shape), n, k)
     parts = matrices(t, scalar)
     out = np.empty((len(held), n, k), numpy_dtype(scalar))
     for at, m in enumerate(parts):

@@ -19,7 +19,7 @@ from ..storage.storage import Storage
 from .annihilation import beyond
 from .contract import shared
 from .drive import pose, prepare, run
-from .gradients import differentiable
+from .gradients import differentiable, rule, tracked
 from .lazy import defer, is_lazy
 from .merge import merge
 from .operands import adopted, foreign, plain
@@ -135,6 +135,9 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
     if is_array(other):
         other = other[()] if isinstance(other, np.ndarray) else other
     linear = not t.fill_value and (op == "mul" or (op == "div" and left))
+    if not linear and is_torch(other) and tracked((other,)):
+        found: Tensor = rule("with_number")(op, a, b)
+        return found
     s = _unique(t, linear)
     boxed = (s.fill_value,)
     fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)))

@@ -21,6 +21,17 @@ def _values(t: Leaf, operation: str) -> Any:
     return values
 
 
+def _shared(b: Any) -> Any:
+    """A buffer in shared memory. Memory is never moved: kernels know tensors over it by their addresses."""
+    if b.is_shared():
+        return b
+    copy = b.detach().clone().share_memory_()
+    if not b.requires_grad:
+        return copy
+    b.data = copy
+    return b
+
+
 class Leaf:
     """The mixin of `Tensor` that holds what concerns gradients."""
 
@@ -111,8 +122,12 @@ class Leaf:
         return _values(self, "register_hook").register_hook(hook)
 
     def share_memory_(self) -> Tensor:
-        """Move the buffers to memory that processes share."""
+        """Have the elements in memory that processes share; other tensors over the same buffers keep theirs."""
         me = cast("Tensor", self)
         _values(self, "share_memory_")
-        me._storage = me._storage.mapped(lambda b: b.share_memory_())
+        me._storage = me._storage.mapped(_shared)
         return me
+
+    def is_shared(self) -> bool:
+        """Whether the values are in memory that processes share."""
+        return bool(getattr(cast("Tensor", self)._storage.values, "is_shared", bool)())

@@ -85,7 +85,7 @@ def _like(array: np.ndarray[Any, Any], t: Tensor) -> Any:
         return array
     import torch
 
-    return torch.from_numpy(np.ascontiguousarray(array)).to(t.values.device)
+    return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape)).to(t.values.device)
 
 
 def _dense(op: str, t: Tensor, axis: int | None) -> np.ndarray[Any, Any]:

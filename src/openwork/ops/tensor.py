@@ -246,13 +246,21 @@ class Tensor(Operators, TorchNames, Leaf):
                 raise DTypeError(
                     f"astype: {self.dtype} to {dtype} would drop the imaginary part\n  help: take the real part first"
                 )
+            if not storage.format.is_unique and _rounds(storage.scalar, scalar):
+                return self.coalesce().astype(dtype, device=device)  # the parts of an element are rounded together
             values = buffers.cast(storage.values, scalar)
         out = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
         return out if device is None else out.to(device)
 
-    def to(self, device: object = None, dtype: object = None) -> Tensor:
+    def to(
+        self, device: object = None, dtype: object = None, non_blocking: bool = False, copy: bool = False, **_: Any
+    ) -> Tensor:
         """The tensor on another device, "cpu" or torch's "cuda", where buffers move as torch tensors, or of another
-        dtype; as for torch, a dtype may stand first."""
+        dtype; as for torch, a dtype or another tensor may stand first."""
+        if copy:
+            return self.clone().to(device, dtype)
+        if isinstance(device, Tensor) or buffers.is_array(device):
+            device, dtype = getattr(device, "device", None), getattr(device, "dtype", None)
         if buffers.is_dtype(device):
             device, dtype = None, device
         if dtype is not None:
@@ -379,6 +387,11 @@ class Tensor(Operators, TorchNames, Leaf):
         from .display import html
 
         return html(self)
+
+
+def _rounds(scalar: str, other: str) -> bool:
+    """Whether a conversion of numbers is no sum: that of a sum is not the sum of those of its terms."""
+    return other == "bool" or (scalar[0] in "fbc" and other[0] in "iu")
 
 
 def _restore(storage: Storage) -> Tensor:

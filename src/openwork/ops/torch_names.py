@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import FormatError, ShapeError, UnsupportedError
-from ..storage.buffers import length
+from ..storage.buffers import is_torch, length
 from ..storage.storage import Storage
+from .gradients import rule
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -36,6 +37,30 @@ class TorchNames:
     """The mixin of `Tensor` that holds torch's names."""
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("_") and is_torch(self._storage.values):
+                found = rule("torch_method")(self, name)
+                if found is not None:
+                    return found
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    @property
+    def mH(self) -> Tensor:
+        """The transpose of the last two dimensions, conjugated."""
+        from .elementwise import unary
+
+        me = _me(self).mT
+        return unary("conj", me) if me._storage.scalar in ("c64", "c128") else me
+
+    @property
+    def H(self) -> Tensor:
+        """The conjugated transpose of a matrix."""
+        if _me(self).ndim != 2:
+            raise ShapeError(f"H: expected a matrix; got shape {_me(self).shape}\n  help: use mH")
+        return self.mH
 
     def dim(self) -> int:
         """The number of dimensions."""

@@ -29,6 +29,7 @@ __all__ = [
     "dtype_of",
     "empty",
     "flat",
+    "held",
     "is_array",
     "is_contiguous",
     "is_dual",
@@ -188,7 +189,19 @@ def address(x: Array) -> int:
     if isinstance(x, np.ndarray):
         return int(x.__array_interface__["data"][0])
     refuse_recorded(x)
-    return int(x.data_ptr())
+    found = int(x.data_ptr())
+    if not found and x.numel():
+        raise UnsupportedError(
+            f"a torch tensor without memory of its own, on device {x.device}\n  help: give one with elements"
+        )
+    return found
+
+
+def held(x: Any) -> Any:
+    """An array with memory: the zeros that torch's derivatives give without any are made."""
+    if isinstance(x, np.ndarray):
+        return x
+    return x.new_zeros(x.shape) if x._is_zerotensor() else x
 
 
 def is_recorded(x: Any) -> bool:
@@ -216,7 +229,7 @@ def is_dual(x: Any) -> bool:
 def bare(x: Any) -> Any:
     """A torch tensor's own memory, without graph and tangent."""
     torch = sys.modules["torch"]
-    x = x.detach()
+    x = held(x.detach())
     return torch.autograd.forward_ad.unpack_dual(x).primal if torch.autograd.forward_ad._current_level >= 0 else x
 
 
@@ -230,7 +243,7 @@ def refuse_recorded(x: Array) -> None:
 
 def same_memory(x: Array, y: Array) -> bool:
     """Whether two arrays begin at one place."""
-    first, second = (b if isinstance(b, np.ndarray) else b.detach() for b in (x, y))
+    first, second = (b if isinstance(b, np.ndarray) else held(b.detach()) for b in (x, y))
     return address(first) == address(second)
 
 
@@ -269,6 +282,7 @@ def cast(x: Array, scalar: str) -> Array:
 
 def flat(x: Array) -> Array:
     """`x` in one dimension: a view where it is contiguous, a contiguous copy where it is not."""
+    x = held(x)
     if x.ndim == 1 and is_contiguous(x):
         return x
     if isinstance(x, np.ndarray):
@@ -287,6 +301,7 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
         x = obj
         if x.is_conj() or x.is_neg():
             x = x.resolve_conj().resolve_neg()
+        x = held(x)
     else:
         try:
             x = np.asarray(obj)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvariantError
 from . import sizes
-from .buffers import Array, address, copied, device_of, is_recorded, itemsize, length, library_of, scalar_of
+from .buffers import Array, address, copied, device_of, held, is_recorded, itemsize, length, library_of, scalar_of
 
 if TYPE_CHECKING:
     from ..format.format import Format
@@ -167,6 +167,7 @@ class Storage:
     def with_values(self, values: Array, fill_value: Any = None) -> Storage:
         """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given."""
         fill = self.fill_value if fill_value is None else fill_value
+        values = held(values)
         out = Storage(self.shape, self.format, scalar_of(values), fill, self.pos, self.crd, values)
         if self._addresses is not None and (library_of(values) == "numpy" or not is_recorded(values)):
             _SET(out, "_addresses", (*self._addresses[:-1], address(values)))

@@ -1,34 +1,45 @@
-"""torch's functions of single elements, of Tensors: applied to the values, and to the fill value."""
+"""torch's functions of single elements, by name, and the operation of the loop IR that each of two operands is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ..errors import UnsupportedError
-from ..ops.elementwise import _on_values, elementwise
+from ..ops.elementwise import elementwise
 from ..ops.functions import where as choose
-from ..ops.remap import canonical
-from ..ops.tensor import Tensor
-from ..storage.buffers import as_array, is_torch
+from .several import several
 
-__all__ = ["BINARY", "UNARY", "mapped", "scaled"]
+__all__ = ["BINARY", "ELEMENTWISE", "UNARY", "div", "scaled", "where"]
 
 UNARY = frozenset((
     "abs", "absolute", "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
     "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "celu", "conj_physical", "cos", "cosh", "deg2rad",
     "digamma", "elu", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "fix", "float_power", "floor", "frac",
     "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "i0", "imag", "isfinite", "isinf", "isnan",
-    "isneginf", "isposinf", "leaky_relu", "lgamma", "log", "log10", "log1p", "log2", "logical_not", "logit",
-    "logsigmoid", "mish", "mvlgamma", "nan_to_num", "neg", "negative", "polygamma", "positive", "rad2deg", "real",
-    "reciprocal", "relu", "relu6", "round", "rsqrt", "selu", "sgn", "sigmoid", "sign", "signbit", "silu", "sin",
-    "sinc", "sinh", "softplus", "softshrink", "softsign", "special_bessel_j0", "special_bessel_j1",
-    "special_entr", "special_erfcx", "special_i0e", "special_i1", "special_i1e", "special_log_ndtr",
-    "special_ndtr", "special_ndtri", "sqrt", "square", "tan", "tanh", "tanhshrink", "threshold", "trunc",
+    "isneginf", "isposinf", "isreal", "leaky_relu", "lgamma", "log", "log10", "log1p", "log2", "log_sigmoid",
+    "logical_not", "logit", "logsigmoid", "mish", "mvlgamma", "nan_to_num", "neg", "negative", "polygamma",
+    "positive", "rad2deg", "real", "reciprocal", "relu", "relu6", "round", "rsqrt", "selu", "sgn", "sigmoid",
+    "sign", "signbit", "silu", "sin", "sinc", "sinh", "softplus", "softshrink", "softsign", "special_airy_ai",
+    "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1", "special_entr",
+    "special_erfcx", "special_i0e", "special_i1", "special_i1e", "special_log_ndtr", "special_modified_bessel_i0",
+    "special_modified_bessel_i1", "special_modified_bessel_k0", "special_modified_bessel_k1", "special_ndtr",
+    "special_ndtri", "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1",
+    "special_spherical_bessel_j0", "sqrt", "square", "tan", "tanh", "tanhshrink", "threshold", "trunc",
 ))  # fmt: skip
 """Functions of one tensor, which may have numbers as further arguments."""
+
+ELEMENTWISE = UNARY | frozenset((
+    "addcdiv", "addcmul", "clamp", "clamp_max", "clamp_min", "clip", "complex", "fmax", "fmin", "fmod", "gcd",
+    "heaviside", "igamma", "igammac", "isclose", "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "nextafter",
+    "polar", "special_xlog1py", "special_zeta", "xlogy", "special_chebyshev_polynomial_t",
+    "special_chebyshev_polynomial_u", "special_chebyshev_polynomial_v", "special_chebyshev_polynomial_w",
+    "special_hermite_polynomial_h", "special_hermite_polynomial_he", "special_laguerre_polynomial_l",
+    "special_legendre_polynomial_p", "special_shifted_chebyshev_polynomial_t",
+    "special_shifted_chebyshev_polynomial_u", "special_shifted_chebyshev_polynomial_v",
+    "special_shifted_chebyshev_polynomial_w", "frexp",
+))  # fmt: skip
+"""Functions of the single elements of their tensors, however many."""
 
 BINARY = {
     "add": "add", "sub": "sub", "subtract": "sub", "mul": "mul", "multiply": "mul", "div": "div", "divide": "div",
@@ -45,39 +56,16 @@ BINARY = {
 """Functions of two operands, and the operation of the loop IR that each is."""
 
 
-def mapped(function: Callable[..., Any], t: Tensor, *args: Any, **options: Any) -> Tensor:
-    """`function` of every element, whatever it is: of the stored values, and of the fill value."""
-    if any(isinstance(a, Tensor) for a in (*args, *options.values())):
-        name = getattr(function, "__name__", function)
-        raise UnsupportedError(f"torch.{name} takes one Tensor\n  supported: numbers as its other arguments")
-    t = t if t.format.is_unique else t.asformat(canonical(t.format))
-    s = t._storage
-    if not is_torch(s.values):
-        s = s.mapped(lambda b: as_array(b, like=torch.empty(0)))
-    values = _on_values(s, lambda v: function(v, *args, **options).resolve_conj().contiguous())
-    fill = function(torch.tensor([s.fill_value], dtype=s.values.dtype), *args, **options)[0].item()
-    return Tensor._from_storage(s.with_values(values, fill))
-
-
 def scaled(op: str, a: Any, b: Any, alpha: Any) -> Any:
     """`a op alpha * b`."""
     return elementwise(op, a, b if alpha == 1 else elementwise("mul", b, alpha))
 
 
-def clamp(t: Tensor, min: Any = None, max: Any = None) -> Any:
-    """The elements between two limits, each a number, or anything that broadcasts."""
-    out: Any = t
-    for op, limit in (("max", min), ("min", max)):
-        out = out if limit is None else elementwise(op, out, limit)
-    return out
-
-
 def div(a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
     """The quotient, rounded down ("floor") or towards zero ("trunc") where that is asked for."""
-    quotient = elementwise("div", a, b)
     if rounding_mode is None:
-        return quotient
-    return mapped(torch.floor if rounding_mode == "floor" else torch.trunc, quotient)
+        return elementwise("div", a, b)
+    return several(torch.div, a, b, rounding_mode=rounding_mode)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

@@ -24,7 +24,7 @@ from ..storage.buffers import as_array, is_dual, is_recorded, length
 from ..storage.storage import Storage
 from .drive import _conjugate, _like
 from .pointwise import DIFFERENTIABLE
-from .positions import gathered, located, numbered, plain
+from .positions import gathered, located, numbered, plain, unique
 
 __all__ = ["alone", "masked", "pair"]
 
@@ -133,8 +133,9 @@ def alone(term: Term, kept: str, semiring: Semiring) -> Term:
     """The rule of `ops.contraction.alone`: diagonals are taken, then what is not kept is summed."""
     letters = "".join(dict.fromkeys(term.letters))
     if letters != term.letters:
-        found = contraction._diagonal(Term(term.letters, numbered(term.storage)))
-        values = gathered(term.storage.values, found.storage.values, [term.storage.fill_value])
+        held = unique(term.storage)
+        found = contraction._diagonal(Term(term.letters, numbered(held)))
+        values = gathered(held.values, found.storage.values, [held.fill_value])
         term = Term(found.letters, found.storage.with_values(values, term.storage.fill_value))
     if set(letters) <= set(kept):
         return term

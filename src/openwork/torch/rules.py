@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import drive, exchange, full, functions, pointwise, positions, products, reductions, solvers
+from . import (
+    drive,
+    exchange,
+    full,
+    functions,
+    methods,
+    pointwise,
+    positions,
+    products,
+    reductions,
+    several,
+    solvers,
+)
 
 __all__ = ["RULES"]
 
@@ -31,5 +43,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "solve_triangular": solvers.solve_triangular,
     "total": reductions.total,
     "torch_function": functions.call,
+    "torch_method": methods.method,
     "torch_values": exchange.torch_values,
+    "with_number": several.with_number,
 }

@@ -5,6 +5,7 @@ A x = b        db = A^-H dx        dA = -db x^H at A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from ..errors import UnsupportedError
 from ..linalg import direct, triangular
+from ..ops.shaping import reshape
 from ..ops.tensor import Tensor
 from ..storage.buffers import as_array, scalar_of
 from ..storage.storage import Storage
@@ -50,9 +52,28 @@ def _solution(solver: Solver, s: Storage, turned: bool, values: torch.Tensor, ri
     return found
 
 
+def _stacked(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:
+    """The solutions of a stack, one matrix at a time."""
+    sides = b.to_dense() if isinstance(b, Tensor) else b
+    vector = sides.ndim == 1
+    sides = sides[:, None] if vector else sides
+    batch = torch.broadcast_shapes(a.shape[:-2], sides.shape[:-2])
+    sides = sides.expand(*batch, *sides.shape[-2:])
+    numbers = torch.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]).expand(batch).flatten().tolist()
+    matrices = [reshape(a, (math.prod(a.shape[:-2]), *a.shape[-2:]))[k] for k in numbers]
+    flat = sides.reshape(len(numbers), *sides.shape[-2:])
+    found = [_solve(solver, m, x, operation) for m, x in zip(matrices, flat, strict=True)]
+    made = torch.stack(found) if found else flat
+    made = made.reshape(*batch, *sides.shape[-2:])
+    made = made[..., 0] if vector else made
+    return Tensor._from_dense(made) if isinstance(b, Tensor) else made
+
+
 def _solve(solver: Solver, a: Any, b: Any, operation: str) -> Any:
-    if not isinstance(a, Tensor) or a.ndim != 2:
-        raise UnsupportedError(f"{operation} of a stack has no gradient\n  help: solve one matrix at a time")
+    if isinstance(a, Tensor) and a.ndim > 2:
+        return _stacked(solver, a, b, operation)
+    if not isinstance(a, Tensor):
+        raise UnsupportedError(f"{operation} of a dense matrix with a Tensor\n  help: torch.linalg.solve")
     s = unique(a._storage)
     given = b.to_dense() if isinstance(b, Tensor) else b
     like = next(x for x in (s.values, given) if isinstance(x, torch.Tensor))
@@ -81,6 +102,6 @@ def solve_triangular(a: Any, b: Any, *, lower: bool = True, unit_diagonal: bool 
 def _read(a: Any, lower: bool, unit_diagonal: bool) -> Any:
     from ..ops.triangles import tril, triu
 
-    if not isinstance(a, Tensor) or a.ndim != 2:
+    if not isinstance(a, Tensor):
         return a
     return tril(a, k=-int(unit_diagonal)) if lower else triu(a, k=int(unit_diagonal))

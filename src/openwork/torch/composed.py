@@ -1,0 +1,335 @@
+"""torch's functions that are made of others: reductions, norms, distances and statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from .. import linalg
+from ..errors import ShapeError, UnsupportedError
+from ..ops import creation, reduce, shaping, softmax, tensor_products, triangles
+from ..ops.einsum import einsum
+from ..ops.elementwise import elementwise
+from ..ops.moments import std, var
+from ..ops.products import matmul
+from ..ops.tensor import Tensor
+from ..storage.buffers import is_recorded
+from .several import densely, several, torch_storage
+from .shapes import hollow, narrow, shape_of
+
+__all__ = ["COMPOSED", "norm"]
+
+_MUL, _SUB, _ADD = "mul", "sub", "add"
+
+
+def norm(t: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None, out: Any = None) -> Any:
+    """The p-norm of the elements over `dim`, all without."""
+    t = t if dtype is None else t.astype(dtype)
+    if p == "nuc":
+        raise UnsupportedError("norm: 'nuc' needs all singular values\n  supported: 'fro', numbers\n  help: to_dense()")
+    dim = None if dim in ((), []) else dim
+    order = 2 if p in ("fro", None) else p
+    if order == 2:
+        return several(_root, reduce.reduce("sum", several(_square, t), dim, keepdim), 2)
+    size = several(torch.abs, t)
+    if order in (math.inf, -math.inf):
+        return reduce.reduce("max" if order > 0 else "min", size, dim, keepdim)
+    if order == 0:
+        return reduce.reduce("sum", several(lambda v: (v != 0).to(v.dtype), size), dim, keepdim)
+    sums = reduce.reduce("sum", several(_power, size, order), dim, keepdim)
+    return several(_root, sums, order)
+
+
+def _power(v: torch.Tensor, p: float) -> torch.Tensor:
+    """`v ** p`, whose gradient at 0 is 0."""
+    return torch.where(v == 0, 0, torch.where(v == 0, 1, v) ** p) if p > 0 else v**p
+
+
+def _root(v: torch.Tensor, p: float) -> torch.Tensor:
+    """The p-th root, whose gradient at 0 is 0."""
+    root = torch.sqrt if p == 2 else lambda x: x ** (1 / p)
+    return torch.where(v == 0, 0, root(torch.where(v == 0, 1, v))) if p > 0 else root(v)
+
+
+def _square(v: torch.Tensor) -> torch.Tensor:
+    return (v * v.conj()).real if v.is_complex() else v * v
+
+
+def linalg_norm(t: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """torch.linalg.norm: of vectors, and of matrices."""
+    t = t if dtype is None else t.astype(dtype)
+    if ord is None or t.ndim == 1 or isinstance(dim, int) or (isinstance(dim, tuple | list) and len(dim) == 1):
+        return norm(t, 2 if ord is None else ord, dim, keepdim)
+    return matrix_norm(t, ord, (-2, -1) if dim is None else dim, keepdim)
+
+
+def matrix_norm(t: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """torch.linalg.matrix_norm."""
+    t = t if dtype is None else t.astype(dtype)
+    if ord == "fro":
+        return norm(t, 2, dim, keepdim)
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise UnsupportedError(f"matrix_norm: {ord!r} needs all singular values\n  supported: 'fro', 1, -1, inf, -inf")
+    rows, columns = (d % t.ndim for d in dim)
+    first, second = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = several(torch.abs, t).sum(first, keepdims=True)
+    best = reduce.reduce("max" if ord > 0 else "min", sums, second, True)
+    return best if keepdim else shaping.squeeze(best, (rows, columns))
+
+
+def _reducer(op: str) -> Callable[..., Any]:
+    def function(t: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        if op == "mean" and dtype is not None:
+            t, dtype = t.astype(dtype), None
+        if not t.ndim and dim is not None:
+            dim = None
+        return reduce.reduce(op, t, None if dim in ((), []) else dim, keepdim and t.ndim > 0, dtype)
+
+    return function
+
+
+def _without_nan(op: str) -> Callable[..., Any]:
+    def function(t: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        numbers = several(lambda v: v.isnan().logical_not().to(v.dtype), t)
+        total = _reducer("sum")(several(torch.nan_to_num, t), dim, keepdim, dtype=dtype)
+        if op == "sum":
+            return total
+        return elementwise("div", total, _reducer("sum")(numbers, dim, keepdim, dtype=dtype))
+
+    return function
+
+
+def _moment(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call_it(t: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = 1) -> Any:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        correction = 1 if correction is None else correction
+        dim = None if not t.ndim or dim in ((), []) else dim
+        return function(t, dim, float(correction if unbiased is None else unbiased), keepdim and t.ndim > 0)
+
+    return call_it
+
+
+def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
+    moment, mean = _moment(function), _reducer("mean")
+
+    def call_it(t: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = 1) -> Any:
+        axes = None if isinstance(dim, bool) else dim
+        return moment(t, dim, unbiased, keepdim, correction=correction), mean(t, axes, keepdim)
+
+    return call_it
+
+
+def _softmax(function: Callable[..., Any], negative: bool = False) -> Callable[..., Any]:
+    def call_it(t: Tensor, dim: Any = -1, dtype: Any = None, *, _stacklevel: int = 3) -> Any:
+        t = t if dtype is None or isinstance(dtype, int) else t.astype(dtype)
+        return function(elementwise(_MUL, t, -1) if negative else t, axis=-1 if dim is None else dim)
+
+    return call_it
+
+
+def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """The covariance of the rows: their products, less those of the means, so that no row is made dense."""
+    if t.ndim < 2:
+        rows = shaping.reshape(t, (1, -1))
+        return cov(rows, correction=correction, fweights=fweights, aweights=aweights)
+    given = [_dense(w) for w in (fweights, aweights) if w is not None]
+    weights = math.prod(given[1:], start=given[0]).to(t.dtype) if given else None
+    count = t.shape[1] if weights is None else weights.sum()
+    scaled = t if weights is None else elementwise(_MUL, t, weights)
+    mean = scaled.sum(1).to_dense() / count
+    products = _dense(matmul(scaled, several(torch.conj_physical, t.mT)))
+    lost = correction if aweights is None else correction * (weights * _dense(aweights)).sum() / count
+    left = torch.as_tensor(count - lost).clamp(min=0)
+    found = (products - count * torch.outer(mean, mean.conj())) / left
+    return Tensor._from_dense(found.reshape(()) if t.shape[0] == 1 else found)
+
+
+def corrcoef(t: Tensor) -> Any:
+    """The correlations of the rows."""
+    found = cov(t).to_dense()
+    if not found.ndim:
+        return Tensor._from_dense(found / found)
+    size = found.diagonal().real.sqrt() if found.is_complex() else found.diagonal().sqrt()
+    found = found / size[:, None] / size[None, :]
+    if found.is_complex():
+        return Tensor._from_dense(torch.view_as_complex(torch.view_as_real(found).clip(-1, 1)))
+    return Tensor._from_dense(found.clip(-1, 1))
+
+
+def cross(input: Any, other: Any, dim: Any = None) -> Any:
+    """The cross product of vectors of three elements along a dimension, the first of that extent without."""
+    rank = max(input.ndim, other.ndim)
+    if dim is None:
+        dim = next(d for d in range(rank) if input.shape[d] == 3)
+
+    def turned(x: Any, k: int) -> Any:
+        return shaping.roll(x, -k, axis=dim % rank - rank) if isinstance(x, Tensor) else x.roll(-k, dim % rank - rank)
+
+    first = elementwise(_MUL, turned(input, 1), turned(other, 2))
+    return elementwise(_SUB, first, elementwise(_MUL, turned(input, 2), turned(other, 1)))
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """The vectors along a dimension divided by their norms."""
+    size = norm(input, p, dim, True).to_dense().clamp_min(eps)
+    return elementwise("div", input, size) if input.ndim else densely(torch.div, input, size)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The cosines between vectors along a dimension."""
+    x1, x2 = torch.broadcast_tensors(x1, x2)
+    first, second = (_dense(torch.linalg.vector_norm(x, 2, dim)).clamp_min(eps) for x in (x1, x2))
+    return _dense(elementwise(_MUL, x1, x2).sum(dim)) / (first * second)
+
+
+def _dense(x: Any) -> Any:
+    return x.to_dense() if isinstance(x, Tensor) else x
+
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """The p-norms of the differences, each moved by eps."""
+    moved = elementwise(_ADD, elementwise(_SUB, x1, x2), eps)
+    if not isinstance(moved, Tensor):
+        return torch.linalg.vector_norm(moved, p, -1, keepdim)
+    return norm(moved, p, -1, keepdim)
+
+
+def dist(input: Any, other: Any, p: Any = 2) -> Any:
+    """The p-norm of the difference."""
+    difference = elementwise(_SUB, input, other)
+    return norm(difference, p) if isinstance(difference, Tensor) else torch.dist(difference, difference * 0, p)
+
+
+def renorm(t: Tensor, p: Any, dim: int, maxnorm: Any) -> Any:
+    """The slices of a dimension, those of a larger p-norm than `maxnorm` scaled to it."""
+    others = tuple(d for d in range(t.ndim) if d != dim % t.ndim)
+    sizes = norm(t, p, others, True).to_dense()
+    return elementwise(_MUL, t, torch.where(sizes > maxnorm, maxnorm / (sizes + 1e-7), torch.ones_like(sizes)))
+
+
+def glu(input: Tensor, dim: int = -1) -> Any:
+    """The first half along a dimension times the sigmoid of the second."""
+    half = input.shape[dim] // 2
+    if 2 * half != input.shape[dim]:
+        raise ShapeError(f"glu: extent {input.shape[dim]} of dimension {dim} is odd\n  help: it is cut in halves")
+    return elementwise(_MUL, narrow(input, dim, 0, half), several(torch.sigmoid, narrow(input, dim, half, half)))
+
+
+def prelu(input: Any, weight: Any) -> Any:
+    """`input` where it is positive, else `weight` of its channel times it."""
+    weight = _dense(weight)
+    if weight.numel() > 1 and input.ndim > 2:
+        weight = weight.reshape(-1, *(1,) * (input.ndim - 2))
+    if not isinstance(input, Tensor):
+        return F.prelu(input, weight.reshape(-1))
+    weight = weight if weight.numel() > 1 else weight.reshape(())
+    low = several(torch.clamp_max, input, 0)
+    return elementwise(_ADD, several(torch.relu, input), elementwise(_MUL, low, weight))
+
+
+def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """The elements divided by the root of the mean of the squares of the last dimensions."""
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    means = reduce.reduce("mean", several(_square, input), axes, True).to_dense()
+    scaled = elementwise("div", input, torch.sqrt(means + (torch.finfo(means.dtype).eps if eps is None else eps)))
+    return scaled if weight is None else elementwise(_MUL, scaled, weight)
+
+
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+    product = elementwise(_MUL, tensor_products.outer(vec1, vec2), alpha)
+    return product if beta == 0 else elementwise(_ADD, elementwise(_MUL, input, beta), product)
+
+
+def multi_dot(*tensors: Any) -> Any:
+    """The product of a chain of matrices, of which the first and the last may be vectors."""
+    given = tensors[0] if len(tensors) == 1 else tensors
+    found = given[0]
+    for x in given[1:]:
+        found = matmul(found, x)
+    return found
+
+
+def linalg_diagonal(t: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of matrices."""
+    return triangles.diagonal(t, offset=offset, axis1=dim1, axis2=dim2)
+
+
+def full_like(t: Tensor, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
+    """A Tensor of one value, of the shape of another one, with no element stored."""
+    return creation.full_like(t, _number(fill_value), dtype=dtype)
+
+
+def fill(t: Tensor, value: Any) -> Any:
+    """One value everywhere: no element is stored, unless the value is recorded."""
+    if isinstance(value, torch.Tensor) and is_recorded(value):
+        return Tensor._from_dense(value.to(t.dtype).expand(t.shape))
+    return full_like(t, value)
+
+
+def _number(x: Any) -> Any:
+    return x.item() if isinstance(x, torch.Tensor | Tensor) else x
+
+
+def _of_torch(t: Tensor) -> Tensor:
+    return Tensor._from_storage(torch_storage(t))
+
+
+def _solve(a: Any, b: Any, *, left: bool = True) -> Any:
+    if 1 < b.ndim == a.ndim - 1 and tuple(b.shape) == tuple(a.shape[:-1]):  # a stack of vectors
+        return linalg.solve(a, b[..., None])[..., 0]
+    return linalg.solve(a, b) if left else linalg.solve(a.mT, b.mT).mT
+
+
+def _solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    if not left:
+        return _solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
+    return linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unitriangular)
+
+
+def _new(value: Any) -> Callable[..., Tensor]:
+    return lambda t, *size, dtype=None, **_: hollow(t, shape_of(size), value, dtype)
+
+
+def new_full(t: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
+    """A Tensor of one value, with no element stored."""
+    return hollow(t, size, _number(fill_value), dtype)
+
+
+COMPOSED: dict[str, Callable[..., Any]] = {
+    **{op: _reducer(op) for op in ("sum", "prod", "mean", "any", "all", "count_nonzero")},
+    "sparse_sum": _reducer("sum"), "amax": _reducer("max"), "amin": _reducer("min"),
+    "nansum": _without_nan("sum"), "nanmean": _without_nan("mean"),
+    "var": _moment(var), "std": _moment(std), "var_mean": _with_mean(var), "std_mean": _with_mean(std),
+    "logsumexp": lambda t, dim=None, keepdim=False: softmax.logsumexp(t, dim if t.ndim else None, keepdims=keepdim),
+    "softmax": _softmax(softmax.softmax), "sparse_softmax": _softmax(softmax.softmax),
+    "softmin": _softmax(softmax.softmax, True),
+    "log_softmax": _softmax(softmax.log_softmax), "sparse_log_softmax": _softmax(softmax.log_softmax),
+    "norm": norm, "linalg_norm": linalg_norm, "matrix_norm": matrix_norm,
+    "vector_norm": lambda t, ord=2, dim=None, keepdim=False, *, dtype=None: norm(t, ord, dim, keepdim, dtype),
+    "trace": lambda t: reduce.reduce("sum", triangles.diagonal(t)), "cov": cov, "corrcoef": corrcoef,
+    "cross": cross, "linalg_cross": lambda a, b, *, dim=-1: cross(a, b, dim), "normalize": normalize,
+    "cosine_similarity": cosine_similarity, "pairwise_distance": pairwise_distance, "dist": dist, "renorm": renorm,
+    "glu": glu, "prelu": prelu, "rms_norm": rms_norm, "addr": addr, "multi_dot": multi_dot,
+    "matrix_power": lambda a, n: linalg.matrix_power(a, n),
+    "vander": lambda x, N=None: densely(torch.linalg.vander, x, N=N),
+    "det": lambda a: _of_torch(linalg.det(a)), "inv": lambda a: linalg.inv(a),
+    "slogdet": lambda a: tuple(map(_of_torch, linalg.slogdet(a))),
+    "solve": _solve, "solve_triangular": _solve_triangular, "linalg_diagonal": linalg_diagonal,
+    "bilinear": lambda a, b, weight, bias=None: _bilinear(a, b, weight, bias),
+    "zeros_like": lambda t, **given: full_like(t, 0, **given), "ones_like": lambda t, **given: full_like(t, 1, **given),
+    "full_like": full_like, "fill": fill, "zero_": lambda t: t.zero_(),
+    "new_zeros": _new(0),
+    "new_ones": _new(1), "new_full": new_full,
+}  # fmt: skip
+"""What stands for each of torch's functions that are made of others."""
+
+
+def _bilinear(a: Any, b: Any, weight: Any, bias: Any) -> Any:
+    found = einsum("...i,kij,...j->...k", a, weight, b)
+    return found if bias is None else elementwise(_ADD, found, bias)

@@ -1,0 +1,120 @@
+"""torch's losses of Tensors: those of single elements, and of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn._reduction import legacy_get_string
+
+from ..ops import softmax
+from ..ops.elementwise import elementwise
+from ..ops.tensor import Tensor
+from .composed import pairwise_distance
+from .several import several
+from .shapes import gather
+
+__all__ = ["LOSSES", "cross_entropy", "loss", "nll_loss", "triplet_margin_loss"]
+
+LOSSES = frozenset((
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "kl_div", "soft_margin_loss", "hinge_embedding_loss", "poisson_nll_loss", "margin_ranking_loss",
+))  # fmt: skip
+"""Losses that are a function of single elements, summed or averaged."""
+
+
+def _dense(x: Any) -> Any:
+    return x.to_dense() if isinstance(x, Tensor) else x
+
+
+def loss(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """A loss of single elements of several operands, reduced as torch says; unspecified elements take part."""
+    reduction, average, reduces = (options.pop(k, None) for k in ("reduction", "size_average", "reduce"))
+    if average is not None or reduces is not None:
+        reduction = legacy_get_string(average, reduces)
+    plain = {k: v for k, v in options.items() if not isinstance(v, Tensor | torch.Tensor)}
+    named = [k for k in options if k not in plain]
+    count = len(args)
+
+    def of_all(*operands: Any) -> Any:
+        given = dict(zip(named, operands[count:], strict=True))
+        return function(*operands[:count], **given, **plain, reduction="none")
+
+    found = several(of_all, *args, *(options[k] for k in named))
+    if reduction == "none":
+        return found
+    if reduction == "batchmean":
+        return elementwise("div", found.sum(), found.shape[0] if found.ndim else 1)
+    return found.sum() if reduction == "sum" else found.mean()
+
+
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
+    reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """The negative logarithms of the probabilities of classes: softmax is over all of them, nothing is made dense.
+
+    The logarithm of class c is `input[c] - logsumexp(input)`, of which only the second is a dense array.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+    dim = 0 if input.ndim == 1 else 1
+    total = _dense(softmax.logsumexp(input, dim)) if isinstance(input, Tensor) else torch.logsumexp(input, dim)
+    classes = input.shape[dim]
+    weights = torch.ones(classes, dtype=total.dtype) if weight is None else _dense(weight)
+    along = weights.reshape(-1, *(1,) * (input.ndim - 1 - dim))
+    target = _dense(target)
+    if target.is_floating_point():
+        share = target * (1 - label_smoothing) + label_smoothing / classes
+        parts = total * (share * along).sum(dim) - _dense(elementwise("mul", input, share * along).sum(dim))
+        return _reduced(parts, torch.ones_like(parts), reduction)
+    kept = target != ignore_index
+    place = target.masked_fill(~kept, 0)
+    own = _dense(gather(input, dim, place.unsqueeze(dim))).squeeze(dim)
+    scale = weights[place] * kept
+    parts = (total - own) * scale
+    if label_smoothing:
+        spread = total * weights.sum() - _dense(elementwise("mul", input, along).sum(dim))
+        parts = parts * (1 - label_smoothing) + spread * kept * (label_smoothing / classes)
+    return _reduced(parts, scale, reduction)
+
+
+def nll_loss(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
+    reduce: Any = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """The negative elements at the classes."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+    dim = 0 if input.ndim == 1 else 1
+    target = _dense(target)
+    kept = target != ignore_index
+    place = target.masked_fill(~kept, 0)
+    own = _dense(gather(input, dim, place.unsqueeze(dim))).squeeze(dim)
+    scale = kept.to(own.dtype) if weight is None else _dense(weight)[place] * kept
+    return _reduced(-own * scale, scale, reduction)
+
+
+def triplet_margin_loss(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    size_average: Any = None, reduce: Any = None, reduction: str = "mean", distance_function: Any = None,
+) -> Any:  # fmt: skip
+    """How much nearer than `margin` the negative is to the anchor than the positive, by a distance of vectors."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+
+    def distance(a: Any, b: Any) -> Any:
+        found = pairwise_distance(a, b, p, eps) if distance_function is None else distance_function(a, b)
+        return _dense(found)
+
+    far = distance(anchor, negative)
+    far = torch.minimum(far, distance(positive, negative)) if swap else far
+    parts = (margin + distance(anchor, positive) - far).clamp_min(0)
+    return _reduced(parts, torch.ones_like(parts), reduction)
+
+
+def _reduced(parts: torch.Tensor, scale: torch.Tensor, reduction: str) -> torch.Tensor:
+    if reduction == "none":
+        return parts
+    return parts.sum() / scale.sum() if reduction == "mean" else parts.sum()

@@ -1,0 +1,287 @@
+"""torch's functions of order, search and counting, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..errors import ShapeError, UnsupportedError
+from ..ops import ordering, reduce, sets, shaping
+from ..ops.elementwise import elementwise
+from ..ops.search import arg_reduce, cumulative
+from ..ops.taking import take, take_along_axis
+from ..ops.tensor import Tensor
+from .pointwise import exactly
+from .several import densely, several
+from .shapes import narrow
+
+__all__ = ["ORDERS"]
+
+
+def _dense(x: Any) -> Any:
+    return x.to_dense() if isinstance(x, Tensor) else x
+
+
+def _vector(t: Tensor) -> Tensor:
+    return t if t.ndim else shaping.reshape(t, (1,))
+
+
+def extreme(op: str) -> Callable[..., Any]:
+    """torch's `max` and `min`: of all elements, along a dimension with the places, or of two tensors."""
+
+    def function(t: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        dim = dim if other is None else other
+        if isinstance(dim, Tensor | torch.Tensor) or not isinstance(t, Tensor):
+            return several(torch.maximum if op == "max" else torch.minimum, t, dim)
+        if dim is None:
+            return reduce.reduce(op, t)
+        found, places = _extreme_along(op, t, dim, keepdim)
+        kind: Any = torch.return_types.max if op == "max" else torch.return_types.min
+        return kind([found, places])
+
+    return function
+
+
+def _extreme_along(op: str, t: Tensor, dim: int, keepdim: bool) -> list[Any]:
+    line = _vector(t)
+    places = arg_reduce(op, line.detach(), dim, True)
+    found = take_along_axis(line, _dense(places), axis=dim)
+    pair = [_dense(found), _dense(places)]
+    if not t.ndim:
+        return [x.reshape(()) for x in pair]
+    return pair if keepdim else [x.squeeze(dim) for x in pair]
+
+
+def place(op: str) -> Callable[..., Tensor]:
+    """`argmax` and `argmin`."""
+
+    def function(t: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        if not t.ndim:
+            return Tensor._from_dense(torch.zeros((), dtype=torch.int64))
+        return arg_reduce(op, t.detach(), dim, keepdim and dim is not None)
+
+    return function
+
+
+def aminmax(t: Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
+    """The least and the largest elements."""
+    axes = None if dim is None or not t.ndim else dim
+    pair = [reduce.reduce(op, t, axes, keepdim and t.ndim > 0) for op in ("min", "max")]
+    kind: Any = torch.return_types.aminmax
+    return kind(pair)
+
+
+def sort(t: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
+    """The elements of every fibre in order, and where they were."""
+    line = _vector(t)
+    found = ordering.sort(line, axis=dim, descending=descending)
+    places = ordering.argsort(line.detach(), axis=dim, descending=descending)
+    kind: Any = torch.return_types.sort
+    return kind([shaping.reshape(x, t.shape) for x in (found, places)])
+
+
+def argsort(t: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """Where the elements of every fibre are, in order."""
+    return shaping.reshape(ordering.argsort(_vector(t).detach(), axis=dim, descending=descending), t.shape)
+
+
+def topk(t: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The k largest, or least, elements of every fibre, and where they are."""
+    line = _vector(t)
+    if k > line.shape[dim]:
+        raise ShapeError(f"topk: k={k} of an extent of {line.shape[dim]}\n  help: give fewer")
+    pair = [narrow(x, dim, 0, k) for x in sort(line, dim, largest)]
+    kind: Any = torch.return_types.topk
+    return kind(pair if t.ndim else [shaping.reshape(x, (k,) if k != 1 else ()) for x in pair])
+
+
+def kthvalue(t: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th least element of every fibre, and where it is."""
+    kind: Any = torch.return_types.kthvalue
+    return kind(_kth(t, k, dim, keepdim))
+
+
+def _kth(t: Tensor, k: int, dim: int, keepdim: bool) -> list[Any]:
+    line = _vector(t)
+    if not 1 <= k <= line.shape[dim]:
+        raise ShapeError(f"kthvalue: k={k} of an extent of {line.shape[dim]}\n  help: give 1 to that")
+    pair = [_dense(narrow(x, dim, k - 1, 1)) for x in sort(line, dim)]
+    if not t.ndim:
+        return [x.reshape(()) for x in pair]
+    return pair if keepdim else [x.squeeze(dim) for x in pair]
+
+
+def median(t: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The lower median of all elements, or of every fibre, with its place; a NaN is the median of what has one."""
+    if dim is None:
+        if not t.size:
+            return Tensor._from_dense(torch.full((), torch.nan, dtype=t.dtype))
+        middle = median(shaping.reshape(t.detach(), (-1,)), 0).values
+        return _shared(t, middle) if t.dtype.is_floating_point else Tensor._from_dense(middle)
+    line = _vector(t)
+    if bool(reduce.reduce("any", several(torch.isnan, line.detach()))):
+        raise UnsupportedError("median of NaN\n  supported: numbers\n  help: nan_to_num first")
+    kind: Any = torch.return_types.median
+    return kind(_kth(t, (line.shape[dim] + 1) // 2, dim, keepdim))
+
+
+def _shared(t: Tensor, value: torch.Tensor) -> Tensor:
+    """A value that elements have, whose gradient goes to all of them in equal parts."""
+    hits = several(lambda v: (v == value).to(v.dtype), t.detach())
+    parts = elementwise("mul", t, elementwise("div", hits, hits.sum().to_dense()))
+    return Tensor._from_dense(exactly(value, parts.sum().to_dense()))
+
+
+def quantile(
+    t: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Any:  # fmt: skip
+    """The q-quantiles of all elements or along a dimension: places in the sorted fibres, and what lies between."""
+    axis = -1 if dim is None else dim
+    line = shaping.reshape(t, (-1,)) if dim is None else _vector(t)
+    if bool(reduce.reduce("any", several(torch.isnan, line.detach()))):
+        raise UnsupportedError("quantile of NaN\n  supported: numbers\n  help: nan_to_num first")
+    d = axis % line.ndim
+    ranks = torch.as_tensor(_dense(q), dtype=t.dtype)
+    at = ranks.reshape(-1) * (line.shape[d] - 1)
+    low = at.detach().floor() if interpolation != "nearest" else at.detach().round()
+    high = at.detach().ceil() if interpolation in ("linear", "midpoint", "higher") else low
+    low = high if interpolation == "higher" else low
+    ordered = ordering.sort(line, axis=d)
+    below, above = (_dense(take(ordered, p.long(), axis=d)).movedim(d, 0) for p in (low, high))
+    part = torch.full_like(at, 0.5) if interpolation == "midpoint" else at - low
+    part = part.reshape(-1, *(1,) * (line.ndim - 1))
+    found = torch.lerp(below, above, part.to(below.dtype)) if interpolation in ("linear", "midpoint") else below
+    if keepdim:
+        shape = [1] * t.ndim if dim is None else [1 if k == d else n for k, n in enumerate(line.shape)]
+        found = found.reshape(len(at), *shape) if t.ndim else found
+    return found if ranks.ndim else found[0]
+
+
+def unique(
+    t: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    """The distinct elements, where asked for with what each element is of them and how often it occurs."""
+    if dim is not None:
+        raise UnsupportedError("unique: slices of a dimension\n  supported: elements\n  help: to_dense() first")
+    found = sets.unique_all(t)
+    out = [found.values]
+    out += [found.inverse_indices] if return_inverse else []
+    out += [found.counts] if return_counts else []
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is one of others."""
+    if isinstance(test_elements, Tensor):
+        test_elements = _dense(sets.unique_values(test_elements.detach()))
+    if not isinstance(elements, Tensor):
+        return torch.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+    return several(lambda v: torch.isin(v, test_elements, invert=invert), elements)
+
+
+def bucketize(t: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """Between which of the boundaries each element lies."""
+    edges = _dense(boundaries)
+    return several(lambda v: torch.bucketize(v, edges, out_int32=out_int32, right=right), t)
+
+
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
+    sorter: Any = None,
+) -> Any:  # fmt: skip
+    """The places in a sorted vector before which elements keep it sorted."""
+    if sorted_sequence.ndim != 1:
+        raise UnsupportedError("searchsorted: in several fibres\n  supported: in a vector\n  help: to_dense() first")
+    if not isinstance(input, Tensor | torch.Tensor):
+        input = torch.tensor(input)
+    after = "right" if right or side == "right" else "left"
+    found = ordering.searchsorted(sorted_sequence, input, side=after, sorter=sorter)
+    return _dense(found).int() if out_int32 else found
+
+
+def histc(t: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """How many elements lie in each of `bins` equal parts of a range."""
+    t = t.detach() if t.format.is_unique else t.detach().coalesce()
+    if min == max and t.size:
+        min, max = (float(reduce.reduce(op, t).item()) for op in ("min", "max"))
+    held = _dense(t.asformat("coo")).new_empty(0) if not t.size else t.asformat("coo").values
+    absent = torch.full((1,), t.fill_value, dtype=held.dtype)
+    return torch.histc(held, bins, min, max) + torch.histc(absent, bins, min, max) * (t.size - len(held))
+
+
+def nonzero(t: Tensor, *, as_tuple: bool = False) -> Any:
+    """The coordinates of the elements that are not zero, row-major."""
+    found = (t != 0).detach()
+    if found.fill_value:
+        found = found.asformat("dense")
+    coordinates = torch.nonzero(found.to_dense()) if found.format.is_dense else _true(found)
+    return coordinates.unbind(1) if as_tuple else coordinates
+
+
+def nonzero_static(t: Tensor, *, size: int, fill_value: int = -1) -> Any:
+    """The first `size` coordinates of elements that are not zero, padded."""
+    found = nonzero(t)[:size]
+    return torch.cat([found, found.new_full((size - len(found), t.ndim), fill_value)])
+
+
+def _true(t: Tensor) -> torch.Tensor:
+    plain = t.coalesce() if t.dense_dim == 0 else t.asformat("coo")
+    return plain.indices().to(torch.int64)[:, plain.values].T
+
+
+def _running(op: str) -> Callable[..., Any]:
+    return lambda t, dim, *, dtype=None: (
+        cumulative(op, t, dim, dtype, False) if t.ndim else densely(getattr(torch, f"cum{op}"), t, 0, dtype=dtype)
+    )
+
+
+def _along(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A running function, whose result has no fill value: it is dense, as that of `cumsum`."""
+    return lambda t, dim: densely(function, t, dim)
+
+
+def diff(t: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The n-th differences of neighbours along a dimension."""
+    from ..ops.differences import diff as differences
+
+    return differences(t, axis=dim, n=n, prepend=prepend, append=append)
+
+
+def trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
+    """The integral along a dimension by the trapezoidal rule."""
+    return _trapezes(y, x, dx, dim).sum(dim)
+
+
+def _trapezes(y: Any, x: Any, dx: float, dim: int) -> Any:
+    extent = y.shape[dim]
+    cut = (lambda v, at: narrow(v, dim, at, extent - 1)) if isinstance(y, Tensor) else None
+    both = cut(y, 0) + cut(y, 1) if cut else y.narrow(dim, 0, extent - 1) + y.narrow(dim, 1, extent - 1)
+    if x is None:
+        return both * (dx / 2)
+    if x.ndim == 1 and y.ndim > 1:
+        steps = diff(x) if isinstance(x, Tensor) else torch.diff(x)
+        shape = [1] * y.ndim
+        shape[dim] = extent - 1
+        steps = shaping.reshape(steps, shape) if isinstance(steps, Tensor) else steps.reshape(shape)
+    else:
+        steps = diff(x, dim=dim) if isinstance(x, Tensor) else torch.diff(x, dim=dim)
+    return elementwise("mul", both, steps) * 0.5
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
+    """The running integral along a dimension."""
+    return torch.cumsum(_trapezes(y, x, dx, dim), dim)
+
+
+ORDERS: dict[str, Callable[..., Any]] = {
+    "max": extreme("max"), "min": extreme("min"), "argmax": place("max"), "argmin": place("min"), "aminmax": aminmax,
+    "sort": sort, "argsort": argsort, "msort": lambda t: sort(t, 0).values, "topk": topk, "kthvalue": kthvalue,
+    "median": median, "quantile": quantile, "unique": unique, "return_output": unique, "isin": isin,
+    "bucketize": bucketize, "searchsorted": searchsorted, "histc": histc, "nonzero": nonzero, "argwhere": nonzero,
+    "nonzero_static": nonzero_static, "cumsum": _running("sum"), "cumprod": _running("prod"),
+    "cummax": _along(torch.cummax), "cummin": _along(torch.cummin), "logcumsumexp": _along(torch.logcumsumexp),
+    "diff": diff, "trapz": trapezoid, "trapezoid": trapezoid, "cumulative_trapezoid": cumulative_trapezoid,
+}  # fmt: skip
+"""What stands for each of torch's functions of order, search and counting."""

@@ -1,0 +1,177 @@
+"""torch's functions that put elements at places named by indices: `index_copy`, `scatter_add` and the like.
+
+What sets elements is an assignment, run on the numbers of the values where these are recorded. What adds to elements
+is a sum with the Tensor of what is added, whose elements may lie at one place together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import UnsupportedError
+from ..ops import indexing, shaping
+from ..ops.assign import _places, assign
+from ..ops.construct import sparse_coo_tensor
+from ..ops.elementwise import elementwise
+from ..ops.index_keys import select
+from ..ops.sources import asarray
+from ..ops.tensor import Tensor
+from ..storage.buffers import to_numpy
+from .positions import by_places
+from .several import several
+
+__all__ = ["PLACING", "placed"]
+
+
+def placed(t: Tensor, key: Any, values: Any) -> Tensor:
+    """`t` with the elements at `key` set, gradients of both kept."""
+    given = values if isinstance(values, Tensor) else asarray(torch.as_tensor(values, dtype=t.dtype))
+    given = given.astype(t.dtype, copy=False)
+    if given.fill_value != t.fill_value and not given.format.is_dense:
+        given = asarray(given.to_dense())
+    return by_places(lambda a, b: assign(a, key, b), t, given)
+
+
+def _on_host(key: Any) -> Any:
+    if isinstance(key, tuple | list):
+        return tuple(map(_on_host, key))
+    return to_numpy(key) if isinstance(key, torch.Tensor) else slice(None) if key is None else key
+
+
+def added(t: Tensor, key: Any, values: Any) -> Any:
+    """`t` with values added at `key`, several at one place all of them."""
+    selection = select(_on_host(key), t.shape)
+    where = _places(selection, t.shape)
+    count = int(np.prod(selection.shape))
+    indices = np.stack([np.broadcast_to(where[d], (count,)) for d in range(t.ndim)])
+    dense = values.to_dense() if isinstance(values, Tensor) else torch.as_tensor(values, dtype=t.dtype)
+    spread = dense.to(t.dtype).expand(selection.shape).reshape(-1)
+    more = sparse_coo_tensor(torch.from_numpy(indices.copy()), spread, t.shape, is_coalesced=False)
+    return elementwise("add", t, more)
+
+
+def _line(t: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
+    return (*(slice(None),) * (dim % max(t.ndim, 1)), index.reshape(-1))
+
+
+def _vector(t: Tensor) -> Tensor:
+    return t if t.ndim else shaping.reshape(t, (1,))
+
+
+def index_add(t: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """`t` with slices of `source` added at the coordinates `index` of a dimension."""
+    source = source if alpha == 1 else source * alpha
+    return shaping.reshape(added(_vector(t), _line(t, dim, index), _shaped(t, source)), t.shape)
+
+
+def index_copy(t: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+    """`t` with slices of `source` at the coordinates `index` of a dimension."""
+    return shaping.reshape(placed(_vector(t), _line(t, dim, index), _shaped(t, source)), t.shape)
+
+
+def index_fill(t: Tensor, dim: int, index: Any, value: Any) -> Tensor:
+    """`t` with one value at the coordinates `index` of a dimension."""
+    return shaping.reshape(placed(_vector(t), _line(t, dim, index), value), t.shape)
+
+
+def _shaped(t: Tensor, source: Any) -> Any:
+    return source if t.ndim else source.reshape(-1)
+
+
+def index_put(t: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    """`t` with values set, or added, at places that arrays of coordinates name."""
+    key = tuple(slice(None) if i is None else i for i in indices)
+    return (added if accumulate else placed)(t, key, values)
+
+
+def _grid(t: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
+    """The coordinates that a scatter along `dim` names."""
+    key: list[Any] = list(np.indices(tuple(index.shape), sparse=True))
+    key[dim % t.ndim] = to_numpy(index)
+    return tuple(np.broadcast_to(k, tuple(index.shape)) for k in key)
+
+
+def _source(index: Any, src: Any) -> Any:
+    return src[tuple(slice(n) for n in index.shape)] if isinstance(src, Tensor | torch.Tensor) and src.ndim else src
+
+
+def scatter(t: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
+    """`t` with elements of `src` at the coordinates `index` along a dimension."""
+    given = value if src is None else src
+    if reduce not in (None, "add"):
+        raise UnsupportedError(f"scatter: reduce={reduce!r}\n  supported: None and 'add'\n  help: to_dense() first")
+    if not t.ndim:
+        made = scatter(_vector(t), 0, index.reshape(-1), _shaped(t, given), reduce=reduce)
+        return shaping.reshape(made, ())
+    index = index if index.ndim else index.reshape(1)
+    given = _source(index, given)
+    if not index.numel():
+        return t
+    return (placed if reduce is None else added)(t, _grid(t, dim, index), given)
+
+
+def put(t: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """`t` with elements of `source` set, or added, at row-major places."""
+    flat = shaping.reshape(t, (-1,))
+    if not index.numel():
+        return t
+    made = (added if accumulate else placed)(flat, (index.reshape(-1),), source.reshape(-1))
+    return shaping.reshape(made, t.shape)
+
+
+def masked_scatter(t: Tensor, mask: Any, source: Any) -> Tensor:
+    """`t` with the first elements of `source` where the mask holds."""
+    mask = (mask.to_dense() if isinstance(mask, Tensor) else mask).expand(t.shape)
+    flat = source.reshape(-1)[: int(mask.sum())]
+    return shaping.reshape(placed(_vector(t), mask.reshape(_vector(t).shape), flat), t.shape)
+
+
+def masked_select(t: Any, mask: Any) -> Any:
+    """The elements where the mask holds, row-major."""
+    from .shapes import broadcast_tensors
+
+    t, mask = broadcast_tensors(t, mask)
+    if not isinstance(t, Tensor):
+        return torch.masked_select(t, mask.to_dense())
+    return indexing.index(_vector(t), mask if t.ndim else mask.reshape(1))
+
+
+def masked_fill(t: Tensor, mask: Any, value: Any) -> Any:
+    """`t` with one value where the mask holds."""
+    return several(torch.masked_fill, t, mask, value)
+
+
+def _replaced(key: Callable[..., Any]) -> Callable[..., Tensor]:
+    return lambda t, src, *args, **given: placed(t, key(t, *args, **given), src)
+
+
+def _select_key(t: Tensor, dim: int, index: int) -> Any:
+    return (*(slice(None),) * (dim % t.ndim), int(index))
+
+
+def _slice_key(t: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    return (*(slice(None),) * (dim % t.ndim), slice(start, end, step))
+
+
+def diagonal_scatter(t: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """`t` with another diagonal."""
+    first, second = dim1 % t.ndim, dim2 % t.ndim
+    turned = shaping.moveaxis(t, (first, second), (0, 1))
+    rows, columns = max(-offset, 0), max(offset, 0)
+    line = np.arange(src.shape[-1])
+    lead = shaping.moveaxis(src, -1, 0) if isinstance(src, Tensor) else src.movedim(-1, 0)
+    return shaping.moveaxis(placed(turned, (line + rows, line + columns), lead), (0, 1), (first, second))
+
+
+PLACING: dict[str, Callable[..., Any]] = {
+    "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put,
+    "scatter": scatter, "scatter_add": lambda t, dim, index, src: scatter(t, dim, index, src, reduce="add"),
+    "put": put, "masked_scatter": masked_scatter, "masked_select": masked_select, "masked_fill": masked_fill,
+    "select_scatter": _replaced(_select_key), "slice_scatter": _replaced(_slice_key),
+    "diagonal_scatter": diagonal_scatter,
+}  # fmt: skip
+"""What stands for each of torch's functions that put elements at places."""

@@ -1,0 +1,387 @@
+"""torch's functions that move elements, by name: each is the operation of openwork with torch's arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import ShapeError, UnsupportedError
+from ..ops import creation, joining, settle, shaping, triangles
+from ..ops.axes import axis_of
+from ..ops.indexing import index
+from ..ops.taking import take, take_along_axis
+from ..ops.tensor import Tensor
+from .several import extents
+
+__all__ = ["SHAPES", "hollow", "narrow", "shape_of", "split"]
+
+
+def _along(t: Tensor, dim: int, key: Any) -> Any:
+    return index(t, (*(slice(None),) * axis_of(dim, t.ndim, "index"), key))
+
+
+def narrow(t: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """The coordinates from `start`, `length` of them, of a dimension."""
+    found: Tensor = t.narrow(dim, int(start), length)
+    return found
+
+
+def select(t: Tensor, dim: int, index: int) -> Tensor:
+    """One coordinate of a dimension, which goes."""
+    found: Tensor = _along(t, dim, int(index))
+    return found
+
+
+def slice_(t: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
+    """The coordinates of a slice of a dimension."""
+    found: Tensor = _along(t, dim, slice(start, end, step))
+    return found
+
+
+def split(t: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of a dimension: of one size, or of the sizes given."""
+    extent, sizes = t.shape[dim], split_size_or_sections
+    if isinstance(sizes, int):
+        sizes = [min(sizes, extent - at) for at in range(0, extent, sizes)] or [0]
+    if sum(sizes) != extent:
+        raise ShapeError(f"split: parts of sizes {tuple(sizes)} of an extent of {extent}\n  help: sizes sum to it")
+    begins = [sum(sizes[:k]) for k in range(len(sizes))]
+    return tuple(narrow(t, dim, at, n) for at, n in zip(begins, sizes, strict=True))
+
+
+def chunk(t: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts of a dimension, of equal size but for the last."""
+    return split(t, max(1, -(-t.shape[dim] // chunks)), dim)
+
+
+def tensor_split(t: Tensor, indices_or_sections: Any, dim: int = 0, **given: Any) -> tuple[Tensor, ...]:
+    """Parts of a dimension: as many, of sizes that differ by one at most, or cut at the places given."""
+    parts = given.get("sections", given.get("indices", indices_or_sections))
+    parts = parts.tolist() if isinstance(parts, torch.Tensor) else parts
+    extent = t.shape[axis_of(dim, t.ndim, "tensor_split")]
+    if isinstance(parts, int):
+        sizes = [extent // parts + (k < extent % parts) for k in range(parts)]
+        return split(t, sizes, dim)
+    edges = [0, *(slice(None, int(p)).indices(extent)[1] for p in parts), extent]
+    return tuple(slice_(t, dim, a, max(a, b)) for a, b in pairwise(edges))
+
+
+def _splitter(dim: int) -> Callable[..., Any]:
+    def function(t: Tensor, indices_or_sections: Any, **given: Any) -> tuple[Tensor, ...]:
+        d = 0 if t.ndim == 1 and dim == 1 else dim
+        return tensor_split(t, indices_or_sections, d, **given)
+
+    return function
+
+
+def transpose(t: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged, over the same buffers."""
+    order = list(range(t.ndim))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return t.transpose(order) if order else t
+
+
+def shape_of(sizes: Sequence[Any]) -> tuple[int, ...]:
+    """Extents given one by one, or as one sequence."""
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], Sequence) else tuple(sizes)
+
+
+def flatten(t: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The dimensions from `start_dim` to `end_dim` as one."""
+    first, last = start_dim % max(t.ndim, 1), end_dim % max(t.ndim, 1)
+    middle = math.prod(t.shape[first : last + 1])
+    return shaping.reshape(t, (*t.shape[:first], middle, *t.shape[last + 1 :]))
+
+
+def unflatten(t: Tensor, dim: int, sizes: Any) -> Tensor:
+    """One dimension as several."""
+    d = axis_of(dim, t.ndim, "unflatten")
+    sizes = list(sizes)
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = t.shape[d] // max(-math.prod(sizes), 1)
+    return shaping.reshape(t, (*t.shape[:d], *sizes, *t.shape[d + 1 :]))
+
+
+def expand(t: Tensor, *sizes: Any, size: Any = None) -> Tensor:
+    """Dimensions of extent 1 repeated to the sizes given; -1 keeps one."""
+    wanted = shape_of(sizes if size is None else (size,))
+    lead = len(wanted) - t.ndim
+    return shaping.broadcast_to(t, tuple(t.shape[d - lead] if n == -1 else n for d, n in enumerate(wanted)))
+
+
+def repeat(t: Tensor, *repeats: Any) -> Tensor:
+    """The tensor side by side with itself, as often as given for each dimension."""
+    counts = shape_of(repeats)
+    if len(counts) < t.ndim:
+        raise ShapeError(f"repeat: {len(counts)} numbers for {t.ndim} dimensions\n  help: give one for each")
+    return shaping.tile(t, counts)
+
+
+def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
+    """For each place of `index`, the element whose coordinate along `dim` stands there."""
+    if not t.ndim:
+        return shaping.reshape(gather(shaping.reshape(t, (1,)), 0, index.reshape(-1)), tuple(index.shape))
+    cut = tuple(slice(None) if d == dim % t.ndim else slice(n) for d, n in enumerate(index.shape))
+    return take_along_axis(t[cut], index.reshape(-1) if not index.ndim else index, axis=dim)
+
+
+def take_along_dim(t: Any, indices: Any, dim: int | None = None) -> Tensor:
+    """For each place of `indices` the element of that coordinate; of the elements in row-major order without `dim`."""
+    if dim is None:
+        return take(t, indices.reshape(-1))
+    return take_along_axis(t, indices, axis=dim)
+
+
+def squeeze(t: Tensor, dim: Any = None) -> Tensor:
+    """Without the dimensions of extent 1, or those of them that are named."""
+    if dim is None:
+        return shaping.squeeze(t)
+    named = (dim,) if isinstance(dim, int) else dim
+    dims = [d for d in named if t.ndim and t.shape[d] == 1]
+    return shaping.squeeze(t, tuple(dims)) if dims else t
+
+
+def flip(t: Tensor, *dims: Any, **given: Any) -> Tensor:
+    """The elements along `dims` in reverse order."""
+    wanted = shape_of(dims) if dims else shape_of((given["dims"],))
+    return shaping.flip(t, axis=wanted) if wanted else t
+
+
+def rot90(t: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """Turned by k quarters in the plane of two dimensions."""
+    a, b = (axis_of(d, t.ndim, "rot90") for d in dims)
+    k %= 4
+    if k == 2:
+        return shaping.flip(t, axis=(a, b))
+    if k == 0:
+        return t
+    turned = shaping.flip(t, axis=b) if k == 1 else t
+    turned = transpose(turned, a, b)
+    return turned if k == 1 else shaping.flip(turned, axis=b)
+
+
+def unfold(t: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows of a dimension, `size` long and `step` apart, as a last dimension."""
+    if not t.ndim:
+        return shaping.reshape(t, (size,))
+    d = axis_of(dimension, t.ndim, "unfold")
+    count = (t.shape[d] - size) // step + 1
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    return shaping.moveaxis(take(t, places, axis=d), d + 1, -1)
+
+
+def hollow(t: Tensor, shape: Sequence[int], value: Any, dtype: Any = None) -> Tensor:
+    """A Tensor of one value without any element stored, where its rank allows; of the dtype of `t` if no other."""
+    shape = tuple(int(n) for n in shape)
+    form = "coo" if shape else "dense"
+    made = creation.full(shape, value, dtype=t.dtype if dtype is None else dtype, format=form)
+    return made.asformat(form)
+
+
+def pad(t: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Tensor:
+    """Dimensions made longer or shorter at both ends, the last one first.
+
+    Raises UnsupportedError where a constant value is not the fill value.
+    """
+    if mode != "constant":
+        for k in range(len(pad) // 2):
+            t = _padded(t, t.ndim - 1 - k, int(pad[2 * k]), int(pad[2 * k + 1]), mode)
+        return t
+    value = 0 if value is None else value
+    for k in range(len(pad) // 2):
+        d, (front, back) = t.ndim - 1 - k, (int(n) for n in pad[2 * k : 2 * k + 2])
+        t = _along(t, d, slice(max(-front, 0), t.shape[d] - max(-back, 0)))
+        parts = [t]
+        for n, at in ((front, 0), (back, 2)):
+            if n > 0:
+                parts.insert(at, hollow(t, (*t.shape[:d], n, *t.shape[d + 1 :]), value))
+        t = joining.concat(parts, axis=d) if len(parts) > 1 else t
+    return t
+
+
+def _padded(t: Tensor, d: int, front: int, back: int, mode: str) -> Tensor:
+    """One dimension made longer by elements of its own."""
+    extent = t.shape[d]
+    places = np.arange(-front, extent + back)
+    if mode == "circular":
+        places %= extent
+    elif mode == "replicate":
+        places = places.clip(0, extent - 1)
+    elif mode == "reflect":
+        places = np.abs(places)
+        places = np.where(places >= extent, 2 * (extent - 1) - places, places)
+    else:
+        raise UnsupportedError(f"pad: mode {mode!r}\n  supported: constant, reflect, replicate, circular")
+    return take(t, places, axis=d)
+
+
+def diag_embed(t: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The last dimension as the diagonal of a plane of two, zeros beside it."""
+    rank, last = t.ndim + 1, t.ndim - 1
+    if t.fill_value and not t.format.is_dense:
+        raise UnsupportedError(
+            f"diag_embed: the fill value is {t.fill_value}\n  supported: 0\n  help: to_dense() first"
+        )
+    extent = t.shape[last] + abs(offset)
+    shape = (*t.shape[:-1], extent, extent)
+
+    def write(program: Any) -> None:
+        for d in range(last):
+            program.keep(d)
+        for shift in (max(-offset, 0), max(offset, 0)):
+            program.coordinates.append(f"x{last} + {program.number(shift)}")
+
+    def host(array: Any) -> Any:
+        out = np.zeros(shape, array.dtype)
+        line = np.arange(t.shape[last])
+        out[..., line + max(-offset, 0), line + max(offset, 0)] = array
+        return out
+
+    made = settle.structural(t, shape, "diag_embed", write, host)
+    places = [axis_of(d, rank, "diag_embed") for d in (dim1, dim2)]
+    if places[0] > places[1]:
+        made, places = made.mT, places[::-1]
+    return shaping.moveaxis(made, (rank - 2, rank - 1), tuple(places))
+
+
+def diagflat(t: Tensor, offset: int = 0) -> Tensor:
+    """The elements in row-major order as a diagonal."""
+    return triangles.diag(shaping.reshape(t, (-1,)), k=offset)
+
+
+def _atleast(rank: int) -> Callable[..., Any]:
+    def function(*tensors: Any) -> Any:
+        if len(tensors) != 1 or isinstance(tensors[0], list | tuple):
+            given = tensors[0] if len(tensors) == 1 else tensors
+            return tuple(function(x) for x in given)
+        x = tensors[0]
+        behind = 1 if rank == 3 and x.ndim in (1, 2) else 0
+        front = max(rank - x.ndim - behind, 0)
+        shape = (1,) * front + tuple(x.shape) + (1,) * behind if x.ndim < rank else tuple(x.shape)
+        return (
+            x if shape == tuple(x.shape) else shaping.reshape(x, shape) if isinstance(x, Tensor) else x.reshape(shape)
+        )
+
+    return function
+
+
+def _stacked(axis: int) -> Callable[..., Any]:
+    def function(tensors: Sequence[Any]) -> Tensor:
+        up = _atleast(3 if axis == 2 else 2 if axis == 0 else 1)
+        parts = [up(t) for t in tensors]
+        return joining.concat(parts, axis=min(axis, parts[0].ndim - 1))
+
+    return function
+
+
+def column_stack(tensors: Sequence[Any]) -> Tensor:
+    """Vectors as columns, matrices as they are, side by side."""
+    parts = [shaping.reshape(t, (t.shape[0] if t.ndim else 1, 1)) if t.ndim < 2 else t for t in tensors]
+    return joining.concat(parts, axis=1)
+
+
+def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
+    """The operands one behind the other; empty vectors are left out, as torch does."""
+    real = [t for t in tensors if tuple(t.shape) != (0,)]
+    return joining.concat(real or tensors[:1], axis=dim)
+
+
+def block_diag(*tensors: Any) -> Tensor:
+    """The matrices along the diagonal of one, zeros beside them."""
+    parts = [_atleast(2)(t) for t in tensors]
+    columns = sum(t.shape[1] for t in parts)
+    first = next(t for t in parts if isinstance(t, Tensor))
+    rows, at = [], 0
+    for t in parts:
+        edges = [hollow(first, (t.shape[0], n), 0) for n in (at, columns - at - t.shape[1])]
+        rows.append(joining.concat([edges[0], t, edges[1]], axis=1))
+        at += t.shape[1]
+    return joining.concat(rows, axis=0)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """All in their common shape."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    shape = extents(torch.broadcast_tensors, [tuple(t.shape) for t in given])
+    return tuple(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape) for t in given)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """The coordinates of a grid whose sides the vectors are, each along a dimension of its own."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    rank = len(given)
+    order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
+    shape = [given[d].shape[0] if given[d].ndim else 1 for d in order]
+    made = []
+    for d, t in enumerate(given):
+        line = [-1 if order[r] == d else 1 for r in range(rank)]
+        t = shaping.reshape(t, tuple(line)) if isinstance(t, Tensor) else t.reshape(line)
+        made.append(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape))
+    return tuple(made)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """Every choice of one element of each vector, as rows."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return joining.stack([flatten(t) if isinstance(t, Tensor) else t.flatten() for t in meshgrid(*tensors)], axis=-1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of r elements of a vector, as rows."""
+    places = torch.combinations(torch.arange(input.shape[0]), r, with_replacement)
+    return take(input, places, axis=0)
+
+
+def sum_to_size(t: Tensor, *size: Any) -> Any:
+    """Summed over the dimensions that broadcasting to the shape of `t` would repeat."""
+    wanted = shape_of(size)
+    lead = t.ndim - len(wanted)
+    gone = [d for d in range(t.ndim) if d < lead or (wanted[d - lead] == 1 and t.shape[d] != 1)]
+    summed = t.sum(tuple(gone), keepdims=True) if gone else t
+    return shaping.reshape(summed, wanted)
+
+
+SHAPES: dict[str, Callable[..., Any]] = {
+    "t": lambda t: t.t(), "transpose": transpose, "swapaxes": transpose, "swapdims": transpose,
+    "permute": lambda t, *dims, **given: shaping.permute_dims(t, shape_of(dims or (given["dims"],))),
+    "movedim": shaping.moveaxis, "moveaxis": shaping.moveaxis,
+    "reshape": lambda t, *n, **given: shaping.reshape(t, shape_of(n or (given["shape"],))),
+    "view": lambda t, *n: shaping.reshape(t, shape_of(n)),
+    "view_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
+    "reshape_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
+    "expand_as": lambda t, other: expand(t, tuple(other.shape)), "sum_to_size": sum_to_size,
+    "flatten": flatten, "ravel": flatten, "unflatten": unflatten, "squeeze": squeeze,
+    "unsqueeze": lambda t, dim: shaping.expand_dims(t, axis=dim), "flip": flip, "rot90": rot90,
+    "fliplr": lambda t: flip(t, 1), "flipud": lambda t: flip(t, 0),
+    "roll": lambda t, shifts, dims=None: shaping.roll(t, shifts, axis=None if dims in ((), []) else dims),
+    "broadcast_to": lambda t, size: shaping.broadcast_to(t, tuple(size)), "expand": expand, "repeat": repeat,
+    "repeat_interleave": lambda t, repeats, dim=None, *, output_size=None: shaping.repeat(t, repeats, axis=dim),
+    "tile": lambda t, *dims, **given: shaping.tile(t, shape_of(dims or (given["dims"],))),
+    "cat": cat, "concat": cat, "concatenate": cat, "column_stack": column_stack, "block_diag": block_diag,
+    "stack": lambda tensors, dim=0: joining.stack(tensors, axis=dim), "hstack": _stacked(1), "vstack": _stacked(0),
+    "row_stack": _stacked(0), "dstack": _stacked(2),
+    "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
+    "unbind": lambda t, dim=0: joining.unstack(t, axis=dim), "split": split, "split_with_sizes": split,
+    "unsafe_split": split, "unsafe_chunk": chunk, "chunk": chunk, "tensor_split": tensor_split,
+    "hsplit": _splitter(1), "vsplit": _splitter(0), "dsplit": _splitter(2),
+    "narrow": narrow, "select": select, "slice": slice_, "slice.Tensor": slice_, "unfold": unfold,
+    "index_select": lambda t, dim, index: take(t, index.reshape(-1), axis=dim) if t.ndim else t,
+    "gather": gather, "getitem": index, "take_along_dim": take_along_dim,
+    "take": lambda t, index: take(t, index), "pad": pad,
+    "constant_pad_nd": lambda t, p, value=0: pad(t, p, value=value),
+    "tril": lambda t, diagonal=0: triangles.tril(t, k=diagonal),
+    "triu": lambda t, diagonal=0: triangles.triu(t, k=diagonal),
+    "diagonal": lambda t, offset=0, dim1=0, dim2=1: triangles.diagonal(t, offset=offset, axis1=dim1, axis2=dim2),
+    "diag": lambda t, diagonal=0: triangles.diag(t, k=diagonal), "diag_embed": diag_embed, "diagflat": diagflat,
+    "broadcast_tensors": broadcast_tensors, "meshgrid": meshgrid, "cartesian_prod": cartesian_prod,
+    "combinations": combinations, "clone": lambda t, **_: t.clone(), "alias": lambda t: t,
+    "contiguous": lambda t, **_: t, "resolve_conj": lambda t: t, "resolve_neg": lambda t: t,
+    "detach": lambda t: t.detach(),
+}  # fmt: skip
+"""What stands for each of torch's functions that move elements."""

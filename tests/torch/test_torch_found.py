@@ -1,0 +1,84 @@
+"""Faults that torch's sample inputs found, one test each."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_matrix import LAYOUTS, compare, make, plain
+
+import openwork as ow
+
+
+@pytest.mark.parametrize("function", [torch.add, torch.sub, torch.minimum, torch.rsub])
+def test_a_recorded_number_gets_its_whole_gradient(function: object) -> None:
+    case = make("csr", (4, 6))
+    mine, theirs = (torch.tensor(0.5, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    got, want = function(case.tensor, mine), function(case.dense, theirs)  # type: ignore[operator]
+    compare(got, want)
+    plain(got).sum().backward()
+    want.sum().backward()
+    assert mine.grad == theirs.grad
+
+
+def test_a_recorded_factor_keeps_the_result_sparse() -> None:
+    factor = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    got = make("csr", (4, 6)).tensor * factor
+    assert got.format == ow.format("csr")
+    got.sum().backward()
+    assert factor.grad is not None
+
+
+def test_parts_of_an_element_are_rounded_together() -> None:
+    where = torch.tensor([[0, 0, 1], [1, 1, 0]])
+    t = ow.sparse_coo_tensor(where, torch.tensor([1.5, 1.5, 0.5]), (2, 2), is_coalesced=False)
+    assert t.astype(torch.int64).to_dense().tolist() == [[0, 3], [0, 0]]
+    t = ow.sparse_coo_tensor(where, torch.tensor([1.5, -1.5, 0.5]), (2, 2), is_coalesced=False)
+    assert t.astype(torch.bool).to_dense().tolist() == [[False, False], [True, False]]
+
+
+def test_the_place_of_the_largest_of_all_has_no_dimensions() -> None:
+    t = make("csr", (4, 6)).tensor.detach()
+    assert torch.argmax(t).to_dense() == t.to_dense().argmax()
+    assert ow.argmax(t).shape == torch.argmax(t, keepdim=True).shape == ()
+
+
+@pytest.mark.parametrize("layout", ["uncoalesced coo", "csr"])
+def test_diagonals_of_einsum_with_elements_stored_twice(layout: str) -> None:
+    case = make(LAYOUTS[layout][0], (4, 4))
+    torch.einsum("ii->i", case.tensor).sum().to_dense().backward()
+    torch.einsum("ii->i", case.dense).sum().backward()
+    compare(case.own_gradient, case.dense_gradient)
+
+
+def test_zeros_without_memory() -> None:
+    """Derivatives of torch's are zeros that have no memory: kernels read what they stand for."""
+    zeros = torch._efficientzerotensor((4, 6), dtype=torch.float64)
+    t = make("csr", (4, 6)).tensor.detach()
+    compare(t + zeros, t.to_dense())
+    compare(ow.sparse_mask(zeros, t), 0 * t.to_dense())
+    compare(t @ torch._efficientzerotensor((6,), dtype=torch.float64), t.to_dense()[:, 0] * 0)
+    with pytest.raises(ow.UnsupportedError, match=r"without memory of its own.*\n  help"):
+        t @ torch.empty(6, device="meta", dtype=torch.float64)
+
+
+def test_shared_memory_is_a_copy() -> None:
+    """Kernels know buffers by address: those of other tensors stay where they are."""
+    t = make("csr", (4, 6)).tensor.detach()
+    want = (t * t.to_sparse_coo()).to_dense()
+    shared = t.detach().share_memory_()
+    assert shared.is_shared()
+    assert not t.is_shared()
+    compare(t * t.to_sparse_coo(), want)
+    leaf = make("csr", (4, 6)).tensor
+    values = leaf.values
+    assert leaf.share_memory_().values is values
+    assert leaf.is_shared()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int64])
+def test_products_of_other_reductions_in_every_dtype(dtype: torch.dtype) -> None:
+    t = ow.asarray(torch.tensor([[0, 2, 0], [1, 0, 3], [0, 0, 0]], dtype=dtype).to_sparse_csr())
+    x = torch.tensor([[1, -2], [3, 4], [-5, 6]], dtype=dtype)
+    assert torch.sparse.mm(t, x, "amax").tolist() == [[6, 8], [1, 18], [0, 0]]
+    assert torch.sparse.mm(t, x, "amin").tolist() == [[6, 8], [-15, -2], [0, 0]]
+    assert torch.sparse.mm(t, x, "mean").tolist() == [[6, 8], [-7, 8], [0, 0]]

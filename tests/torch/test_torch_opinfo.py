@@ -1,0 +1,68 @@
+"""torch's own sample inputs of every operation on every layout: each cell is green, or listed with a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("expecttest", reason="torch.testing._internal needs it")
+
+from torch.testing._internal.common_methods_invocations import op_db
+from torch_listed import LISTED, outside
+from torch_opinfo import LAYOUTS, Verdict, cells, variant
+
+import openwork.torch  # noqa: F401
+
+OPERATIONS = {variant(op): op for op in op_db if torch.float64 in op.dtypes and not outside(variant(op))}
+"""Operations by name."""
+
+SAMPLES = 3
+"""Samples of each cell."""
+
+
+def findings(found: dict[str, Verdict]) -> dict[str, dict[str, str]]:
+    """What is not green, by stage and layout."""
+    stages = ("forward", "backward", "double")
+    return {s: {k: getattr(v, s) for k, v in found.items() if getattr(v, s)} for s in stages}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_cell(name: str) -> None:
+    found = cells(OPERATIONS[name], torch.float64, list(LAYOUTS), SAMPLES)
+    listed = LISTED.get(name)
+    for stage, wrong in findings(found).items():
+        assert all(w.startswith("refused") for w in wrong.values()), wrong
+        expected = set() if listed is None else listed.layouts(stage, set(found))
+        assert set(wrong) == expected, (stage, wrong)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_some_cells(part: int) -> None:
+    """Every sixteenth operation on one layout, another one for each."""
+    kinds = list(LAYOUTS)
+    for k, name in list(enumerate(OPERATIONS))[16 * part :: 32]:
+        found = cells(OPERATIONS[name], torch.float64, [kinds[k % len(kinds)]], 1)
+        listed = LISTED.get(name)
+        for stage, wrong in findings(found).items():
+            assert set(wrong) <= (set() if listed is None else listed.layouts(stage, set(found))), (name, wrong)
+
+
+def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The harness itself: an operation that is wrong, one whose gradient is, and one that crashes."""
+    from openwork.torch import functions
+
+    op = OPERATIONS["sin"]
+
+    def verdict(broken: Any) -> Verdict:
+        monkeypatch.setitem(functions.FUNCTIONS, "sin", broken)
+        return cells(op, torch.float64, ["csr"], 1)["csr"]
+
+    assert verdict(lambda t: t).forward.startswith("values differ")
+    assert "torch.float32" in verdict(lambda t: t.float()).forward
+    lost = verdict(lambda t: torch.sin(t.detach().to_dense()))
+    assert (lost.forward, lost.backward) == ("", "wrong: the result is not recorded")
+    assert verdict(lambda t: t.nothing).forward.startswith("crash: AttributeError")
