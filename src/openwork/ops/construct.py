@@ -25,15 +25,9 @@ from .sources import asarray
 from .tensor import Tensor, python_scalar, resolve_format
 
 __all__ = [
-    "asarray",
-    "assemble",
-    "random",
-    "sparse_bsc_tensor",
-    "sparse_bsr_tensor",
-    "sparse_coo_tensor",
-    "sparse_csc_tensor",
+    "asarray", "assemble", "random", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
     "sparse_csr_tensor",
-]
+]  # fmt: skip
 
 Buffers = Mapping[int, object] | Sequence[object | None]
 
