@@ -124,6 +124,8 @@ def test_long_rows_are_cut(spec: str, rows: tuple[int, ...]) -> None:
     ):  # fmt: skip
         for threads in (1, 2, 7):
             same(results(threads, operation), want)
+    v = dense_array((4, 300), 7, density=1)
+    same(results(2, lambda: ow.sddmm(t, u, v)), np.where(array != 0, u @ v, 0))
     launches = dict(ow.explain(ow.matmul, t, x).steps[-1].facts)["parallel"]
     pieces = 0 if spec == "coo" else overlap.PIECES * len(rows)
     assert int(launches.split()[0]) > pieces

@@ -84,7 +84,8 @@ class Pieces:
     """The launches on one row's pieces: words of which only the addresses of dense operands are to be filled in.
 
     shifts: (slot, bytes that the row's elements lie behind the first) of the dense operands; slot: of the result;
-    out: bytes that the row of the result lies behind its first, and how many elements it has.
+    out: bytes that the row of the result lies behind its first, and how many elements it has (none: the result has the
+    operand's structure, and every piece its own elements).
     """
 
     words: tuple[int, ...]
@@ -106,54 +107,71 @@ class Pieces:
         for slot, shift in self.shifts:
             words[slot] = given[slot] + shift
         first = words.copy()
-        first[self.slot], words[self.slot] = out + self.out, address(room)
+        first[self.slot], words[self.slot] = out + self.out, address(room) if self.size else out
         return room, [first] + [words] * (PIECES - 1), list(pairwise(range(PIECES + 1)))
 
     def join(self, room: Array, out: int) -> None:
         """The pieces' sums, combined in order, into the row of the result."""
         second = address(room) + self.size * itemsize(self.scalar)
-        join(self.op, self.scalar, self.size, PIECES - 1, self.size, second, out + self.out)
+        if self.size:
+            join(self.op, self.scalar, self.size, PIECES - 1, self.size, second, out + self.out)
 
 
-def pieces_of(problem: Problem, prepared: Prepared, row: int, out: Strided) -> Pieces | None:
-    """How to run one row in pieces; None where the result's elements of a row do not lie side by side."""
-    plan, stmt = prepared.schedule, problem.stmt
-    driver: Storage = problem.values[plan.driver]
+def pieces_of(problem: Problem, prepared: Prepared, row: int, out: Strided | Storage) -> Pieces | None:
+    """How to run one row in pieces; None where the result's elements of a row do not lie side by side, or those of an
+    operand do for different rows."""
+    stmt, name = problem.stmt, prepared.schedule.driver
+    driver: Storage = problem.values[name]
     dim = driver.format.levels[0].expression.index  # type: ignore[union-attr]
-    access = next(a for a in stmt.accesses if a.tensor == plan.driver)
-    name = access.indices[dim]
-    lhs = stmt.lhs.indices
-    size = math.prod(n for i, n in zip(lhs, out.shape, strict=True) if i != name)
-    if lhs.count(name) != 1 or (out.strides[lhs.index(name)] != size and out.shape[lhs.index(name)] > 1):
-        return None
-    if any(a.tensor != plan.driver and _unit(problem, a) == name for a in stmt.accesses):
-        return None
+    index = next(a for a in stmt.accesses if a.tensor == name).indices[dim]
     pos = to_numpy(driver.pos[1])
-    ends = np.linspace(int(pos[row]), int(pos[row + 1]), PIECES + 1).astype(pos.dtype)
-    values: dict[str, Any] = {plan.driver: _rows(driver, dim, ends)}
-    shifts = []
+    short = _rows(driver, dim, np.linspace(int(pos[row]), int(pos[row + 1]), PIECES + 1).astype(pos.dtype))
+    room = _room(stmt.lhs.indices, index, out, short)
+    dense = [a for a in stmt.accesses if isinstance(problem.values[a.tensor], Strided)]
+    if room is None or any(_unit(problem, a) == index for a in dense):
+        return None
+    values = {**problem.values, name: short} | {a.tensor: _repeated(problem.values[a.tensor], a, index) for a in dense}
+    words = words_of(replace(problem, values=values, extents={**problem.extents, index: PIECES}), prepared, room)
     places = {(r.kind, r.tensor): at for at, r in enumerate(prepared.refs)}
     coordinate = row if driver.crd[0] is None else int(to_numpy(driver.crd[0])[row])
-    for a in stmt.accesses:
-        view = problem.values[a.tensor]
-        if not isinstance(view, Strided):
-            continue
-        values[a.tensor] = replace(
-            view, strides=tuple(0 if i == name else s for i, s in zip(a.indices, view.strides, strict=True))
-        )
-        ahead = sum(s for i, s in zip(a.indices, view.strides, strict=True) if i == name)
-        if ("data", a.tensor) in places:
-            shifts.append((places["data", a.tensor], coordinate * ahead * itemsize(view.scalar)))
-    shape = tuple(PIECES if i == name else n for i, n in zip(lhs, out.shape, strict=True))
-    strides = tuple(size if i == name else s for i, s in zip(lhs, out.strides, strict=True))
-    room = replace(out, shape=shape, strides=strides)
-    extents = {**problem.extents, name: PIECES}
-    words = words_of(replace(problem, values={**problem.values, **values}, extents=extents), prepared, room)
-    slot = places["data", stmt.lhs.tensor]
+    shifts = tuple(
+        (places["data", a.tensor], coordinate * _ahead(problem.values[a.tensor], a, index))
+        for a in dense
+        if ("data", a.tensor) in places
+    )
+    shared = isinstance(room, Storage)
+    size = 0 if isinstance(room, Storage) else math.prod(room.shape) // PIECES
     scalar = problem.operands[stmt.lhs.tensor].scalar
-    shift = coordinate * size * itemsize(scalar)
-    held = (values[plan.driver],)
-    return Pieces(tuple(words), tuple(shifts), slot, shift, size, scalar, stmt.reduction, held)
+    slot = places["vals" if shared else "data", stmt.lhs.tensor]
+    return Pieces(
+        tuple(words), shifts, slot, coordinate * size * itemsize(scalar), size, scalar, stmt.reduction, (short,)
+    )
+
+
+def _room(lhs: tuple[str, ...], index: str, out: Strided | Storage, short: Storage) -> Strided | Storage | None:
+    """The results of the pieces, side by side: an array whose address is not known yet, or the shared structure."""
+    if isinstance(out, Storage):
+        return short.with_values(out.values)
+    size = math.prod(n for i, n in zip(lhs, out.shape, strict=True) if i != index)
+    if lhs.count(index) != 1 or (out.strides[lhs.index(index)] != size and out.shape[lhs.index(index)] > 1):
+        return None
+    shape = tuple(PIECES if i == index else n for i, n in zip(lhs, out.shape, strict=True))
+    return replace(
+        out, shape=shape, strides=tuple(size if i == index else s for i, s in zip(lhs, out.strides, strict=True))
+    )
+
+
+def _repeated(view: Strided, access: Access, index: str) -> Strided:
+    """The same elements whatever the index."""
+    return replace(
+        view, strides=tuple(0 if i == index else s for i, s in zip(access.indices, view.strides, strict=True))
+    )
+
+
+def _ahead(view: Strided, access: Access, index: str) -> int:
+    """Bytes from an element to that of the next index."""
+    steps = (s for i, s in zip(access.indices, view.strides, strict=True) if i == index)
+    return sum(steps) * itemsize(view.scalar)
 
 
 def _unit(problem: Problem, access: Access) -> str | None:
@@ -186,7 +204,7 @@ class LongRows:
     ) -> LongRows | None:  # fmt: skip
         """For the rows between the bounds; None where none of them is long, or it cannot be cut."""
         plan = prepared.schedule
-        if not plan.parallel or plan.sliced is not None or not isinstance(out, Strided):
+        if not plan.parallel or plan.sliced is not None:
             return None
         rows = long_rows(problem.values[plan.driver], threads)
         found = [pieces_of(problem, prepared, row, out) for row in rows]
