@@ -181,7 +181,14 @@ def built(monkeypatch: pytest.MonkeyPatch, text: str) -> Kernel:
 
 @pytest.mark.parametrize(
     ("text", "rows"),
-    [("A + B + C", 1), ("A * B + C", 1), ("A * B + C * D", 2), ("(A + B) * (C - D)", 2), ("A + B > C", 1)],
+    [
+        ("A + B + C", 1),
+        ("A * B + C", 1),
+        ("A * B + C - D", 2),
+        ("A * B + C * D", 2),
+        ("(A + B) * (C - D)", 2),
+        ("A + B > C", 1),
+    ],
 )
 def test_which_parts_have_a_row(text: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row, of coordinates and values, for every product and every sum that is joined with something."""

@@ -2,8 +2,7 @@
 
     for i in range(lower, upper):                    i : dense, dense        every coordinate
         while qA < eA and qB < eB:                   j : walked, walked      while A, B: {A, B} {A} {B}
-            c = min(A_crd1[qA], B_crd1[qB])
-            ...
+            c = min(A_crd1[qA], B_crd1[qB]) ...
         for q in range(qA, eA): ...                                          while A: {A}
         for q in range(qB, eB): ...                                          while B: {B}
 
@@ -57,6 +56,9 @@ class MergeLevel:
 
 
 class Lowering:
+    tells_apart = True
+    """Whether an operand that has no cursor is absent."""
+
     def __init__(self, name: str, merge: Merge) -> None:
         self.merge, self.order, self.regions = merge, merge.order, merge.regions
         self.builder = Builder(name, ranged=True)

@@ -111,6 +111,8 @@ class _Presence:
 class Many(Lowering):
     """The lowering of a merge in which presence is a value."""
 
+    tells_apart = False
+
     def prepare(self) -> None:
         self.root = node_of(self.regions.expr, self.regions.fills, self.regions.annihilate)
 

@@ -4,6 +4,7 @@ A walk of all operands at once steps through every coordinate of each, also wher
 to compute. Where nothing is computed without some operands, the innermost level is walked in steps instead:
 
     A * B + C        row W = A * B, by a walk of A and B; then W + C
+    A * B + C + D    row W = A * B; where it is empty C + D, elsewhere W + C + D
     A * B * C * D    row of what A and B have in common, less what C lacks, less what D lacks; then the product of these
     (A + B) * (C + D)    rows A + B and C + D; then what they have in common
     (A + B) * C      what A has of C, what B has of C; then the merge of these and C
@@ -16,7 +17,7 @@ kernel grows with the operations, where the lattice of all operands grows with t
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -168,7 +169,19 @@ class _Sieve:
         known = {n: f for n, f in fills.items() if n in left}
         nest.regions = Regions(e, known, regions.fill, regions.annihilate)
         nest.prepare()
-        nest.settled(self.block, self.level.at, {n: c for n, c in cursors.items() if n in left}, place)
+        here, at = {n: c for n, c in cursors.items() if n in left}, self.level.at
+        if len(parts) > 1 or not self.thin(parts[0], left):
+            nest.settled(self.block, at, here, place)
+            return
+        row, rest = nest.sources[name], {n: c for n, c in here.items() if n != name}
+        assert isinstance(row, Row)
+        nothing = op("eq", row.count, const(0))
+        self.block.when(nothing, lambda b: nest.settled(b, at, rest, place), lambda b: nest.settled(b, at, here, place))
+
+    def thin(self, part: Node, left: Collection[str]) -> bool:
+        """Whether the row of a part, a product, is empty so often that what is merged with it should not ask for it."""
+        others = sum(n in self.level.walked for n in left)
+        return self.nest.tells_apart and bool(self.needed(part)) and 1 < others < MOST
 
     def row(self, part: Node, name: str) -> Row:
         """One part of the expression, in a row."""
