@@ -145,6 +145,14 @@ def test_operands_are_summed_in_the_dtype_of_the_result() -> None:
             check(text, *(tensor(x, "csr") for x in operands[:-1]), other)
 
 
+def test_truths_over_an_index_of_the_dense_operand_alone() -> None:
+    """A disjunction over the lanes of a vector."""
+    a = tensor(dense_array((5, 4), 1, "bool", density=0.4), "csr")
+    for dense in (np.arange(70) == 69, np.zeros(70, bool)):
+        check("ij,k->", a, dense)
+        check("ij,k->i", a, dense)
+
+
 LETTERS = "abcd"
 
 

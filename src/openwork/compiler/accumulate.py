@@ -17,6 +17,9 @@ from .schedule import Schedule, Tile
 
 __all__ = ["Accumulators", "Key", "Terms"]
 
+_ACROSS = {"add": "hsum", "mul": "hprod", "min": "hmin", "max": "hmax", "or": "hmax", "and": "hmin"}
+"""Reductions over the lanes of a vector; of booleans the greatest is their disjunction."""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -175,7 +178,7 @@ class Terms:
     def horizontal(self, value: Expr) -> Expr:
         if value.type.lanes == 1:
             return value
-        name = {"add": "hsum", "mul": "hprod", "min": "hmin", "max": "hmax"}.get(self.reduce)
+        name = _ACROSS.get(self.reduce)
         if name is None:
             raise CompilerBug(f"no reduction over lanes for {self.reduce}")
         return op(name, value)
