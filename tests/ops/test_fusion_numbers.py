@@ -101,6 +101,19 @@ def test_torch() -> None:
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
 
 
+def test_numbers_of_numpy() -> None:
+    """As what dot products give: passed like any other where they widen nothing."""
+    a, b = tensor(A, "csr"), tensor(B, "csr")
+    value("p * A + q * B", 2.5, 0.5)
+    for p, q in NUMBERS:
+        before = len(cache._MEMORY)
+        got = ow.compute(np.float64(p) * ow.lazy(a) + np.float64(q) * ow.lazy(b))
+        assert len(cache._MEMORY) == before
+        np.testing.assert_allclose(got.to_numpy(), p * A + q * B, rtol=1e-13)
+    narrow = ow.compute(np.float64(2.5) * ow.lazy(a.astype("float32")) + b.astype("float32"))
+    assert narrow.dtype == np.float64
+
+
 def test_explain_says_the_numbers_of_the_call() -> None:
     a, b = tensor(A, "csr"), tensor(B, "csr")
     for p, q in NUMBERS[:2]:

@@ -20,7 +20,7 @@ from .annihilation import beyond
 from .contract import shared
 from .drive import pose, prepare, run
 from .gradients import differentiable, rule, tracked
-from .lazy import defer, is_lazy
+from .lazy import as_number, defer, is_lazy
 from .merge import merge
 from .operands import adopted, foreign, plain
 from .strided import strided
@@ -104,7 +104,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
         return merge(op, a, b, zero_annihilates)
     if is_lazy(a) or is_lazy(b):
-        return defer("elementwise", op, partial(elementwise, op), (a, b))
+        return defer("elementwise", op, partial(elementwise, op), (as_number(a, b), as_number(b, a)))
     if foreign(a) or foreign(b):
         return elementwise(op, adopted(a), adopted(b), zero_annihilates)
     from .tensor import Tensor

@@ -13,7 +13,7 @@ from ..errors import UnsupportedError
 from .gradients import any_full
 from .operators import Operators
 
-__all__ = ["Lazy", "Shown", "defer", "is_lazy", "lazy", "leaf", "show"]
+__all__ = ["Lazy", "Shown", "as_number", "defer", "is_lazy", "lazy", "leaf", "show"]
 
 ELEMENTWISE, SELECT, MATMUL, REDUCE, TRANSPOSE, LEAF = "elementwise", "select", "matmul", "reduce", "transpose", "leaf"
 
@@ -194,6 +194,16 @@ def _no_call() -> Any:
 def defer(kind: str, name: str, call: Callable[..., Any], args: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Lazy:
     """The node of an operation one of whose operands is lazy."""
     return Lazy(kind, name, args, call, options)
+
+
+def as_number(x: Any, other: Any) -> Any:
+    """NumPy's scalar as Python's, where it promotes nothing: parts take in numbers, and kernels are passed them."""
+    if type(x).__name__ != "float64" or not is_lazy(other) or not isinstance(x, float):
+        return x
+    from .lazy_meta import meta_of
+
+    meta = meta_of(other)
+    return float(x) if meta is not None and meta.library == "numpy" and meta.scalar in ("f64", "c128") else x
 
 
 # -- as text -----------------------------------------------------------------------------------------------------------
