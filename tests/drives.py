@@ -187,11 +187,13 @@ def drive(
     *,
     shared: bool = False,
     large: bool = False,
+    short: bool | None = None,
 ) -> Drive:
     """The statement lowered for its sparse operand `A`; `shared` gives the output A's structure."""
     values = {n: source.storage if n == "A" else strided(arrays[n]) for n in stmt.tensors}
     problem = pose(stmt, values, scalar, shared=shared)
-    problem = replace(problem, facts=replace(problem.facts, large=large))
+    short = problem.facts.short if short is None else short
+    problem = replace(problem, facts=replace(problem.facts, large=large, short=short))
     operands = dict(problem.operands)
     plan = schedule(stmt, operands, problem.facts)
     kernel = simplify(lower_drive(stmt, operands, plan, problem.compute).kernel)

@@ -33,6 +33,7 @@ class Case:
     format: str
     ragged: bool = False
     large: bool = False
+    short: bool = False
     shared: bool = False
     extents: dict[str, int] = field(default_factory=dict)
     scalars: dict[str, str] = field(default_factory=dict)
@@ -94,6 +95,8 @@ CASES = {
     "spmm-batch-of-dense": Case("Y[b, i, r] += A[i, j] * X[b, j, r]", "csr", extents={"r": 8}),
     "sddmm-csr-lanes-of-a-reduction": Case(SDDMM, "csr", shared=True, extents={"k": 20}),
     "sddmm-bsr": Case(SDDMM, "bsr(2, 2)", shared=True, ragged=True, extents={"k": 8}),
+    "spmv-csr-short-rows": Case(SPMV, "csr", short=True),
+    "ttv-csf-short-fibres": Case("Y[i, j] += A[i, j, k] * v[k]", "csf", short=True),
     "scale-rows-csr": Case("C[i, j] = A[i, j] * d[i]", "csr", shared=True),
     "bilinear-csr": Case("y += u[i] * A[i, j] * v[j]", "csr"),
     "sampled-sum-csr": Case("y[i] += A[i, j] * U[i, k] * V[j, k]", "csr", extents={"k": 20}),
@@ -115,13 +118,17 @@ def kernel_text(case: Case) -> str:
     sparse = next(a for a in stmt.accesses if a.tensor == "A")
     vector = next(iter(case.extents), None)
     operands = {a.tensor: _operand(case, stmt, a, len(sparse.indices), vector) for a in (*stmt.accesses, stmt.lhs)}
-    plan = schedule(stmt, operands, Facts(tuple(case.extents.items()), case.large))
+    plan = schedule(stmt, operands, Facts(tuple(case.extents.items()), case.large, short=case.short))
     scalar = operands[stmt.lhs.tensor].scalar
     kernel = verify(simplify(lower_drive(stmt, operands, plan, scalar).kernel))
     text = show(kernel)
     assert parse_loops(text) == kernel
     known = [f"{i} = {n}" for i, n in case.extents.items()]
-    known += [word for word, holds in (("ragged", case.ragged), ("large operands", case.large)) if holds]
+    known += [
+        word
+        for word, holds in (("ragged", case.ragged), ("large operands", case.large), ("short fibres", case.short))
+        if holds
+    ]
     heading = f"# known: {', '.join(known)}\n" if known else ""
     return heading + text.rstrip("\n") + "\n"
 

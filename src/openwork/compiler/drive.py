@@ -25,6 +25,7 @@ from .nest import Body, Names, Nest, Walk, all_of
 from .operand import Operand, ParamRef
 from .product import factors_of
 from .schedule import Schedule, Tile
+from .short import short_fibres
 
 __all__ = ["Lowered", "lower_drive"]
 
@@ -96,6 +97,8 @@ class _Drive:
             return self.blocks(walk)
         if self.plan.segmented and walk.depth == self.plan.hoisted - 1:
             return self.segments(walk)
+        if self.plan.short and walk.depth == self.fmt.nlevels - 2:
+            return short_fibres(self, walk)
         if self.plan.gather > 1 and walk.depth == self.fmt.nlevels - 1 and walk.lanes == 1:
             return self.nest.loop(walk, self.descend, lanes=self.plan.gather if not self.plan.segmented else 1)
         return self.nest.loop(walk, self.descend, lambda q: self.prefetch(walk, q))
@@ -210,7 +213,7 @@ class _Drive:
     def tiled(self, walk: Walk, inside: Body) -> list[Stmt]:
         """`inside` once per register tile of the free vector index; once where there is none."""
         if self.free_vector is None:
-            self.pieces, self.base = (Tile(0, 1),), const(0)
+            self.pieces, self.base = self.single()
             return inside(walk)
         out: list[Stmt] = []
         plan = self.plan
@@ -234,16 +237,24 @@ class _Drive:
         self.stack.append(acc)
         inner = (loops or self.descend)(walk)
         self.stack.pop()
+        return [*acc.declarations(), *inner, *self.stores(walk, acc.totals())]
+
+    def stores(self, walk: Walk, totals: list[tuple[Key, Expr]]) -> list[Stmt]:
+        """One store of each sum."""
         outer = [f for f in self.factors if f.depth <= self.plan.hoisted and f.depth < self.bottom]
         stores: list[Stmt] = []
-        for key, total in acc.totals():
+        for key, total in totals:
             at = self.terms.at_key(walk, key)
             store: list[Stmt] = []
             value = self.terms.multiply(total, outer, at, key.piece, self.base, store, self.names)
             store += self.terms.store(at, key.piece, self.base, value, self.plan.exclusive)
             guards = self.row_guards(at, key)
             stores += [If(all_of(guards), tuple(store))] if guards else store
-        return [*acc.declarations(), *inner, *stores]
+        return stores
+
+    def single(self) -> tuple[tuple[Tile, ...], Expr]:
+        """The one piece of a nest without a vector index, and where it begins."""
+        return (Tile(0, 1),), const(0)
 
     def row_guards(self, walk: Walk, key: Key) -> list[Expr]:
         """A block's rows past the last row of the shape are never stored."""

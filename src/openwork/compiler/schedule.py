@@ -28,11 +28,12 @@ _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a schedule may know of the extents: small ones exactly, whether the gathered data leaves the cache, and
-    whether the innermost fibres are long."""
+    whether the innermost fibres are long, or short and of many lengths."""
 
     extents: tuple[tuple[str, int], ...] = ()
     large: bool = False
     long: bool = False
+    short: bool = False
 
     def extent(self, index: str) -> int | None:
         return dict(self.extents).get(index)
@@ -57,7 +58,8 @@ class Schedule:
     written out. block_vector: the last of these runs in vector lanes. segmented: runs of equal coordinates of a
     nonunique level are summed before they are stored. parallel: ranges write to elements of their own, and may run side
     by side. sliced: the index of the output whose coordinates ranges count, those of the outermost loop without.
-    gather: that many elements of a long fibre are taken in vector lanes, their operands gathered.
+    gather: that many elements of a long fibre are taken in vector lanes, their operands gathered. short: fibres of the
+    last level are walked in one loop.
     """
 
     driver: str
@@ -75,6 +77,7 @@ class Schedule:
     sliced: str | None = None
     prefetch: int = 0
     gather: int = 0
+    short: bool = False
 
 
 def tiles(extent: int, lanes: int) -> tuple[Tile, ...]:
@@ -131,6 +134,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         sliced=sliced,
         prefetch=(16 if vector else 32) if facts.large and not gathers else 0,
         gather=lanes if gathers else 0,
+        short=facts.short and exclusive and not shared and vector is None and _one_loop(operands[driver], hoisted),
     )
 
 
@@ -221,6 +225,16 @@ def _gathers(fmt: Format, hoisted: int, segmented: bool, unrolled: int, scalar: 
     if last.format.name == "singleton":
         return segmented and hoisted == fmt.nlevels - 1
     return last.format.functions.present is None and not segmented
+
+
+def _one_loop(driver: Operand, hoisted: int) -> bool:
+    """Whether the fibres of the last level lie behind one another, and the output is bound by the level above."""
+    assert driver.format is not None
+    levels = driver.format.levels
+    if driver.ragged or hoisted != len(levels) - 1 or hoisted == 0 or levels[-1].format.functions.passed is None:
+        return False
+    above = levels[-2].format
+    return above.name == "dense" or (above.name == "compressed" and above.unique)
 
 
 def _segmented(fmt: Format, hoisted: int) -> bool:

@@ -43,6 +43,11 @@ LONG_FIBRE = 13
 STRIDE, COSTLY = 64, 4
 """Fibres that are looked at together, and how many elements of long fibres pay for lanes in a short one."""
 
+SHORT_FIBRE, SHORT_WORK = 3, 1 << 14
+"""Elements of a fibre up to which one loop for all fibres pays, if they are of many lengths, and elements of all."""
+WINDOW, WINDOWS, ALIKE = 17, 64, 0.6
+"""Fibres side by side that are looked at, how often, and how many of them may be as long as the one before."""
+
 _operands: dict[int, Operand] = {}
 _prepared: dict[Any, Prepared] = {}
 
@@ -173,7 +178,12 @@ def pose(
         ndim = len(stmt.lhs.indices)
         operands[target] = Operand(out_scalar, ndim, unit=last if last is not None else max(0, ndim - 1))
     known = ((vector, canonical(extents[vector])),) if vector is not None else ()
-    facts = Facts(known, gathered > (LARGE_VECTOR if vector is None else LARGE_ROWS), _is_long(values[name]))
+    facts = Facts(
+        known,
+        gathered > (LARGE_VECTOR if vector is None else LARGE_ROWS),
+        _is_long(values[name]),
+        _is_short(values[name]),
+    )
     return Problem(stmt, laid, operands, extents, facts, compute or compute_scalar(out_scalar), last, tuple(copies))
 
 
@@ -191,6 +201,20 @@ def _is_long(s: Storage) -> bool:
     counts = np.diff(to_numpy(pos)[::STRIDE])
     long = counts >= LONG_FIBRE * STRIDE
     return bool(counts[long].sum() > COSTLY * STRIDE * (len(counts) - long.sum()))
+
+
+def _is_short(s: Storage) -> bool:
+    """Whether the innermost fibres are short and of many lengths: a processor cannot tell where they end."""
+    if len(s.positions) < 2 or s.positions[-1] < SHORT_WORK or s.batches != 1:
+        return False
+    pos, (above, n) = s.pos[-1], s.positions[-2:]
+    if pos is None or s.format.levels[-1].format.functions.passed is None or not above // 2 <= n <= SHORT_FIBRE * above:
+        return False
+    if len(s.positions) > 2 and above < 2 * WINDOW * s.positions[-3]:
+        return False
+    starts = np.linspace(0, above - WINDOW, WINDOWS).astype(np.int64)
+    lengths = np.diff(to_numpy(pos)[starts[:, None] + np.arange(WINDOW + 1)], axis=1)
+    return bool((np.diff(lengths, axis=1) == 0).mean() < ALIKE)
 
 
 def prepare(problem: Problem) -> Prepared:
@@ -252,6 +276,8 @@ def describe(problem: Problem, prepared: Prepared, ranges: int, parts: int, allo
         known = f", extent {problem.extents[plan.vector]}"
         pieces = [t.lanes for t in (plan.main or plan.rest)]
         facts.append(("vectorised", f"{plan.vector}{known}, register tile of {' + '.join(map(str, pieces))} lanes"))
+    if plan.short:
+        facts.append(("fibres", "short and of many lengths: all in one loop"))
     if problem.copies:
         facts.append(("packs", f"{', '.join(problem.copies)} to be contiguous along {plan.vector}"))
     where = f"coordinates of {plan.sliced}" if plan.sliced else "the outermost loop"

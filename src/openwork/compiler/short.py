@@ -1,0 +1,121 @@
+"""Short fibres of many lengths, walked in one loop that never branches on where they end.
+
+    for q in range(pos[lo], pos[hi]):            y[i] += A[i,j] * x[j], rows of one to five elements
+        acc += A_vals[q] * x[A_crd[q]]
+        y[at] = acc                               each time: the last one stays
+        done = e0 == q + 1
+        acc = 0 if done else acc
+        at += done
+        e0, e1, e2 = (e1, e2 if done), pos[at + 3]
+
+A loop over each fibre ends where no branch predictor knows, which costs several times its elements. `e0` to `e2` are
+where the fibre at hand and the next two end: read ahead, so that no step waits for memory. Fibres without elements are
+passed by, and their results are those of nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ..format.level import Iterate
+from ..ir.loop import Assign, Expr, For, Let, Mut, Stmt, Var, While
+from ..ir.ops import cast, const, op
+from ..ir.types import BOOL, I64
+from .accumulate import Accumulators
+from .levels import evaluate, fold
+from .nest import Walk
+from .product import identity
+
+if TYPE_CHECKING:
+    from .drive import _Drive
+
+__all__ = ["short_fibres"]
+
+AHEAD = 3
+
+
+def short_fibres(drive: _Drive, walk: Walk) -> list[Stmt]:
+    """The last two levels below `walk`, where the output is bound by the first of them."""
+    return _Short(drive, walk).lower()
+
+
+class _Short:
+    def __init__(self, drive: _Drive, walk: Walk) -> None:
+        self.drive, self.walk, self.names = drive, walk, drive.names
+        self.level, self.leaf = drive.nest.levels[walk.depth : walk.depth + 2]
+        self.env = drive.nest.environment(walk, self.level)
+
+    def at(self, x: Expr) -> dict[str, Expr]:
+        """The names of the fibre x."""
+        counted = self.level.format.functions.iterate is Iterate.COORDINATE
+        return {**self.env, "c" if counted else "q": x}
+
+    def edge(self, x: Expr) -> Expr:
+        """Where fibre x begins, and the one before ends."""
+        p = evaluate(self.level.format.functions.position, self.level, self.at(x))
+        return evaluate(self.leaf.format.functions.bounds[0], self.leaf, {**self.env, "p": p})
+
+    def entered(self, x: Expr, body: list[Stmt]) -> Walk:
+        """The walk in fibre x."""
+        functions, env = self.level.format.functions, self.at(x)
+        c = self.names.let(body, self.drive.nest.hint(self.walk.depth), evaluate(functions.coordinate, self.level, env))
+        position = evaluate(functions.position, self.level, {**env, "c": c})
+        return replace(self.walk, depth=self.walk.depth + 1, position=position, coordinates=(*self.walk.coordinates, c))
+
+    def nothing(self, x: Expr, acc: Accumulators) -> list[Stmt]:
+        """The result of a fibre without elements, where it must be written."""
+        if not self.drive.plan.covers:
+            return []
+        body: list[Stmt] = []
+        inside = self.entered(x, body)
+        empty = identity(self.drive.terms.reduce, self.drive.terms.compute)
+        return [*body, *self.drive.stores(inside, [(key, cast(empty, acc.total(key).type)) for key in acc.keys])]
+
+    def lower(self) -> list[Stmt]:
+        drive, names = self.drive, self.names
+        body: list[Stmt] = []
+        bounds = drive.nest.limits(self.walk, self.level, self.env)
+        lo, hi = (names.let(body, n, x) for n, x in zip(("first", "last"), bounds, strict=True))
+        at, q = (Var(names.fresh(n), I64) for n in ("at", "q"))
+        ends = [Var(names.fresh("e"), I64) for _ in range(AHEAD)]
+        acc = Accumulators(self.walk.depth + 1, drive.terms, names)
+        drive.pieces, drive.base = drive.single()
+        drive.stack.append(acc)
+        step: list[Stmt] = []
+        inside = self.entered(at, step)
+        step += drive.prefetch(inside, q)
+        step += drive.nest.enter(inside, self.leaf, {**self.env, "p": inside.position, "q": q}, drive.descend)
+        drive.stack.pop()
+        step += drive.stores(inside, acc.totals())
+        body += [Mut(at.name, lo), *acc.declarations()]
+        body += [Mut(e.name, self.ahead(at, k, hi)) for k, e in enumerate(ends, 1)]
+        loop = (self.skip(at, ends, q, hi, acc), *step, *self.close(at, ends, q, hi, acc))
+        body.append(For(q.name, self.edge(lo), self.edge(hi), loop, hints=("novector",)))
+        rest = Var(names.fresh("r"), I64)
+        left = self.nothing(rest, acc)
+        return [*body, For(rest.name, at, hi, tuple(left))] if left else body
+
+    def ahead(self, at: Expr, k: int, hi: Expr) -> Expr:
+        """Where the k-th fibre before that of `at + k` ends; no further than the last."""
+        return self.edge(op("min", fold("add", at, const(k)), hi))
+
+    def skip(self, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> Stmt:
+        """Pass by fibres that end before q."""
+        moved = [Assign(e.name, f) for e, f in pairwise(ends)]
+        stmts = [*self.nothing(at, acc), Assign(at.name, op("add", at, const(1))), *moved]
+        return While(op("le", ends[0], q), (*stmts, Assign(ends[-1].name, self.ahead(at, AHEAD, hi))))
+
+    def close(self, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> list[Stmt]:
+        """Behind an element: to the next fibre, if this was its last."""
+        body: list[Stmt] = []
+        done = Var(self.names.fresh("done"), BOOL)
+        body.append(Let(done.name, op("eq", ends[0], op("add", q, const(1)))))
+        start = identity(self.drive.terms.reduce, self.drive.terms.compute)
+        for key in acc.keys:
+            total = acc.total(key)
+            body.append(Assign(total.name, op("select", done, cast(start, total.type), total)))
+        body.append(Assign(at.name, op("add", at, cast(done, I64))))
+        body += [Assign(e.name, op("select", done, f, e)) for e, f in pairwise(ends)]
+        return [*body, Assign(ends[-1].name, self.ahead(at, AHEAD, hi))]
