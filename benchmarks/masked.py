@@ -3,7 +3,7 @@
     python benchmarks/masked.py [THREADS] [ELEMENTS]
 
 Prints the least time of each side, ours divided by plain NumPy's, and the others' divided by ours. Half of the elements
-are specified. Results are compared with numpy.ma before they are timed.
+are specified; `c` has a mask of its own. Results are compared with numpy.ma before they are timed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ def dense_rows(n: int) -> None:
     m, k = ow.as_masked_tensor(x, bits), ow.as_masked_tensor(y, bits.copy())
     a, b = np.ma.MaskedArray(x, ~bits), np.ma.MaskedArray(y, ~bits)
     t, u = (as_masked_tensor(torch.from_numpy(v), torch.from_numpy(bits)) for v in (x, y))
-    rows: dict[str, tuple[Way, Way, Way, Way]] = {
+    other = rng.random(n) < 0.5
+    p, c = ow.as_masked_tensor(y, other), np.ma.MaskedArray(y, ~other)
+    rows: dict[str, tuple[Way, ...]] = {
         "a + b": (lambda: m + k, lambda: x + y, lambda: a + b, lambda: t + u),
+        "a < b": (lambda: m < k, lambda: x < y, lambda: a < b),
+        "a + c": (lambda: m.add(p, how="intersection"), lambda: x + y, lambda: a + c),
+        "where": (lambda: ow.where(m > 0.3, m, p), lambda: np.where(x > 0.3, x, y), lambda: np.ma.where(a > 0.3, a, c)),
         "2 * a": (lambda: 2.0 * m, lambda: 2.0 * x, lambda: 2.0 * a, lambda: t * 2.0),
         "exp(a)": (lambda: m.exp(), lambda: np.exp(x), lambda: np.ma.exp(a), lambda: torch.exp(t)),
         "sum": (lambda: m.sum(), lambda: x.sum(), lambda: a.sum(), lambda: t.sum()),
@@ -45,14 +50,15 @@ def dense_rows(n: int) -> None:
         "max": (lambda: m.amax(), lambda: x.max(), lambda: a.max(), lambda: t.amax()),
         "prod": (lambda: m.prod(), lambda: x.prod(), lambda: a.prod(), lambda: t.prod()),
     }
-    for name, (mine, plain, numpy_ma, torch_masked) in rows.items():
-        got, want = mine(), numpy_ma()
+    for name, ways in rows.items():
+        got, want = ways[0](), ways[2]()
         np.testing.assert_allclose(got.compressed(), np.ma.compressed(np.ma.atleast_1d(want)), rtol=1e-10)
-        found = least({"mine": mine, "plain": plain, "ma": numpy_ma, "torch": torch_masked})
+        found = least(dict(zip(("mine", "plain", "ma", "torch"), ways, strict=False)))
         own = found["mine"]
+        against = f"   torch.masked {found['torch'] / own:6.1f} x" if "torch" in found else ""
         print(
             f"{name:8} {own:8.2f} ms   {own / found['plain']:5.2f} of plain NumPy   "
-            f"numpy.ma {found['ma'] / own:6.1f} x   torch.masked {found['torch'] / own:6.1f} x"
+            f"numpy.ma {found['ma'] / own:6.1f} x{against}"
         )
 
 
