@@ -48,6 +48,16 @@ def test_threads_change_nothing(threads: None, source: str) -> None:
             assert buffers_equal(convert(x, fmt(target, 2)), one), target
 
 
+def test_rows_of_blocks_that_are_walked_before_the_compressed_level(threads: None) -> None:
+    """Ranges of that level are no ranges of the result then."""
+    pool.set_num_threads(1)
+    x = convert(uncoalesced((20, 9), 150, seed=1), fmt("(i, j) -> (i : compressed, j : dense)"))
+    target = fmt("(i, j) -> (j : compressed(nonunique), i : singleton)")
+    one = convert(x, target)
+    pool.set_num_threads(3)
+    assert buffers_equal(convert(x, target), one)
+
+
 DIRECT = [
     ("csr", "csc"), ("csr", "coo"), ("coo", "csr"), ("coo", "csc"), ("csc", "coo"), ("csr", "dcsr"), ("csc", "dcsr"),
     ("csr", "dense"), ("csr", "bsr(2,2)"), ("csr", "dia"), ("bsr(2,2)", "csr"), ("bsr(2,2)", "coo"), ("dense", "csr"),

@@ -25,7 +25,8 @@ def append_walk(out: Assembly, storage: Storage, count: int | None, owned: bool)
     """
     stage = out.stage
     ranges = of_walk(storage)
-    if ranges is not None and not by_ranges(storage.format, stage.target, unique=stage.unique, keep=stage.keep):
+    flags = {"unique": stage.unique, "keep": stage.keep, "hoist": stage.hoist}
+    if ranges is not None and not by_ranges(storage.format, stage.target, **flags):
         ranges = None
     kept = storage if out.recipe.given is not None else None
     if ranges is None:

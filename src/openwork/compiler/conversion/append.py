@@ -83,10 +83,12 @@ def append_kernel(
     return builder.kernel()
 
 
-def by_ranges(source: Format, target: Format, *, unique: bool, keep: bool) -> bool:
+def by_ranges(source: Format, target: Format, *, unique: bool, keep: bool, hoist: bool = False) -> bool:
     """Whether ranges of the source's outermost level can be appended apart: every element is a new position of the one
-    chain, and those of one parent are in one range."""
+    chain, and those of one parent are in one range. `hoist`: dense levels are walked before the compressed one."""
     *above, last = runs(target)
+    if hoist and source.levels[0].format.name == "compressed":
+        return False
     levels = target.levels
     if last.kind is not Kind.CHAIN or levels[last.first].format.name != "compressed" or not (unique or keep):
         return False
