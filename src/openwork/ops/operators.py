@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import ShapeError, UnsupportedError
+from ..storage.buffers import is_torch
 
 if TYPE_CHECKING:
     from .assign import At
     from .tensor import Tensor
 
 __all__ = ["Operators"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _elementwise(op: str, a: Any, b: Any) -> Any:
@@ -58,6 +62,25 @@ def _forward(op: str) -> Callable[[Any, Any], Any]:
 
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: _elementwise(op, other, self)
+
+
+_TORCHS = frozenset(("dim", "keepdim", "unbiased"))
+"""Arguments that only torch's methods have."""
+
+
+def _as_torch_too(method: F) -> F:
+    """A method that is torch's one where it is called as that is, on torch buffers."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        if (len(args) > 1 or not _TORCHS.isdisjoint(options)) and is_torch(self._storage.values):
+            from .gradients import rule
+
+            function = rule("torch_method")(self, method.__name__)
+            return function(*args, **options)
+        return method(self, *args, **options)
+
+    return cast("F", call)
 
 
 class Operators:
@@ -122,30 +145,37 @@ class Operators:
         """`self @ other`, SciPy's name for it."""
         return _matmul(self, other)
 
+    @_as_torch_too
     def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
         """The sum over `axis`, all dimensions without."""
         return _reduce("sum", self, axis, keepdims, dtype)
 
+    @_as_torch_too
     def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
         """The product over `axis`."""
         return _reduce("prod", self, axis, keepdims, dtype)
 
+    @_as_torch_too
     def mean(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """The mean over `axis`."""
         return _reduce("mean", self, axis, keepdims)
 
+    @_as_torch_too
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """The least element over `axis`."""
         return _reduce("min", self, axis, keepdims)
 
+    @_as_torch_too
     def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """The largest element over `axis`."""
         return _reduce("max", self, axis, keepdims)
 
+    @_as_torch_too
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """Whether any element over `axis` is true."""
         return _reduce("any", self, axis, keepdims)
 
+    @_as_torch_too
     def all(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """Whether all elements over `axis` are true."""
         return _reduce("all", self, axis, keepdims)
@@ -154,12 +184,14 @@ class Operators:
         """How many elements over `axis` are not zero."""
         return _reduce("count_nonzero", self, axis, keepdims)
 
+    @_as_torch_too
     def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
         """The variance over `axis`."""
         from .moments import var
 
         return var(cast("Tensor", self), axis, correction, keepdims)
 
+    @_as_torch_too
     def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
         """The standard deviation over `axis`."""
         from .moments import std

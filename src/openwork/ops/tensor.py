@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..storage import buffers
 from ..storage.buffers import Array
-from ..storage.scalars import python_scalar
+from ..storage.scalars import python_scalar, rounds
 from ..storage.storage import Storage
 from .formats import dense_format, promises_less, resolve_format
 from .layouts import Layout, layout_of
 from .leaf import Leaf
 from .operators import Operators
-from .torch_names import TorchNames
+from .torch_names import Called, Size, TorchNames
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,8 +77,11 @@ class Tensor(Operators, TorchNames, Leaf):
 
     @property
     def size(self) -> int:
-        """The number of elements, specified or not."""
-        return math.prod(self._storage.shape)
+        """The number of elements, specified or not; called as torch's method, `size(d)`, the extents or one of them."""
+        shape = self._storage.shape
+        found = Size(math.prod(shape))
+        found.shape = shape
+        return found
 
     @property
     def dtype(self) -> Any:
@@ -152,12 +155,12 @@ class Tensor(Operators, TorchNames, Leaf):
     @property
     def dense_dim(self) -> int:
         """How many dimensions at the end are stored dense."""
-        return self.format.dense_ndim
+        return Called(self.format.dense_ndim)
 
     @property
     def sparse_dim(self) -> int:
         """How many dimensions are neither batch nor dense."""
-        return max(self.ndim - self.batch_dim - self.dense_dim, 0)
+        return Called(max(self.ndim - self.batch_dim - self.dense_dim, 0))
 
     def _layout(self, operation: str, *kinds: str) -> Layout:
         layout = layout_of(self.format)
@@ -246,7 +249,7 @@ class Tensor(Operators, TorchNames, Leaf):
                 raise DTypeError(
                     f"astype: {self.dtype} to {dtype} would drop the imaginary part\n  help: take the real part first"
                 )
-            if not storage.format.is_unique and _rounds(storage.scalar, scalar):
+            if not storage.format.is_unique and rounds(storage.scalar, scalar):
                 return self.coalesce().astype(dtype, device=device)  # the parts of an element are rounded together
             values = buffers.cast(storage.values, scalar)
         out = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
@@ -255,8 +258,7 @@ class Tensor(Operators, TorchNames, Leaf):
     def to(
         self, device: object = None, dtype: object = None, non_blocking: bool = False, copy: bool = False, **_: Any
     ) -> Tensor:
-        """The tensor on another device, "cpu" or torch's "cuda", where buffers move as torch tensors, or of another
-        dtype; as for torch, a dtype or another tensor may stand first."""
+        """The tensor on another device, "cpu" or torch's "cuda", or of another dtype; either or a tensor may be first."""
         if copy:
             return self.clone().to(device, dtype)
         if isinstance(device, Tensor) or buffers.is_array(device):
@@ -286,7 +288,12 @@ class Tensor(Operators, TorchNames, Leaf):
         return to_device(self, device, stream)
 
     def transpose(self, *axes: Any) -> Tensor:
-        """The dimensions in another order (reversed without axes), over the same buffers."""
+        """The dimensions in another order (reversed without axes), over the same buffers.
+
+        Over torch buffers `transpose(dim0, dim1)` is torch's: the two are exchanged.
+        """
+        if len(axes) == 2 and buffers.is_torch(self._storage.values):
+            axes = (self._exchanged(*axes, "transpose"),)
         order: Sequence[int] = axes[0] if len(axes) == 1 and isinstance(axes[0], Sequence) else axes
         ndim = self.ndim
         wanted = [int(a) + ndim * (int(a) < 0) for a in order] if order else list(range(ndim))[::-1]
@@ -387,11 +394,6 @@ class Tensor(Operators, TorchNames, Leaf):
         from .display import html
 
         return html(self)
-
-
-def _rounds(scalar: str, other: str) -> bool:
-    """Whether a conversion of numbers is no sum: that of a sum is not the sum of those of its terms."""
-    return other == "bool" or (scalar[0] in "fbc" and other[0] in "iu")
 
 
 def _restore(storage: Storage) -> Tensor:

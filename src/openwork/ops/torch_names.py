@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import FormatError, ShapeError, UnsupportedError
+from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
 from ..storage.buffers import is_torch, length
 from ..storage.storage import Storage
 from .gradients import rule
@@ -13,7 +13,7 @@ from .gradients import rule
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["TorchNames"]
+__all__ = ["Called", "Size", "TorchNames"]
 
 _LAYOUTS = ("coo", "csr", "csc", "bsr", "bsc")
 
@@ -31,6 +31,30 @@ def _axis(dim: int, ndim: int, operation: str) -> int:
 def _along(t: Tensor, dim: int, key: Any, operation: str) -> Any:
     d = _axis(dim, t.ndim, operation)
     return t[(*(slice(None),) * d, key)]
+
+
+class Called(int):
+    """A number that torch has as a method."""
+
+    def __call__(self) -> int:
+        return int(self)
+
+
+class Size(int):
+    """The number of elements, which torch's method of this name gives the extents for."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, dim: int | None = None) -> Any:
+        if dim is None:
+            return self.shape
+        n = len(self.shape)
+        if not -n <= dim < n:
+            raise ShapeError(f"size: dimension {dim} of shape {self.shape}\n  help: they are {-n} to {n - 1}")
+        return self.shape[dim]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (int(self),)
 
 
 class TorchNames:
@@ -77,6 +101,22 @@ class TorchNames:
             raise ShapeError(f"t: expected one or two dimensions; got shape {me.shape}\n  help: use transpose or mT")
         return me.T
 
+    def cpu(self) -> Tensor:
+        """The tensor in the host's memory."""
+        return _me(self).to("cpu")
+
+    def type_as(self, other: Any) -> Tensor:
+        """The tensor with values of the dtype of another one."""
+        return _me(self).astype(other.dtype, copy=False)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists."""
+        return _me(self).to_numpy().tolist()
+
+    def _nnz(self) -> int:
+        """The number of specified elements."""
+        return _me(self).nse
+
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
         """`length` coordinates of a dimension from `start` on."""
         me = _me(self)
@@ -96,7 +136,11 @@ class TorchNames:
         """The coordinates of a dimension that `index` names, in that order."""
         from .taking import take
 
-        return take(_me(self), index, axis=dim)
+        if getattr(index, "ndim", 1) > 1:
+            raise ShapeError(
+                f"index_select: an index of shape {tuple(index.shape)}\n  expected: a vector\n  help: take"
+            )
+        return take(_me(self), index.reshape(-1) if hasattr(index, "reshape") else index, axis=dim)
 
     def sparse_mask(self, mask: Any) -> Tensor:
         """The elements that `mask` specifies, in its structure."""
@@ -122,7 +166,12 @@ class TorchNames:
         if name not in _LAYOUTS:
             raise FormatError(f"to_sparse: torch has no sparse layout {layout!r}\n  help: {', '.join(_LAYOUTS)}")
         if sparse_dim is not None:
-            dense_dim = me.ndim - sparse_dim
+            dense_dim = me.ndim - int(sparse_dim)
+        if dense_dim is not None and not 0 <= dense_dim <= me.ndim:
+            raise ShapeError(
+                f"to_sparse: {me.ndim - dense_dim} sparse and {dense_dim} dense dimensions of {me.ndim}"
+                "\n  help: they are as many in all, each 0 or more"
+            )
         return me.asformat(_format(me, name, blocksize, dense_dim))
 
     def to_sparse_coo(self) -> Tensor:
@@ -164,11 +213,16 @@ class TorchNames:
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
         """Exchange two dimensions in place; the buffers stay."""
         me = _me(self)
-        order = list(range(me.ndim))
-        first, second = (_axis(d, me.ndim, "transpose_") for d in (dim0, dim1))
-        order[first], order[second] = second, first
-        me._storage = me._storage.permute(order)
+        me._storage = me._storage.permute(self._exchanged(dim0, dim1, "transpose_"))
         return me
+
+    def _exchanged(self, dim0: int, dim1: int, operation: str) -> list[int]:
+        """The order of the dimensions, two of them exchanged."""
+        ndim = _me(self).ndim
+        order = list(range(ndim))
+        first, second = (_axis(d, ndim, operation) for d in (dim0, dim1))
+        order[first], order[second] = second, first
+        return order
 
     def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
         """Change the shape of a COO tensor in place; its elements keep their coordinates.
@@ -209,9 +263,20 @@ class TorchNames:
             raise ShapeError(f"{operation}: the result has shape {tuple(result.shape)}; got {me.shape} to hold it")
         from .sources import asarray
 
-        made = asarray(result).astype(me.dtype, copy=False)
+        made = asarray(result)
+        own, other = (_kind(t._storage.scalar) for t in (me, made))
+        if other > own:
+            raise DTypeError(
+                f"{operation}: the result has dtype {made.dtype}, the tensor {me.dtype}\n  help: convert it first"
+            )
+        made = made.astype(me.dtype, copy=False)
         me._storage = made.asformat(me.format)._storage
         return me
+
+
+def _kind(scalar: str) -> int:
+    """bool, integers, floating and complex numbers, in the order in which each holds those before."""
+    return 0 if scalar == "bool" else {"i": 1, "u": 1, "f": 2, "b": 2, "c": 3}[scalar[0]]
 
 
 def _format(t: Tensor, name: str, blocksize: Sequence[int] | None, dense: int | None) -> Any:
@@ -225,7 +290,7 @@ def _format(t: Tensor, name: str, blocksize: Sequence[int] | None, dense: int | 
     if batch < 0:
         raise ShapeError(f"to_sparse: {name} of {t.ndim} dimensions, {dense} of them dense\n  help: two are sparse")
     if name in ("bsr", "bsc"):
-        if blocksize is None or len(blocksize) != 2:
+        if blocksize is None or len(blocksize) != 2 or not all(hasattr(n, "__index__") for n in blocksize):
             raise ShapeError(f"to_sparse: {name} needs the two extents of a block\n  got: blocksize={blocksize}")
         name = f"{name}({int(blocksize[0])}, {int(blocksize[1])})"
     return parse(name, t.ndim, batch=batch, dense=dense)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import DTypeError
 
-__all__ = ["python_scalar"]
+__all__ = ["python_scalar", "rounds"]
 
 
 def python_scalar(value: Any, scalar: str) -> Any:
@@ -22,3 +22,8 @@ def python_scalar(value: Any, scalar: str) -> Any:
     if value != value or value in (float("inf"), float("-inf")):
         raise DTypeError(f"fill value {value} does not fit {scalar}\n  help: use a floating-point dtype")
     return int(value)
+
+
+def rounds(scalar: str, other: str) -> bool:
+    """Whether a conversion of numbers is no sum: that of a sum is not the sum of those of its terms."""
+    return other == "bool" or (scalar[0] in "fbc" and other[0] in "iu")

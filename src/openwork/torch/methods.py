@@ -30,8 +30,7 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
     if not hasattr(torch.Tensor, name) or name in _HIDDEN:
         return None
     own = name.removesuffix("_")
-    known = own in FUNCTIONS or own in single.ELEMENTWISE or own in single.BINARY
-    if not known or not hasattr(torch.Tensor, own):
+    if own not in FUNCTIONS and own not in single.ELEMENTWISE and own not in single.BINARY:
         return None
     function = partial(_called, t, own)
     if name == own:
@@ -40,4 +39,4 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
 
 
 def _called(t: Tensor, name: str, *args: Any, **options: Any) -> Any:
-    return call(getattr(torch.Tensor, name), (t, *args), options)
+    return call(getattr(torch.Tensor, name, getattr(torch, name, None)), (t, *args), options)
