@@ -13,7 +13,7 @@ import torch
 from torch_matrix import LAYOUTS, STACKS, compare, make, plain
 
 import openwork as ow
-import openwork.torch  # noqa: F401  torch.load reads Tensors
+import openwork.torch
 
 BOTH = {
     "sum over a dimension": lambda t: t.sum(dim=1),

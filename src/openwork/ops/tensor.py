@@ -256,9 +256,10 @@ class Tensor(Operators, TorchNames, Leaf):
         return out if device is None else out.to(device)
 
     def to(
-        self, device: object = None, dtype: object = None, non_blocking: bool = False, copy: bool = False, **_: Any
-    ) -> Tensor:
-        """The tensor on another device, "cpu" or torch's "cuda", or of another dtype; either or a tensor may be first."""
+        self, device: object = None, dtype: object = None, non_blocking: bool = False, copy: bool = False,
+        memory_format: object = None,
+    ) -> Tensor:  # fmt: skip
+        """The tensor on another device, "cpu" or torch's "cuda", or of another dtype; either, or a tensor, first."""
         if copy:
             return self.clone().to(device, dtype)
         if isinstance(device, Tensor) or buffers.is_array(device):
