@@ -163,7 +163,7 @@ def _check_axes(format: Format, shape: tuple[int, ...], given: dict[str, dict[in
         raise violation(
             "3.4", "values have batch, element, block and dense axes, or one", f"{full} axes", str(got), "reshape them"
         )
-    tail = got[full - len(trailing) :]
+    tail = tuple(m if n or 0 not in got else 0 for m, n in zip(got[full - len(trailing) :], trailing, strict=True))
     if got[: len(batch)] != batch or tail != trailing:
         expected = f"{batch} in front and {trailing} behind"
         raise violation("3.10", "axes of values", expected, str(got), "check the shape, or the values")
