@@ -108,6 +108,21 @@ def test_expressions_of_masked_tensors() -> None:
         ow.pointwise("A * B", {"A": m, "B": m.sum()})
 
 
+def test_fused_functions_take_masked_tensors_as_they_are() -> None:
+    data, bits = arrays((5, 6))
+    m, t = made(data, bits, "csr"), ow.asarray(data, format="csr")
+
+    @ow.fused
+    def function(x: Any, y: Any) -> Any:
+        return ow.exp(x) * y + 1
+
+    agree(function(m, m), reference(np.exp(data) * data + 1, bits))
+    agree(function(t, m), reference(np.exp(data) * data + 1, bits))
+    np.testing.assert_allclose(function(t, t).to_numpy(), np.exp(data) * data + 1)
+    with pytest.raises(ow.UnsupportedError, match="lazy: a masked tensor"):
+        ow.lazy(m)
+
+
 def test_rank_zero() -> None:
     total = made(*arrays((3, 4))).sum()
     assert ow.exp(total).item() == np.exp(total.item())

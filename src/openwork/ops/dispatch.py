@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
-__all__ = ["overridable"]
+__all__ = ["overridable", "takes_over"]
 
 _HOOK = "__openwork_function__"
+
+
+def takes_over(x: Any) -> bool:
+    """Whether an operand's type takes calls over."""
+    return hasattr(type(x), _HOOK)
 
 
 def overridable(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compiler.number import passes
 from . import gradients, trace
+from .dispatch import takes_over
 from .fusion import Cut, cut_of
 from .fusion_numbers import fixed_numbers, with_numbers
 from .fusion_parts import Part, masked_product, part_of
@@ -96,8 +97,9 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
     -------
     the function of the same arguments, which gives what `ow.compute` gives
 
-    Guarantees: equal to the function itself, as `ow.compute` says. The function is called every time, so that what it
-    reads beside its arguments is never out of date; plans and kernels are kept.
+    Guarantees: equal to the function itself, as `ow.compute` says; with masked tensors it is the function itself (whose
+    masks have to agree at every operation; `ow.pointwise` is one pass over them). The function is called every time, so
+    that what it reads beside its arguments is never out of date; plans and kernels are kept.
 
     Examples
     --------
@@ -117,6 +119,8 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if gradients.any_full(args):
             return gradients.rule("full")(wrapper, "fused", None, args, kwargs)
+        if any(map(takes_over, args)):
+            return function(*args, **kwargs)
         taken = [_taken(a) for a in args]
         named = {k: _taken(v) for k, v in kwargs.items()} if kwargs else kwargs
         result = function(*taken, **named)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import UnsupportedError
+from .dispatch import takes_over
 from .gradients import any_full
 from .operators import Operators
 
@@ -174,6 +175,10 @@ def lazy(x: Any, /) -> Lazy:
     if any_full((x,)):
         raise UnsupportedError(
             "lazy: an expression has no gradients at every element\n  help: ow.fused(function)(x), or x.detach()"
+        )
+    if takes_over(x):
+        raise UnsupportedError(
+            "lazy: a masked tensor, whose masks are compared at every operation\n  help: ow.pointwise(text, tensors)"
         )
     from ..storage.buffers import is_array
     from .sources import asarray
