@@ -13,6 +13,7 @@ from matrix import same, tensor
 from test_sieve import built, narrow
 
 import openwork as ow
+from openwork.codegen import cache, target
 from openwork.ops import fused as programs
 
 COLUMNS = 90
@@ -83,6 +84,22 @@ def test_types(dtype: str) -> None:
     if dtype != "complex64":
         checked(s > t, a > b)
         checked(ow.maximum(u, t), np.maximum(c, b))
+
+
+def test_processors_that_expand_no_vectors_go_by_fingers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "expands", lambda: False)
+    monkeypatch.setenv("OPENWORK_CACHE", "0")
+    kept = dict(cache._MEMORY)
+    a, b, c = matrices(WHOLE, np.float32)
+    s, t, u = (tensor(x, "dcsr") for x in (a, b, c))
+    cache.clear_memory()
+    try:
+        got = ow.fused(lambda A, B, C: ow.maximum(A + B, C) - A)(s, t, u)
+        checked(got, np.maximum(a + b, c) - a)
+        checked(s + t, a + b)
+    finally:
+        cache.clear_memory()
+        cache._MEMORY.update(kept)
 
 
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dcsr", "bsr(1, 3)", "ell(60)"])

@@ -156,7 +156,7 @@ def narrow(t: ow.Tensor, index: str) -> ow.Tensor:
 
 
 def built(monkeypatch: pytest.MonkeyPatch, text: str) -> Kernel:
-    """The kernel of a chain of CSR matrices."""
+    """The kernel of a chain of CSR matrices, for a processor that expands vectors."""
     kernels: list[Kernel] = []
 
     def build(merge: Any) -> Kernel:
@@ -170,6 +170,7 @@ def built(monkeypatch: pytest.MonkeyPatch, text: str) -> Kernel:
             return real_get(key, make)
 
     real, real_get = merge_plan.build, merge_plan.cache.get
+    monkeypatch.setattr(merge_plan.target, "expands", lambda: True)
     monkeypatch.setattr(merge_plan, "build", build)
     monkeypatch.setattr(merge_plan, "cache", Cache)
     programs._programs.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["Target", "host", "nvptx"]
+__all__ = ["Target", "expands", "host", "nvptx"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,11 @@ def host() -> Target:
     import llvmlite.binding as llvm
 
     return Target("cpu", llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+def expands() -> bool:
+    """Whether this CPU puts lanes of vectors in their places by one instruction."""
+    return {"+avx512f", "+avx512vl"} <= set(host().features.split(","))
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..codegen import cache
+from ..codegen import cache, target
 from ..codegen.executable import Executable
 from ..compiler.conversion.target import Kind, Run, runs
 from ..compiler.doubt import doubt
@@ -224,7 +224,7 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: 
 
 def build(merge: Merge) -> Kernel:
     """The simplified kernel of a merge."""
-    return simplify(lower_merge("merge", merge))
+    return simplify(lower_merge("merge", merge, target.expands()))
 
 
 def _belongs(name: str, operands: Mapping[str, Operand]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import cache, pool
+from ..codegen import cache, pool, target
 from ..compiler.fill import Regions, partial, same
 from ..compiler.merge import lower_merge
 from ..compiler.merge.problem import Array as Located
@@ -290,7 +290,7 @@ def _compile(
 
 def build(merge: Merge) -> Kernel:
     """The simplified kernel of a reduced merge."""
-    return simplify(lower_merge("merge_sum", merge))
+    return simplify(lower_merge("merge_sum", merge, target.expands()))
 
 
 def _words(made: Compiled, ready: Mapping[str, Any], fixed: Mapping[str, int]) -> list[int]:

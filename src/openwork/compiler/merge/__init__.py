@@ -9,6 +9,9 @@ from .size import MOST, told_apart
 __all__ = ["MOST", "lower_merge"]
 
 
-def lower_merge(name: str, merge: Merge) -> Kernel:
-    """The kernel of a merge: ranged over the chunks of its outermost loop, see `merge.output`."""
-    return (Lowering if told_apart(merge) else Many)(name, merge).lower()
+def lower_merge(name: str, merge: Merge, vectors: bool = True) -> Kernel:
+    """The kernel of a merge: ranged over the chunks of its outermost loop, see `merge.output`.
+
+    vectors: unions are merged in vectors, for a processor that puts lanes in their places by one instruction.
+    """
+    return (Lowering if told_apart(merge) else Many)(name, merge, vectors).lower()

@@ -59,8 +59,8 @@ class Lowering:
     tells_apart = True
     """Whether an operand that has no cursor is absent."""
 
-    def __init__(self, name: str, merge: Merge) -> None:
-        self.merge, self.order, self.regions = merge, merge.order, merge.regions
+    def __init__(self, name: str, merge: Merge, vectors: bool = True) -> None:
+        self.merge, self.order, self.regions, self.vectors = merge, merge.order, merge.regions, vectors
         self.builder = Builder(name, ranged=True)
         self.params = Params()
         self.sources = {given.name: Source(given, self.params) for given in merge.inputs}

@@ -76,13 +76,16 @@ def meet(block: Block, x: Walk, y: Walk, met: Met) -> None:
             deeper.assign(x.at, op("select", op("le", a, b), x_end, x.at))
             deeper.assign(y.at, op("select", op("le", b, a), y_end, y.at))
 
-        def pairs(deeper: Block) -> None:
-            _pairs(deeper, x, y, found, op("bits", _among(opposite, x)), met)
-            skip(deeper)
-
         def some(deeper: Block) -> None:
+            mine, others = deeper.mut("inX", found), deeper.mut("inY", const(0))
             sizes = op("add", op("sub", x_end, x.at), op("sub", y_end, y.at))
-            deeper.when(op("eq", sizes, const(2 * LANES)), pairs, lambda b: _fingers(b, x, y, x_end, y_end, met))
+            deeper.when(
+                op("eq", sizes, const(2 * LANES)),
+                lambda b: b.assign(others, op("bits", _among(opposite, x))),
+                lambda b: _bits(b, x, y, x_end, y_end, (mine, others)),
+            )
+            _pairs(deeper, x, y, mine, others, met)
+            skip(deeper)
 
         inner.when(op("eq", found, const(0)), skip, some)
 
@@ -103,9 +106,20 @@ def _among(several: Expr, y: Walk) -> Expr:
     return result
 
 
-def _pairs(block: Block, x: Walk, y: Walk, mine: Expr, others: Expr, met: Met) -> None:
+def _bits(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, bits: tuple[Var, Var]) -> None:
+    """The bits of what two blocks have in common, which end before they are whole."""
+    block.assign(bits[0], const(0))
+    first, second = (w._replace(walker=Walker(block.mut("q", w.at), w.end)) for w in (x, y))
+
+    def note(inner: Block, _: Expr, p: Var, q: Var) -> None:
+        for held, begin, at in ((bits[0], x.at, p), (bits[1], y.at, q)):
+            inner.assign(held, op("bor", held, op("shl", const(1), op("sub", at, begin))))
+
+    _fingers(block, first, second, x_end, y_end, note)
+
+
+def _pairs(block: Block, x: Walk, y: Walk, a: Var, b: Var, met: Met) -> None:
     """Those of two blocks that are in both: as many bits of one as of the other, in the same order."""
-    a, b = block.mut("inX", mine), block.mut("inY", others)
 
     def pair(inner: Block) -> None:
         p, q = (inner.let(n, op("add", w.at, op("ctz", v))) for n, w, v in (("p", x, a), ("q", y, b)))

@@ -59,7 +59,7 @@ def ranked(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, pl
 def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether something is stored wherever one of the rows is, and can be computed in vectors."""
     names, points = level.walked, level.lattice.points
-    if not 2 <= len(names) <= MOST or not points or not nest.out.places or level.located:
+    if not nest.vectors or not 2 <= len(names) <= MOST or not points or not nest.out.places or level.located:
         return False
     whole = points[0]
     if whole.walked != names or len(whole.cases) < 2 ** len(names) - 1 or not nest.is_flat(level, whole, cursors):
