@@ -14,7 +14,7 @@ from interpreted import interpreted
 from matrix import FORMATS
 
 import openwork as ow
-from openwork.ops import merge_chunks, merge_quick
+from openwork.ops import merge_chunks, merge_quick, ranges
 from openwork.ops.merge import _BINARY, _GENERAL
 from openwork.storage.exact import check_indices
 
@@ -154,12 +154,12 @@ def check(problem: tuple[Tree, dict[str, Array], dict[str, ow.Tensor]], others: 
 
 @pytest.fixture(scope="module", autouse=True)
 def _chunks() -> Iterator[None]:
-    """Chunks even for little work."""
-    kept = merge_chunks.MINIMUM, merge_quick.MINIMUM, ow.get_num_threads()
-    merge_chunks.MINIMUM = merge_quick.MINIMUM = 0
+    """Chunks even for little work, in merges and in conversions."""
+    kept = merge_chunks.MINIMUM, merge_quick.MINIMUM, ranges.PARALLEL, ow.get_num_threads()
+    merge_chunks.MINIMUM = merge_quick.MINIMUM = ranges.PARALLEL = 0
     yield
-    merge_chunks.MINIMUM, merge_quick.MINIMUM = kept[:2]
-    ow.set_num_threads(kept[2])
+    merge_chunks.MINIMUM, merge_quick.MINIMUM, ranges.PARALLEL = kept[:3]
+    ow.set_num_threads(kept[3])
 
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example, HealthCheck.filter_too_much]
