@@ -82,3 +82,23 @@ def test_products_of_other_reductions_in_every_dtype(dtype: torch.dtype) -> None
     assert torch.sparse.mm(t, x, "amax").tolist() == [[6, 8], [1, 18], [0, 0]]
     assert torch.sparse.mm(t, x, "amin").tolist() == [[6, 8], [-15, -2], [0, 0]]
     assert torch.sparse.mm(t, x, "mean").tolist() == [[6, 8], [-7, 8], [0, 0]]
+
+
+def test_whole_numbers_and_halves() -> None:
+    whole = torch.tensor([[0, 2, 0], [1, 0, 3]])
+    t = ow.asarray(whole.to_sparse())
+    compare(torch.logsumexp(t, 1), torch.logsumexp(whole, 1), 1e-6)
+    compare(
+        torch.addmm(whole[:, :2], t, whole.T, beta=0.6, alpha=2),
+        torch.addmm(whole[:, :2], whole, whole.T, beta=0, alpha=2),
+    )
+    compare(torch.cov(t), torch.cov(whole), 1e-6)
+    index = torch.tensor([[0], [2]])
+    compare(torch.scatter_add(t, 1, ow.asarray(index), whole[:, 1:2]), whole.scatter_add(1, index, whole[:, 1:2]))
+    large = 300 * whole.half()
+    compare(torch.linalg.norm(ow.asarray(large.to_sparse())), torch.linalg.norm(large), 1e-3)
+    normed = torch.nn.functional.rms_norm(ow.asarray(large.to_sparse()), (3,))
+    compare(normed, torch.nn.functional.rms_norm(large, (3,)), 1e-3)
+    weights = torch.tensor([1, 2, 1])
+    compare(torch.cov(t.double(), fweights=weights), torch.cov(whole.double(), fweights=weights), 1e-9)
+    compare(torch.cov(t.to(torch.complex128)), torch.cov(whole.to(torch.complex128)), 1e-9)

@@ -23,12 +23,15 @@ from .shapes import hollow, narrow, shape_of
 
 __all__ = ["COMPOSED", "norm"]
 
+_HALVES = (torch.float16, torch.bfloat16)
 _MUL, _SUB, _ADD = "mul", "sub", "add"
 
 
 def norm(t: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None, out: Any = None) -> Any:
     """The p-norm of the elements over `dim`, all without."""
     t = t if dtype is None else t.astype(dtype)
+    if t.dtype in _HALVES:  # squares leave its range
+        return norm(t.astype(torch.float32), p, dim, keepdim).astype(t.dtype)
     if p == "nuc":
         raise UnsupportedError("norm: 'nuc' needs all singular values\n  supported: 'fro', numbers\n  help: to_dense()")
     dim = None if dim in ((), []) else dim
@@ -132,19 +135,25 @@ def _softmax(function: Callable[..., Any], negative: bool = False) -> Callable[.
     return call_it
 
 
+def _floating(t: Tensor) -> Tensor:
+    """The tensor, of whole numbers in torch's default dtype."""
+    return t if t.dtype.is_floating_point or t.dtype.is_complex else t.astype(torch.get_default_dtype())
+
+
 def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance of the rows: their products, less those of the means, so that no row is made dense."""
     if t.ndim < 2:
         rows = shaping.reshape(t, (1, -1))
         return cov(rows, correction=correction, fweights=fweights, aweights=aweights)
     given = [_dense(w) for w in (fweights, aweights) if w is not None]
-    weights = math.prod(given[1:], start=given[0]).to(t.dtype) if given else None
+    t = _floating(t)
+    weights = math.prod(given[1:], start=given[0]) if given else None
     count = t.shape[1] if weights is None else weights.sum()
     scaled = t if weights is None else elementwise(_MUL, t, weights)
     mean = scaled.sum(1).to_dense() / count
     products = _dense(matmul(scaled, several(torch.conj_physical, t.mT)))
     lost = correction if aweights is None else correction * (weights * _dense(aweights)).sum() / count
-    left = torch.as_tensor(count - lost).clamp(min=0)
+    left = torch.as_tensor(count - lost).real.clamp(min=0)
     found = (products - count * torch.outer(mean, mean.conj())) / left
     return Tensor._from_dense(found.reshape(()) if t.shape[0] == 1 else found)
 
@@ -234,6 +243,12 @@ def prelu(input: Any, weight: Any) -> Any:
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """The elements divided by the root of the mean of the squares of the last dimensions."""
+    if input.dtype.is_complex:
+        raise UnsupportedError(
+            "rms_norm of complex numbers\n  supported: real ones\n  help: its real and imaginary part"
+        )
+    if input.dtype in _HALVES:
+        return rms_norm(input.astype(torch.float32), normalized_shape, weight, eps).to(input.dtype)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     means = reduce.reduce("mean", several(_square, input), axes, True).to_dense()
     scaled = elementwise("div", input, torch.sqrt(means + (torch.finfo(means.dtype).eps if eps is None else eps)))
@@ -306,7 +321,9 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "sparse_sum": _reducer("sum"), "amax": _reducer("max"), "amin": _reducer("min"),
     "nansum": _without_nan("sum"), "nanmean": _without_nan("mean"),
     "var": _moment(var), "std": _moment(std), "var_mean": _with_mean(var), "std_mean": _with_mean(std),
-    "logsumexp": lambda t, dim=None, keepdim=False: softmax.logsumexp(t, dim if t.ndim else None, keepdims=keepdim),
+    "logsumexp": lambda t, dim=None, keepdim=False: softmax.logsumexp(
+        _floating(t), dim if t.ndim else None, keepdims=keepdim
+    ),
     "softmax": _softmax(softmax.softmax), "sparse_softmax": _softmax(softmax.softmax),
     "softmin": _softmax(softmax.softmax, True),
     "log_softmax": _softmax(softmax.log_softmax), "sparse_log_softmax": _softmax(softmax.log_softmax),

@@ -78,9 +78,15 @@ def _binary(op: str, a: Any, b: Any = None, *, other: Any = None, alpha: Any = 1
     return single.scaled(op, a, other if b is None else b, alpha)
 
 
+def _factor(x: Any, dtype: Any) -> Any:
+    """A factor of a product: of whole numbers its whole part, as torch has it."""
+    return int(x) if isinstance(x, float) and not (dtype.is_floating_point or dtype.is_complex) else x
+
+
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`, of any mixture of Tensors and torch tensors."""
     product = matmul(mat1, mat2)
+    alpha, beta = (_factor(x, product.dtype) for x in (alpha, beta))
     product = product if alpha == 1 else elementwise("mul", product, alpha)
     if beta == 0:
         return product
@@ -90,6 +96,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * sum of batch1[b] @ batch2[b]`."""
     product = einsum("bij,bjk->ik", batch1, batch2)
+    alpha, beta = (_factor(x, product.dtype) for x in (alpha, beta))
     return elementwise("add", elementwise("mul", input, beta), elementwise("mul", product, alpha))
 
 

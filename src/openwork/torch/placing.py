@@ -55,7 +55,12 @@ def added(t: Tensor, key: Any, values: Any) -> Any:
 
 
 def _line(t: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
-    return (*(slice(None),) * (dim % max(t.ndim, 1)), index.reshape(-1))
+    return (*(slice(None),) * (dim % max(t.ndim, 1)), _plain(index).reshape(-1))
+
+
+def _plain(index: Any) -> Any:
+    """An index as an array, that of a Tensor with its unspecified elements."""
+    return index.to_dense() if isinstance(index, Tensor) else index
 
 
 def _vector(t: Tensor) -> Tensor:
@@ -107,6 +112,7 @@ def scatter(t: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = No
     if not t.ndim:
         made = scatter(_vector(t), 0, index.reshape(-1), _shaped(t, given), reduce=reduce)
         return shaping.reshape(made, ())
+    index = _plain(index)
     index = index if index.ndim else index.reshape(1)
     given = _source(index, given)
     if not index.numel():
@@ -116,7 +122,7 @@ def scatter(t: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = No
 
 def put(t: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
     """`t` with elements of `source` set, or added, at row-major places."""
-    flat = shaping.reshape(t, (-1,))
+    flat, index = shaping.reshape(t, (-1,)), _plain(index)
     if not index.numel():
         return t
     made = (added if accumulate else placed)(flat, (index.reshape(-1),), source.reshape(-1))

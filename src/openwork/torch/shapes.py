@@ -124,6 +124,7 @@ def repeat(t: Tensor, *repeats: Any) -> Tensor:
 
 def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
     """For each place of `index`, the element whose coordinate along `dim` stands there."""
+    index = index.to_dense() if isinstance(index, Tensor) else index
     if not t.ndim:
         return shaping.reshape(gather(shaping.reshape(t, (1,)), 0, index.reshape(-1)), tuple(index.shape))
     cut = tuple(slice(None) if d == dim % t.ndim else slice(n) for d, n in enumerate(index.shape))
