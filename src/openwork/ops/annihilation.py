@@ -13,7 +13,7 @@ import numpy as np
 
 from ..codegen import cache, pool
 from ..ir.text import parse
-from ..storage.buffers import Array, address, numpy_dtype, scalar_of, to_numpy
+from ..storage.buffers import Array, address, bare, is_torch, numpy_dtype, scalar_of, to_numpy
 from ..storage.storage import Storage
 from .values import apply
 
@@ -53,7 +53,7 @@ def bounded(values: Array, limit: float) -> bool:
         and math.sqrt(values.dot(values)) <= limit
     ):
         return True
-    x = to_numpy(values, detach=True)
+    x = to_numpy(bare(values, all_of_batch=True) if is_torch(values) else values, detach=True)
     if not len(x):
         return True
     part = _PARTS.get(scalar_of(values))

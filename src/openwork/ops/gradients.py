@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..storage.buffers import is_recorded, is_transformed
 
-__all__ = ["any_full", "differentiable", "full", "rule", "source", "tracked", "with_grad"]
+__all__ = ["any_full", "differentiable", "full", "rule", "source", "tracked", "transformed", "with_grad"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rules = Mapping[str, Callable[..., Any]]
@@ -37,11 +37,9 @@ def tracked(buffers: Iterable[Any]) -> bool:
     return False
 
 
-def _refuse_transformed(name: str, buffers: Iterable[Any]) -> None:
-    if any(type(b) is not np.ndarray and hasattr(b, "requires_grad") and is_transformed(b) for b in buffers):
-        raise UnsupportedError(
-            f"{name} inside a transform of torch.func\n  supported: backward, torch.autograd.grad, tangents"
-        )
+def transformed(buffers: Iterable[Any]) -> bool:
+    """Whether one of these buffers belongs to a transform of `torch.func`."""
+    return any(type(b) is not np.ndarray and hasattr(b, "requires_grad") and is_transformed(b) for b in buffers)
 
 
 def rule(name: str) -> Callable[..., Any]:
@@ -64,7 +62,8 @@ def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if "torch" in sys.modules and tracked(operands(*args)):
-                _refuse_transformed(name, operands(*args))
+                if transformed(operands(*args)):
+                    return rule("transformed")(call, name, operands(*args), args, kwargs)
                 return rule(name)(*args, **kwargs)
             return function(*args, **kwargs)
 

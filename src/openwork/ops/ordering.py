@@ -10,7 +10,7 @@ from ..compiler.conversion.target import unbatched
 from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.types import COMPLEX
-from ..storage.buffers import as_array, bare, cast, is_torch, length, to_numpy
+from ..storage.buffers import as_array, bare, cast, is_torch, length, outside, to_numpy
 from ..storage.storage import Storage
 from .axes import as_tensor, axis_of
 from .index_keys import Ints
@@ -225,6 +225,7 @@ def ranks(values: np.ndarray[Any, Any], descending: bool = False) -> Ints:
     return np.ascontiguousarray(len(values) - 1 - turned)
 
 
+@outside()
 def plain_values(values: Any, scalar: str | None = None) -> np.ndarray[Any, Any]:
     """Values as a NumPy array whose order NumPy knows, converted to a scalar type where one is given.
 

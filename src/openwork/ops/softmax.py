@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..ir.index import Access, Apply, Assignment
 from ..ir.types import FLOATS
-from ..storage.buffers import Array, cast, is_torch
+from ..storage.buffers import Array, bare, cast, is_batched, is_torch, outside
 from ..storage.storage import Storage
 from .axes import as_tensor
 from .contract import contract, shared
@@ -96,11 +97,21 @@ def _shifted(t: Tensor, axis: int) -> tuple[Storage, Array, Array]:
     s = t._storage
     names, kept = statement_names(t.ndim, axes)
     largest = Assignment(Access("s", kept), "max=", Access("A", names))
-    most = _where_finite(contract(largest, {"A": t.detach()._storage}, s.scalar, s.values))
+    most = _where_finite(_constant(lambda c: contract(largest, {"A": c}, s.scalar, c.values), s))
     shifted = s.values - _take(s, names, kept, most)
     values = _on_values(s.with_values(shifted, 0), lambda v: apply("exp", v))
     total = contract(_sum(names, kept), {"A": s.with_values(values, 0)}, s.scalar, s.values)
     return s, shifted, total
+
+
+def _constant(function: Callable[[Storage], Array], s: Storage) -> Array:
+    """`function` of the storage without gradients; of a batch of values, of each."""
+    if not is_torch(s.values):
+        return function(s)
+    if is_batched(s.values):
+        return function(s.with_values(s.values.detach()))
+    with outside():
+        return function(s.with_values(bare(s.values)))
 
 
 def _sampled(s: Storage, dense: Array, axis: int) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import ContextDecorator
 from functools import cache
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -32,6 +33,7 @@ __all__ = [
     "held",
     "is_array",
     "is_contiguous",
+    "is_batched",
     "is_dual",
     "is_recorded",
     "is_transformed",
@@ -41,6 +43,7 @@ __all__ = [
     "length",
     "library_of",
     "numpy_dtype",
+    "outside",
     "refuse_recorded",
     "same_memory",
     "scalar_name",
@@ -188,7 +191,9 @@ def address(x: Array) -> int:
         return _word(id(x) + _DATA).value
     if isinstance(x, np.ndarray):
         return int(x.__array_interface__["data"][0])
-    refuse_recorded(x)
+    if is_recorded(x):
+        refuse_recorded(x)
+        x = bare(x)
     found = int(x.data_ptr())
     if not found and x.numel():
         raise UnsupportedError(
@@ -226,16 +231,59 @@ def is_dual(x: Any) -> bool:
     return forward.unpack_dual(x).tangent is not None
 
 
-def bare(x: Any) -> Any:
-    """A torch tensor's own memory, without graph and tangent."""
+class outside(ContextDecorator):
+    """Run what belongs to no transform of `torch.func`: inside one, whatever torch makes would belong to it."""
+
+    __slots__ = ("_cleared",)
+
+    def __enter__(self) -> None:
+        torch = sys.modules.get("torch")
+        self._cleared: Any = None
+        if torch is not None and torch._C._functorch.maybe_current_level() is not None:
+            self._cleared = torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack()
+            self._cleared.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if self._cleared is not None:
+            self._cleared.__exit__(*error)
+
+    def _recreate_cm(self) -> outside:
+        return outside()
+
+
+def is_batched(x: Any) -> bool:
+    """Whether a torch tensor stands for a batch, in `torch.func.vmap`."""
+    return bool(sys.modules["torch"]._C._functorch.is_batchedtensor(x))
+
+
+def bare(x: Any, *, any_of_batch: bool = False, all_of_batch: bool = False) -> Any:
+    """A torch tensor's own memory, without graph, tangent and transforms of `torch.func`.
+
+    Of a batch there is none: UnsupportedError, unless any of it will do, or all of it in one dimension.
+    """
     torch = sys.modules["torch"]
-    x = held(x.detach())
-    return torch.autograd.forward_ad.unpack_dual(x).primal if torch.autograd.forward_ad._current_level >= 0 else x
+    forward, transforms = torch.autograd.forward_ad, torch._C._functorch
+    if forward._current_level < 0 and not transforms.is_functorch_wrapped_tensor(x):
+        with outside():
+            return held(x.detach())
+    with outside():
+        while transforms.is_functorch_wrapped_tensor(x):
+            inner = transforms.get_unwrapped(x)
+            if transforms.is_batchedtensor(x):
+                if not any_of_batch and not all_of_batch:
+                    raise UnsupportedError(
+                        "an operation that depends on values, of a batch of them inside a transform of torch.func"
+                        "\n  supported: vmap outermost of all, or over what the operation is linear in"
+                    )
+                inner = inner.reshape(-1) if all_of_batch else inner.select(transforms.maybe_get_bdim(x), 0)
+            x = inner
+        x = held(x.detach())
+        return forward.unpack_dual(x).primal if forward._current_level >= 0 else x
 
 
 def refuse_recorded(x: Array) -> None:
     """Raise UnsupportedError for a torch tensor that is recorded: what follows would be lost to its gradient."""
-    if not isinstance(x, np.ndarray) and is_recorded(x):
+    if not isinstance(x, np.ndarray) and is_recorded(x) and (x.is_floating_point() or x.is_complex()):
         raise UnsupportedError(
             "this operation has no gradient, and an operand requires one\n  help: detach() it, or use torch.no_grad()"
         )
@@ -334,7 +382,8 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
     if str(x.dtype) == "torch.bfloat16":
         out: np.ndarray[Any, Any] = x.view(_torch().int16).numpy().view(numpy_dtype("bf16"))
         return out
-    return x.numpy()  # type: ignore[no-any-return]
+    with outside():
+        return x.numpy()  # type: ignore[no-any-return]
 
 
 def _from_numpy(x: np.ndarray[Any, Any], like: Array) -> Array:

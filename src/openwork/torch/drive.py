@@ -29,10 +29,11 @@ from ..ops import contract as statements
 from ..ops.merge_types import typed
 from ..ops.ready import sparse_operand
 from ..ops.strided import Strided, strided
-from ..storage.buffers import Array, as_array, bare, is_recorded, scalar_of
+from ..storage.buffers import Array, as_array, bare, is_recorded, is_torch, outside, scalar_of
 from ..storage.storage import Storage
+from .batched import each
 from .pointwise import DIFFERENTIABLE, evaluate
-from .positions import plain, present
+from .positions import plain, present, structure
 
 __all__ = ["Product", "contract", "gradients_of", "product", "run", "shared"]
 
@@ -74,6 +75,7 @@ def product(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Te
     return run(spec, values, dense)
 
 
+@outside()
 def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
     s = spec.structure
     if values is not None and (values.data_ptr() != s.values.data_ptr() or values.dtype != s.values.dtype):
@@ -92,8 +94,10 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
         found = run(spec, values, dense)
-        views = torch.autograd.forward_ad._current_level >= 0 and found._is_view()
-        return found.clone() if views else found  # torch does not take tangents of such views
+        tangents = (
+            torch.autograd.forward_ad._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None
+        )
+        return found.clone() if tangents and found._is_view() else found  # torch does not take tangents of views
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -109,6 +113,17 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
             if t is not None:
                 parts.append(product(ctx.spec, values, [*dense[:k], t, *dense[k + 1 :]]))
         return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> Any:
+        """Batches of dense operands are one more index; of values, and of results at elements, each is a product."""
+        batched = [d is not None for d in dims[2:]]
+        if (values is not None and dims[1] is not None) or spec.out is None:
+            return each(info.batch_size, dims[1:], (values, *dense), lambda v, *d: product(spec, v, d)), 0
+        index = f"v{len({*spec.at, *spec.out, *(i for d in spec.dense for i in d)})}"
+        moved = [x.movedim(d, 0) if b else x for x, d, b in zip(dense, dims[2:], batched, strict=True)]
+        indices = tuple((index, *i) if b else i for i, b in zip(spec.dense, batched, strict=True))
+        return product(replace(spec, dense=indices, out=(index, *spec.out)), values, moved), 0
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -170,25 +185,29 @@ def _like(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
     """The rule of `ops.contract.contract`."""
-    plainly = {n: _plain(v) for n, v in values.items()}
-    if out_scalar not in DIFFERENTIABLE or not _takes_part(stmt.rhs, values):
-        return statements.contract(stmt, plainly, out_scalar, like)
+    used = _takes_part(stmt.rhs, values)
+    if out_scalar not in DIFFERENTIABLE or not used:
+        plainly = {n: _plain(v, used) for n, v in values.items()}
+        with outside():
+            return statements.contract(stmt, plainly, out_scalar, bare(like) if is_torch(like) else like)
     return _evaluate(stmt, values, out_scalar, stmt.lhs.indices)
 
 
 def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
     """The rule of `ops.contract.shared`."""
-    plainly = {n: _plain(v) for n, v in values.items()}
-    if out_scalar not in DIFFERENTIABLE or not _takes_part(stmt.rhs, values):
-        return statements.shared(stmt, plainly, out_scalar)
-    s = plain(sparse_operand(values))
+    used = _takes_part(stmt.rhs, values)
+    if out_scalar not in DIFFERENTIABLE or not used:
+        plainly = {n: _plain(v, used) for n, v in values.items()}
+        with outside():
+            return statements.shared(stmt, plainly, out_scalar)
+    s = structure(sparse_operand(values))
     result = _evaluate(stmt, values, out_scalar, None)
     return s.mapped(lambda b: as_array(b, like=result)).with_values(result, 0)
 
 
-def _plain(v: Any) -> Any:
+def _plain(v: Any, used: bool) -> Any:
     if isinstance(v, Storage):
-        return plain(v)
+        return plain(v) if used else structure(v)
     return strided(bare(v.owner)) if isinstance(v, Strided) and isinstance(v.owner, torch.Tensor) else v
 
 
@@ -223,7 +242,8 @@ def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Ind
     name = next(n for n, v in values.items() if isinstance(v, Storage))
     s: Storage = values[name]
     like = next(b for v in values.values() for b in [_buffer(v)] if isinstance(b, torch.Tensor) and is_recorded(b))
-    structure = plain(s).mapped(lambda b: as_array(b, like=like)) if s.library == "numpy" else plain(s)
+    held = structure(s)
+    held = held.mapped(lambda b: as_array(b, like=like.new_zeros(0))) if s.library == "numpy" else held
     mine: torch.Tensor = as_array(s.values, like=like)
     dense = {n: _operand(v, like) for n, v in values.items() if n != name}
     at = next(a.indices for a in accesses_of(stmt.rhs) if a.tensor == name)
@@ -231,14 +251,14 @@ def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Ind
     uses = [] if factors is None else [valued for access, valued in factors if access.tensor == name]
     if stmt.op in ("+=", "=") and factors is not None and uses.count(True) <= 1 and len(uses) >= 1:
         others = [access for access, _ in factors if access.tensor != name]
-        spec = Product(structure, at, tuple(a.indices for a in others), out, scalar)
+        spec = Product(held, at, tuple(a.indices for a in others), out, scalar)
         return product(spec, mine if True in uses else None, [dense[a.tensor] for a in others])
     if stmt.op not in ("+=", "="):
         raise UnsupportedError(
             f"{stmt} has no gradient: it reduces by {stmt.op}\n  supported: sums\n  help: detach() the operands"
         )
-    sampled = _sampled(stmt, name, structure, at, mine, dense)
-    return sampled if out is None else product(Product(structure, at, (), out, scalar), sampled, [])
+    sampled = _sampled(stmt, name, held, at, mine, dense)
+    return sampled if out is None else product(Product(held, at, (), out, scalar), sampled, [])
 
 
 def _sampled(

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ..errors import UnsupportedError
 from ..ops import gradients
 from ..ops.construct import asarray
 from ..ops.remap import canonical
@@ -173,6 +174,11 @@ def run(
     call = _Call(function, name, args, kwargs)
     if not call.parts:
         return function(*_stripped(args), **{k: _stripped(v) for k, v in kwargs.items()})
+    if gradients.transformed(p.source for p in call.parts):
+        raise UnsupportedError(
+            f"{name} with gradients at every element, inside a transform of torch.func\n  supported: backward,"
+            ' torch.autograd.grad\n  help: grad="sparse", or dense tensors'
+        )
     result = call.plainly(function)
     results = _results(result)
     known = [nothing(r.values, r.shape) if isinstance(r, Tensor) else r.view_as(r) for r in results]

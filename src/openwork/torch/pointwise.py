@@ -20,9 +20,9 @@ from ..ops.merge_plan import MergePlan
 from ..ops.merge_run import run_plan as run
 from ..ops.tensor import Tensor
 from ..ops.values import apply
-from ..storage.buffers import as_array, is_dual, torch_dtype
+from ..storage.buffers import as_array, is_dual, is_transformed, outside, torch_dtype
 from ..storage.storage import Storage
-from .positions import gathered, located, plain, present, unique
+from .positions import gathered, located, plain, present, structure, unique
 
 __all__ = ["DIFFERENTIABLE", "exactly", "dense_result", "evaluate", "run_plan"]
 
@@ -44,7 +44,7 @@ class _Exactly(torch.autograd.Function):  # type: ignore[misc]
 
 def exactly(known: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
     """`known`, with the gradient of `computed`, or `computed` with its tangent."""
-    if is_dual(computed):
+    if is_dual(computed) or is_transformed(computed):
         return computed
     found: torch.Tensor = _Exactly.apply(known, computed)
     return found
@@ -95,11 +95,14 @@ def _specified(e: Expr, values: Mapping[str, Any], there: Mapping[str, Any]) -> 
     return None
 
 
+_run = outside()(run)
+
+
 def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
     """The rule of `ops.merge_run.run_plan`."""
-    made = run(plan, tuple(plain(s) for s in storages), shape)
     if plan.scalar not in DIFFERENTIABLE:
-        return made
+        return _run(plan, tuple(plain(s) for s in storages), shape)
+    made = _run(plan, tuple(structure(s) for s in storages), shape)
     values, there, here = {}, {}, present(made)
     for (name, dims), s in zip(plan.dims.items(), storages, strict=True):
         s, places = unique(s), located(unique(s), made, dims)

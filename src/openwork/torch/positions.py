@@ -22,19 +22,36 @@ from ..ops.promote import promote
 from ..ops.ready import remember
 from ..ops.remap import canonical
 from ..ops.tensor import Tensor
-from ..storage.buffers import as_array, bare, cast, dtype_of, length
+from ..storage.buffers import as_array, bare, cast, dtype_of, length, outside
 from ..storage.scalars import python_scalar
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
 
-__all__ = ["by_places", "convert", "gathered", "located", "numbered", "on_values", "plain", "present", "unique"]
+__all__ = [
+    "by_places",
+    "convert",
+    "gathered",
+    "located",
+    "numbered",
+    "on_values",
+    "plain",
+    "present",
+    "structure",
+    "unique",
+]
 
 
 def plain(s: Storage) -> Storage:
     """The storage without a graph; the same one each time, so that launches made ready for it are found again."""
-    if s.library == "numpy":
-        return s
-    values = bare(s.values)
+    return s if s.library == "numpy" else _kept(s, bare(s.values))
+
+
+def structure(s: Storage) -> Storage:
+    """A storage of this structure without a graph, where the values play no part: of a batch it has any."""
+    return s if s.library == "numpy" else _kept(s, bare(s.values, any_of_batch=True))
+
+
+def _kept(s: Storage, values: torch.Tensor) -> Storage:
     found: Storage | None = s.plans.get("plain")
     if found is None or found.values.data_ptr() != values.data_ptr():
         found = s.with_values(values)
@@ -47,22 +64,24 @@ def unique(s: Storage) -> Storage:
     return s if s.format.is_unique else convert_storage(s, canonical(s.format))
 
 
+@outside()
 def numbered(s: Storage, first: int = 0, operand: int = 0) -> Storage:
     """The structure over the numbers of its values from `first` + 1."""
     count = length(s.values)
     device = "cpu" if s.library == "numpy" else s.values.device
     numbers = torch.arange(first + 1, first + count + 1, device=device)
     none = s.fill_value == 0 or s.format.is_dense
-    return plain(s).mapped(lambda b: as_array(b, like=numbers)).with_values(numbers, 0 if none else -1 - operand)
+    return structure(s).mapped(lambda b: as_array(b, like=numbers)).with_values(numbers, 0 if none else -1 - operand)
 
 
+@outside()
 def located(s: Storage, mask: Storage, dims: Sequence[int | None] | None = None) -> torch.Tensor:
     """The number of the value of `s` at each stored place of `mask`, -1 where it stores none; see `found_at`."""
     if s.pos is mask.pos and s.crd is mask.crd and s.format == mask.format and dims in (None, _own(s)):
         return numbered(s).values
     at = numbered(s)
     at = at.with_values(at.values, -1)
-    places: torch.Tensor = taking.found_at(Tensor._from_storage(at), plain(mask), dims)
+    places: torch.Tensor = taking.found_at(Tensor._from_storage(at), structure(mask), dims)
     return places
 
 
@@ -83,9 +102,10 @@ def gathered(values: Any, numbers: torch.Tensor, fills: Sequence[Any] = ()) -> t
     return every.index_select(0, torch.where(numbers < 0, numbers + len(every), numbers))
 
 
+@outside()
 def present(s: Storage) -> torch.Tensor | None:
     """Which values belong to elements; None where all do."""
-    s = plain(s)
+    s = structure(s)
     count = length(s.values)
     if s.nse == count:
         return None
@@ -112,7 +132,8 @@ def by_places(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
     for k, s in enumerate(storages):
         parts.append(Tensor._from_storage(numbered(s, first, k)))
         first += length(s.values)
-    found = function(*parts)._storage
+    with outside():
+        found = function(*parts)._storage
     fills = [s.fill_value for s in storages]
     like = next(s.values for s in storages if s.library == "torch")
     given = [as_array(s.values, like=like) for s in storages]
@@ -126,17 +147,20 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     """The rule of `ops.convert.convert`: duplicates are summed, elements of a dense tensor chosen by value."""
     s = storage
     if s.format.is_dense and not format.is_dense:
-        made = convert_storage(plain(s), format)
+        made = _converted(plain(s), format)
         return made.with_values(gathered(s.values, located(s, made), [s.fill_value]))
     if not s.format.is_unique and format.is_unique:
-        made = convert_storage(plain(s), format)
+        made = _converted(structure(s), format)
         at = located(made, s).clamp(min=0)
         start = made.values.new_zeros(1 + length(made.values))
         values = start.index_add(0, at, s.values)[1:]
         held = torch.zeros(len(start), dtype=torch.bool, device=at.device).index_fill(0, at, True)[1:]
-        return made.with_values(torch.where(held, values, made.values))
-    made = convert_storage(numbered(s), format, share=share)
+        return made.with_values(torch.where(held, values, made.fill_value))
+    made = _converted(numbered(s), format, share=share)
     return made.with_values(gathered(s.values, made.values, [s.fill_value]), s.fill_value)
+
+
+_converted = outside()(convert_storage)
 
 
 def structural(t: Tensor, *args: Any, **options: Any) -> Tensor:
@@ -164,14 +188,16 @@ def joined(tensors: list[Tensor], *args: Any) -> Tensor:
 def prune(x: Any, threshold: Any = 0) -> Tensor:
     """The rule of `ops.taking.prune`: which elements stay is constant."""
     s = unique(as_tensor(x)._storage)
-    made = taking.prune(Tensor._from_storage(plain(s)), threshold)._storage
+    with outside():
+        made = taking.prune(Tensor._from_storage(plain(s)), threshold)._storage
     return Tensor._from_storage(made.with_values(gathered(s.values, located(s, made), [s.fill_value])))
 
 
 def sparse_mask(x: Any, mask: Any) -> Tensor:
     """The rule of `ops.taking.sparse_mask`."""
     s = unique(as_tensor(x)._storage)
-    m = plain(as_tensor(mask)._storage)
-    made = taking.sparse_mask(Tensor._from_storage(numbered(s)), Tensor._from_storage(m))._storage
+    m = structure(as_tensor(mask)._storage)
+    with outside():
+        made = taking.sparse_mask(Tensor._from_storage(numbered(s)), Tensor._from_storage(m))._storage
     values = gathered(s.values, made.values, [s.fill_value])
     return Tensor._from_storage(made.with_values(values, s.fill_value))

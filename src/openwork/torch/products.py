@@ -20,11 +20,12 @@ from ..ops.contraction import Term
 from ..ops.semirings import semiring as semiring_of
 from ..ops.taking import found_at
 from ..ops.tensor import Tensor
-from ..storage.buffers import as_array, is_dual, is_recorded, length
+from ..storage.buffers import as_array, is_dual, is_recorded, is_transformed, length, outside
 from ..storage.storage import Storage
+from .batched import each
 from .drive import _conjugate, _like
 from .pointwise import DIFFERENTIABLE
-from .positions import gathered, located, numbered, plain, unique
+from .positions import gathered, located, numbered, plain, structure, unique
 
 __all__ = ["alone", "masked", "pair"]
 
@@ -56,6 +57,10 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
         return torch.stack(parts).sum(0)
 
     @staticmethod
+    def vmap(info: Any, dims: Any, at: _At, _: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
+        return each(info.batch_size, dims[2:], (x, y), lambda a, b: _product(at, a, b)), 0
+
+    @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         at: _At = ctx.at
         x, y = ctx.saved_tensors
@@ -73,6 +78,7 @@ def _product(at: _At, x: torch.Tensor, y: torch.Tensor, known: torch.Tensor | No
     return _run(at, x, y) if known is None else known
 
 
+@outside()
 def _run(at: _At, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The values of the product at the elements of the result's structure."""
     first, second = (Term(t.letters, t.storage.with_values(v.detach())) for t, v in ((at.x, x), (at.y, y)))
@@ -84,7 +90,8 @@ def _run(at: _At, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _plain(t: Term) -> Term:
-    return Term(t.letters, plain(t.storage))
+    s = t.storage
+    return Term(t.letters, structure(s) if s.scalar in DIFFERENTIABLE else plain(s))
 
 
 def _of_torch(x: Term, y: Term) -> tuple[Term, Term]:
@@ -102,7 +109,7 @@ def _with_gradient(x: Term, y: Term, made: Term) -> Term:
     if s.scalar not in DIFFERENTIABLE:
         return made
     values = [x.storage.values, y.storage.values]
-    known = None if any(is_dual(v) for v in values) else s.values
+    known = None if any(is_dual(v) or is_transformed(v) for v in values) else s.values
     found = _product(_At(_plain(x), _plain(y), made), values[0], values[1], known)
     return Term(made.letters, s.with_values(found))
 
@@ -114,19 +121,23 @@ def _sums(semiring: Semiring) -> None:
         )
 
 
+_pair, _masked = outside()(contraction.pair), outside()(contraction.masked)
+_alone, _diagonal = outside()(contraction.alone), outside()(contraction._diagonal)
+
+
 def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = None) -> Term:
     """The rule of `ops.contraction.pair`."""
     _sums(semiring)
     x, y = _of_torch(x, y)
     x, y = (contraction.alone(t, out + other.letters, semiring) for t, other in ((x, y), (y, x)))
-    return _with_gradient(x, y, contraction.pair(_plain(x), _plain(y), out, semiring, mask))
+    return _with_gradient(x, y, _pair(_plain(x), _plain(y), out, semiring, mask))
 
 
 def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
     """The rule of `ops.contraction.masked`."""
     _sums(semiring)
     x, y = _of_torch(x, y)
-    return _with_gradient(x, y, contraction.masked(_plain(x), _plain(y), _plain(mask), semiring, complement))
+    return _with_gradient(x, y, _masked(_plain(x), _plain(y), _plain(mask), semiring, complement))
 
 
 def alone(term: Term, kept: str, semiring: Semiring) -> Term:
@@ -134,17 +145,17 @@ def alone(term: Term, kept: str, semiring: Semiring) -> Term:
     letters = "".join(dict.fromkeys(term.letters))
     if letters != term.letters:
         held = unique(term.storage)
-        found = contraction._diagonal(Term(term.letters, numbered(held)))
+        found = _diagonal(Term(term.letters, numbered(held)))
         values = gathered(held.values, found.storage.values, [held.fill_value])
         term = Term(found.letters, found.storage.with_values(values, term.storage.fill_value))
     if set(letters) <= set(kept):
         return term
     s: Storage = term.storage
     if semiring.name == "any_first":
-        found = contraction.alone(Term(term.letters, numbered(s)), kept, semiring)
+        found = _alone(Term(term.letters, numbered(s)), kept, semiring)
         return Term(found.letters, found.storage.with_values(gathered(s.values, found.storage.values), s.fill_value))
     _sums(semiring)
-    made = contraction.alone(_plain(term), kept, semiring)
+    made = _alone(_plain(term), kept, semiring)
     dims = [term.letters.index(c) for c in made.letters]
     at = located(made.storage, s, dims).clamp(min=0)
     start = s.values.new_zeros(1 + length(made.storage.values))

@@ -15,21 +15,24 @@ import torch
 from ..ops import reduce
 from ..ops.reduce import kept_shape, missing, statement_names
 from ..ops.tensor import Tensor
-from ..storage.buffers import Array, cast, torch_dtype
+from ..storage.buffers import Array, cast, outside, torch_dtype
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .drive import Product, product
 from .pointwise import DIFFERENTIABLE, exactly
-from .positions import plain, present, unique
+from .positions import plain, present, structure, unique
 
 __all__ = ["fold", "keys_of", "segmented", "total"]
+
+
+_fold, _missing = outside()(reduce.fold), outside()(missing)
 
 
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """The rule of `ops.reduce.fold`."""
     s = t._storage
     if scalar not in DIFFERENTIABLE:
-        return reduce.fold(op, Tensor._from_storage(plain(s)), axes, scalar)
+        return _fold(op, Tensor._from_storage(plain(s)), axes, scalar)
     if op == "sum":
         return reduce.fold.__wrapped__(op, t, axes, scalar)  # type: ignore[attr-defined]
     s = unique(s)
@@ -45,14 +48,14 @@ def total(values: torch.Tensor, scalar: str, bits: torch.Tensor | None = None) -
 def _extreme(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> torch.Tensor:
     names, kept = statement_names(len(s.shape), axes)
     structure = plain(s)
-    best: torch.Tensor = reduce.fold(op, Tensor._from_storage(structure), axes, scalar)
+    best: torch.Tensor = _fold(op, Tensor._from_storage(structure), axes, scalar)
     at = product(Product(structure, names, (kept,), None, scalar), None, [best])
     values = structure.values
     hits = (values == at) | (values.isnan() & at.isnan())
     here = present(s)
     hits = hits if here is None else hits & here
     counts = product(Product(structure, names, (), kept, "f64"), hits.to(torch.float64), [])
-    absent = missing(structure, axes)
+    absent = _missing(structure, axes)
     if absent is not None:
         counts = counts + absent * (best == python_scalar(s.fill_value, scalar))
     shares = hits / product(Product(structure, names, (kept,), None, "f64"), None, [counts.clamp(min=1)])
@@ -67,16 +70,17 @@ def _prod(s: Storage, axes: tuple[int, ...], scalar: str) -> torch.Tensor:
     values = cast(s.values, scalar)
     result = segmented(values, keys_of(s, axes), math.prod(shape), lambda rows: rows.prod(1), 1).reshape(shape)
     fill = python_scalar(s.fill_value, scalar)
-    absent = missing(plain(s), axes)
+    absent = _missing(structure(s), axes)
     return result if fill == 1 or absent is None else reduce.add_fill("prod", result, absent, fill, scalar)
 
 
+@outside()
 def keys_of(s: Storage, axes: tuple[int, ...]) -> torch.Tensor:
     """For each value the row-major number of the element of a reduction over `axes` that it goes to; -1 for padding."""
     names, kept = statement_names(len(s.shape), axes)
     shape = tuple(n for d, n in enumerate(s.shape) if d not in axes)
     numbers = torch.arange(math.prod(shape)).reshape(shape)
-    keys = product(Product(plain(s), names, (kept,), None, "i64"), None, [numbers])
+    keys = product(Product(structure(s), names, (kept,), None, "i64"), None, [numbers])
     here = present(s)
     return keys if here is None else torch.where(here, keys, -1)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import (
+    batched,
     drive,
     exchange,
     full,
@@ -42,6 +43,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "solve": solvers.solve,
     "solve_triangular": solvers.solve_triangular,
     "total": reductions.total,
+    "transformed": batched.transformed,
     "torch_function": functions.call,
     "torch_method": methods.method,
     "torch_values": exchange.torch_values,

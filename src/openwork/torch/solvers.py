@@ -15,10 +15,12 @@ from ..errors import UnsupportedError
 from ..linalg import direct, triangular
 from ..ops.shaping import reshape
 from ..ops.tensor import Tensor
-from ..storage.buffers import as_array, scalar_of
+from ..storage.buffers import as_array, bare, scalar_of
 from ..storage.storage import Storage
+from .batched import each
 from .drive import Product, _conjugate, _like, product
-from .positions import plain, unique
+from .positions import structure as structure_of
+from .positions import unique
 
 __all__ = ["solve", "solve_triangular"]
 
@@ -28,11 +30,29 @@ Solver = Callable[[Tensor, torch.Tensor, bool], Any]
 
 class _Solution(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, solver: Solver, s: Storage, turned: bool, values: Any, right: torch.Tensor) -> torch.Tensor:
-        ctx.solver, ctx.structure, ctx.turned = solver, s, turned
+    def forward(solver: Solver, s: Storage, turned: bool, values: Any, right: torch.Tensor) -> torch.Tensor:
         found: torch.Tensor = solver(Tensor._from_storage(s.with_values(values.detach())), right.detach(), turned)
-        ctx.save_for_backward(values, right, found)
         return found
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        ctx.solver, ctx.structure, ctx.turned, values, right = inputs
+        ctx.save_for_backward(values, right, output)
+        ctx.save_for_forward(values, right, output)
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, solver: Solver, s: Storage, turned: bool, values: Any, right: torch.Tensor) -> Any:
+        return each(info.batch_size, dims[3:], (values, right), lambda v, r: _solution(solver, s, turned, v, r)), 0
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, __: None, ___: None, tangent: Any, right: Any) -> torch.Tensor:
+        values, _right, found = ctx.saved_tensors
+        parts = [] if right is None else [right]
+        if tangent is not None:
+            columns = () if found.ndim == 1 else ("k",)
+            spec = Product(ctx.structure, ("i", "j"), (("j", *columns),), ("i", *columns), scalar_of(found))
+            parts.append(-product(spec, tangent, [found]))
+        return _solution(ctx.solver, ctx.structure, ctx.turned, values, sum(parts[1:], parts[0]))
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -79,7 +99,7 @@ def _solve(solver: Solver, a: Any, b: Any, operation: str) -> Any:
     like = next(x for x in (s.values, given) if isinstance(x, torch.Tensor))
     right, values = as_array(given, like=like), as_array(s.values, like=like)
     scalar = torch.result_type(values[:0], right)
-    structure = plain(s).mapped(lambda x: as_array(x, like=like.detach()))
+    structure = structure_of(s).mapped(lambda x: as_array(x, like=bare(like, any_of_batch=True)))
     found = _solution(solver, structure, False, values.to(scalar), right.to(scalar))
     return Tensor._from_dense(found) if isinstance(b, Tensor) else found
 
