@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .masked import MaskedTensor as MaskedTensor
     from .masked import as_masked_tensor as as_masked_tensor
     from .masked import masked_tensor as masked_tensor
+    from .ops.addmm import addmm as addmm
     from .ops.construct import *  # noqa: F403
     from .ops.creation import *  # noqa: F403
     from .ops.differences import diff as diff
@@ -77,6 +78,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("read", "write"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
+    "ops.addmm": ("addmm",),
     "ops.construct": (
         "asarray", "assemble", "random", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor",
         "sparse_csc_tensor", "sparse_csr_tensor",
@@ -143,8 +145,8 @@ _DIFFERENTIABLE |= {
     for home, names in _HOMES.items()
     for name in names
     if home.removeprefix("ops.") in (
-        "differences", "einsum", "functions", "joining", "merge", "ordering", "products", "sddmm", "shaping", "softmax",
-        "statistics", "taking", "tensor_products", "triangles",
+        "addmm", "differences", "einsum", "functions", "joining", "merge", "ordering", "products", "sddmm", "shaping",
+        "softmax", "statistics", "taking", "tensor_products", "triangles",
     )
 }  # fmt: skip
 """The functions of tensors, each of which takes `grad=`."""

@@ -42,7 +42,7 @@ def test_embedding(padding: int | None, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("padding", [None, 2])
-@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_bags(mode: str, padding: int | None) -> None:
     rows = {0, 2, 4, 6} - {padding}
     for arguments in (
@@ -94,5 +94,7 @@ def test_refusals() -> None:
         SparseEmbedding(4, 2, 9)
     with pytest.raises(ow.ShapeError, match=r"weight \(2, 4\)"):
         SparseEmbedding(4, 2, weight=torch.ones(2, 4))
-    with pytest.raises(ow.UnsupportedError, match="mode='max'"):
-        SparseEmbeddingBag(4, 2, mode="max")
+    with pytest.raises(ow.UnsupportedError, match="mode='min'"):
+        SparseEmbeddingBag(4, 2, mode="min")
+    with pytest.raises(ow.UnsupportedError, match='weights with mode="max"'):
+        SparseEmbeddingBag(4, 2, mode="max")(torch.tensor([[1]]), None, torch.ones(1, 1))

@@ -245,6 +245,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
+@differentiable(recorded)
 def slogdet(a: Any, /) -> SlogdetResult:
     """(sign, logabsdet) of the determinants of square matrices, through LU; (0, -inf) for a singular one.
 
@@ -260,7 +261,8 @@ def slogdet(a: Any, /) -> SlogdetResult:
         signs, logs = zip(*pairs, strict=True) if pairs else ((), ())
         arrays = np.array(signs, dtype), np.array(logs, dtype.type(0).real.dtype)
         parts = tuple(x.reshape(t.shape[:-2]) for x in arrays)
-    return SlogdetResult(*(Tensor._from_dense(p if is_torch(p) else np.asarray(p)) for p in parts))
+    like = t.values if is_torch(t.values) else None
+    return SlogdetResult(*(Tensor._from_dense(as_array(p, like=like)) for p in parts))
 
 
 def _slogdet(m: Tensor, scalar: str) -> tuple[Any, Any]:
@@ -271,6 +273,7 @@ def _slogdet(m: Tensor, scalar: str) -> tuple[Any, Any]:
         return dtype.type(0), -np.full((), np.inf, dtype).real[()]
 
 
+@differentiable(recorded)
 def det(a: Any, /) -> Tensor:
     """The determinants of square matrices, through LU; 0 for a singular one. Large ones overflow: see `slogdet`.
 
@@ -282,7 +285,8 @@ def det(a: Any, /) -> Tensor:
         found = linear_algebra("det", held)
         return Tensor._from_dense(found if is_torch(found) else np.asarray(found))
     sign, log = slogdet(t)
-    return Tensor._from_dense(np.asarray(dense(sign) * np.exp(dense(log))))
+    found = np.asarray(dense(sign) * np.exp(dense(log)))
+    return Tensor._from_dense(as_array(found, like=t.values if is_torch(t.values) else None))
 
 
 def spilu(a: Any, **options: Any) -> Any:

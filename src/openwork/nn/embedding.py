@@ -100,7 +100,8 @@ class SparseEmbeddingBag(_Table):
     ----------
     num_embeddings, embedding_dim : the shape of the table
     padding_idx : a row that takes no part
-    mode : "sum", or "mean": a bag's sum divided by the sum of its weights; an empty bag is zero
+    mode : "sum"; "mean": a bag's sum divided by the sum of its weights; "max": the largest of each column, of indices
+        without weights. An empty bag is zero
     weight : torch tensor of that shape, to start from
 
     Guarantees: equal to torch.nn.EmbeddingBag of the same weight and mode; else as `SparseEmbedding`.
@@ -112,10 +113,8 @@ class SparseEmbeddingBag(_Table):
         *, mode: str = "mean", weight: torch.Tensor | None = None,
     ) -> None:  # fmt: skip
         super().__init__(num_embeddings, embedding_dim, padding_idx, weight=weight)
-        if mode not in ("sum", "mean"):
-            raise UnsupportedError(
-                f'SparseEmbeddingBag: mode={mode!r}\n  supported: "sum", "mean"\n  help: torch.nn.EmbeddingBag'
-            )
+        if mode not in ("sum", "mean", "max"):
+            raise UnsupportedError(f'SparseEmbeddingBag: mode={mode!r}\n  supported: "sum", "mean", "max"')
         self.mode = mode
 
     def forward(
@@ -126,6 +125,12 @@ class SparseEmbeddingBag(_Table):
         `bags` is a sparse Tensor (number of bags, num_embeddings) of weights, counts of words say; or indices of shape
         (bags, k); or indices in one row, where bag k starts at `offsets[k]`. Indices may have weights, in their shape.
         """
+        if self.mode == "max" and (isinstance(bags, Tensor) or per_sample_weights is not None):
+            raise UnsupportedError(
+                'SparseEmbeddingBag: weights with mode="max"\n  supported: indices alone\n  help: mode="sum"'
+            )
+        if self.mode == "max":
+            return self._largest(*self._places(bags, offsets))
         B = bags if isinstance(bags, Tensor) else self._bags(bags, offsets, per_sample_weights)
         out = rows_matmul(B, self.weight)
         if self.mode == "sum":
@@ -134,24 +139,41 @@ class SparseEmbeddingBag(_Table):
         return out / torch.where(total == 0, 1, total)[:, None]
 
     def _bags(self, bags: torch.Tensor, offsets: torch.Tensor | None, weights: torch.Tensor | None) -> Tensor:
-        indices = self._integers(bags)
-        if weights is not None and weights.shape != indices.shape:
+        if weights is not None and weights.shape != bags.shape:
             raise ShapeError(
-                f"SparseEmbeddingBag: per_sample_weights {tuple(weights.shape)}\n  expected: {tuple(indices.shape)}"
+                f"SparseEmbeddingBag: per_sample_weights {tuple(weights.shape)}\n  expected: {tuple(bags.shape)}"
             )
+        rows, flat, count = self._places(bags, offsets)
+        return self._lookup(rows, flat, count, None if weights is None else weights.reshape(-1))
+
+    def _places(self, bags: torch.Tensor, offsets: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor, int]:
+        """The bag of each index, the indices, and how many bags there are."""
+        indices = self._integers(bags)
         flat = indices.reshape(-1)
         places = torch.arange(len(flat), device=flat.device)
         if indices.ndim == 2 and offsets is None:
-            count, rows = len(indices), places // max(indices.shape[1], 1)
-        elif indices.ndim == 1 and offsets is not None:
-            starts = self._integers(offsets)
-            if not len(starts) or starts[0] != 0 or (starts.diff() < 0).any() or starts[-1] > len(flat):
-                raise ShapeError(f"SparseEmbeddingBag: offsets\n  expected: from 0, rising to at most {len(flat)}")
-            count, rows = len(starts), torch.searchsorted(starts, places, right=True) - 1
-        else:
+            return places // max(indices.shape[1], 1), flat, len(indices)
+        if indices.ndim != 1 or offsets is None:
             given = "no offsets" if offsets is None else "offsets"
             raise ShapeError(
                 f"SparseEmbeddingBag: indices {tuple(indices.shape)} and {given}"
                 "\n  expected: (bags, k), or (n,) with offsets (bags,)"
             )
-        return self._lookup(rows, flat, count, None if weights is None else weights.reshape(-1))
+        starts = self._integers(offsets)
+        if not len(starts) or starts[0] != 0 or (starts.diff() < 0).any() or starts[-1] > len(flat):
+            raise ShapeError(f"SparseEmbeddingBag: offsets\n  expected: from 0, rising to at most {len(flat)}")
+        return torch.searchsorted(starts, places, right=True) - 1, flat, len(starts)
+
+    def _largest(self, rows: torch.Tensor, flat: torch.Tensor, count: int) -> torch.Tensor:
+        """The largest element of each column of a bag; its gradient goes to the first that has it."""
+        if self.padding_idx is not None:
+            used = flat != self.padding_idx
+            rows, flat = rows[used], flat[used]
+        n = len(flat)
+        order = torch.arange(n, device=flat.device)
+        vectors = rows_matmul(self._lookup(order, flat, n, None), self.weight)
+        known, bag = vectors.detach(), rows[:, None].expand(n, self.embedding_dim)
+        most = known.new_full((count, self.embedding_dim), float("-inf")).scatter_reduce(0, bag, known, "amax")
+        first = torch.where(known == most[rows], order[:, None], n)
+        first = first.new_full((count, self.embedding_dim), n).scatter_reduce(0, bag, first, "amin")
+        return torch.cat([vectors, vectors.new_zeros(1, self.embedding_dim)]).gather(0, first)

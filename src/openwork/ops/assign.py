@@ -18,6 +18,7 @@ from ..storage import buffers
 from ..storage.buffers import itemsize, length
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from .gradients import differentiable
 from .index_keys import Axis, Group, Ints, Selection, select
 from .indexing import host_key, index_selection
 from .lookup import keys_of, sorted_places, test_member
@@ -75,6 +76,7 @@ class AtKey:
         return combine(self.tensor, self.key, values, "max")
 
 
+@differentiable(lambda t, _, values: (t.values, getattr(values, "values", values)))
 def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     """`t` with `t[key] = values`, as a new tensor.
 
@@ -108,6 +110,7 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     )
 
 
+@differentiable(lambda t, _, values, __: (t.values, getattr(values, "values", values)))
 def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
     """`t` with `op` of the elements at `key` and `values`, as a new tensor; op is add, mul, min or max."""
     selection = select(key, t.shape)

@@ -222,8 +222,14 @@ class Operators:
     def __setitem__(self, key: Any, values: Any) -> None:
         """Set elements: this tensor gets a new structure, tensors that shared its buffers stay as they are."""
         from .assign import assign
+        from .gradients import tracked
 
         me = cast("Tensor", self)
+        if me.requires_grad and me.is_leaf and tracked((me._storage.values,)):
+            raise UnsupportedError(
+                "A[key] = value: the tensor is a leaf that requires a gradient"
+                "\n  help: A.at[key].set(value) gives a new tensor; or change it in torch.no_grad()"
+            )
         me._storage = assign(me, key, values)._storage
 
     @property

@@ -17,6 +17,7 @@ import torch
 
 from ..errors import UnsupportedError
 from ..ops import gradients
+from ..ops.assign import AtKey
 from ..ops.construct import asarray
 from ..ops.remap import canonical
 from ..ops.tensor import Tensor
@@ -304,6 +305,11 @@ class Full(Tensor):
         """Call `hook` with the dense gradient whenever it is computed; gives torch's handle to remove it."""
         return self._carrier.register_hook(hook)
 
+    @property
+    def at(self) -> Any:
+        """`t.at[key].set(v)` and the others: new tensors with elements changed."""
+        return _FullAt(self)
+
     @classmethod
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -311,6 +317,23 @@ class Full(Tensor):
         name = getattr(func, "__name__", "").removeprefix("_")
         call: Callable[..., Any] = super().__torch_function__
         return run(lambda *a, **k: call(func, types, a, k), name, "dense", args, kwargs or {})
+
+
+class _FullAt:
+    """`Tensor.at` of a Full."""
+
+    def __init__(self, tensor: Full, key: Any = None) -> None:
+        self.tensor, self.key = tensor, key
+
+    def __getitem__(self, key: Any) -> _FullAt:
+        return _FullAt(self.tensor, key)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def change(t: Tensor, *values: Any) -> Any:
+            return getattr(t.at[self.key], name)(*values)
+
+        getattr(AtKey, name)
+        return lambda *values: run(change, f"at {name}", "dense", (self.tensor, *values), {})
 
 
 def _source(x: Any) -> Any:

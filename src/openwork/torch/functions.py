@@ -21,6 +21,7 @@ from .composed import COMPOSED
 from .losses import LOSSES, cross_entropy, loss, nll_loss, triplet_margin_loss
 from .orders import ORDERS
 from .placing import PLACING
+from .positions import unique
 from .reduced import mm
 from .several import several
 from .shapes import SHAPES
@@ -109,6 +110,19 @@ def sampled_addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: 
     return found
 
 
+def dropout(t: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """The stored elements, each 0 with probability `p` and the others larger by 1 / (1 - p); not where not training.
+
+    Raises UnsupportedError for another fill value than 0, each of which would be drawn, and for `inplace`.
+    """
+    if t.fill_value or inplace:
+        raise UnsupportedError(
+            f"dropout: fill value {t.fill_value}, inplace={inplace}\n  supported: fill value 0, a new tensor"
+        )
+    s = unique(t._storage)
+    return Tensor._from_storage(s.with_values(torch.nn.functional.dropout(s.values, p, training), 0))
+
+
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """`input @ weight.T + bias`; input, weight or both may be Tensors."""
     product = matmul(input, weight.mT if isinstance(weight, Tensor) else weight.t())
@@ -160,6 +174,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vecdot": lambda a, b, dim=-1: tensor_products.vecdot(a, b, axis=dim), "inner": lambda a, b: matmul(a, _mt(b)),
     "outer": tensor_products.outer, "ger": tensor_products.outer, "kron": tensor_products.kron, "einsum": _einsum,
     "tensordot": _tensordot,
+    "dropout": dropout,
     "addmm": addmm, "addmv": addmm, "baddbmm": addmm, "sspaddmm": addmm, "sparse_addmm": addmm, "addbmm": addbmm,
     "sparse_sampled_addmm": sampled_addmm, "sampled_addmm": sampled_addmm, "linear": linear, "embedding": embedding,
     "add": lambda a, b=None, *, other=None, alpha=1: _binary("add", a, b, other=other, alpha=alpha),

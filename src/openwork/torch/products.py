@@ -24,8 +24,9 @@ from ..storage.buffers import as_array, is_dual, is_recorded, is_transformed, le
 from ..storage.storage import Storage
 from .batched import each
 from .drive import _conjugate, _like
-from .pointwise import DIFFERENTIABLE
+from .pointwise import DIFFERENTIABLE, exactly
 from .positions import gathered, located, numbered, plain, structure, unique
+from .semirings import by_products
 
 __all__ = ["alone", "masked", "pair"]
 
@@ -121,22 +122,39 @@ def _sums(semiring: Semiring) -> None:
         )
 
 
+def _over_semiring(x: Term, y: Term, made: Term, semiring: Semiring) -> Term:
+    """The result of a product over a semiring, with its gradient; letters that one term alone has must stay."""
+    if made.storage.scalar not in DIFFERENTIABLE:
+        return made
+    if (set(x.letters) ^ set(y.letters)) - set(made.letters) or len({*x.letters}) < len(x.letters):
+        raise UnsupportedError(
+            f"a contraction over {semiring.name} that sums over one operand alone has no gradient"
+            "\n  supported: products of matrices and stacks of them\n  help: detach() the operands"
+        )
+    x, y = (Term(t.letters, unique(t.storage)) for t in (x, y))
+    values = by_products(x, y, made, semiring)
+    return Term(made.letters, made.storage.with_values(exactly(made.storage.values, values)))
+
+
 _pair, _masked = outside()(contraction.pair), outside()(contraction.masked)
 _alone, _diagonal = outside()(contraction.alone), outside()(contraction._diagonal)
 
 
 def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = None) -> Term:
     """The rule of `ops.contraction.pair`."""
-    _sums(semiring)
     x, y = _of_torch(x, y)
+    if semiring.name != "plus_times":
+        return _over_semiring(x, y, _pair(_plain(x), _plain(y), out, semiring, mask), semiring)
     x, y = (contraction.alone(t, out + other.letters, semiring) for t, other in ((x, y), (y, x)))
     return _with_gradient(x, y, _pair(_plain(x), _plain(y), out, semiring, mask))
 
 
 def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
     """The rule of `ops.contraction.masked`."""
-    _sums(semiring)
     x, y = _of_torch(x, y)
+    if semiring.name != "plus_times":
+        made = _masked(_plain(x), _plain(y), _plain(mask), semiring, complement)
+        return _over_semiring(x, y, made, semiring)
     return _with_gradient(x, y, _masked(_plain(x), _plain(y), _plain(mask), semiring, complement))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import (
+    assignment,
     batched,
     drive,
     exchange,
@@ -24,8 +25,12 @@ __all__ = ["RULES"]
 
 RULES: dict[str, Callable[..., Any]] = {
     "alone": products.alone,
+    "assign": assignment.assign,
+    "combine": assignment.combine,
     "contract": drive.contract,
     "convert": positions.convert,
+    "det": solvers.det,
+    "slogdet": solvers.slogdet,
     "dense_result": pointwise.dense_result,
     "fold": reductions.fold,
     "full": full.run,

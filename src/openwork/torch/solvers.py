@@ -15,14 +15,18 @@ from ..errors import UnsupportedError
 from ..linalg import direct, triangular
 from ..ops.shaping import reshape
 from ..ops.tensor import Tensor
-from ..storage.buffers import as_array, bare, scalar_of
+from ..storage.buffers import as_array, bare, length, scalar_of
+from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from .batched import each
 from .drive import Product, _conjugate, _like, product
 from .positions import structure as structure_of
 from .positions import unique
 
-__all__ = ["solve", "solve_triangular"]
+__all__ = ["det", "slogdet", "solve", "solve_triangular"]
+
+BLOCK = 64
+"""Columns of an inverse that are found at a time, to take the elements from that a structure has."""
 
 Solver = Callable[[Tensor, torch.Tensor, bool], Any]
 """A matrix, right sides, and whether the matrix is the conjugate transpose of the one that was given."""
@@ -102,6 +106,70 @@ def _solve(solver: Solver, a: Any, b: Any, operation: str) -> Any:
     structure = structure_of(s).mapped(lambda x: as_array(x, like=bare(like, any_of_batch=True)))
     found = _solution(solver, structure, False, values.to(scalar), right.to(scalar))
     return Tensor._from_dense(found) if isinstance(b, Tensor) else found
+
+
+class _LogDet(torch.autograd.Function):  # type: ignore[misc]
+    """d log|det A| = trace(A^-1 dA)"""
+
+    @staticmethod
+    def forward(s: Storage, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        sign, log = direct.slogdet(Tensor._from_storage(s.with_values(values.detach())))
+        one, other = (torch.as_tensor(x.to_numpy(), dtype=values.dtype).reshape(()) for x in (sign, log))
+        return one, other
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+        ctx.structure, values = inputs
+        ctx.save_for_backward(values)
+        ctx.mark_non_differentiable(output[0])
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, s: Storage, values: torch.Tensor) -> Any:
+        rows = [_LogDet.apply(s, values.select(dims[1], k)) for k in range(info.batch_size)]
+        return tuple(torch.stack(column) for column in zip(*rows, strict=True)), (0, 0)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        (values,) = ctx.saved_tensors
+        return None, grads[1] * _inverse_at(ctx.structure, values)
+
+
+def _inverse_at(s: Storage, values: torch.Tensor) -> torch.Tensor:
+    """The elements of the inverse's transpose where a matrix has its own, by blocks of columns."""
+    n = s.shape[0]
+    at, places = coordinates(s)
+    out = values.new_zeros(length(values))
+    for begin in range(0, n, BLOCK):
+        inside = (at[1] >= begin) & (at[1] < begin + BLOCK)
+        rows, columns, leaf = (torch.from_numpy(x[inside]).to(torch.int64) for x in (at[0], at[1] - begin, places))
+        unit = torch.eye(n, dtype=values.dtype)[:, begin : begin + BLOCK]
+        block = _solution(_plain_solver, s.permute((1, 0)), True, values, unit)
+        out = out.index_add(0, leaf, block[rows, columns])
+    return out
+
+
+def _plain_solver(t: Tensor, right: torch.Tensor, _: bool) -> Any:
+    return direct.solve(t, right)
+
+
+def slogdet(a: Any) -> Any:
+    """The rule of `linalg.slogdet`, for one real matrix of a sparse format."""
+    if not isinstance(a, Tensor) or a.ndim != 2 or a._storage.scalar not in ("f32", "f64"):
+        raise UnsupportedError(
+            "slogdet of a stack or of complex numbers has no gradient\n  help: one matrix at a time, in float64"
+        )
+    if a.format.is_dense:
+        parts = torch.linalg.slogdet(a.to_dense())
+    else:
+        s = unique(a._storage)
+        parts = _LogDet.apply(structure_of(s), s.values)
+    return direct.SlogdetResult(*(Tensor._from_dense(p) for p in parts))
+
+
+def det(a: Any) -> Tensor:
+    """The rule of `linalg.det`, for one real matrix."""
+    sign, log = slogdet(a)
+    return Tensor._from_dense(sign.to_dense() * log.to_dense().exp())
 
 
 def solve(a: Any, b: Any) -> Any:

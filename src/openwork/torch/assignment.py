@@ -1,0 +1,76 @@
+"""Gradients of setting elements: those that stay and those that are put in are moved, as `positions` has it.
+
+What is combined with elements (`add`, `mul`, ...) is taken out, reduced by torch with what it meets, and set.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..ops import assign as assigning
+from ..ops.elementwise import elementwise
+from ..ops.index_keys import Axis, Group, Selection, select
+from ..ops.indexing import index_selection
+from ..ops.lookup import keys_of
+from ..ops.remap import remap
+from ..ops.shaping import broadcast_to
+from ..ops.tensor import Tensor
+from ..storage.buffers import as_array
+from .positions import by_places
+
+__all__ = ["assign", "combine"]
+
+_REDUCTIONS = {"add": "sum", "mul": "prod", "min": "amin", "max": "amax"}
+
+
+def _pair(t: Tensor, values: Any, selection: Selection) -> tuple[Tensor, Tensor]:
+    """The tensor and what is set, both over torch buffers and of one dtype."""
+    like = next(x for x in (t.values, getattr(values, "values", values)) if isinstance(x, torch.Tensor))
+    if not isinstance(t.values, torch.Tensor):
+        t = Tensor._from_storage(t._storage.mapped(lambda b: as_array(b, like=like.detach())))
+    return t, assigning._values(values, t, selection)
+
+
+def assign(t: Tensor, key: Any, values: Any) -> Tensor:
+    """The rule of `ops.assign.assign`: every element that is set is stored."""
+    t, given = _pair(t, values, select(key, t.shape))
+    return by_places(lambda a, v: assigning.assign(a, key, v), t, given)
+
+
+def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
+    """The rule of `ops.assign.combine`."""
+    selection = select(key, t.shape)
+    t, given = _pair(t, values, selection)
+    if 0 in selection.shape:
+        return t
+    if op == "add" and not t.fill_value and not given.fill_value:
+        found: Tensor = elementwise("add", t, by_places(lambda v: _placed(t.shape, selection, v), given))
+        return found if t.format.is_dense else found.asformat(t.format)
+    places = assigning._places(selection, t.shape)
+    distinct, group = np.unique(keys_of(places, t.shape), return_inverse=True)
+    at = dict(enumerate(np.unravel_index(distinct, t.shape)))
+    picked = Selection(broadcast=(len(distinct),), has_arrays=True, axes=[Axis(array=0)], shape=(len(distinct),))
+    picked.groups = [Group(at, (0,), (len(distinct),))]
+    taken = t.to_dense()[tuple(torch.as_tensor(c) for c in at.values())] if t.format.is_dense else _dense(t, picked)
+    spread = broadcast_to(given, selection.shape).to_dense().reshape(-1)
+    places_of = torch.as_tensor(group.reshape(-1))
+    new = taken.scatter_reduce(0, places_of, spread, _REDUCTIONS[op], include_self=True)
+    return assign(t, tuple(at.values()), new)
+
+
+def _dense(t: Tensor, selection: Selection) -> torch.Tensor:
+    found: torch.Tensor = index_selection(t, selection).to_dense()
+    return found
+
+
+def _placed(shape: tuple[int, ...], selection: Selection, v: Tensor) -> Tensor:
+    """The elements of `v` at their places, as often as they are named."""
+    from ..ops.creation import zeros
+
+    nothing = zeros(shape, format="coo", dtype="int64")
+    parts = assigning._put(nothing, selection, v, False)
+    parts[-1][1].injective = False
+    return Tensor._from_storage(assigning._summing(remap(parts, shape, "adding to elements")))

@@ -1,0 +1,170 @@
+"""Gradients of elements that are set, and of products over semirings, determinants and stacks of systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch_matrix import LAYOUTS, X, make, plain
+
+import openwork as ow
+from openwork.torch.functions import mm
+
+GIVEN = torch.tensor([1.5, -2.0, 0.25], dtype=torch.float64)
+KEY = ([0, 2, 2], [1, 3, 3])
+"""Two places, of which one is named twice."""
+
+
+def put(d: torch.Tensor, key: Any, x: Any) -> torch.Tensor:
+    d = d.clone()
+    d[key] = x
+    return d
+
+
+def reduced(op: str) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    at = torch.tensor([1, 15, 15])
+    return lambda d, x: d.reshape(-1).scatter_reduce(0, at, x, op).reshape(d.shape)
+
+
+CHANGES: dict[str, tuple[Any, Any]] = {
+    "element": (lambda t, x: t.at[1, 2].set(x[0]), lambda d, x: put(d, (1, 2), x[0])),
+    "row": (lambda t, x: t.at[1, :3].set(x), lambda d, x: put(d, (1, slice(0, 3)), x)),
+    "column": (lambda t, x: t.at[:, 1].set(x[0] * 2), lambda d, x: put(d, (slice(None), 1), x[0] * 2)),
+    "number": (lambda t, x: t.at[0].set(3.0) * x[0], lambda d, x: put(d, 0, 3.0) * x[0]),
+    "sparse": (lambda t, x: t.at[1:3].set(t[2:4] * x[0]), lambda d, x: put(d, slice(1, 3), d[2:4] * x[0])),
+    "add": (lambda t, x: t.at[KEY].add(x), reduced("sum")),
+    "mul": (lambda t, x: t.at[KEY].mul(x), reduced("prod")),
+    "min": (lambda t, x: t.at[KEY].min(x), reduced("amin")),
+    "max": (lambda t, x: t.at[KEY].max(x), reduced("amax")),
+}
+
+
+@pytest.mark.parametrize("layout", ["csr", "ragged bsr", "dense", "uncoalesced coo"])
+def test_elements_that_are_set(layout: str) -> None:
+    for mine, theirs in CHANGES.values():
+        case = make(*LAYOUTS[layout])
+        x, y = GIVEN.clone().requires_grad_(), GIVEN.clone().requires_grad_()
+        got, want = plain(mine(case.tensor, x)), theirs(case.dense, y)
+        torch.testing.assert_close(got, want)
+        got.square().sum().backward()
+        want.square().sum().backward()
+        torch.testing.assert_close(case.own_gradient, case.dense_gradient)
+        torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_assignment_in_place_and_at_every_element() -> None:
+    t = make("csr", (4, 6)).tensor * 1
+    x = GIVEN.clone().requires_grad_()
+    t[0, :3] = x
+    t.sum().backward()
+    torch.testing.assert_close(x.grad, torch.ones(3, dtype=torch.float64))
+    dense = torch.eye(3).requires_grad_()
+    (ow.asarray(dense, format="csr", grad="dense").at[0, 1].set(5.0) * 2).sum().backward()
+    torch.testing.assert_close(dense.grad, put(torch.full((3, 3), 2.0), (0, 1), 0.0))
+
+
+SEMIRINGS = {
+    "min_plus": ("amin", torch.add), "max_plus": ("amax", torch.add), "max_times": ("amax", torch.mul),
+    "plus_max": ("sum", torch.maximum), "min_max": ("amin", torch.maximum),
+}  # fmt: skip
+
+
+def over_semiring(a: torch.Tensor, b: torch.Tensor, reduction: str, times: Any) -> torch.Tensor:
+    """The product of dense matrices in which zeros take no part, and 0 where nothing does."""
+    there = (a.detach() != 0)[:, :, None] & (b.detach() != 0)[None]
+    nothing = {"amin": float("inf"), "amax": -float("inf"), "sum": 0.0}[reduction]
+    products = torch.where(there, times(a[:, :, None], b[None]), nothing)
+    found: torch.Tensor = getattr(products, reduction)(1)
+    return torch.where(there.any(1), found, 0.0)
+
+
+@pytest.mark.parametrize("layout", ["csr", "uncoalesced coo"])
+@pytest.mark.parametrize("semiring", SEMIRINGS)
+def test_semirings(semiring: str, layout: str) -> None:
+    one, other = make(*LAYOUTS[layout]), make("csr", (4, 6), seed=3)
+    made = ow.spgemm(one.tensor, other.tensor.T, semiring=semiring).to_dense()
+    got = torch.where(torch.isinf(made), 0.0, made)
+    want = over_semiring(one.dense, other.dense.T, *SEMIRINGS[semiring])
+    torch.testing.assert_close(got, want)
+    weights = torch.linspace(0.5, 1.5, 16, dtype=torch.float64).reshape(4, 4)
+    (got * weights).sum().backward()
+    (want * weights).sum().backward()
+    for case in (one, other):
+        torch.testing.assert_close(case.own_gradient, case.dense_gradient)
+
+
+def test_a_largest_product_of_zero_has_its_whole_gradient() -> None:
+    t = make("csr", (4, 6)).tensor
+    x = torch.zeros(6, 2, dtype=torch.float64, requires_grad=True)
+    mm(t, x, "amax").sum().backward()
+    assert x.grad is not None
+    rows = torch.zeros(4, dtype=torch.float64)
+    rows[t.coalesce().indices()[0].unique()] = 1
+    shares = torch.autograd.grad(mm(t, x + 1, "amax").sum(), x)[0]
+    assert x.grad[:, 0].abs().sum() > 0
+    assert torch.isfinite(shares).all()
+    single = ow.asarray(torch.tensor([[0.0, 2.0]])).asformat("csr").requires_grad_()
+    y = torch.zeros(2, 1, requires_grad=True)
+    mm(single, y, "amax").sum().backward()
+    torch.testing.assert_close(y.grad, torch.tensor([[0.0], [2.0]]))
+
+
+def system(n: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    elements = torch.rand(n, n, generator=generator, dtype=torch.float64)
+    keep = torch.rand(n, n, generator=generator) < 0.1
+    return elements * keep + 2 * torch.eye(n, dtype=torch.float64)
+
+
+def over(t: ow.Tensor, values: torch.Tensor) -> ow.Tensor:
+    return t._from_storage(t._storage.with_values(values))
+
+
+def test_determinants() -> None:
+    dense = system(70).requires_grad_()
+    t = ow.asarray(dense.detach()).asformat("csr").requires_grad_()
+    got, want = ow.linalg.slogdet(t), torch.linalg.slogdet(dense)
+    torch.testing.assert_close(got[1].to_dense(), want[1])
+    got[1].to_dense().backward()
+    want[1].backward()
+    assert t.grad is not None
+    assert dense.grad is not None
+    torch.testing.assert_close(t.grad.to_dense(), dense.grad * (dense.detach() != 0))
+    small = ow.asarray(system(4)).asformat("coo")
+    values = small.values.clone().requires_grad_()
+    assert gradcheck(lambda v: ow.linalg.det(over(small, v)).to_dense(), (values,))
+    assert gradgradcheck(lambda v: ow.linalg.det(over(small, v)).to_dense(), (values,))
+    with pytest.raises(ow.UnsupportedError, match="one matrix at a time"):
+        ow.linalg.det(ow.stack([t, t]))
+
+
+def test_stacks_of_systems() -> None:
+    t = ow.asarray(torch.stack([system(5), system(5, 1)])).asformat("csf")
+    values, b = t.values.clone().requires_grad_(), torch.linspace(1, 2, 20, dtype=torch.float64).reshape(2, 5, 2)
+    torch.testing.assert_close(ow.linalg.solve(over(t, values), b), torch.linalg.solve(t.to_dense(), b))
+    assert gradcheck(lambda v, r: ow.linalg.solve(over(t, v), r), (values, b.requires_grad_()), fast_mode=True)
+
+
+def test_dropout() -> None:
+    t = make("csr", (4, 6)).tensor
+    torch.manual_seed(1)
+    found = torch.nn.functional.dropout(t, 0.5)
+    found.sum().backward()
+    assert t.grad is not None
+    kept = found.values.detach() != 0
+    assert 0 < int(kept.sum()) < len(kept)
+    torch.testing.assert_close(t.grad.values, 2 * kept.double())
+    torch.testing.assert_close(torch.nn.functional.dropout(t, 0.5, training=False).values, t.values)
+    with pytest.raises(ow.UnsupportedError, match="fill value 1"):
+        torch.nn.functional.dropout(t.detach() + 1)
+
+
+def test_addmm() -> None:
+    t, y = make("csr", (4, 6)).tensor, torch.ones(4, 3, dtype=torch.float64)
+    want = torch.addmm(y, t.detach().to_dense(), X, beta=2, alpha=0.5)
+    torch.testing.assert_close(ow.addmm(y, t, X, beta=2, alpha=0.5), want)
+    torch.testing.assert_close(ow.addmm(y, t, X, beta=0), t @ X)
+    assert ow.addmm(t.T, t.T, t[:, :4]).format == t.T.format
