@@ -13,6 +13,8 @@ from torch_matrix import LAYOUTS, X, make, plain
 
 import openwork as ow
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's, when it first has tangents
+
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "product": lambda t: t @ X,
     "left": lambda t: X.T @ t.T,
@@ -34,7 +36,6 @@ def of_values(name: str, t: ow.Tensor) -> Callable[[torch.Tensor], torch.Tensor]
 
 
 @pytest.mark.parametrize("name", ["product", "spgemm", "merge", "variance"])
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_forward_mode(name: str) -> None:
     t = make("csr", (4, 6)).tensor
     values = t.values.detach().requires_grad_()
