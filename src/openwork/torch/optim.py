@@ -49,29 +49,38 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
                 "\n  help: train torch.view_as_real of it, or use torch.optim"
             )
         if grad.layout == torch.sparse_coo:
+            if self._at_once(p, grad, group):
+                return
             grad = grad.coalesce()
             at, rows = tuple(grad.indices()), grad.values()
         elif grad.layout == torch.strided:
-            at, rows = (...,), grad
+            at, rows = (), grad
         else:
             raise UnsupportedError(
                 f"{type(self).__name__}: a gradient of {grad.layout}\n  supported: torch.sparse_coo and torch.strided"
                 "\n  help: p.grad = p.grad.to_sparse()"
             )
-        here = p[at]
         rows = -rows if group["maximize"] else rows
         if group["weight_decay"]:
-            rows = rows + group["weight_decay"] * here
+            rows = rows.add(_rows(p, at), alpha=group["weight_decay"])
         moved = self._change(p, at, rows, grad, state, group)
-        if moved.is_sparse:
+        if moved is None:
+            return
+        if not at:
             p.add_(moved)
+        elif len(at) == 1:
+            p.index_add_(0, at[0], moved)
         else:
-            p[at] = here + moved
+            p.index_put_(at, moved, accumulate=True)
+
+    def _at_once(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
+        """Whether the step was made from a sparse gradient as it is, rows that add up included."""
+        return False
 
     def _change(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
-    ) -> torch.Tensor:
-        """What to add to `p[at]`, or a sparse tensor to add to `p`, where the gradient is `rows`, decay included."""
+    ) -> torch.Tensor | None:
+        """What to add to `p[at]` where the gradient is `rows`, decay included; None where it is added already."""
         raise NotImplementedError
 
 
@@ -110,20 +119,28 @@ class SGD(_ByRows):
         given = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
         super().__init__(params, given | {"nesterov": nesterov, "maximize": maximize})
 
+    def _at_once(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
+        if group["momentum"] or group["weight_decay"]:
+            return False
+        p.add_(grad, alpha=group["lr"] if group["maximize"] else -group["lr"])
+        return True
+
     def _change(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
-    ) -> torch.Tensor:
+    ) -> torch.Tensor | None:
         momentum, lr = group["momentum"], group["lr"]
         if not momentum:
             return -lr * rows
         pull = _with_values(grad, rows) if grad.is_sparse else rows
         kept = state.get("momentum_buffer")
-        kept = pull.clone() if kept is None else _sum(kept * momentum, pull * (1 - group["dampening"]))
+        damped = pull * (1 - group["dampening"]) if group["dampening"] and kept is not None else pull
+        kept = pull.clone() if kept is None else _sum(kept * momentum, damped)
         state["momentum_buffer"] = kept
         change = _sum(kept * momentum, pull) if group["nesterov"] else kept
         if grad.is_sparse and not change.is_sparse:
             change = change.to_sparse(grad.sparse_dim())  # the buffer is dense since a gradient was
-        return change * -lr
+        p.add_(change, alpha=-lr)
+        return None
 
 
 class SparseAdam(_ByRows):
@@ -162,16 +179,17 @@ class SparseAdam(_ByRows):
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
         counts = state["step"].to(p.device)
         where = at if counts.ndim else ()
-        taken = counts[where] + 1
-        counts[where] = taken
+        taken = _rows(counts, where) + 1
+        _set_rows(counts, where, taken)
         state["step"] = counts
         first, second = group["betas"]
-        m = state["exp_avg"][at] * first + rows * (1 - first)
-        v = state["exp_avg_sq"][at] * second + rows.square() * (1 - second)
-        state["exp_avg"][at], state["exp_avg_sq"][at] = m, v
+        m = (_rows(state["exp_avg"], at) * first).add_(rows, alpha=1 - first)
+        v = (_rows(state["exp_avg_sq"], at) * second).addcmul_(rows, rows, value=1 - second)
+        _set_rows(state["exp_avg"], at, m)
+        _set_rows(state["exp_avg_sq"], at, v)
         n = taken.to(torch.float64).reshape(taken.shape + (1,) * (rows.ndim - taken.ndim))
         size = ((1 - second**n).sqrt() / (1 - first**n) * -group["lr"]).to(rows.dtype)
-        return size * m / (v.sqrt() + group["eps"])
+        return m.mul_(size).div_(v.sqrt_().add_(group["eps"]))
 
 
 class Adagrad(_ByRows):
@@ -200,10 +218,10 @@ class Adagrad(_ByRows):
             state["step"] = torch.tensor(0)
             state["sum"] = torch.full_like(p, group["initial_accumulator_value"])
         state["step"] += 1
-        total = state["sum"][at] + rows.square()
-        state["sum"][at] = total
+        total = _rows(state["sum"], at).addcmul(rows, rows)
+        _set_rows(state["sum"], at, total)
         size = group["lr"] / (1 + (int(state["step"]) - 1) * group["lr_decay"])
-        return rows * -size / (total.sqrt() + group["eps"])
+        return (rows * -size).div_(total.sqrt_().add_(group["eps"]))
 
 
 def clip_grad_norm_(
@@ -252,6 +270,22 @@ def _with_values(grad: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         grad.indices(), values.contiguous(), grad.shape, is_coalesced=True, check_invariants=False
     )
     return made
+
+
+def _rows(x: torch.Tensor, at: Any) -> torch.Tensor:
+    """The rows at `at`; all of them, not copied, where it names none."""
+    if not at:
+        return x
+    return x.index_select(0, at[0]) if len(at) == 1 else x[at]
+
+
+def _set_rows(x: torch.Tensor, at: Any, rows: torch.Tensor) -> None:
+    if not at:
+        x.copy_(rows)
+    elif len(at) == 1:
+        x.index_copy_(0, at[0], rows)
+    else:
+        x[at] = rows
 
 
 def _sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
