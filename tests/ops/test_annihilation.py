@@ -137,6 +137,10 @@ def test_bounded(n: int, dtype: str) -> None:
 def test_zeros_and_infinity_where_no_bound_is_known_or_a_large_one() -> None:
     a, b = tensor(np.zeros(3), "coo"), tensor(np.array([INF, 2, 0]), "coo")
     same(ow.pointwise("B * (A < 0)", {"A": a, "B": b}), b.to_numpy() * (np.zeros(3) < 0))
+    blocks = ow.asarray(np.full((4, 7), NAN), format="bsr(4, 4)", fill_value=NAN)
+    nothing = np.zeros((4, 7))
+    dense = {"A": blocks, "B": tensor(nothing, "csr"), "C": tensor(nothing, "dense")}
+    same(ow.pointwise("A * B + C", dense), np.full((4, 7), NAN))
     zero = tensor(np.array(0.0), "() -> ()")
     same(ow.pointwise("B // B * (A > 1)", {"A": a, "B": zero}), np.full(3, NAN))
 

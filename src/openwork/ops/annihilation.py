@@ -44,8 +44,8 @@ def bounded(values: Array, limit: float) -> bool:
     values: one-dimensional and contiguous; no number is small enough for a limit of 0, which stands for no limit known.
     Cost: O(n), as fast as memory is read.
     """
-    if not limit:
-        return not len(values)
+    if limit <= 0:
+        return limit == 0 and not len(values)
     if (
         type(values) is np.ndarray
         and values.dtype is _F64

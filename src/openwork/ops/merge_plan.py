@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,9 +141,16 @@ def plan_merge(
     return MergePlan(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same,
         tuple(dict.fromkeys(numbers_of(expr))), shares,
-        scout=scout(regions, formats, dims, order, covered), doubt=doubt(regions) if annihilate else None,
-        masked=bool(lacking),
+        scout=scout(regions, formats, dims, order, covered),
+        doubt=_doubt(regions, steps, storages) if annihilate else None, masked=bool(lacking),
     )  # fmt: skip
+
+
+def _doubt(regions: Regions, steps: Sequence[Format | None], storages: Mapping[str, Storage]) -> float | None:
+    """`doubt`; no values will do where a conversion may make elements of a fill value that is too large."""
+    most = doubt(regions)
+    exposed = (s.fill_value for step, s in zip(steps, storages.values(), strict=True) if step is not None)
+    return most if most is None or all(abs(fill) <= most for fill in exposed) else -1.0
 
 
 def _shares(
