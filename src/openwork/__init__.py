@@ -27,6 +27,8 @@ from .ops.dispatch import overridable
 if TYPE_CHECKING:
     from . import linalg as linalg
     from . import masked as masked
+    from . import nn as nn
+    from . import torch as torch
     from .codegen.pool import get_num_threads as get_num_threads
     from .codegen.pool import set_num_threads as set_num_threads
     from .io import read as read
@@ -138,6 +140,8 @@ _PLAIN = frozenset((
 
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ("linalg", "masked")
+_WITH_TORCH = ("nn", "torch")
+"""Modules that import torch: there by name, and by no `import *`."""
 
 _DIFFERENTIABLE = {"asarray", "astype"}
 _DIFFERENTIABLE |= {
@@ -177,7 +181,7 @@ _dynamo.substitute = _substitute
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in _MODULES or name in _WITH_TORCH:
         return import_module(f"{__name__}.{name}")
     home = _LAZY.get(name)
     if home is None:

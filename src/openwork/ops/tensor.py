@@ -269,10 +269,8 @@ class Tensor(Operators, TorchNames, Leaf):
         if dtype is not None:
             typed = self.astype(dtype, copy=False)
             return typed if device is None else typed.to(device)
-        if device is None:
-            return self
         name, storage = str(device), self._storage
-        if name == storage.device or (storage.library == "numpy" and name == "cpu"):
+        if device is None or name == storage.device or (storage.library == "numpy" and name == "cpu"):
             return self
         import torch
 

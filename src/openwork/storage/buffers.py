@@ -194,11 +194,8 @@ def address(x: Array) -> int:
     if is_recorded(x):
         refuse_recorded(x)
         x = bare(x)
-    found = int(x.data_ptr())
-    if not found and x.numel():
-        raise UnsupportedError(
-            f"a torch tensor without memory of its own, on device {x.device}\n  help: give one with elements"
-        )
+    if not (found := int(x.data_ptr())) and x.numel():
+        raise UnsupportedError(f"a torch tensor without memory, on device {x.device}\n  help: give one with elements")
     return found
 
 
