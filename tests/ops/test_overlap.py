@@ -175,3 +175,19 @@ def test_a_single_row_is_merged_in_ranges(spec: str, monkeypatch: pytest.MonkeyP
     ranges = dict(ow.explain(ow.add, a, b).steps[-1].facts)["parallel"]
     assert int(ranges.split()[0]) > 1
     same(a.T + b.T, (arrays[0] + arrays[1]).T)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_more_ranges_than_parts(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long work is cut for interrupts too: the parts take the ranges in turns."""
+    monkeypatch.setattr(drive, "LONG_WORK", 8)
+    monkeypatch.setattr(drive, "PARALLEL_WORK", 1)
+    before = ow.get_num_threads()
+    ow.set_num_threads(threads)
+    try:
+        A = ow.random((400, 300), 0.05, format="csr", rng=np.random.default_rng(1))
+        X = np.random.default_rng(2).random((400, 3))
+        assert np.allclose(A.T @ X, A.to_numpy().T @ X)
+        assert np.allclose(ow.sum(A, axis=0).to_numpy(), A.to_numpy().sum(0))
+    finally:
+        ow.set_num_threads(before)

@@ -16,6 +16,7 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
+from ..errors import CompilerBug
 from . import disk, engine
 from .executable import Executable, checked_words
 
@@ -104,6 +105,8 @@ def apart(executable: Executable, words: Sequence[Sequence[int]], ranges: Sequen
     Raises MemoryError or CompilerBug as `Executable.run` does.
     """
     tasks = len(ranges)
+    if len(words) != tasks:
+        raise CompilerBug(f"kernel {executable.name}: {len(words)} sets of words for {tasks} ranges")
     if tasks < 2 or _threads < 2 or (_run or _start()) is None:
         code = _BUSY
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..ops import gradients as _gradients
 from ..ops.cross import cross
+from ..ops.dispatch import overridable as _overridable
 from ..ops.products import matmul
 from ..ops.shaping import matrix_transpose
 from ..ops.tensor_products import outer, tensordot, vecdot
@@ -71,4 +72,4 @@ for _name in (
     "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm", "outer",
     "slogdet", "solve", "solve_triangular", "spsolve", "tensordot", "trace", "vecdot", "vector_norm",
 ):  # fmt: skip
-    globals()[_name] = _gradients.with_grad(globals()[_name])
+    globals()[_name] = _overridable(_gradients.with_grad(globals()[_name]))

@@ -7,7 +7,7 @@ type. The functions themselves know nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 __all__ = ["overridable", "takes_over"]
@@ -20,6 +20,7 @@ def takes_over(x: Any) -> bool:
     return hasattr(type(x), _HOOK)
 
 
+@cache
 def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of the namespace, which asks the types of its operands first."""
 

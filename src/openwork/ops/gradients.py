@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -78,6 +78,7 @@ grad : "sparse", the default, gives a sparse operand the gradient of its stored 
 as far back as operations say so: to a tensor of `ow.asarray(obj, grad="dense")`, which says it for all that follow."""
 
 
+@cache
 def with_grad(function: F) -> F:
     """A public function that takes `grad=`, "sparse" or "dense", besides its own arguments."""
     name = function.__name__

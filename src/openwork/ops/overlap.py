@@ -93,7 +93,8 @@ class Overlap:
             own[self.slot] = first + (part - 1) * stride if part else out
         ends = list(zip(self.bounds, self.bounds[1:], strict=False))
         for at in range(0, len(ends), self.parts):
-            pool.apart(executable, every[at : at + self.parts], ends[at : at + self.parts])
+            wave = ends[at : at + self.parts]
+            pool.apart(executable, every[: len(wave)], wave)
         join(self.op, self.scalar, self.size, self.parts - 1, self.step, first, out)
 
     def _cleared(self) -> Array:
