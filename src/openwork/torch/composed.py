@@ -49,7 +49,7 @@ def norm(t: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtyp
 
 def _power(v: torch.Tensor, p: float) -> torch.Tensor:
     """`v ** p`, whose gradient at 0 is 0."""
-    return torch.where(v == 0, 0, torch.where(v == 0, 1, v) ** p) if p > 0 else v**p
+    return torch.where(v == 0, 0 if p > 0 else math.inf, torch.where(v == 0, 1, v) ** p)
 
 
 def _root(v: torch.Tensor, p: float) -> torch.Tensor:
@@ -145,14 +145,16 @@ def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any =
     if t.ndim < 2:
         rows = shaping.reshape(t, (1, -1))
         return cov(rows, correction=correction, fweights=fweights, aweights=aweights)
-    given = [_dense(w) for w in (fweights, aweights) if w is not None]
     t = _floating(t)
+    real = t.dtype.to_real()
+    fweights, aweights = (None if w is None else _dense(w).to(real) for w in (fweights, aweights))
+    given = [w for w in (fweights, aweights) if w is not None]
     weights = math.prod(given[1:], start=given[0]) if given else None
     count = t.shape[1] if weights is None else weights.sum()
     scaled = t if weights is None else elementwise(_MUL, t, weights)
     mean = scaled.sum(1).to_dense() / count
     products = _dense(matmul(scaled, several(torch.conj_physical, t.mT)))
-    lost = correction if aweights is None else correction * (weights * _dense(aweights)).sum() / count
+    lost = correction if aweights is None else correction * (weights * aweights).sum() / count
     left = torch.as_tensor(count - lost).real.clamp(min=0)
     found = (products - count * torch.outer(mean, mean.conj())) / left
     return Tensor._from_dense(found.reshape(()) if t.shape[0] == 1 else found)
