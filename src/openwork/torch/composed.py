@@ -146,15 +146,16 @@ def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any =
         rows = shaping.reshape(t, (1, -1))
         return cov(rows, correction=correction, fweights=fweights, aweights=aweights)
     t = _floating(t)
-    real = t.dtype.to_real()
-    fweights, aweights = (None if w is None else _dense(w).to(real) for w in (fweights, aweights))
-    given = [w for w in (fweights, aweights) if w is not None]
+    given = [_dense(w) for w in (fweights, aweights) if w is not None]
+    for w in given:
+        t = t.astype(torch.promote_types(t.dtype, w.dtype), copy=False)
+    given = [w.to(t.dtype.to_real()) for w in given]
     weights = math.prod(given[1:], start=given[0]) if given else None
     count = t.shape[1] if weights is None else weights.sum()
     scaled = t if weights is None else elementwise(_MUL, t, weights)
     mean = scaled.sum(1).to_dense() / count
     products = _dense(matmul(scaled, several(torch.conj_physical, t.mT)))
-    lost = correction if aweights is None else correction * (weights * aweights).sum() / count
+    lost = correction if aweights is None else correction * (weights * given[-1]).sum() / count
     left = torch.as_tensor(count - lost).real.clamp(min=0)
     found = (products - count * torch.outer(mean, mean.conj())) / left
     return Tensor._from_dense(found.reshape(()) if t.shape[0] == 1 else found)
