@@ -102,3 +102,16 @@ def test_whole_numbers_and_halves() -> None:
     weights = torch.tensor([1, 2, 1])
     compare(torch.cov(t.double(), fweights=weights), torch.cov(whole.double(), fweights=weights), 1e-9)
     compare(torch.cov(t.to(torch.complex128)), torch.cov(whole.to(torch.complex128)), 1e-9)
+
+
+def test_sums_of_uint8_are_int64_as_torch_has_them() -> None:
+    x = torch.tensor([[200, 0, 100], [0, 0, 255]], dtype=torch.uint8)
+    t = ow.asarray(x, format="csr")
+    for found, want in (
+        (t.sum(), x.sum()),
+        (t.sum(axis=0), x.sum(0)),
+        (t.prod(axis=1), x.prod(1)),
+        (torch.trace(t), x.trace()),
+    ):
+        assert found.to_dense().dtype == want.dtype
+        assert torch.equal(found.to_dense(), want)

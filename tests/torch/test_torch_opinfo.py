@@ -40,6 +40,34 @@ def test_every_cell(name: str) -> None:
         assert set(wrong) == expected, (stage, wrong)
 
 
+TOLERANCES = {
+    torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1, torch.complex64: 1e-2, torch.complex128: 1e-7,
+    torch.int64: 1e-4, torch.int32: 1e-4, torch.uint8: 1e-4, torch.bool: 1e-4,
+}  # fmt: skip
+"""How far values may be away, of results that are not whole numbers."""
+
+POLES = ("__rdiv__", "__rpow__", "pow", "addbmm")
+"""Complex infinities and NaN at poles, and half precision rounded once more: other than torch's on dense tensors."""
+
+WIDTHS = ("einsum", "all", "any")
+"""Of small whole numbers: torch's einsum of one operand is int64, its all and any of uint8 are uint8; here as NumPy."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+def test_values_in_every_dtype(dtype: torch.dtype) -> None:
+    wrong = {}
+    for name, op in OPERATIONS.items():
+        inexact = dtype.is_complex or dtype.is_floating_point
+        if dtype in op.dtypes and not (name in POLES and inexact) and not (name in WIDTHS and not inexact):
+            found = cells(op, dtype, ["coo", "csr"], 2, record=False, tolerance=TOLERANCES[dtype])
+            wrong |= {
+                (name, k): v.forward for k, v in found.items() if v.forward and not v.forward.startswith("refused")
+            }
+    assert not wrong
+
+
 @pytest.mark.parametrize("part", range(2))
 def test_some_cells(part: int) -> None:
     """Every sixteenth operation on one layout, another one for each."""

@@ -118,7 +118,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     t = x if isinstance(x, Tensor) else asarray(x)
     if t.ndim < 2:
         raise ShapeError(f"trace: expected a matrix; got shape {t.shape}\n  help: a trace is over two dimensions")
-    scalar = accumulator(t._storage.scalar) if dtype is None else scalar_name(dtype)
+    scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
     coo = t.asformat("coo")
     *batch, rows, cols = (to_numpy(c) for c in coo._storage.crd if c is not None)
     on = np.flatnonzero(cols.astype(np.int64) - rows == offset)

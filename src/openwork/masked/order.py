@@ -84,7 +84,7 @@ def cumulative(op: str, m: MaskedTensor, axis: int | None) -> MaskedTensor:
 
     d = _axis(f"cumulative {op}", m, axis)
     s = m._tensor._storage
-    scalar = accumulator(s.scalar)
+    scalar = accumulator(s.scalar, s.library)
     if s.format == forms.strided(m.ndim):
         start = {"sum": 0, "prod": 1}[op]
         dense = cast(m.filled(start).to_dense(), scalar)

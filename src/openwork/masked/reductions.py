@@ -83,7 +83,7 @@ def _summed_in(op: str, s: Storage, dtype: Any) -> str:
     """The scalar type of a reduction that is its own accumulation."""
     if dtype is not None:
         return scalar_name(dtype)
-    return accumulator(s.scalar) if op in ("sum", "prod") else s.scalar
+    return accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
 
 
 def _bits_of_all(s: Storage, axes: tuple[int, ...]) -> Array | None:

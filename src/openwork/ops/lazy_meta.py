@@ -233,7 +233,7 @@ def _reduce(node: Lazy, m: Meta) -> Meta | None:
     shape = tuple(1 if d in axes else n for d, n in enumerate(m.shape) if keepdims or d not in axes)
     scalar = {"any": "bool", "all": "bool", "count_nonzero": "i64"}.get(node.name, m.scalar)
     if node.name in ("sum", "prod"):
-        scalar = accumulator(m.scalar) if dtype is None else scalar_name(dtype)
+        scalar = accumulator(m.scalar, m.library) if dtype is None else scalar_name(dtype)
     if node.name == "mean":
         scalar = m.scalar if m.scalar[0] in "fbc" and m.scalar != "bool" else "f64"
     return _dense(shape, scalar, m.library, True)

@@ -51,10 +51,11 @@ def weak(scalar: str, value_kind: type) -> str:
     return "c64" if scalar in ("f16", "bf16", "f32") else "c128"
 
 
-def accumulator(scalar: str) -> str:
-    """The type that the array API standard sums in: integers in 64 bits, bool as integers."""
+def accumulator(scalar: str, library: str) -> str:
+    """The type that the array API standard sums in: integers in 64 bits, bool as integers; torch, which has few
+    functions of uint64, sums in int64."""
     if scalar in UNSIGNED:
-        return "u64"
+        return "i64" if library == "torch" and scalar != "u64" else "u64"
     return "i64" if scalar == "bool" or scalar in INTEGERS else scalar
 
 

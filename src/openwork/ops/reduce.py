@@ -61,9 +61,8 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     axes = axes_of(axis, t.ndim)
     if op in _OPERATORS:
         s = t._storage
-        scalar = (
-            scalar_name(dtype) if dtype is not None else accumulator(s.scalar) if op in ("sum", "prod") else s.scalar
-        )
+        scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
+        scalar = scalar if dtype is None else scalar_name(dtype)
         return finish(fold(op, t, axes, scalar), t, axes, keepdims)
     function = _DERIVED.get(op)
     if function is None:

@@ -145,7 +145,7 @@ def cumulative(op: str, t: Tensor, axis: int | None, dtype: Any, initial: bool) 
     if t.ndim == 0 or (axis is None and t.ndim != 1):
         raise ShapeError(f"cumulative_{op} of a tensor of shape {t.shape} needs an axis\n  help: give axis=")
     (along,) = axes_of(0 if axis is None else axis, t.ndim)
-    scalar = accumulator(t._storage.scalar) if dtype is None else scalar_name(dtype)
+    scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
     dense = cast(t.to_dense(), scalar)
     if is_torch(dense):
         import torch
