@@ -1,28 +1,45 @@
-"""Object code on disk: one checked, atomically written file per kernel."""
+"""Object code on disk: one checked, atomically written file per kernel, in a folder of this user's alone.
+
+A file's name is the digest of its kernel's key and of what its code depends on. Its content begins with a magic line
+and a digest of the rest, which finds damage; who may write is what `private_folder` asks. The least recently used files
+go where there are too many, and what nobody has used for long.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import platform
+import re
 import sys
-import tempfile
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from .. import settings
 from ..ir.loop import Buffer, Param, Scalar
+from .private_folder import PrivateFolder, private_folder
 
-__all__ = ["Entry", "folder", "read", "write"]
+__all__ = ["Entry", "clear", "folder", "read", "usage", "why_not", "write"]
 
-_MAGIC = b"openwork object 2\n"
+_KIND = b"openwork object "
+_MAGIC = _KIND + b"2\n"
 _LIMIT = 256 << 20
+"""Bytes of all files."""
+_LARGEST = 32 << 20
+"""Bytes of a file; one that is larger is not ours."""
 _TRIM_EVERY = 256
 """Writes, about, between two looks at the folder's size."""
-_SUFFIX = ".owk"
+_DAY = 86_400.0
+_UNUSED = 180 * _DAY
+"""Seconds after which a file that nobody has read goes."""
+_ABANDONED = _DAY / 24
+"""Seconds after which a file that was being written goes."""
+_NAME = re.compile(r"[0-9a-f]{64}\.owk")
 _CPU_LINES = ("vendor_id", "cpu family", "model", "flags", "features", "cpu implementer", "cpu part")
 
 
@@ -36,17 +53,28 @@ class Entry:
 
 
 def folder() -> Path | None:
-    """Where the files are; None when the cache is off."""
-    if os.environ.get("OPENWORK_CACHE", "1") in ("0", "off", "no"):
+    """Where the files are; None when the cache is off, or there is no such place."""
+    if settings.is_off("OPENWORK_CACHE"):
         return None
+    try:
+        return _place()
+    except (OSError, RuntimeError):  # no home folder, or no current one
+        return None
+
+
+def _place() -> Path | None:
     chosen = os.environ.get("OPENWORK_CACHE_DIR")
     if chosen:
-        return Path(chosen)
+        return Path(os.path.abspath(Path(chosen).expanduser()))
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "openwork"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "openwork"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "openwork"
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or "")
+        if not base.is_absolute():  # the rule of the XDG specification; a relative one would follow the current folder
+            base = Path.home() / ".cache"
+    return base / "openwork" if base.is_absolute() else None
 
 
 def read(key: str) -> Entry | None:
@@ -55,34 +83,70 @@ def read(key: str) -> Entry | None:
     if where is None:
         return None
     try:
-        path = _path(where, key)
-        return _decode(path.read_bytes(), path.name)
+        with private_folder(where) as files:
+            name = _name(key)
+            raw = files.read(name, _LARGEST)
+            entry = None if raw is None else _decode(raw, name)
+            if entry is not None:
+                _note_use(files, name)
+            return entry
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def write(key: str, entry: Entry) -> None:
-    """Keep `entry`; a folder that cannot be written is no error."""
+    """Keep `entry`; a folder that cannot be written, or that others can write to, is no error."""
+    where = folder()
+    if where is None or len(entry.code) > _LARGEST >> 1:
+        return
+    with suppress(OSError), private_folder(where, create=True) as files:
+        name = _name(key)
+        files.replace(name, _encode(entry, name))
+        if int(name[:2], 16) % _TRIM_EVERY == 0:  # looking at every file of a full folder takes long
+            _trim(files)
+
+
+def why_not() -> str | None:
+    """Why no kernels are kept on disk; None where they are, or will be when the folder is made."""
     where = folder()
     if where is None:
-        return
-    with contextlib.suppress(OSError):
-        where.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=where, suffix=".tmp")
-        try:
-            path = _path(where, key)
-            with os.fdopen(handle, "wb") as file:
-                file.write(_encode(entry, path.name))
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-        if int(path.name[:2], 16) % _TRIM_EVERY == 0:  # looking at every file of a full folder takes long
-            _trim(where)
+        return "OPENWORK_CACHE says no" if settings.is_off("OPENWORK_CACHE") else "there is no home folder"
+    try:
+        with private_folder(where):
+            return None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return str(error)
 
 
-def _path(where: Path, key: str) -> Path:
-    return where / (hashlib.sha256(f"{_stamp()}\n{key}".encode()).hexdigest() + _SUFFIX)
+def usage() -> tuple[int, int]:
+    """How many kernels are on disk, and their bytes."""
+    where, sizes = folder(), []
+    if where is not None:
+        with suppress(OSError), private_folder(where) as files:
+            sizes = [info.st_size for name, info in files.files() if _NAME.fullmatch(name)]
+    return len(sizes), sum(sizes)
+
+
+def clear() -> int:
+    """Delete every kernel on disk, and nothing else; how many there were."""
+    where, count = folder(), 0
+    if where is not None:
+        with suppress(OSError), private_folder(where) as files:
+            count = sum(_drop(files, name) for name, _ in list(files.files()))
+    return count
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(f"{_stamp()}\n{key}".encode()).hexdigest() + ".owk"
+
+
+def _note_use(files: PrivateFolder, name: str) -> None:
+    """Have the time of a file say when it was used, to a day."""
+    info = files.info(name)
+    if info is not None and time.time() - info.st_mtime > _DAY:
+        files.touch(name)
 
 
 def _encode(entry: Entry, name: str) -> bytes:
@@ -107,21 +171,30 @@ def _decode(raw: bytes, name: str) -> Entry | None:
     return Entry(head["name"], params, payload[4 + size :])
 
 
-def _trim(where: Path) -> None:
-    """Drop the oldest files while the folder is over its limit."""
-    files = []
-    with os.scandir(where) as entries:
-        for e in entries:
-            with contextlib.suppress(OSError):
-                info = e.stat()
-                files.append((info.st_mtime, info.st_size, e.path))
-    total = sum(size for _, size, _ in files)
-    for _, size, path in sorted(files):
-        if total <= _LIMIT:
+def _trim(files: PrivateFolder) -> None:
+    """Drop what nobody has used for long, and the least recently used files while all are over the limit."""
+    now, ours = time.time(), []
+    for name, info in files.files():
+        if files.is_temporary(name):
+            if now - info.st_mtime > _ABANDONED:
+                _drop(files, name)
+        elif _NAME.fullmatch(name):
+            ours.append((info.st_mtime, info.st_size, name))
+    total = sum(size for _, size, _ in ours)
+    for used, size, name in sorted(ours):
+        if total <= _LIMIT and now - used <= _UNUSED:
             return
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+        if _drop(files, name):
             total -= size
+
+
+def _drop(files: PrivateFolder, name: str) -> bool:
+    """Delete a file if it is one of ours: by its name, and by how it begins."""
+    with suppress(OSError):
+        if files.is_temporary(name) or (_NAME.fullmatch(name) and files.head(name, len(_KIND)) in (_KIND, b"")):
+            files.remove(name)
+            return True
+    return False
 
 
 @cache
@@ -131,16 +204,24 @@ def _stamp() -> str:
     sources = hashlib.sha256()
     for package in ("ir", "compiler", "codegen", "format"):
         for path in sorted((root / package).rglob("*.*")):
-            if path.suffix in (".py", ".ll"):
+            if path.suffix in (".py", ".ll") and path.is_file():
                 info = path.stat()
                 sources.update(f"{path.name} {info.st_size} {info.st_mtime_ns}\n".encode())
-    versions = [metadata.version("openwork"), metadata.version("llvmlite")]
+    versions = [_version("openwork"), _version("llvmlite")]
     return "\n".join([*versions, _processor(), sources.hexdigest()])
+
+
+def _version(package: str) -> str:
+    """The version of an installed package; a checkout that is not installed has none, and is known by its sources."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:
     """The CPU as the system describes it (LLVM would say the same, but takes 50 ms to load)."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
         kept = [line for line in first.splitlines() if line.lower().startswith(_CPU_LINES)]
         if kept:

@@ -16,6 +16,7 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
+from .. import settings
 from ..errors import CompilerBug
 from . import disk, engine
 from .executable import Executable, checked_words
@@ -44,8 +45,7 @@ def _cores() -> int:
 
 
 def _default() -> int:
-    text = os.environ.get("OPENWORK_NUM_THREADS", "")
-    return min(int(text), _LIMIT) if text.isdigit() and int(text) > 0 else min(_cores(), _LIMIT)
+    return min(settings.number("OPENWORK_NUM_THREADS", 1) or _cores(), _LIMIT)
 
 
 _threads = _default()
@@ -191,7 +191,7 @@ def _start() -> Callable[..., int] | None:
 @cache
 def _native() -> tuple[Callable[..., int], ...] | None:
     """The pool's functions: start, run, run in order, run with words for each task; None where there is no pool."""
-    if os.name != "posix" or os.environ.get("OPENWORK_POOL") == "0":
+    if os.name != "posix" or settings.is_off("OPENWORK_POOL"):
         return None
     try:
         code = disk.read(_NAME)

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import settings
+
 __all__ = ["LARGE", "reserve", "shrink", "waiting"]
 
 LARGE = 1 << 18
@@ -29,9 +31,9 @@ _HAS_PAGES = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MAP_ANONYMOUS") and
 
 
 def _limit() -> int:
-    text = os.environ.get("OPENWORK_REUSE", "")
-    if text.isdigit():
-        return int(text) << 20
+    chosen = settings.number("OPENWORK_REUSE", 0)
+    if chosen is not None:
+        return chosen << 20
     try:
         installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
