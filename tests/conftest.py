@@ -1,16 +1,42 @@
+"""Settings of the whole suite: hypothesis, where kernels are kept and how they are compiled, the real matrices.
+
+Kernels are compiled in linear time (`OPENWORK_OPTIMIZE=0`) into a folder that is made for the run and shared by its
+workers; tests/codegen, which is about machine code, has all passes. Set either variable to choose otherwise.
+"""
+
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("OPENWORK_OPTIMIZE", "0")
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("nightly", deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("seeded", settings.get_profile("ci"), derandomize=False, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+_KERNELS = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A fresh folder of kernels, which xdist's workers inherit; `--hypothesis-seed` means that others are drawn."""
+    if "OPENWORK_CACHE_DIR" not in os.environ:
+        os.environ["OPENWORK_CACHE_DIR"] = config.stash[_KERNELS] = tempfile.mkdtemp(prefix="openwork-kernels-")
+    if config.getoption("hypothesis_seed", None) is not None:
+        settings.load_profile("seeded")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The folder goes with the run that made it."""
+    if _KERNELS in config.stash:
+        shutil.rmtree(config.stash[_KERNELS], ignore_errors=True)
+        del os.environ["OPENWORK_CACHE_DIR"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -179,3 +179,19 @@ def test_forms(files: Path) -> None:
 def test_a_text_that_llvm_refuses_is_a_bug_of_ours() -> None:
     with pytest.raises(CompilerBug, match=r"LLVM refuses the text of a kernel(.|\n)*define i64 @f"):
         engine.to_object("define i64 @f() { ret i32 0 }")
+
+
+def test_code_that_is_compiled_quickly_has_keys_of_its_own(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`OPENWORK_OPTIMIZE=0`: other code, the same results; neither is taken for the other, in memory or on disk."""
+    whole = cache.get("scale", lambda: parse(SCALE))
+    asm = whole.asm
+    monkeypatch.setenv("OPENWORK_OPTIMIZE", "0")
+    quick = cache.get("scale", lambda: parse(SCALE))
+    assert quick is not whole
+    assert len(list(files.glob("*.owk"))) == 2
+    assert quick.asm != asm
+    np.testing.assert_array_equal(scaled(quick), scaled(whole))
+    cache.clear_memory()
+    np.testing.assert_array_equal(scaled(cache.get("scale", forbidden)), scaled(whole))
+    monkeypatch.delenv("OPENWORK_OPTIMIZE")
+    np.testing.assert_array_equal(scaled(cache.get("scale", forbidden)), scaled(whole))

@@ -3,6 +3,7 @@
 On disk a kernel is one file, named by the digest of its key, the package's version and sources, the CPU and the
 LLVM version. It is written to a temporary name and moved into place, so processes may share the folder; a file
 that is cut short, altered or not ours is ignored. `OPENWORK_CACHE_DIR` says where, `OPENWORK_CACHE=0` turns it off.
+`OPENWORK_OPTIMIZE=0` compiles in a tenth of the time code that runs slower; such code has keys of its own.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def get(key: str, build: Callable[[], Kernel]) -> Executable:
     Two keys must differ where their kernels do. Cost: a dictionary look-up when warm, a few milliseconds from disk,
     tens of milliseconds to compile.
     """
+    if engine.quick():
+        key = f"compiled quickly: {key}"
     found = _MEMORY.get(key)
     if found is None:
         with _LOCK:
@@ -66,6 +69,6 @@ def _from_disk(key: str, build: Callable[[], Kernel]) -> Executable | None:
 
 def _compiled(key: str, build: Callable[[], Kernel]) -> Executable:
     kernel = build()
-    code = engine.to_object(emit(kernel))
+    code = engine.to_object(emit(kernel), engine.quick())
     disk.write(key, disk.Entry(kernel.name, kernel.params, code))
     return Executable(kernel.name, kernel.params, engine.load(code, kernel.name), lambda: kernel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -11,7 +12,7 @@ from ..errors import CompilerBug
 from . import linker
 from .target import Target, host
 
-__all__ = ["assembly", "load", "load_all", "optimised", "to_object"]
+__all__ = ["assembly", "load", "load_all", "optimised", "quick", "to_object"]
 
 _LOCK = threading.RLock()
 SPEED = 2
@@ -20,6 +21,14 @@ MANY = 24_000
 that is a third to a half of the time to compile, and the code is no faster."""
 LONG = 150_000
 """Characters of LLVM IR from which on only passes in linear time are run; all take minutes for a thousand loops."""
+
+
+def quick() -> bool:
+    """Whether kernels are compiled in linear time: `OPENWORK_OPTIMIZE=0`, for tests and for programs of many kernels.
+
+    That takes a tenth of the time, and kernels run slower. It is part of a kernel's key, in memory and on disk.
+    """
+    return os.environ.get("OPENWORK_OPTIMIZE", "1") in ("0", "off", "no")
 
 
 @cache
@@ -31,19 +40,19 @@ def _llvm() -> Any:
     return llvm
 
 
-def _machine(target: Target) -> Any:
+def _machine(target: Target, level: int = SPEED) -> Any:
     llvm = _llvm()
     if not target.is_cpu:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     kind = llvm.Target.from_triple(target.triple)
     options = {"reloc": "pic", "codemodel": "small"} if target.is_cpu else {}
-    return kind.create_target_machine(cpu=target.cpu, features=target.features, opt=2, **options)
+    return kind.create_target_machine(cpu=target.cpu, features=target.features, opt=level, **options)
 
 
 @cache
-def _host_machine() -> Any:
-    return _machine(host())
+def _host_machine(level: int = SPEED) -> Any:
+    return _machine(host(), level)
 
 
 def _module(text: str) -> Any:
@@ -78,11 +87,11 @@ def _optimise_shortly(module: Any, machine: Any) -> None:
             passes.run(function, builder)
 
 
-def to_object(text: str) -> bytes:
+def to_object(text: str, quickly: bool = False) -> bytes:
     """Relocatable machine code for the host from LLVM IR text. Raises CompilerBug where LLVM refuses it."""
     with _LOCK:
-        machine, module = _host_machine(), _module(text)
-        if len(text) < LONG:
+        machine, module = _host_machine(0 if quickly else SPEED), _module(text)
+        if len(text) < LONG and not quickly:
             _optimise(module, machine, few=len(text) < MANY)
         else:
             _optimise_shortly(module, machine)
@@ -124,9 +133,13 @@ def optimised(text: str) -> str:
 
 
 def assembly(text: str, target: Target | None = None) -> str:
-    """Assembly of LLVM IR text, optimised for `target` (the host by default)."""
+    """Assembly of LLVM IR text, optimised for `target`; without one, what runs on the host."""
     with _LOCK:
-        machine = _machine(target or host())
+        quickly = target is None and quick()
+        machine = _machine(target or host(), 0 if quickly else SPEED)
         module = _module(text)
-        _optimise(module, machine, few=len(text) < MANY)
+        if quickly:
+            _optimise_shortly(module, machine)
+        else:
+            _optimise(module, machine, few=len(text) < MANY)
         return str(machine.emit_assembly(module))
