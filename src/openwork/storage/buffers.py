@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from functools import cache
 from types import ModuleType
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..faults import reach
 from .memory import reserve
 
 __all__ = [
@@ -306,14 +308,26 @@ def empty(n: int, scalar: str, like: Array) -> Array:
     """A fresh 1-D buffer of the library and device of `like`, uninitialised."""
     if isinstance(like, np.ndarray):
         return reserve(n, numpy_dtype(scalar))
-    return _torch().empty(n, dtype=torch_dtype(scalar), device=like.device)
+    return _of_torch(lambda: _torch().empty(n, dtype=torch_dtype(scalar), device=like.device))
 
 
 def zeros(n: int, scalar: str, like: Array) -> Array:
     """A fresh 1-D buffer of the library and device of `like`, zero."""
     if isinstance(like, np.ndarray):
+        reach("allocate")
         return np.zeros(n, numpy_dtype(scalar))
-    return _torch().zeros(n, dtype=torch_dtype(scalar), device=like.device)
+    return _of_torch(lambda: _torch().zeros(n, dtype=torch_dtype(scalar), device=like.device))
+
+
+def _of_torch(make: Callable[[], Array]) -> Array:
+    """A tensor that torch makes; MemoryError where torch says in words of its own that there is no memory."""
+    reach("allocate")
+    try:
+        return make()
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError" and "can't allocate memory" not in str(error):
+            raise
+        raise MemoryError(f"no memory for a torch tensor: {error}") from error
 
 
 def cast(x: Array, scalar: str) -> Array:
@@ -322,7 +336,7 @@ def cast(x: Array, scalar: str) -> Array:
         return x
     if isinstance(x, np.ndarray):
         return x.astype(numpy_dtype(scalar))
-    return x.to(torch_dtype(scalar))
+    return _of_torch(lambda: x.to(torch_dtype(scalar)))
 
 
 def flat(x: Array) -> Array:
@@ -397,4 +411,4 @@ def _writable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def copied(x: Array) -> Array:
     """A copy with memory of its own."""
-    return x.copy() if isinstance(x, np.ndarray) else x.clone()
+    return x.copy() if isinstance(x, np.ndarray) else _of_torch(x.clone)

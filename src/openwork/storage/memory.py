@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import settings
+from ..faults import reach
 
 __all__ = ["LARGE", "reserve", "shrink", "waiting"]
 
@@ -134,6 +135,7 @@ def reserve(n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
     Guarantees: no array that is alive shares memory with it.
     """
+    reach("allocate")
     nbytes = n * dtype.itemsize
     if nbytes < LARGE or not LIMIT or not _HAS_PAGES:
         return np.empty(n, dtype)
