@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..storage.buffers import SCALARS, numpy_dtype
 from .records import Array
 from .source import Text
 
-__all__ = ["as_declared", "declaration"]
+__all__ = ["as_declared", "check_end", "declaration"]
+
+
+_FAMILIES = {"i": ("i", "u", "bool"), "u": ("i", "u", "bool"), "f": ("f", "bf16"), "c": ("c",)}
+"""By the kind of the numbers in the text: how the names of the dtypes begin that they may be declared as."""
 
 
 def declaration(scalar: str) -> str:
-    """The comment's text, "" where the field says enough."""
-    return "" if scalar in ("f64", "i64", "c128") else f"openwork dtype {scalar}"
+    """The comment's text; it also says that the file is ours, so that its last line has an end."""
+    return f"openwork dtype {scalar}"
+
+
+def check_end(text: Text) -> None:
+    """Refuse a file of ours whose last line has no end: the last number may have lost digits."""
+    if text.size and int(text.data[text.size - 1]) not in (10, 13):
+        text.fail(text.size, "the file ends inside a line", "if it is whole, end it with a newline")
 
 
 def as_declared(text: Text, values: Array, scalar: str) -> Array:
-    """`values` in the dtype `scalar`; raises FileFormatError where none is, or an integer does not fit."""
-    from ..storage.buffers import SCALARS, numpy_dtype
-
+    """`values` in the dtype `scalar`; raises FileFormatError where none is, or a number does not fit."""
     if scalar not in SCALARS:
         text.fail(0, f"unknown dtype {scalar!r} in the comment that names it; known: {', '.join(SCALARS)}")
+    if not scalar.startswith(_FAMILIES[values.dtype.kind]):
+        text.fail(0, f"the dtype {scalar} that the file declares does not suit its numbers, {values.dtype}")
     with np.errstate(all="ignore"):
         typed = values.astype(numpy_dtype(scalar))
         if values.dtype.kind in "iu" and not np.array_equal(typed.astype(values.dtype), values):

@@ -6,15 +6,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import FileFormatError, UnsupportedError
 from . import arrays, frostt, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet
-from .records import Buffers, Coordinates, Header, Options, Progress
+from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["header", "load", "read", "write"]
 
@@ -31,23 +28,28 @@ class _Kind:
     text: Callable[[Text, Options], Record] | None = None
     path: Callable[[Path_, Options], Record] | None = None
     header: Callable[[Text], Header] | None = None
+    options: tuple[str, ...] = ()
 
 
 _BOEING = tuple(f".{f}{s}{a}" for f in "rcip" for s in "suhzr" for a in "ae")
+_BASE = ("base",)
 _KINDS = (
-    _Kind("Matrix Market", (".mtx", ".mm", ".ttx", ".matrixmarket"), matrix_market.read, header=matrix_market.header),
-    _Kind("FROSTT", (".tns",), frostt.read_tns, header=frostt.header_tns),
-    _Kind("sptensor", (".sptensor",), frostt.read_sptensor, header=frostt.header_tns),
-    _Kind("Rutherford-Boeing", (".rb", ".hb", *_BOEING), rutherford_boeing.read, header=rutherford_boeing.header),
-    _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, header=triplet.header),
+    _Kind(
+        "Matrix Market", (".mtx", ".mm", ".ttx", ".matrixmarket"), matrix_market.read, None, matrix_market.header, _BASE
+    ),
+    _Kind("FROSTT", (".tns",), frostt.read_tns, None, frostt.header_tns, ("base", "values")),
+    _Kind("sptensor", (".sptensor",), frostt.read_sptensor, None, frostt.header_tns, _BASE),
+    _Kind("Rutherford-Boeing", (".rb", ".hb", *_BOEING), rutherford_boeing.read, None, rutherford_boeing.header),
+    _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, None, triplet.header, _BASE),
     _Kind("npz", (".npz",), path=lambda path, _: npz.read(path)),
-    _Kind("MATLAB", (".mat",), path=arrays.read_mat),
-    _Kind("10x HDF5", (".h5",), path=arrays.read_tenx),
-    _Kind("svmlight", (".svm", ".svmlight", ".libsvm"), svmlight.read),
+    _Kind("MATLAB", (".mat",), path=arrays.read_mat, options=("variable",)),
+    _Kind("10x HDF5", (".h5",), path=arrays.read_tenx, options=("variable",)),
+    _Kind("svmlight", (".svm", ".svmlight", ".libsvm"), svmlight.read, options=_BASE),
     _Kind("smtx", (".smtx",), smtx.read, header=smtx.header),
-    _Kind("edge list", (".edgelist", ".edges"), frostt.read_edges),
+    _Kind("edge list", (".edgelist", ".edges"), frostt.read_edges, options=_BASE),
     _Kind("bag of words", (), frostt.read_docword),
 )
+_WRITTEN = (".mtx", ".mm", ".ttx", ".tns", ".npz", ".rb", ".hb")
 _BY_NAME = {k.name: k for k in _KINDS}
 _BY_SUFFIX = {s: k for k in _KINDS for s in k.suffixes}
 
@@ -79,9 +81,41 @@ def _kind(path: Path_) -> _Kind:
     )
 
 
+def _one_of(what: str, got: object, known: tuple[object, ...]) -> None:
+    """Refuse a value of an option that is none of those it has."""
+    if not any(type(got) is type(k) and got == k for k in known):
+        *most, last = (f'"{k}"' if isinstance(k, str) else repr(k) for k in known if k is not None)
+        raise ValueError(f"{what} must be {', '.join(most)} or {last}, got {got!r}")
+
+
+def _of_type(what: str, got: object, kind: type, wanted: str) -> None:
+    if not isinstance(got, kind):
+        raise TypeError(f"{what} must be {wanted}; got {got!r}")
+
+
+def _check_read(options: Options) -> None:
+    _one_of("read: symmetry", options.symmetry, ("expand", "keep"))
+    _one_of("read: base", options.base, (None, 0, 1))
+    _one_of("read: values", options.values, (True, False))
+    _of_type("read: variable", options.variable, str | None, "a name")  # type: ignore[arg-type]
+    _of_type("read: progress", options.progress, Callable | None, "a function of (done, total)")  # type: ignore
+
+
+def _suited(path: Path_, kind: _Kind, options: Options) -> None:
+    """Refuse an option that means nothing for this kind of file, rather than read something else than was asked."""
+    asked = {"base": options.base is not None, "values": not options.values, "variable": options.variable is not None}
+    for option, given in asked.items():
+        if given and option not in kind.options:
+            known = ", ".join(f"{o}=" for o in (*kind.options, "format", "symmetry", "progress"))
+            raise ValueError(
+                f"read: {os.fspath(path)}: {option}= means nothing for {kind.name} files; known here: {known}"
+            )
+
+
 def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
     """The file's contents as a plain record, symmetry not expanded."""
     kind = _kind(path)
+    _suited(path, kind, options)
     if kind.path is not None:
         return kind.path(path, options)
     assert kind.text is not None
@@ -121,13 +155,11 @@ def read(
     Raises FileFormatError that names the file and the line where the file breaks its own rules. Memory is in
     proportion to the file, whatever sizes it declares.
     """
-    if symmetry not in ("expand", "keep"):
-        raise ValueError(f'read: symmetry must be "expand" or "keep", got {symmetry!r}')
-    if base not in (None, 0, 1):
-        raise ValueError(f"read: base must be 0 or 1, got {base!r}")
     from .tensors import to_tensor
 
-    record = load(path, Options(symmetry, base, values, variable, progress))
+    options = Options(symmetry, base, values, variable, progress)
+    _check_read(options)
+    record = load(path, options)
     if isinstance(record, Buffers) and record.masked:
         from ..masked.files import read_masked
 
@@ -187,27 +219,42 @@ def write(
     and .npz keep the dtype.
     """
     from ..ops.tensor import Tensor
+    from . import writers
 
-    kind = suffix(path)
+    kind = _check_write(path, symmetry, comment, compress, progress)
     if hasattr(t, "get_mask") and hasattr(t, "specified"):
         from ..masked.files import write_masked
 
-        write_masked(path, t, kind, compress)
+        write_masked(path, t, kind, compress, progress)
         return
     if not isinstance(t, Tensor):
         import openwork
 
         t = openwork.asarray(t)
     if kind == ".npz":
-        npz.write(path, npz.parts_of(t._storage), compress)
-        return
-    from . import writers
-
-    if kind in (".mtx", ".mm", ".ttx"):
-        writers.write_mtx(path, t, symmetry, comment, progress)
+        npz.write(path, npz.parts_of(t._storage), compress, progress)
+    elif kind in (".rb", ".hb"):
+        writers.write_rb(path, t, symmetry, comment, progress)
     elif kind == ".tns":
         writers.write_tns(path, t, comment, progress)
-    elif kind in (".rb", ".hb"):
-        writers.write_rb(path, t, symmetry, comment)
     else:
+        writers.write_mtx(path, t, symmetry, comment, progress)
+
+
+def _check_write(path: Path_, symmetry: object, comment: object, compress: object, progress: object) -> str:
+    """The extension of a kind that is written; raises for options that have no such value, or mean nothing for it."""
+    kind = suffix(path)
+    if kind not in _WRITTEN:
         raise UnsupportedError(f"write: {os.fspath(path)}: unknown extension {kind!r}; written are .mtx .tns .npz .rb")
+    _one_of("write: symmetry", symmetry, ("auto", *SYMMETRIES))
+    _of_type("write: comment", comment, str, "text")
+    _one_of("write: compress", compress, (True, False))
+    _of_type("write: progress", progress, Callable | None, "a function of (done, total)")  # type: ignore
+    name = os.fspath(path)
+    if kind in (".npz", ".tns") and symmetry not in ("auto", "general"):
+        raise UnsupportedError(f"write: {name}: {kind} files say no symmetry; got {symmetry!r}\n  help: .mtx or .rb")
+    if kind == ".npz" and comment:
+        raise UnsupportedError(f"write: {name}: .npz files hold no comment; got {comment!r}\n  help: .mtx or .tns")
+    if kind != ".npz" and compress:
+        raise UnsupportedError(f"write: {name}: compress= is for .npz\n  help: name the file {kind}.gz")
+    return kind

@@ -2,24 +2,35 @@
 Tensor Toolbox and GenTen, MLIR's extended FROSTT, and two relatives: edge lists and UCI's bag of words.
 
 A `.tns` line is one-based coordinates and a value, "#" starts a comment, the shape is the largest coordinate in each
-column unless a comment at the head ends with the word "shape" and the sizes. `values=False` reads a file without the
-value column.
+column unless a comment at the head ends with the word "shape" and the sizes. Where "entries" and their number follow,
+as in the files that we write, all of it is binding, and a file that was cut is refused. `values=False` reads a file
+without the value column.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
-from .declared import as_declared
+from .declared import as_declared, check_end
 from .records import Array, Coordinates, Header, Options
-from .scan import Layout, Rest, index_dtype, scan, whole_numbers
+from .scan import LIMIT, Layout, Rest, index_dtype, scan, whole_numbers
 from .source import Text
 
 __all__ = ["header_tns", "read_docword", "read_edges", "read_sptensor", "read_tns"]
 
 _SHAPE = re.compile(r"\bshape:?((?:[\s,x]+\d{1,18})+)\s*$")
+_OURS = re.compile(r"# shape((?: \d{1,19})+) entries (\d{1,19})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the comments at the head of a file of ours say."""
+
+    shape: tuple[int, ...]
+    entries: int
 
 
 def read_tns(text: Text, options: Options) -> Coordinates:
@@ -28,28 +39,52 @@ def read_tns(text: Text, options: Options) -> Coordinates:
     if line.split()[:1] == [b"sptensor"]:
         return read_sptensor(text, options)
     base = 1 if options.base is None else options.base
-    fields = len(line.split())
     count = int(options.values)
-    if not fields:
-        text.fail(text.size, "the file holds no entries, so its order is unknown")
     if _is_extended(text):
         shape, entries, at = _extended(text, line, at, following)
         layout = Layout(len(shape), count, "f64", base, "#")
         table = scan(text, at, layout, entries, shape, options.progress)
         return Coordinates(shape, table.indices, table.values if count else np.ones(table.rows))
+    comments = text.comments(b"#")
+    said = _said(comments)
+    fields = len(line.split()) or (len(said.shape) + count if said else 0)
+    if not fields:
+        text.fail(text.size, "the file holds no entries, so its order is unknown")
     if fields - count < 1:
         text.fail(at, "expected coordinates and a value on each line, got one field")
-    scalar = _declared(text) if count else ""
+    scalar = _declared(comments) if count else ""
     kind = "i64" if scalar.startswith(("i", "u", "bool")) else "f64"
-    table = scan(text, at, Layout(fields - count, count, kind, base, "#"), progress=options.progress)
+    layout = Layout(fields - count, count, kind, base, "#")
+    if said:
+        return _ours(text, at, layout, said, scalar, options)
+    table = scan(text, at, layout, progress=options.progress)
     values = as_declared(text, table.values, scalar) if scalar else table.values
     values = values if count else np.ones(table.rows)
-    return _shaped(table.indices, values, _said_shape(text, table.indices))
+    return _shaped(table.indices, values, _said_shape(comments, table.indices))
 
 
-def _said_shape(text: Text, indices: tuple[Array, ...]) -> tuple[int, ...] | None:
+def _ours(text: Text, at: int, layout: Layout, said: _Said, scalar: str, options: Options) -> Coordinates:
+    """A file that we wrote: it has as many entries and dimensions as it says, and its last line has an end."""
+    check_end(text)
+    if layout.columns != len(said.shape):
+        text.fail(at, f"expected {len(said.shape)} indices, as the shape in the comment has, got {layout.columns}")
+    table = scan(text, at, layout, said.entries, said.shape, options.progress)
+    values = table.values if layout.values else np.ones(table.rows)
+    return Coordinates(said.shape, table.indices, as_declared(text, values, scalar) if scalar else values)
+
+
+def _said(comments: list[str]) -> _Said | None:
+    """Shape and number of entries, where the file is ours."""
+    found = next((m for c in comments if (m := _OURS.fullmatch(c))), None)
+    shape = tuple(int(n) for n in found[1].split()) if found else ()
+    if found is None or max(*shape, int(found[2])) > LIMIT:
+        return None
+    return _Said(shape, int(found[2]))
+
+
+def _said_shape(comments: list[str], indices: tuple[Array, ...]) -> tuple[int, ...] | None:
     """The shape that a comment at the head gives, where it has one size per dimension and every index fits."""
-    for comment in text.comments(b"#"):
+    for comment in comments:
         found = _SHAPE.search(comment)
         sizes = tuple(int(n) for n in re.findall(r"\d+", found[1])) if found else ()
         if len(sizes) == len(indices) and all(not c.size or c.max() < n for c, n in zip(indices, sizes, strict=True)):
@@ -57,9 +92,9 @@ def _said_shape(text: Text, indices: tuple[Array, ...]) -> tuple[int, ...] | Non
     return None
 
 
-def _declared(text: Text) -> str:
+def _declared(comments: list[str]) -> str:
     """The dtype that a file of ours names, or ""."""
-    marked = (c for c in text.comments(b"#") if c.startswith("# openwork dtype "))
+    marked = (c for c in comments if c.startswith("# openwork dtype "))
     return next((c.split()[-1] for c in marked), "")
 
 
@@ -72,9 +107,13 @@ def header_tns(text: Text) -> Header:
     if _is_extended(text):
         shape, entries, _ = _extended(text, line, at, following)
         return Header("extended FROSTT", shape, "real", entries=entries)
+    comments = text.comments(b"#")
+    said = _said(comments)
+    if said:
+        return Header("FROSTT", said.shape, _declared(comments) or "real", "general", said.entries, tuple(comments))
     order = max(len(line.split()) - 1, 0)
     none = (np.empty(0, np.int64),) * order
-    return Header("FROSTT", _said_shape(text, none) or (-1,) * order, "real", comments=tuple(text.comments(b"#")))
+    return Header("FROSTT", _said_shape(comments, none) or (-1,) * order, "real", comments=tuple(comments))
 
 
 def _is_extended(text: Text) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .declared import as_declared
+from .declared import as_declared, check_end
 from .records import SYMMETRIES, Array, Coordinates, Header, Options
 from .scan import Layout, Rest, scan, whole_numbers
 from .source import Text
@@ -76,6 +76,8 @@ def read(text: Text, options: Options) -> Coordinates:
     """The stored entries; raises FileFormatError that names the line."""
     banner = _banner(text)
     scalar, count = _VALUES[banner.field]
+    if banner.dtype:
+        check_end(text)
     if banner.layout == "array":
         return _read_array(text, banner, options)
     base = 1 if options.base is None else options.base

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..errors import FileFormatError, UnsupportedError
 from .compressed import compressed
-from .records import Array, Buffers, Coordinates, Header
+from .records import Array, Buffers, Coordinates, Header, Progress
+from .replace import replacing
 
 __all__ = ["header", "read", "write"]
 
@@ -69,11 +70,19 @@ def header(path: str | os.PathLike[str]) -> Header:
     return Header(f"npz, {kind}", tuple(int(n) for n in small["shape"]), field, entries=count)
 
 
-def write(path: str | os.PathLike[str], parts: Mapping[str, Array], compress: bool) -> None:
-    """Save arrays as `numpy.savez` does, with the given path and no other."""
-    save = np.savez_compressed if compress else np.savez
-    with open(path, "wb") as file:
-        save(file, allow_pickle=False, **parts)
+def write(
+    path: str | os.PathLike[str], parts: Mapping[str, Array], compress: bool, progress: Progress | None = None
+) -> None:
+    """Save arrays as `numpy.savez` does, with the given path and no other; equal arrays give equal files."""
+    total, done = sum(a.size for a in parts.values()), 0
+    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with replacing(path) as file, zipfile.ZipFile(file, "w", method) as archive:
+        for key, array in parts.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+            done += array.size
+            if progress is not None:
+                progress(done, total)
 
 
 def parts_of(storage: Any, ours: bool = False) -> dict[str, Array]:

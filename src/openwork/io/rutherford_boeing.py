@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from .compressed import compressed
 from .records import Array, Buffers, Header, Options
-from .scan import Layout, Rest, scan
+from .scan import LIMIT, Layout, Rest, scan
 from .source import Text
 
 __all__ = ["header", "looks_like", "read"]
@@ -20,6 +20,8 @@ __all__ = ["header", "looks_like", "read"]
 _FIELDS = {"r": ("real", "f64", 1), "c": ("complex", "f64", 2), "i": ("integer", "i64", 1), "p": ("pattern", "f64", 0)}
 _SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "h": "hermitian", "z": "skew-symmetric"}
 _FORMAT = re.compile(r"\(\s*(?:\d+\s*p\s*,?\s*)?(\d*)\s*([iedfg])\s*(\d+)(?:\.\d+)?(?:e\d+)?\s*\)", re.IGNORECASE)
+_BLOCK = 1 << 20
+"""Bytes of lines that are taken apart at a time."""
 _PARENTHESES = re.compile(r"\([^()]*\)")
 
 
@@ -100,7 +102,7 @@ def _check_pointers(text: Text, pos: Array, head: _Head, line: int) -> None:
             line + k // head.formats[0].count,
             f"column pointer {k + 1} must be {1 if not k else last}, got {pos[k]}",
         )
-    falling = np.flatnonzero(np.diff(pos) < 0)
+    falling = np.flatnonzero(pos[1:] < pos[:-1])
     if falling.size:
         k = int(falling[0]) + 1
         _refuse(text, line + k // head.formats[0].count, f"column pointer {k + 1} falls from {pos[k - 1]} to {pos[k]}")
@@ -112,15 +114,13 @@ class _Cursor:
     def __init__(self, text: Text, position: int, line: int) -> None:
         self.text, self.line = text, line
         ends = np.flatnonzero(text.data[position:] == 10) + position
-        starts = np.concatenate([[position], ends[:-1] + 1]) if ends.size else np.array([position])
-        self.starts, self.ends = starts, ends
+        self.starts, self.ends = np.concatenate([[position], ends + 1])[: ends.size], ends
         self.next = 0
 
     def numbers(self, count: int, record: _Record, layout: Layout, what: str) -> Array:
         """The next `count` numbers; what follows starts on a new line."""
         lines = min(-(-count // record.count), self.starts.size - self.next)
-        chosen = slice(self.next, self.next + lines)
-        part = Text.of(self._spaced(chosen, record), self.text.name, self.line)
+        part = Text.of(self._spaced(lines, record), self.text.name, self.line)
         room = (part.size + 1) // 2
         if count > room:
             part.fail(part.size, f"the file ends before the {count} {what} that are declared")
@@ -129,24 +129,42 @@ class _Cursor:
         self.line += lines
         return values
 
-    def _spaced(self, lines: slice, record: _Record) -> bytes:
-        """The lines with a blank after every field."""
-        starts, ends = self.starts[lines], self.ends[lines]
-        span = record.count * record.width
-        if not starts.size:
-            return b""
-        span = min(span, int((ends - starts).max()))
-        fields = -(-span // record.width)
-        out = np.full((starts.size, fields, record.width + 1), 32, np.uint8)
-        for k in range(span):
-            inside = starts + k < ends
-            out[:, k // record.width, k % record.width] = np.where(
-                inside, self.text.data[np.minimum(starts + k, ends)], 32
-            )
-        flat = out.reshape(starts.size, -1)
-        flat[flat == 13] = 32
-        flat[:, -1] = 10
-        return flat.tobytes()
+    def _spaced(self, lines: int, record: _Record) -> bytes:
+        """The next lines with a blank after every field, some at a time."""
+        pieces: list[bytes] = []
+        first, stop = self.next, self.next + lines
+        if lines and stop == self.starts.size:
+            self._check_last_field(record)
+        while first < stop:
+            begin = int(self.starts[first])
+            after = min(max(int(np.searchsorted(self.ends, begin + _BLOCK)), first + 1), stop)
+            block = self.text.data[begin : int(self.ends[after - 1]) + 1]
+            spaced, wrong = _split(block, self.starts[first:after] - begin, record)
+            if wrong is not None:
+                self.text.fail(begin + wrong, f"two numbers in one field of {record.width} characters")
+            pieces.append(spaced)
+            first = after
+        return b"".join(pieces)
+
+    def _check_last_field(self, record: _Record) -> None:
+        """A line without an end must not stop inside a field: the number may have lost digits."""
+        length = int(self.ends[-1] - self.starts[-1])
+        if 0 < length < record.count * record.width and length % record.width:
+            self.text.fail(self.text.size, f"the file ends inside a field of {record.width} characters")
+
+
+def _split(block: Array, starts: Array, record: _Record) -> tuple[bytes, int | None]:
+    """Lines that begin at `starts`, with a blank between fields; and where a second number stands in a field."""
+    column = np.arange(block.size) - np.repeat(starts, np.diff(starts, append=block.size))
+    kept = np.where((column < record.count * record.width) & (block > 32) | (block == 10), block, np.uint8(32))
+    place = column % record.width
+    solid = kept > 32
+    begins = np.flatnonzero(solid & ((place == 0) | ~np.concatenate([[False], solid[:-1]])))
+    again = np.flatnonzero(np.diff(begins - place[begins]) == 0)
+    parted = (place == 0) & (column > 0)
+    spaced = np.full(block.size + int(np.count_nonzero(parted)), 32, np.uint8)
+    spaced[np.arange(block.size) + np.cumsum(parted)] = kept
+    return spaced.tobytes(), int(begins[again[0] + 1]) if again.size else None
 
 
 def _head(text: Text) -> _Head:
@@ -179,14 +197,14 @@ def _head(text: Text) -> _Head:
 
 
 def _type_line(text: Text, line: bytes, at: int) -> tuple[str, tuple[int, int], int]:
-    words = line.decode("latin-1").lower().split()
-    kind = words[0] if words else ""
+    words = line.lower().split()
+    kind = words[0].decode("latin-1") if words else ""
     if len(kind) != 3 or kind[0] not in _FIELDS or kind[1] not in _SYMMETRIES or kind[2] not in "ae":
         text.fail(at, f"expected a matrix type such as RUA or PSA, got {kind!r}")
     if len(words) < 4 or not all(w.isdigit() for w in words[1:4]):
         text.fail(at, "expected the type, then rows, columns and entries")
     rows, columns, entries = (int(w[:40]) for w in words[1:4])
-    if max(rows, columns, entries) > 2**63 - 2:
+    if max(rows, columns, entries) > LIMIT - 1:
         text.fail(at, "a size does not fit in 64 bits")
     return kind, (rows, columns), entries
 

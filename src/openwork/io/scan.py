@@ -18,7 +18,7 @@ import numpy as np
 from .records import Array, Progress
 from .source import Text
 
-__all__ = ["Fault", "Layout", "Rest", "Scanner", "Table", "index_dtype", "number", "scan", "whole_numbers"]
+__all__ = ["LIMIT", "Fault", "Layout", "Rest", "Scanner", "Table", "index_dtype", "number", "scan", "whole_numbers"]
 
 
 class Fault(IntEnum):
@@ -155,6 +155,7 @@ def _lines(data: Array) -> int:
 
 _CHUNK = 1 << 23
 _SLOW = 4096
+_LONGEST = 4096
 _POSITION, _ROWS, _FAULT, _AT, _COLUMN, _PENDING = range(6)
 """The slots of `state`, which a scanner reads and writes: where it is, records done, why it stopped, where, in which
 field, and how many numbers wait for Python."""
@@ -201,7 +202,9 @@ class Scan:
         self.state[_PENDING] = 0
         floats = self.words.view(np.float64)
         for position, slot in self.slow[: 2 * count].reshape(-1, 2).tolist():
-            token = self.text.token(position)
+            token = self.text.token(position, _LONGEST)
+            if len(token) == _LONGEST:
+                self.text.fail(position, f"a number of {_LONGEST} characters or more: {token[:20]!r}...")
             if self.layout.scalar == "f64":
                 value = number(token)
                 if value is None:

@@ -23,7 +23,7 @@ def read(text: Text, options: Options) -> Buffers:
     layout = Layout(0, 1, "i64", comment="", rest=Rest.NEXT)
     numbers = scan(text, body, layout, rows + 1 + entries, (), options.progress).values
     pos, crd = numbers[: rows + 1], numbers[rows + 1 :]
-    if pos[0] != 0 or pos[-1] != entries or (np.diff(pos) < 0).any():
+    if pos[0] != 0 or pos[-1] != entries or (pos[1:] < pos[:-1]).any():
         text.fail(body, f"row pointers must rise from 0 to {entries}")
     if crd.size and (int(crd.min()) < 0 or int(crd.max()) >= columns):
         worst = int(crd.min()) if int(crd.min()) < 0 else int(crd.max())

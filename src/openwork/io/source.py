@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
 from ..errors import FileFormatError
 from .records import Array
 
-__all__ = ["Text", "compression", "head", "load", "open_writer", "suffix"]
+__all__ = ["Text", "compression", "head", "load", "suffix"]
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _UNPACK: dict[str, Callable[[memoryview], bytes]] = {
@@ -83,33 +82,6 @@ def load(path: str | os.PathLike[str]) -> Array:
 
 def _refuse(path: str | os.PathLike[str], error: Exception) -> NoReturn:
     raise FileFormatError(f"{os.fspath(path)}: the compressed stream is truncated or corrupt ({error})") from None
-
-
-def open_writer(path: str | os.PathLike[str], level: int = 6) -> IO[bytes]:
-    """A binary file to write to, compressed as its extension says."""
-    name = Path(path).name.lower()
-    if name.endswith(".gz"):
-        raw = open(path, "wb")  # noqa: SIM115
-        return cast(IO[bytes], _Owning(raw, compresslevel=level))
-    if name.endswith(".bz2"):
-        return bz2.open(path, "wb")
-    if name.endswith(".xz"):
-        return lzma.open(path, "wb")
-    return open(path, "wb")
-
-
-class _Owning(gzip.GzipFile):
-    """A gzip stream with no name and no time in it (equal tensors give equal files) that closes its file."""
-
-    def __init__(self, raw: io.BufferedWriter, compresslevel: int) -> None:
-        super().__init__("", "wb", compresslevel, raw, mtime=0)
-        self._raw = raw
-
-    def close(self) -> None:
-        try:
-            super().close()
-        finally:
-            self._raw.close()
 
 
 class Text:
@@ -206,7 +178,7 @@ class Text:
             text += f"\n  {shown}\n  {' ' * (position - start)}^"
         raise FileFormatError(text + (f"\n  help: {help}" if help else ""))
 
-    def token(self, position: int) -> str:
-        """The characters from `position` up to the next blank, shortened."""
-        part = self.part(position, position + 64)
+    def token(self, position: int, most: int = 64) -> str:
+        """The characters from `position` up to the next blank, cut to `most`."""
+        part = self.part(position, position + most)
         return part.split(None, 1)[0].decode("latin-1") if part[:1].strip() else ""

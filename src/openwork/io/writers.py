@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..errors import ShapeError, UnsupportedError
 from .declared import declaration
 from .digits import table_lines
 from .records import SYMMETRIES, Array, Coordinates, Progress
-from .source import open_writer
+from .replace import compressing
 from .tensors import coordinates_of
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ def write_mtx(path: Path_, t: Tensor, symmetry: str, comment: str, progress: Pro
     layout = "coordinate" if record.dense is None else "array"
     sizes = list(record.shape) + ([values.size] if record.dense is None else [])
     head = [f"%%MatrixMarket {kind} {layout} {field} {symmetry}"]
-    head += [f"%%{d}" for d in [declaration(scalar)] if d]
+    head.append(f"%%{declaration(scalar)}")
     head += [f"% {line}" for line in comment.splitlines()]
     head.append(" ".join(map(str, sizes)))
     _write(path, head, record.indices, values, progress)
 
 
 def write_tns(path: Path_, t: Tensor, comment: str, progress: Progress | None) -> None:
-    """One line per element; the shape stands in a comment, which `read` heeds."""
+    """One line per element; the shape and the number of elements stand in a comment, which `read` checks."""
     record = coordinates_of(t, ".tns")
     if record.dense is not None:
         indices = tuple(c.ravel(order="F") for c in np.indices(record.shape, np.int64))
@@ -53,16 +54,15 @@ def write_tns(path: Path_, t: Tensor, comment: str, progress: Progress | None) -
     scalar = t._storage.scalar
     if record.values.dtype.kind == "c":
         raise UnsupportedError("write: .tns cannot hold complex values\n  help: write .mtx or .npz")
-    head = [f"# {line}" for line in comment.splitlines()]
-    head += [f"# {d}" for d in [declaration(scalar) if scalar != "i64" else "openwork dtype i64"] if d]
-    head.append("# shape " + " ".join(map(str, record.shape)))
+    head = [f"# {declaration(scalar)}", f"# shape {' '.join(map(str, record.shape))} entries {record.values.size}"]
+    head += [f"# {line}" for line in comment.splitlines()]
     _write(path, head, record.indices, _plain(record.values, scalar), progress)
 
 
 def _write(
     path: Path_, head: Sequence[str], indices: tuple[Array, ...], values: Array, progress: Progress | None
 ) -> None:
-    with open_writer(path) as file:
+    with compressing(path) as file:
         file.write(("\n".join(head) + "\n").encode())
         for start in range(0, values.size, _ROWS):
             stop = min(start + _ROWS, values.size)
@@ -83,8 +83,6 @@ def _plain(values: Array, scalar: str) -> Array:
 def _symmetry(record: Coordinates, wanted: str) -> str:
     if wanted == "general":
         return wanted
-    if wanted != "auto" and wanted not in SYMMETRIES:
-        raise ValueError(f'write: symmetry must be "auto" or one of {", ".join(SYMMETRIES)}, got {wanted!r}')
     square = len(record.shape) == 2 and record.shape[0] == record.shape[1]
     kinds = SYMMETRIES[1:] if wanted == "auto" else (wanted,)
     found = [k for k in kinds if square and _is(record, k)]
@@ -127,7 +125,32 @@ def _lower(record: Coordinates, symmetry: str) -> Coordinates:
     return Coordinates(record.shape, (row[kept], column[kept]), record.values[kept], symmetry)
 
 
-def write_rb(path: Path_, t: Tensor, symmetry: str, title: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """Numbers in a fixed-width Fortran format: `per` fields on each line, each printed with `form`."""
+
+    fortran: str
+    numbers: Array
+    per: int
+    form: str
+
+    @property
+    def lines(self) -> int:
+        return -(-self.numbers.size // self.per)
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Lines of text, some at a time, with how many numbers they hold."""
+        step = _ROWS // self.per * self.per
+        for start in range(0, self.numbers.size, step):
+            numbers = self.numbers[start : start + step].tolist()
+            whole = len(numbers) // self.per
+            form = (self.form * self.per + "\n") * whole
+            rest = len(numbers) - whole * self.per
+            form += self.form * rest + "\n" if rest else ""
+            yield len(numbers), (form % tuple(numbers)).encode("ascii")
+
+
+def write_rb(path: Path_, t: Tensor, symmetry: str, title: str, progress: Progress | None) -> None:
     """Compressed columns of a matrix; reals with 17 significant digits, which read back exactly."""
     if t.ndim != 2 or t._storage.fill_value != 0:
         raise UnsupportedError("write: Rutherford-Boeing holds matrices with fill value 0\n  help: write .npz")
@@ -142,37 +165,31 @@ def write_rb(path: Path_, t: Tensor, symmetry: str, title: str) -> None:
     form = {"general": "u" if t.shape[0] == t.shape[1] else "r", "skew-symmetric": "z"}.get(symmetry, symmetry[0])
     parts = values.view(values.real.dtype) if letter == "c" else values
     sections = [_integers(pos), _integers(row), _integers(parts) if letter == "i" else _reals(parts.astype(np.float64))]
-    counts = [text.count("\n") for _, text in sections]
+    counts = [section.lines for section in sections]
     head = [
         f"{(title.splitlines() or ['openwork'])[0][:72]:<72}|{'':<7}",
         f"{sum(counts):14d}{counts[0]:14d}{counts[1]:14d}{counts[2]:14d}",
         f"{letter + form + 'a':<14}{t.shape[0]:14d}{t.shape[1]:14d}{values.size:14d}{0:14d}",
-        f"{sections[0][0]:<16}{sections[1][0]:<16}{sections[2][0]:<20}",
+        f"{sections[0].fortran:<16}{sections[1].fortran:<16}{sections[2].fortran:<20}",
     ]
-    with open_writer(path) as file:
-        _text(file, "\n".join(head) + "\n")
-        for _, text in sections:
-            _text(file, text)
+    total, done = sum(section.numbers.size for section in sections), 0
+    with compressing(path) as file:
+        file.write(("\n".join(head) + "\n").encode("ascii", "replace"))
+        for section in sections:
+            for count, text in section.blocks():
+                file.write(text)
+                done += count
+                if progress is not None:
+                    progress(done, total)
 
 
-def _text(file: IO[bytes], text: str) -> None:
-    file.write(text.encode("ascii", "replace"))
-
-
-def _integers(numbers: Array) -> tuple[str, str]:
-    """Fortran format and lines of integers, as narrow as they allow."""
+def _integers(numbers: Array) -> _Section:
+    """Integers, as narrow as they allow."""
     extremes = [int(numbers.min()), int(numbers.max())] if numbers.size else [0]
     width = max(len(str(n)) for n in extremes) + 1
     per = max(80 // width, 1)
-    return f"({per}I{width})", _records(numbers.tolist(), f"%{width}d", per)
+    return _Section(f"({per}I{width})", numbers, per, f"%{width}d")
 
 
-def _reals(numbers: Array) -> tuple[str, str]:
-    return "(3E25.16)", _records(numbers.tolist(), "%25.16E", 3)
-
-
-def _records(numbers: list[Any], form: str, per: int) -> str:
-    whole = len(numbers) // per * per
-    text = ((form * per + "\n") * (whole // per)) % tuple(numbers[:whole])
-    rest = numbers[whole:]
-    return text + ((form * len(rest) + "\n") % tuple(rest) if rest else "")
+def _reals(numbers: Array) -> _Section:
+    return _Section("(3E25.16)", numbers, 3, "%25.16E")

@@ -15,12 +15,14 @@ from . import forms
 from .tensor import MaskedTensor, bits_of, wrap
 
 if TYPE_CHECKING:
-    from ..io.records import Buffers
+    from ..io.records import Buffers, Progress
 
 __all__ = ["read_masked", "write_masked"]
 
 
-def write_masked(path: str | os.PathLike[str], m: MaskedTensor, kind: str, compress: bool) -> None:
+def write_masked(
+    path: str | os.PathLike[str], m: MaskedTensor, kind: str, compress: bool, progress: Progress | None = None
+) -> None:
     """`ow.write` of a masked tensor; what stands in the places of missing elements is 0 in the file.
 
     Raises UnsupportedError for another kind of file than .npz.
@@ -35,7 +37,7 @@ def write_masked(path: str | os.PathLike[str], m: MaskedTensor, kind: str, compr
         values = to_numpy(s.values)
         s = s.mapped(to_numpy).with_values(np.where(to_numpy(bits), values, values.dtype.type(0)))
     mark = {"openwork_masked": np.array("number" if m._scalar else "tensor")}
-    npz.write(path, {**npz.parts_of(s, ours=True), **mark}, compress)
+    npz.write(path, {**npz.parts_of(s, ours=True), **mark}, compress, progress)
 
 
 def read_masked(path: str | os.PathLike[str], record: Buffers, format: object) -> MaskedTensor:
