@@ -33,8 +33,8 @@ class ChainLevel:
 class Chain:
     """A level and the singletons below it.
 
-    kind : "compressed" (pos of parents + 1), "loose" (pos of 2 * parents), "fixed" (`width` per parent),
-        "ell" (the same, with the sentinel -1), "bitmap", or "range" (nothing but the range of coordinates)
+    kind : "edges" (pos of parents + 1), "pairs" (pos of 2 * parents), "slots" (`width` per parent),
+        "sentinel" (the same, free ones hold -1), "bits", or "one" (nothing but the range of coordinates)
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Chain:
     @property
     def ordered(self) -> bool:
         """Whether there is an order to check."""
-        return self.kind == "ell" or (self.kind not in ("bitmap", "range") and any(x.ordered for x in self.levels))
+        return self.kind == "sentinel" or (self.kind not in ("bits", "one") and any(x.ordered for x in self.levels))
 
 
 def kernel(chain: Chain) -> Kernel:
@@ -64,7 +64,7 @@ def kernel(chain: Chain) -> Kernel:
     params += [f"{name}: i64" for name in ("slices", "parents", "count", "limit", "width")]
     params += [f"{end}{k}: i64" for k in range(count) for end in ("lo", "hi")]
     params.append("out: i64[mut]")
-    body = {"compressed": _compressed, "loose": _loose, "bitmap": _bitmap}.get(chain.kind, _fixed)(chain)
+    body = {"edges": _compressed, "pairs": _loose, "bits": _bitmap}.get(chain.kind, _fixed)(chain)
     text = f"def check_{chain.kind}({', '.join(params)}):\n    for b in range(slices):\n"
     return parse(text + "        first = b * count\n" + indent(body, " " * 8))
 
@@ -78,7 +78,7 @@ def _values(chain: Chain, at: str, name: str) -> str:
 
 def _bad(chain: Chain) -> str:
     """Gathers the sign bits of coordinates v0, v1, ... that are out of range."""
-    low = "v0 + 1" if chain.kind == "ell" else "v0 - lo0"
+    low = "v0 + 1" if chain.kind == "sentinel" else "v0 - lo0"
     terms = [f"({low}) | (hi0 - 1 - v0)"]
     terms += [f"(v{k} - lo{k}) | (hi{k} - 1 - v{k})" for k in range(1, len(chain.levels))]
     return f"bad |= {' | '.join(f'({t})' for t in terms)}\n"
@@ -86,7 +86,7 @@ def _bad(chain: Chain) -> str:
 
 def _falls(chain: Chain) -> str:
     """Whether (v0, v1, ...) may not follow (u0, u1, ...) inside one parent."""
-    if chain.kind == "ell":
+    if chain.kind == "sentinel":
         late = "u0 == -1 or v0 <= u0" if chain.levels[0].ordered else "u0 == -1"
         return f"v0 != -1 and ({late})"
     cases = []

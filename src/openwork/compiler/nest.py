@@ -116,7 +116,7 @@ class Nest:
 
     def environment(self, walk: Walk, level: Level) -> dict[str, Expr]:
         env: dict[str, Expr] = {"p": walk.position}
-        if walk.batch is not None and level.format.name != "batch":
+        if walk.batch is not None and not level.format.batched:
             env["batch"] = walk.batch
         return env
 
@@ -138,7 +138,7 @@ class Nest:
         if functions.iterate is Iterate.COORDINATE:
             c = Var(self.names.fresh(stem), I64)
             return [*body, self.for_(walk, c, lo, hi, self.enter(walk, level, {**env, "c": c}, inside))]
-        if level.format.name == "singleton":
+        if level.format.is_singleton:
             return [*body, *self.enter(walk, level, {**env, "q": walk.position}, inside)]
         if lanes > 1:
             return [
@@ -182,7 +182,7 @@ class Nest:
         functions = level.format.functions
         body: list[Stmt] = []
         c = self.names.let(body, self.hint(walk.depth), evaluate(functions.coordinate, level, env, walk.lanes))
-        if level.format.name == "batch":
+        if level.format.batched:
             parent = const(0) if walk.batch is None else walk.batch
             below = replace(walk, batch=fold("add", fold("mul", parent, level.name("N")), c), position=const(0))
         else:
@@ -199,7 +199,7 @@ class Nest:
     def outside(self, walk: Walk) -> list[Expr]:
         """Conditions under which the dimensions completed by the last level lie in the shape, where that may fail."""
         level = walk.depth - 1
-        if not self.operand.ragged or self.fmt.levels[level].format.name == "range":
+        if not self.operand.ragged or self.fmt.levels[level].format.is_range:
             return []
         return [
             c for d, form in enumerate(self.fmt.inverse) if _last(form) == level for c in self.inside(d, form, walk)

@@ -210,7 +210,7 @@ def _unique(fmt: Format, hoisted: int) -> bool:
     """Whether no path of coordinates through the first levels repeats; a unique singleton ends a nonunique chain."""
     unique = True
     for level in fmt.levels[:hoisted]:
-        if level.format.name == "singleton" or not level.format.unique:
+        if level.format.is_singleton or not level.format.unique:
             unique = level.format.unique
     return unique
 
@@ -222,7 +222,7 @@ def _gathers(fmt: Format, hoisted: int, segmented: bool, unrolled: int, scalar: 
     last = fmt.levels[-1]
     if not isinstance(last.expression, Dim) or last.format.functions.coordinate != "crd[q]":
         return False
-    if last.format.name == "singleton":
+    if last.format.is_singleton:
         return segmented and hoisted == fmt.nlevels - 1
     return last.format.functions.present is None and not segmented
 
@@ -234,7 +234,7 @@ def _one_loop(driver: Operand, hoisted: int) -> bool:
     if driver.ragged or hoisted != len(levels) - 1 or hoisted == 0 or levels[-1].format.functions.passed is None:
         return False
     above = levels[-2].format
-    return above.name == "dense" or (above.name == "compressed" and above.unique)
+    return above.is_dense or (above.is_compressed and above.unique)
 
 
 def _segmented(fmt: Format, hoisted: int) -> bool:
@@ -244,8 +244,8 @@ def _segmented(fmt: Format, hoisted: int) -> bool:
     level, below = fmt.levels[hoisted - 1].format, fmt.levels[hoisted:]
     sorted_above = all(f.format.unique for f in fmt.levels[: hoisted - 1])
     return (
-        level.name == "compressed" and not level.unique and level.ordered and sorted_above
-        and all(f.format.name == "singleton" for f in below)
+        level.is_compressed and not level.unique and level.ordered and sorted_above
+        and all(f.format.is_singleton for f in below)
     )  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def _sliced(fmt: Format, driver: Access, stmt: Assignment) -> str | None:
     a row of a diagonal."""
     for d, form in enumerate(fmt.inverse):
         last = max((k for k, _ in form), default=0)
-        if fmt.levels[last].format.name == "range" and driver.indices[d] in stmt.lhs.indices:
+        if fmt.levels[last].format.is_range and driver.indices[d] in stmt.lhs.indices:
             return driver.indices[d]
     return None
 

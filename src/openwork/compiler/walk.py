@@ -146,12 +146,12 @@ def hoisted(format: Format) -> tuple[int, ...]:
 
     Of blocks the rows: `i // 4, i % 4, j // 4, j % 4`, the order of rows, instead of `i // 4, j // 4, i % 4, j % 4`.
     """
-    names = [level.format.name for level in format.levels]
-    if names.count("compressed") != 1 or set(names) != {"compressed", "dense"}:
+    stored = [at for at, level in enumerate(format.levels) if not level.format.is_dense]
+    if len(stored) != 1 or not format.levels[stored[0]].format.is_compressed:
         return ()
-    at = names.index("compressed")
+    (at,) = stored
     mine = set(dimensions(format.levels[at].expression))
-    free = [x for x in range(at + 1, len(names)) if mine.isdisjoint(dimensions(format.levels[x].expression))]
+    free = [x for x in range(at + 1, format.nlevels) if mine.isdisjoint(dimensions(format.levels[x].expression))]
     return tuple(free)
 
 
@@ -182,7 +182,7 @@ class _Walk:
             self._stored(block, point, parent)
             return
         level = self.format.levels[at].format
-        if len(self.known) < len(self.hoist) and level.name == "compressed":
+        if len(self.known) < len(self.hoist) and level.is_compressed:
             self._first(block, at, parent, point)
             return
         functions = level.functions

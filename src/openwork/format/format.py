@@ -11,7 +11,6 @@ from typing import Any
 from openwork.errors import ShapeError
 from openwork.format.expression import Dim, Div, Expression, dimensions, interval, rename, render
 from openwork.format.level import LevelFormat
-from openwork.format.levels import Batch, Dense, Range
 from openwork.format.message import Problem, refusal
 from openwork.format.printer import show, show_with_spans
 from openwork.format.rules import check
@@ -112,7 +111,7 @@ class Format:
     @cached_property
     def batch_ndim(self) -> int:
         """How many batch levels lead."""
-        return sum(isinstance(level.format, Batch) for level in self.levels)
+        return sum(level.format.batched for level in self.levels)
 
     @cached_property
     def dense_ndim(self) -> int:
@@ -122,7 +121,7 @@ class Format:
         uses = [d for level in self.levels for d in dimensions(level.expression)]
         count = 0
         for level in reversed(self.levels):
-            if type(level.format) is not Dense or not isinstance(level.expression, Dim):
+            if not level.format.is_dense or not isinstance(level.expression, Dim):
                 break
             if uses.count(level.expression.index) > 1:
                 break
@@ -137,12 +136,12 @@ class Format:
     @cached_property
     def is_dense(self) -> bool:
         """Whether every level is dense or batch."""
-        return all(isinstance(level.format, Dense | Batch) for level in self.levels)
+        return all(level.format.functions.full for level in self.levels)
 
     @cached_property
     def is_unique(self) -> bool:
         """Whether no element can be stored twice: the last level that is not dense is unique."""
-        sparse = [level.format for level in self.levels if not isinstance(level.format, Dense | Batch)]
+        sparse = [level.format for level in self.levels if not level.format.functions.full]
         return not sparse or sparse[-1].unique
 
     @cached_property
@@ -154,7 +153,7 @@ class Format:
     def blocksize(self) -> tuple[int, ...] | None:
         """The block's extent in each sparse dimension, 1 where it is not split; None for a format without blocks."""
         plain = {level.expression.index: level for level in self.levels if isinstance(level.expression, Dim)}
-        apart = [d for d, level in plain.items() if isinstance(level.format, Batch)]
+        apart = [d for d, level in plain.items() if level.format.batched]
         if not self.is_dense:
             apart += [next(dimensions(level.expression)) for level in self.levels[self.nlevels - self.dense_ndim :]]
         sizes: dict[int, int] = {}
@@ -198,9 +197,7 @@ class Format:
     def guarded(self) -> tuple[int, ...]:
         """The dimensions that can leave the shape: neither a level of their own nor completed by a range level."""
         return tuple(
-            d
-            for d, form in enumerate(self.inverse)
-            if len(form) > 1 and not isinstance(self.levels[form[-1][0]].format, Range)
+            d for d, form in enumerate(self.inverse) if len(form) > 1 and not self.levels[form[-1][0]].format.is_range
         )
 
     def permute(self, axes: Sequence[int]) -> Format:

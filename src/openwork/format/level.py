@@ -111,12 +111,71 @@ class LevelFormat:
     """numbers of the index invariants that its buffers keep"""
     summary: ClassVar[str] = ""
     """the children of position p, in words"""
+    batched: ClassVar[bool] = False
+    """the buffers of deeper levels get a leading axis for it"""
 
     def __post_init__(self) -> None:
         if problem := self.problem(self.arguments, self.properties):
             text, kind = str(self), problem.place[0]
             offset = text.index(kind) if kind in self.properties else len(self.name) + 1
             raise refusal(problem.what, text, offset, problem.detail, problem.help)
+
+    # -- what the level functions say, in words: this is what the rest of the package asks --------------------------
+
+    @property
+    def is_dense(self) -> bool:
+        """Every coordinate has its position, nothing is stored, and deeper buffers are linearised."""
+        return self.functions.full and not self.batched
+
+    @property
+    def is_range(self) -> bool:
+        """The coordinates are those of a diagonal that lie in the shape; they have positions for all."""
+        return self.functions.bounds == ("valid_lo", "valid_hi")
+
+    @property
+    def is_bitmap(self) -> bool:
+        """crd holds a truth value for every coordinate, not coordinates."""
+        return self.functions.iterate is Iterate.COORDINATE and "crd" in self.buffers
+
+    @property
+    def stores_coordinates(self) -> bool:
+        """crd holds coordinates."""
+        return "crd" in self.buffers and not self.is_bitmap
+
+    @property
+    def is_located(self) -> bool:
+        """Every parent has a position for every coordinate: the extent's number of them."""
+        return self.functions.locate is not None
+
+    @property
+    def is_compressed(self) -> bool:
+        """pos[p], pos[p + 1] bound the children of p, which lie behind those of the parent before."""
+        return self.functions.pos_length == "parents + 1"
+
+    @property
+    def is_loose(self) -> bool:
+        """pos[2 * p], pos[2 * p + 1] bound the children of p, in any place."""
+        return self.functions.pos_length == "2 * parents"
+
+    @property
+    def is_singleton(self) -> bool:
+        """Every parent has one child, at its own position."""
+        return self.functions.branchless
+
+    @property
+    def slots(self) -> int | None:
+        """How many positions each parent has, where the level's first argument says it; else None."""
+        return self.arguments[0] if self.functions.insert is Insert.SLOT else None
+
+    @property
+    def has_sentinel(self) -> bool:
+        """Slots that no element takes hold a coordinate that is none."""
+        return self.functions.insert is Insert.SLOT and self.functions.padded
+
+    @property
+    def is_structured(self) -> bool:
+        """All slots are taken: each parent has as many children."""
+        return self.functions.insert is Insert.SLOT and not self.functions.padded
 
     @property
     def arguments(self) -> tuple[int, ...]:

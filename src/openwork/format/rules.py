@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from openwork.format.expression import Add, Dim, Div, Mod, Sub, depth, dimensions, render
 from openwork.format.inverse import Digit, Solution, digit, solve
 from openwork.format.level import MAX_INTEGER, LevelFormat
-from openwork.format.levels import Batch, Dense, Ell, Range, Singleton, Structured
 from openwork.format.message import Problem
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _split(levels: Levels, x: Digit) -> bool:
 
 def _batch(dims: Dims, levels: Levels) -> Problem | None:
     for at, level in enumerate(levels):
-        if not isinstance(level.format, Batch):
+        if not level.format.batched:
             continue
         name = render(level.expression, dims)
         if not isinstance(level.expression, Dim):
@@ -125,7 +124,7 @@ def _batch(dims: Dims, levels: Levels) -> Problem | None:
             return Problem(
                 ("expression", at), "a batch level is not a plain dimension", detail, f"write {name} : dense"
             )
-        if at and not isinstance(levels[at - 1].format, Batch):
+        if at and not levels[at - 1].format.batched:
             detail = f"expected: batch levels first; got: batch below {levels[at - 1].format.name}"
             help = f"move {name} : batch to the front, or write {name} : dense"
             return Problem(("format", at), "a batch level is not leading", detail, help)
@@ -134,10 +133,10 @@ def _batch(dims: Dims, levels: Levels) -> Problem | None:
 
 def _singleton(dims: Dims, levels: Levels) -> Problem | None:
     for at, level in enumerate(levels):
-        if not isinstance(level.format, Singleton):
+        if not level.format.is_singleton:
             continue
         name = render(level.expression, dims)
-        if all(isinstance(above.format, Batch) for above in levels[:at]):
+        if all(above.format.batched for above in levels[:at]):
             what = "singleton cannot come first" if at == 0 else "singleton cannot stand below batch levels only"
             detail = f"expected: a level above that says how many elements there are; got: {name} : {level.format}"
             help = f"write {name} : compressed(nonunique) for coordinates, or put a level above it"
@@ -153,9 +152,9 @@ def _singleton(dims: Dims, levels: Levels) -> Problem | None:
 def _nonunique(dims: Dims, levels: Levels) -> Problem | None:
     for at, level in enumerate(levels[:-1]):
         below = levels[at + 1]
-        if level.format.unique or isinstance(below.format, Singleton):
+        if level.format.unique or below.format.is_singleton:
             continue
-        if all(isinstance(deeper.format, Dense) for deeper in levels[at + 1 :]):
+        if all(deeper.format.is_dense for deeper in levels[at + 1 :]):
             continue
         detail = f"expected: singleton below it, or dense levels only; got: {below.format}"
         help = f"leave nonunique out, or write {render(below.expression, dims)} : singleton"
@@ -165,9 +164,10 @@ def _nonunique(dims: Dims, levels: Levels) -> Problem | None:
 
 def _structured(dims: Dims, levels: Levels) -> Problem | None:
     for at, level in enumerate(levels):
-        if not isinstance(level.format, Structured):
+        if not level.format.is_structured:
             continue
-        m, e, text = level.format.m, level.expression, render(level.expression, dims)
+        m, e = level.format.arguments[-1], level.expression
+        text = render(e, dims)
         if not isinstance(e, Mod) or e.divisor != m:
             what = f"{level.format} needs the remainder by {m}"
             detail = f"expected: e % {m}; got: {text}"
@@ -176,7 +176,7 @@ def _structured(dims: Dims, levels: Levels) -> Problem | None:
             help = f"write {base} // {m} above and {base} % {m} : {level.format}"
             return Problem(("expression", at), what, detail, help)
         for below in levels[at + 1 :]:
-            if not isinstance(below.format, Dense):
+            if not below.format.is_dense:
                 detail = f"expected: nothing below it, or dense; got: {below.format}"
                 return Problem(
                     ("format", at), "structured is not last", detail, f"move {text} : {level.format} to the end"
@@ -189,7 +189,7 @@ def _ell(dims: Dims, levels: Levels) -> Problem | None:
         base = level.expression
         while isinstance(base, Div):
             base = base.base
-        if isinstance(level.format, Ell) and isinstance(base, Sub):
+        if level.format.has_sentinel and isinstance(base, Sub):
             text = render(level.expression, dims)
             detail = f"expected: a coordinate that is never negative, as -1 marks an unused slot; got: {text}"
             help = "use compressed, or ell on a dimension"
@@ -273,7 +273,7 @@ def _digit_text(base: str, place: int, size: int) -> str:
 def _range(dims: Dims, levels: Levels, solution: Solution) -> Problem | None:
     last = {d: max(form) for d, form in solution.forms.items()}
     for at, level in enumerate(levels):
-        if not isinstance(level.format, Range):
+        if not level.format.is_range:
             continue
         text = render(level.expression, dims)
         if not isinstance(level.expression, Dim):

@@ -128,7 +128,7 @@ def _alone(data: Any) -> MaskedTensor:
     t = _canonical(asarray(data))
     if forms.fitting(t.format) == t.format:
         return wrap(t)
-    if forms.in_place(t.format) is None or any(x.format.name == "structured" for x in t.levels):
+    if forms.in_place(t.format) is None or any(x.format.is_structured for x in t.levels):
         return wrap(t.asformat(forms.fitting(t.format)))
     return wrap(_with_bits(t, pattern(t._storage).values))
 
@@ -177,7 +177,7 @@ def _sparse(data: Tensor, mask: Tensor) -> MaskedTensor:
         structure = mask._storage.mapped(lambda b: as_array(b, like=held))
         data = Tensor._from_storage(structure.with_values(values, data.fill_value))
     bits = as_array(mask.values, like=values)
-    if forms.has_bits(data.format) or any(x.format.name == "structured" for x in data.levels):
+    if forms.has_bits(data.format) or any(x.format.is_structured for x in data.levels):
         return wrap(restricted(wrap(data), bits))
     if bool(bits.all()) and forms.fitting(data.format) == data.format:
         return wrap(data)

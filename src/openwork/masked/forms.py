@@ -18,9 +18,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..compiler.conversion.target import unbatched
+from ..format import build
 from ..format.expression import Dim, Div, Expression, Mod
 from ..format.format import Format, Level
-from ..format.levels import Bitmap, Dense, Range, Structured
 from ..ops.remap import canonical
 from ..ops.settle import family
 
@@ -47,9 +47,9 @@ def fitting(format: Format) -> Format:
 def in_place(format: Format) -> Format | None:
     """The format with bits where its last level has all children; None for a last level that lacks some itself."""
     *above, last = format.levels
-    if not isinstance(last.format, Dense | Range | Structured):
+    if not (last.format.is_dense or last.format.is_range or last.format.is_structured):
         return None
-    return Format(format.dims, (*above, Level(last.expression, Bitmap())))
+    return Format(format.dims, (*above, build.bitmap(last.expression)))
 
 
 @lru_cache(maxsize=1024)
@@ -61,13 +61,13 @@ def keeping(format: Format) -> Format:
     if found is not None:
         return found
     *above, last = format.levels
-    bits = Level(Mod(last.expression, 1), Bitmap())
+    bits = build.bitmap(Mod(last.expression, 1))
     return Format(format.dims, (*above, Level(Div(last.expression, 1), last.format), bits))
 
 
 def has_bits(format: Format) -> bool:
     """Whether the last level is a bitmap."""
-    return bool(format.levels) and isinstance(format.levels[-1].format, Bitmap)
+    return bool(format.levels) and format.levels[-1].format.is_bitmap
 
 
 @lru_cache(maxsize=1024)
@@ -80,7 +80,7 @@ def plain(format: Format) -> Format:
         inner = last.expression
         assert isinstance(inner, Mod)
         return Format(format.dims, tuple(Level(_merged(x.expression, inner.base), x.format) for x in above))
-    return Format(format.dims, (*above, Level(last.expression, Dense())))
+    return Format(format.dims, (*above, build.dense(last.expression)))
 
 
 def _merged(e: Expression, base: Expression) -> Expression:

@@ -139,7 +139,7 @@ def _are_lengths(format: Format, axes: tuple[int, ...]) -> bool:
     *above, last = format.levels
     order = [*(d for d in range(format.ndim) if d not in axes), *axes]
     plainly = [x.expression for x in format.levels] == [Dim(d) for d in order]
-    return plainly and last.format.name == "compressed" and all(x.format.name == "dense" for x in above)
+    return plainly and last.format.is_compressed and all(x.format.is_dense for x in above)
 
 
 def _finish(values: Array, bits: Array, m: MaskedTensor, axes: tuple[int, ...], keepdims: bool) -> MaskedTensor:

@@ -59,7 +59,7 @@ def densify(module: torch.nn.Module) -> torch.nn.Module:
 def _pruned(layer: torch.nn.Linear, amount: float, format: Format) -> SparseLinear:
     weight = layer.weight.detach()
     last = format.levels[-1].format
-    if last.name == "structured":
+    if last.is_structured:
         n, m = last.arguments
         keep = _largest_of_each(weight, n, m)
     else:

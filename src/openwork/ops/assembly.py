@@ -150,7 +150,7 @@ class Assembly:
                 parents, exact = sizes[run], True
                 continue
             if run.kind is Kind.CHAIN:
-                count = parents + 1 if self.stage.target.levels[run.first].format.name == "compressed" else 2 * parents
+                count = parents + 1 if self.stage.target.levels[run.first].format.is_compressed else 2 * parents
                 self.put("pos", run.first, zeros(count, self.index, self.like))
             self._allocate_crd(run, parents, sizes, () if kept is None else self.recipe.given or ())
             exact = run.kind is Kind.CHAIN
@@ -176,7 +176,7 @@ class Assembly:
             elif run.kind is Kind.CHAIN:
                 self.put("crd", at, empty(total, self.index, self.like))
             elif run.kind is Kind.SLOTS:
-                sentinel = EMPTY_SLOT if level.name == "ell" else VACANT
+                sentinel = EMPTY_SLOT if level.has_sentinel else VACANT
                 self.put("crd", at, full(total, self.index, sentinel, self.like))
             else:
                 parents *= self.spans[at][1] - self.spans[at][0]
@@ -187,11 +187,11 @@ class Assembly:
         parents = 1
         for number, run in enumerate(self.runs):
             level = self.stage.target.levels[run.first].format
-            if level.name == "compressed" and number > 0 and self.runs[number - 1].kind is not Kind.CHAIN:
+            if level.is_compressed and number > 0 and self.runs[number - 1].kind is not Kind.CHAIN:
                 self.close(run, parents)
-            if level.name == "structured":
+            if level.is_structured:
                 self._complete(run, parents, number, sizes)
-            elif run.kind is Kind.SLOTS and level.name == "singleton":
+            elif run.kind is Kind.SLOTS and level.is_singleton:
                 self._expect_all(run, parents)
             parents = self._positions(run, parents, sizes)
         return self.storage()

@@ -25,9 +25,9 @@ def batched(storage: Storage, format: Format) -> Storage:
     slices = math.prod(hi - lo for lo, hi in spans[: format.batch_ndim])
     pos = list(storage.pos)
     for at, level in enumerate(format.levels):
-        if level.format.name == "compressed":
+        if level.format.is_compressed:
             pos[at] = _edges(storage, format, at, slices)
-        elif level.format.name == "loose_compressed":
+        elif level.format.is_loose:
             pos[at] = _pairs(storage, format, at, slices)
     return Storage(storage.shape, format, storage.scalar, storage.fill_value, tuple(pos), storage.crd, storage.values)
 

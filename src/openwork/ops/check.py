@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..compiler.checks import Chain, ChainLevel, kernel
-from ..errors import InvariantError
+from ..errors import InvariantError, UnsupportedError
 from ..storage.buffers import address, length, scalar_of
 from ..storage.exact import check_indices
 from ..storage.invariants import check_layout
@@ -17,6 +17,7 @@ from ..storage.storage import Storage
 
 if TYPE_CHECKING:
     from ..codegen.executable import Executable
+    from ..format.level import LevelFormat
 
 __all__ = ["check", "holds"]
 
@@ -95,7 +96,7 @@ def _kernel(chain: Chain) -> Executable:
 
 def _needs_search(chain: Chain) -> bool:
     """Whether distinctness has to be checked where no order shows it."""
-    if chain.kind in ("bitmap", "range"):
+    if chain.kind in ("bits", "one"):
         return False
     return any(x.unique and not all(y.ordered for y in chain.levels[: k + 1]) for k, x in enumerate(chain.levels))
 
@@ -112,17 +113,17 @@ def _launches(storage: Storage) -> Iterator[_Launch]:
         if crd is None:
             continue
         pos = storage.pos[begin]
-        kind = _kind(level.name, level.functions.pos_length, level.functions.fixed_width, level.functions.branchless)
-        while at < len(levels) and levels[at].format.name == "singleton" and kind not in ("ell", "bitmap"):
+        kind = _kind(level)
+        while at < len(levels) and levels[at].format.is_singleton and kind not in ("sentinel", "bits"):
             at += 1
         chain = tuple(
-            ChainLevel("u8" if kind == "bitmap" else scalar_of(storage.crd[k]), x.format.unique, x.format.ordered)
+            ChainLevel("u8" if kind == "bits" else scalar_of(storage.crd[k]), x.format.unique, x.format.ordered)
             for k, x in enumerate(levels[begin:at], begin)
         )
         parents = counts[begin - 1] if begin > format.batch_ndim else 1
         lo, hi = intervals[begin]
         limit = hi - lo if level.unique else counts[begin]
-        width = counts[begin] // parents if kind in ("fixed", "ell") and parents else 0
+        width = counts[begin] // parents if kind in ("slots", "sentinel") and parents else 0
         words = [] if pos is None else [address(pos)]
         words += [address(storage.crd[k]) for k in range(begin, at)]
         words += [slices, parents, counts[begin], limit, width]
@@ -130,9 +131,16 @@ def _launches(storage: Storage) -> Iterator[_Launch]:
         yield _Launch(Chain(kind, chain, None if pos is None else scalar_of(pos)), words)
 
 
-def _kind(name: str, pos_length: str | None, fixed: bool, branchless: bool) -> str:
-    if name in ("bitmap", "ell"):
-        return name
-    if pos_length is not None:
-        return "loose" if pos_length == "2 * parents" else "compressed"
-    return "range" if branchless or not fixed else "fixed"
+def _kind(level: LevelFormat) -> str:
+    if level.is_bitmap:
+        return "bits"
+    if level.slots is not None:
+        return "sentinel" if level.has_sentinel else "slots"
+    if level.is_singleton:
+        return "one"
+    if level.is_compressed or level.is_loose:
+        return "edges" if level.is_compressed else "pairs"
+    raise UnsupportedError(
+        f"no check of the coordinates of {level}\n  expected: bits, slots, one child, or children that pos bounds"
+        "\n  help: check=False where the buffers are known to be right"
+    )

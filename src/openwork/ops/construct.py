@@ -123,7 +123,7 @@ def _by_level(kind: str, given: Buffers | None, format: Format, like: Array) -> 
 
 def _root_pos(format: Format, given: dict[str, dict[int, Array]], like: Array) -> None:
     """The outermost compressed level has one parent: its pos follows."""
-    if format.levels and format.levels[0].format.name == "compressed" and 0 not in given["pos"] and 0 in given["crd"]:
+    if format.levels and format.levels[0].format.is_compressed and 0 not in given["pos"] and 0 in given["crd"]:
         crd = given["crd"][0]
         scalar = "i32" if str(crd.dtype).endswith("int32") else "i64"
         given["pos"][0] = buffers.as_array([0, len(crd)], scalar, like)
@@ -132,7 +132,7 @@ def _root_pos(format: Format, given: dict[str, dict[int, Array]], like: Array) -
 def _inferred(format: Format, given: dict[str, dict[int, Array]], values: Array) -> tuple[int, ...]:
     for kind, group in given.items():
         for level, buffer in group.items():
-            if "int" not in str(buffer.dtype) and format.levels[level].format.name != "bitmap":
+            if "int" not in str(buffer.dtype) and not format.levels[level].format.is_bitmap:
                 raise violation("1.1", f"{kind}[{level}] is of integers", "int32 or int64", buffer.dtype, "convert it")
     return infer_shape(format, given["pos"], given["crd"], values)
 

@@ -19,7 +19,6 @@ from ..compiler.semiring import Semiring
 from ..errors import UnsupportedError
 from ..format import Format, coo
 from ..format import format as parse
-from ..format.levels import Batch, Ell, Structured
 from ..storage.buffers import as_array, cast, length, scalar_of, to_numpy
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
@@ -206,7 +205,7 @@ def result_format(operands: Sequence[Storage], shape: Sequence[int]) -> Format:
 
 def _holds_all(f: Format) -> bool:
     """Whether a tensor of any structure fits the format, in canonical order."""
-    fixed = any(isinstance(level.format, Ell | Structured | Batch) for level in f.levels)
+    fixed = any(level.format.slots is not None or level.format.batched for level in f.levels)
     return f.is_unique and f.is_ordered and not f.is_dense and not fixed
 
 

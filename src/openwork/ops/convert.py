@@ -11,9 +11,9 @@ from ..compiler.conversion import Stage, Strategy, plan
 from ..compiler.conversion.append import Pass
 from ..compiler.conversion.scatter import scatter_kernel
 from ..errors import FormatError
+from ..format import build
 from ..format.expression import interval
-from ..format.format import Format, Level
-from ..format.levels import Compressed
+from ..format.format import Format
 from ..ir.loop import Kernel
 from ..storage.buffers import address, itemsize, length, numpy_dtype, scalar_of, to_numpy
 from ..storage.storage import Storage
@@ -183,21 +183,15 @@ def _append(storage: Storage, stage: Stage, owned: bool = False) -> Storage:
 def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Exception:
     """The error of a parent with too many elements: its place, and the width that would hold all."""
     level = format.levels[error.level]
-    levels = [*format.levels[: error.level], Level(level.expression, Compressed()), *format.levels[error.level + 1 :]]
+    levels = [*format.levels[: error.level], build.compressed(level.expression), *format.levels[error.level + 1 :]]
     loose = _converted(storage, Format(format.dims, tuple(levels)), False)
     counts = np.diff(to_numpy(loose.pos[error.level]))
     most = int(counts.max())
     out = Assembly.begin(storage, plan(storage.format, format).stages[-1])
     run = next(r for r in out.runs if r.first == error.level)
     place = out.place(run, error.parent)
-    name = level.format.name
-    remedy = (
-        f"ell({most})"
-        if name == "ell"
-        else "compressed"
-        if name == "singleton"
-        else f"structured({most}, {level.format.arguments[-1]})"
-    )
+    more = (most, *level.format.arguments[1:])
+    remedy = "compressed" if level.format.is_singleton else f"{level.format.name}({', '.join(map(str, more))})"
     return FormatError(
         f"conversion to {format}: {place} has {int(counts[error.parent])} elements\n"
         f"  expected: at most {run.width}, as level {error.level} is {level.format}\n"

@@ -192,11 +192,11 @@ def _is_long(s: Storage) -> bool:
     if not s.positions:
         return False
     last = s.format.levels[-1].format
-    above = s.positions[-2] if len(s.positions) > 1 and last.name != "singleton" else s.shape[0] if s.shape else 1
+    above = s.positions[-2] if len(s.positions) > 1 and not last.is_singleton else s.shape[0] if s.shape else 1
     if s.positions[-1] >= LONG_FIBRE * max(1, above):
         return True
     pos = s.pos[-1]
-    if pos is None or s.batches != 1 or last.name != "compressed" or above < STRIDE:
+    if pos is None or s.batches != 1 or not last.is_compressed or above < STRIDE:
         return False
     counts = np.diff(to_numpy(pos)[::STRIDE])
     long = counts >= LONG_FIBRE * STRIDE

@@ -74,7 +74,7 @@ def _step(source: Format, target: Format) -> int:
     """How many coordinates of the source's outermost level make one parent of the target's; 0 where that is not so."""
     outer, parent = source.levels[0], target.levels[0]
     above = runs(target)[0]
-    if above.kind is not Kind.LOCATED or above.last or outer.format.name != "dense" or parent.format.buffers:
+    if above.kind is not Kind.LOCATED or above.last or not outer.format.is_dense or parent.format.buffers:
         return 0
     match parent.expression:
         case Div(base, c) if base == outer.expression and isinstance(base, Dim):

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..format import build
 from ..format import format as parse
 from ..format.expression import Dim, rename
 from ..format.format import Format, Level
-from ..format.levels import Dense
 from ..storage.buffers import is_torch, length, to_numpy
 from ..storage.storage import Storage
 from .assembly import full
@@ -252,7 +252,7 @@ def _inserted(format: Format, new: tuple[int, ...]) -> Format:
     position = [r for r in range(rank) if r not in new]
     levels = [Level(rename(level.expression, position), level.format) for level in format.levels]
     batch = format.batch_ndim
-    levels[batch:batch] = [Level(Dim(r), Dense()) for r in new]
+    levels[batch:batch] = [build.dense(Dim(r)) for r in new]
     return Format(NAMES[:rank], tuple(levels))
 
 

@@ -81,7 +81,7 @@ def _operand(text: str | None, ndim: int, scalar: str) -> Operand:
         raise FormatError(f"format {text!r} has {fmt.ndim} dimensions, its operand {ndim} indices")
     pos, crd = (
         tuple(
-            None if part not in level.format.buffers else "bool" if level.format.name == "bitmap" else "i32"
+            None if part not in level.format.buffers else "bool" if level.format.is_bitmap else "i32"
             for level in fmt.levels
         )
         for part in ("pos", "crd")

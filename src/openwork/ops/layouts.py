@@ -40,7 +40,7 @@ def layout_of(format: Format) -> Layout | None:
         return None
     dense, ndim = 0, format.ndim
     core = list(format.levels[batch:])
-    while core and core[-1].format.name == "dense" and core[-1].expression == Dim(ndim - dense - 1):
+    while core and core[-1].format.is_dense and core[-1].expression == Dim(ndim - dense - 1):
         core.pop()
         dense += 1
     sparse = ndim - batch - dense
@@ -54,8 +54,9 @@ def _exact(levels: list[Level]) -> bool:
 
 
 def _coo(core: list[Level], batch: int, dense: int, sparse: int) -> Layout | None:
-    names = [level.format.name for level in core]
-    if batch or len(core) != sparse or names != ["compressed", *["singleton"] * (sparse - 1)]:
+    if batch or len(core) != sparse or not core[0].format.is_compressed:
+        return None
+    if not all(level.format.is_singleton for level in core[1:]):
         return None
     if any(level.expression != Dim(at) for at, level in enumerate(core)):
         return None
@@ -63,8 +64,9 @@ def _coo(core: list[Level], batch: int, dense: int, sparse: int) -> Layout | Non
 
 
 def _compressed(core: list[Level], batch: int, dense: int, sparse: int) -> Layout | None:
-    names = [level.format.name for level in core]
-    if sparse != 2 or names[:2] != ["dense", "compressed"] or any(name != "dense" for name in names[2:]):
+    if sparse != 2 or len(core) < 2 or not core[1].format.is_compressed:
+        return None
+    if not all(level.format.is_dense for level in (core[0], *core[2:])):
         return None
     rows, columns = Dim(batch), Dim(batch + 1)
     expressions = [level.expression for level in core]
@@ -87,8 +89,7 @@ def _compressed(core: list[Level], batch: int, dense: int, sparse: int) -> Layou
 
 
 def _diagonals(core: list[Level], batch: int, dense: int) -> Layout | None:
-    names = [level.format.name for level in core]
-    if batch or dense or names != ["compressed", "range"]:
+    if batch or dense or len(core) != 2 or not (core[0].format.is_compressed and core[1].format.is_range):
         return None
     if core[0].expression != Sub(Dim(1), Dim(0)) or core[1].expression != Dim(1):
         return None

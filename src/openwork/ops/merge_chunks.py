@@ -82,7 +82,7 @@ def _search(before: Callable[[Ints], Ints], lo: int, hi: int, parts: int) -> lis
 
 
 def _divisible(s: Storage) -> bool:
-    return not s.format.batch_ndim and all(level.format.name != "loose_compressed" for level in s.format.levels)
+    return not s.format.batch_ndim and not any(level.format.is_loose for level in s.format.levels)
 
 
 def _before(s: Storage, level: int, c: Ints) -> Ints:

@@ -32,7 +32,7 @@ def orderable(plan: MergePlan) -> bool:
     if Kind.CHAIN not in kinds:
         return False
     below = plan.target.levels[plan.runs[kinds.index(Kind.CHAIN)].first :]
-    return all(level.format.name != "bitmap" for level in below)
+    return not any(level.format.is_bitmap for level in below)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def plan_merge(
         fits = fitted(s.format, dims[name], order) is not None
         steps.append(None if fits else projected(target, dims[name]))
     final = wanted if format is not None else target
-    if format is None and any(level.format.name == "batch" for level in wanted.levels):
+    if format is None and wanted.batch_ndim:
         final = _batches(wanted, target)
     same = all(s.format == final == target and None not in dims[name] for name, s in storages.items())
     text = f"{e} -> {target}"
@@ -217,7 +217,7 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: 
         inputs.append(Input(name, operand_of(s), levels))
     formats = [level.format for level in plan.target.levels]
     pos = tuple(index if "pos" in f.buffers else None for f in formats)
-    crd = tuple(("bool" if f.name == "bitmap" else index) if "crd" in f.buffers else None for f in formats)
+    crd = tuple(("bool" if f.is_bitmap else index) if "crd" in f.buffers else None for f in formats)
     target = Operand(plan.scalar, plan.target.ndim, plan.target, pos, crd)
     arrays = tuple(Array(n, Operand("f64", 0), ((),) * len(order)) for n in plan.numbers)
     merge = Merge(tuple(inputs), plan.regions, target, arrays, leads=leads)

@@ -124,7 +124,7 @@ def quick(
     """The lean launch, where the plan is of its kind."""
     chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
     levels = plan.target.levels
-    if len(chains) != 1 or chains[0] is not plan.runs[-1] or any(level.format.name == "bitmap" for level in levels):
+    if len(chains) != 1 or chains[0] is not plan.runs[-1] or any(level.format.is_bitmap for level in levels):
         return None
     if any(plan.steps) or plan.format is not plan.target or any(s.library != "numpy" for s in storages):
         return None

@@ -59,7 +59,7 @@ def _all(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _single(format: Format, shape: tuple[int, ...]) -> int | None:
     """The dimension that the outermost level counts, densely and alone, if its extent is 1."""
-    if len(format.levels) < 2 or format.levels[0].format.name != "dense":
+    if len(format.levels) < 2 or not format.levels[0].format.is_dense:
         return None
     first = format.levels[0].expression
     if not isinstance(first, Dim) or shape[first.index] != 1:

@@ -105,12 +105,11 @@ def _nothing(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:
     parents = 1
     spans = plan.target.level_intervals(shape)
     for level, (lo, hi) in zip(plan.target.levels, spans, strict=True):
-        name = level.format.name
-        pos.append(zeros(parents + 1, index, like) if name == "compressed" else None)
-        located = name in ("dense", "range", "bitmap")
-        parents = parents * (hi - lo) if located else 0
-        stored = "crd" in level.format.buffers
-        crd.append(zeros(parents, "bool" if name == "bitmap" else index, like) if stored else None)
+        kind = level.format
+        pos.append(zeros(parents + 1, index, like) if kind.is_compressed else None)
+        parents = parents * (hi - lo) if kind.is_located else 0
+        stored = "crd" in kind.buffers
+        crd.append(zeros(parents, "bool" if kind.is_bitmap else index, like) if stored else None)
     count = positions(plan.target, shape, crd)[-1] if crd else 1
     values = full(count, plan.scalar, plan.fill, like)
     return Storage(shape, plan.target, plan.scalar, plan.fill, tuple(pos), tuple(crd), values)
@@ -212,8 +211,7 @@ def _assembled(
 
 def loops_text(format: Format) -> str:
     """The loops over a format's levels: which count every coordinate, and which walk those that are stored."""
-    counted = ("dense", "batch", "range", "bitmap")
-    kinds = ["every" if level.format.name in counted else "stored" for level in format.levels]
+    kinds = ["every" if level.format.is_located else "stored" for level in format.levels]
     named = [render(level.expression, format.dims) for level in format.levels]
     return ", ".join(f"{kind} {e}" for kind, e in zip(kinds, named, strict=True)) or "none"
 
@@ -254,7 +252,7 @@ def _allocate(
             continue
         for at in run.levels:
             parents *= spans[at][1] - spans[at][0]
-            if plan.target.levels[at].format.name == "bitmap":
+            if plan.target.levels[at].format.is_bitmap:
                 crd[at] = buffer = zeros(parents, "bool", like)
                 words[f"out_crd{at}"] = address(buffer)
     values = empty(parents, plan.scalar, like) if slots or plan.masked else full(parents, plan.scalar, plan.fill, like)

@@ -6,6 +6,7 @@ A[i:j] of CSR shares crd and values and rebases pos; A[rows] copies the rows' ra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..compiler.structure import points_kernel, ranges_kernel
 from ..format import format as parse
 from ..format.expression import Dim, dimensions, rename
 from ..format.format import Format, Level
-from ..format.levels import Compressed, Dense, LooseCompressed, Singleton
+from ..format.level import LevelFormat
 from ..storage.buffers import Array, address, as_array, empty, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
 from . import trace
@@ -36,12 +37,19 @@ def outer_dim(format: Format) -> int | None:
     if not format.levels or format.batch_ndim or not (format.is_ordered and format.is_unique):
         return None
     first = format.levels[0]
-    if not isinstance(first.expression, Dim) or not isinstance(first.format, Dense | Compressed):
+    if not isinstance(first.expression, Dim) or not (first.format.is_dense or first.format.is_compressed):
+        return None
+    if not all(_keeps_ranges(level.format) for level in format.levels):
         return None
     d = first.expression.index
     if any(d in dimensions(level.expression) for level in format.levels[1:]):
         return None
     return d
+
+
+def _keeps_ranges(level: LevelFormat) -> bool:
+    """Whether the children of consecutive parents lie behind one another, or pos says where each one's are."""
+    return level.is_located or level.is_compressed or level.is_loose or level.is_singleton or level.slots is not None
 
 
 def slice_outer(s: Storage, first: int, last: int) -> Storage:
@@ -54,7 +62,7 @@ def slice_outer(s: Storage, first: int, last: int) -> Storage:
     shape = (*s.shape[:d], last - first, *s.shape[d + 1 :])
     pos, crd = list(s.pos), list(s.crd)
     begin, end = first, last
-    if isinstance(s.format.levels[0].format, Compressed):
+    if s.format.levels[0].format.is_compressed:
         all_crd = s.crd[0]
         host = to_numpy(all_crd)
         begin, end = (int(x) for x in np.searchsorted(host, np.array([first, last], host.dtype)))
@@ -63,16 +71,16 @@ def slice_outer(s: Storage, first: int, last: int) -> Storage:
     intervals = s.format.level_intervals(s.shape)
     for at in range(1, s.format.nlevels):
         level = s.format.levels[at].format
-        if isinstance(level, LooseCompressed):
+        if level.is_loose:
             pos[at] = s.pos[at][2 * begin : 2 * end]  # type: ignore[index]
             return Storage(shape, s.format, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values)
-        if isinstance(level, Compressed):
+        if level.is_compressed:
             edges = s.pos[at][begin : end + 1]  # type: ignore[index]
             begin, end = int(edges[0]), int(edges[-1])
             pos[at] = edges if begin == 0 else edges - begin
-        elif level.arguments:
-            begin, end = begin * level.arguments[0], end * level.arguments[0]
-        elif not isinstance(level, Singleton):
+        elif level.slots is not None:
+            begin, end = begin * level.slots, end * level.slots
+        elif level.is_located:
             n = intervals[at][1] - intervals[at][0]
             begin, end = begin * n, end * n
         if crd[at] is not None:
@@ -107,7 +115,7 @@ def join_outer(parts: Sequence[Storage]) -> Storage | None:
             held = [to_numpy(b) + np.asarray(n, to_numpy(b).dtype) for b, n in zip(held, starts, strict=False)]
             pos[at] = _pair(bases[-1], first.pos[0])
         elif edges:
-            loose = isinstance(level.format, LooseCompressed)
+            loose = level.format.is_loose
             shifted = [e[0 if loose or not k else 1 :] + np.asarray(bases[k], e.dtype) for k, e in enumerate(edges)]
             pos[at] = as_array(np.concatenate(shifted), like=first.pos[at])
         if held[0] is not None:
@@ -123,11 +131,11 @@ def _without(format: Format, d: int) -> Format | None:
     first, rest = format.levels[0].format, list(format.levels[1:])
     if not rest:
         return None
-    if isinstance(rest[0].format, Singleton):
-        if not isinstance(first, Compressed):
+    if rest[0].format.is_singleton:
+        if not first.is_compressed:
             return None
-        rest[0] = Level(rest[0].expression, Compressed(unique=rest[0].format.unique))
-    elif not isinstance(first, Dense) and not isinstance(rest[0].format, Compressed):
+        rest[0] = Level(rest[0].expression, replace(first, unique=rest[0].format.unique))
+    elif not first.is_dense and not rest[0].format.is_compressed:
         return None
     position = [k - (k > d) for k in range(format.ndim)]
     levels = tuple(Level(rename(level.expression, position), level.format) for level in rest)
@@ -143,7 +151,7 @@ def drop_outer(s: Storage) -> Storage | None:
         return None
     shape = (*s.shape[:d], *s.shape[d + 1 :])
     pos, crd = list(s.pos[1:]), list(s.crd[1:])
-    if isinstance(s.format.levels[0].format, Compressed):
+    if s.format.levels[0].format.is_compressed:
         if pos[0] is None:
             pos[0] = _pair(length(s.crd[0]), s.pos[0])
         elif not length(s.crd[0]):
@@ -153,8 +161,8 @@ def drop_outer(s: Storage) -> Storage | None:
 
 def _is_rows(format: Format) -> bool:
     """Whether the levels are a dense one, a compressed one, and dense ones."""
-    kinds = [type(level.format) for level in format.levels]
-    return kinds[:2] == [Dense, Compressed] and set(kinds[2:]) <= {Dense}
+    kinds = [level.format for level in format.levels]
+    return len(kinds) > 1 and kinds[1].is_compressed and all(kind.is_dense for kind in (kinds[0], *kinds[2:]))
 
 
 def take_outer(s: Storage, rows: Ints) -> Storage | None:

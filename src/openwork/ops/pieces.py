@@ -69,10 +69,10 @@ def with_short_rows(problem: Problem, prepared: Prepared, threads: int) -> Probl
 def _positions(s: Storage) -> Any:
     """Where the children of each coordinate of the outermost level begin, if cutting these cuts a row."""
     levels = s.format.levels
-    if len(levels) < 2 or s.format.batch_ndim or s.pos[1] is None or levels[1].format.name != "compressed":
+    if len(levels) < 2 or s.format.batch_ndim or s.pos[1] is None or not levels[1].format.is_compressed:
         return None
     first = levels[0]
-    if not isinstance(first.expression, Dim) or first.format.name not in ("dense", "compressed"):
+    if not isinstance(first.expression, Dim) or not (first.format.is_dense or first.format.is_compressed):
         return None
     if not first.format.unique or any(first.expression.index in dimensions(e.expression) for e in levels[1:]):
         return None

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..format import coo
+from ..format import build, coo
 from ..format import format as parse
 from ..format.expression import Dim
-from ..format.format import Format, Level
-from ..format.levels import Compressed, Dense, Singleton
+from ..format.format import Format
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.storage import Storage
@@ -55,10 +54,8 @@ def _compressed(obj: Any, take: Take) -> Tensor:
     pos = {first: take.index(obj.indptr)}
     if len(shape) == 2:
         return settle(_storage(obj, parse("csr" if rows == [0] else "csc"), pos, {1: take.index(obj.indices)}, values))
-    levels = [Level(Dim(a), Dense()) for a in rows]
-    levels.append(Level(Dim(columns[0]), Compressed(unique=len(columns) == 1)))
-    levels += [Level(Dim(a), Singleton(unique=a == columns[-1])) for a in columns[1:]]
-    format = Format(tuple(f"i{a}" for a in range(len(shape))), tuple(levels))
+    levels = (*(build.dense(Dim(a)) for a in rows), *build.coordinates(Dim(a) for a in columns))
+    format = Format(tuple(f"i{a}" for a in range(len(shape))), levels)
     merged = take.index(obj.indices)
     if len(columns) == 1:
         return settle(_storage(obj, format, pos, {first: merged}, values))

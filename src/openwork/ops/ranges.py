@@ -71,15 +71,15 @@ def first_positions(storage: Storage, ranges: Ranges) -> np.ndarray[tuple[int], 
     at = ranges.array.copy()
     if levels[0].format.functions.iterate is Iterate.COORDINATE:
         at -= spans[0][0]
-    elif levels[0].format.name != "compressed":
+    elif not levels[0].format.is_compressed:
         return None
     for number, level in enumerate(levels[1:], 1):
         pos = storage.pos[number]
-        if level.format.name == "compressed" and pos is not None:
+        if level.format.is_compressed and pos is not None:
             at = to_numpy(pos)[at].astype(np.int64)
-        elif level.format.name == "dense":
+        elif level.format.is_dense:
             at *= spans[number][1] - spans[number][0]
-        elif level.format.name != "singleton":
+        elif not level.format.is_singleton:
             return None
     return None if storage.format.batch_ndim else at
 

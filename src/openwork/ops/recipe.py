@@ -71,13 +71,13 @@ class Recipe:
         self.stream = Walked(source, stage.drop, hoist=stage.hoist)
         formats = [level.format for level in target.levels]
         pos = tuple(index if "pos" in f.buffers else None for f in formats)
-        crd = tuple(("bool" if f.name == "bitmap" else index) if "crd" in f.buffers else None for f in formats)
+        crd = tuple(("bool" if f.is_bitmap else index) if "crd" in f.buffers else None for f in formats)
         self.target = Operand(source.scalar, target.ndim, target, pos, crd)
         assert source.format is not None
         about = f"{source.format.canonical} {source.pos} {source.crd} {source.ragged}"
         flags = f"{stage.unique} {stage.keep} {stage.drop} {stage.hoist}"
         self.text = f"{about} | {target.canonical} {index} | {source.scalar} | {flags}"
-        self.needs_fill = stage.drop or any(f.name == "structured" for f in formats)
+        self.needs_fill = stage.drop or any(f.is_structured for f in formats)
         self._kernels: dict[str, _Ready] = {}
         names = [f"a_{part}{at}" for at in range(len(source.pos)) for part in ("pos", "crd") if _has(source, part, at)]
         self._names = (*names, "a_vals")

@@ -13,10 +13,9 @@ from ..compiler.conversion.order import traversal
 from ..compiler.conversion.target import is_unique
 from ..compiler.structure import Remap, remap_kernel
 from ..errors import UnsupportedError
+from ..format import build
 from ..format.expression import Dim
 from ..format.format import Format, Level
-from ..format.level import LevelFormat
-from ..format.levels import Compressed, Singleton
 from ..storage.buffers import Array, address, as_array, copied, empty, length, numpy_dtype, scalar_of
 from ..storage.storage import Storage
 from . import trace
@@ -105,12 +104,7 @@ class Program:
 @lru_cache(maxsize=4096)
 def coordinates_format(order: tuple[int, ...], ordered: bool, unique: bool) -> Format:
     """Coordinates whose level l holds dimension order[l]."""
-    levels = []
-    for at, d in enumerate(order):
-        kind: type[LevelFormat] = Singleton if at else Compressed
-        last = at == len(order) - 1
-        levels.append(Level(Dim(d), kind(unique=unique and last, ordered=ordered)))
-    return Format(NAMES[: len(order)], tuple(levels))
+    return Format(NAMES[: len(order)], build.coordinates(map(Dim, order), unique=unique, ordered=ordered))
 
 
 def order_of(source: Format, program: Program) -> list[int]:
@@ -256,6 +250,6 @@ def canonical(format: Format) -> Format:
     stored = [at for at, level in enumerate(levels) if "nonunique" in level.format.may_be]
     for at in stored:
         level = levels[at]
-        below = at + 1 < len(levels) and isinstance(levels[at + 1].format, Singleton)
+        below = at + 1 < len(levels) and levels[at + 1].format.is_singleton
         levels[at] = Level(level.expression, replace(level.format, ordered=True, unique=not below))
     return Format(format.dims, tuple(levels))

@@ -13,7 +13,6 @@ from ..errors import FormatError, ShapeError
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.format import Format
-from ..format.levels import Batch, Bitmap, Compressed, Dense, Singleton
 from ..storage.buffers import as_array, flat, scalar_of, to_numpy
 from ..storage.storage import Storage
 from .convert import convert
@@ -61,14 +60,19 @@ def _candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Form
 
 def family(like: Format, ndim: int) -> Format:
     """The named format of another rank that is most like this one."""
-    kinds = {type(level.format) for level in like.levels}
+    kinds = [level.format for level in like.levels]
     if like.is_dense:
         return parse("dense", ndim)
-    if Bitmap in kinds and kinds <= {Bitmap, Dense, Batch}:
+    some, every = any(k.is_bitmap for k in kinds), all(k.is_bitmap or k.functions.full for k in kinds)
+    if some and every:
         return parse("bitmap", ndim)
-    if kinds == {Compressed} and all(isinstance(level.expression, Dim) for level in like.levels):
+    if (
+        kinds
+        and all(k.is_compressed for k in kinds)
+        and all(isinstance(level.expression, Dim) for level in like.levels)
+    ):
         return parse("csf", ndim)
-    if ndim == 2 and Singleton not in kinds and like.ndim >= 2:
+    if ndim == 2 and not any(k.is_singleton for k in kinds) and like.ndim >= 2:
         return parse("csr", 2)
     return parse("coo", ndim)
 
@@ -82,10 +86,10 @@ def _fits(format: Format, shape: tuple[int, ...], nse: int) -> bool:
     for level, (lo, hi) in zip(format.levels, intervals, strict=True):
         if "pos" in level.format.buffers:
             positions = nse
-        elif level.format.arguments:
-            positions *= level.format.arguments[0]
-        elif not isinstance(level.format, Singleton):
+        elif level.format.is_located:
             positions *= hi - lo
+        else:
+            positions *= level.format.slots or 1
         if positions > most:
             return False
     return True

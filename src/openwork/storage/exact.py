@@ -36,15 +36,15 @@ def check_indices(storage: Storage) -> None:
         level = format.levels[at].format
         if "pos" in level.buffers:
             _check_pos(storage, at, slices)
-        if level.name == "bitmap":
+        if level.is_bitmap:
             _check_bits(storage, at)
-        if level.name == "ell":
+        if level.has_sentinel:
             _check_tails(storage, at)
         before, (state, row, raw) = state, children(state, storage, at)
-        if "crd" in level.buffers and level.name != "bitmap":
+        if level.stores_coordinates:
             _check_range(storage, at, state.coordinates[-1], raw)
         chain = chain.below(row, level.functions.branchless, before.coordinates[-1] if before.coordinates else None)
-        if "crd" in level.buffers and level.name != "bitmap":
+        if level.stores_coordinates:
             _check_order(storage, at, chain, state.coordinates[-1], raw)
 
 
@@ -63,7 +63,7 @@ def _check_pos(storage: Storage, at: int, slices: int) -> None:
     pos = to_numpy(storage.pos[at]).astype(np.int64).reshape(slices, -1)
     count, where, width = length(storage.crd[at]) // slices, _subject(storage, at), pos.shape[1]
     fix = "rebuild pos as the cumulative sum of the counts per parent"
-    if level.functions.pos_length == "2 * parents":
+    if level.is_loose:
         begin, end = pos[:, 0::2], pos[:, 1::2]
         bad = _first(((begin < 0) | (end < begin) | (end > count)).reshape(-1))
         if bad is not None:

@@ -67,7 +67,6 @@ class _Walk:
         from ..format.expression import Mod
 
         level = self.format.levels[at]
-        functions = level.format.functions
         fixed = level.expression.divisor if isinstance(level.expression, Mod) else None
         if crd is None:
             self.trailing.append(at)
@@ -78,15 +77,15 @@ class _Walk:
                 self.parents *= fixed
             return
         stored = self._per_slice(crd)
-        if level.format.name == "bitmap":
+        if level.format.is_bitmap:
             self.open.append(at)
             self._close(stored)
         else:
             if pos is not None:
-                loose = functions.pos_length == "2 * parents"
+                loose = level.format.is_loose
                 self._close(self._per_slice(pos) // 2 if loose else self._per_slice(pos) - 1)
             else:
-                self._close(stored // (level.format.arguments or (1,))[0])
+                self._close(stored // (level.format.slots or 1))
             self.top[at] = fixed - 1 if fixed is not None else _highest(crd, pos, level.format.unique, self.slices)
         self.parents, self.open, self.trailing = stored, [], []
 

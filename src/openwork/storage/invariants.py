@@ -106,7 +106,7 @@ def _types(storage: Storage) -> None:
     for kind, name, at, buffer in _named(storage):
         dtype, text = buffer.dtype, str(buffer.dtype).removeprefix("torch.")
         level = storage.format.levels[at].format
-        if kind == "crd" and level.name == "bitmap":
+        if kind == "crd" and level.is_bitmap:
             if text != "bool":
                 raise violation("1.1", f"{name} of a bitmap level is bool", "bool", dtype, f"{name}.astype(bool)")
         elif "int" not in text or text == "object":
@@ -115,9 +115,9 @@ def _types(storage: Storage) -> None:
             raise violation(
                 "1.3", f"{name} is of int32 or int64", "int32 or int64", dtype, f"convert {name} to int32 or int64"
             )
-        if kind == "crd" and level.name == "singleton" and at:
+        if kind == "crd" and level.is_singleton and at:
             above = storage.crd[at - 1]
-            if above is not None and storage.format.levels[at - 1].format.name != "bitmap" and above.dtype != dtype:
+            if above is not None and not storage.format.levels[at - 1].format.is_bitmap and above.dtype != dtype:
                 raise violation(
                     "1.2", f"{name} has the type of crd[{at - 1}]", str(above.dtype), dtype, "convert one of them"
                 )

@@ -154,7 +154,7 @@ def count(storage: Storage) -> int:
     padded = any(level.format.functions.padded for level in format.levels)
     if not padded and not format.ragged(storage.shape):
         return storage.positions[-1] if format.levels else 1
-    bits = storage.crd[-1] if format.levels[-1].format.name == "bitmap" and not format.ragged(storage.shape) else None
+    bits = storage.crd[-1] if format.levels[-1].format.is_bitmap and not format.ragged(storage.shape) else None
     if bits is not None and not any(level.format.functions.padded for level in format.levels[:-1]):
         return int(np.count_nonzero(to_numpy(bits)))
     stored = [at for at, level in enumerate(format.levels) if level.format.buffers]

@@ -87,17 +87,17 @@ def by_ranges(source: Format, target: Format, *, unique: bool, keep: bool, hoist
     """Whether ranges of the source's outermost level can be appended apart: every element is a new position of the one
     chain, and those of one parent are in one range. `hoist`: dense levels are walked before the compressed one."""
     *above, last = runs(target)
-    if hoist and source.levels[0].format.name == "compressed":
+    if hoist and source.levels[0].format.is_compressed:
         return False
     levels = target.levels
-    if last.kind is not Kind.CHAIN or levels[last.first].format.name != "compressed" or not (unique or keep):
+    if last.kind is not Kind.CHAIN or not levels[last.first].format.is_compressed or not (unique or keep):
         return False
     if any(levels[at].format.unique for at in last.levels if at != last.last):
         return False
     if not above:
         return True
     first = source.levels[0].format
-    apart = first.unique or [x.format.name for x in source.levels[1:2]] == ["singleton"]
+    apart = first.unique or any(x.format.is_singleton for x in source.levels[1:2])
     same = levels[0].expression == source.levels[0].expression and not levels[0].format.buffers
     return last.first == 1 and apart and same
 
@@ -234,7 +234,7 @@ class _Append:
             not self._always_fresh(run)
             or state.slot is not None
             or self._strict(run)
-            or self.format.levels[run.first].format.name == "loose_compressed"
+            or self.format.levels[run.first].format.is_loose
         ):
             block.assign(state.parent, parent)
         for at, last in zip(run.levels, state.last, strict=False):
@@ -243,7 +243,7 @@ class _Append:
     def _edges(self, block: Block, state: _State, parent: Expr) -> None:
         pos = self._pos(state.run)
         names: dict[str, Name] = {"pos": pos, "p": parent, "q": state.q, "last": state.parent}
-        if self.format.levels[state.run.first].format.name == "loose_compressed":
+        if self.format.levels[state.run.first].format.is_loose:
             block.run("if p != last:\n    pos[2 * p] = q\npos[2 * p + 1] = q + 1", **names)
         else:
             block.run("pos[p + 1] = q + 1", **names)

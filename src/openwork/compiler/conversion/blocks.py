@@ -47,7 +47,7 @@ def blocks_of(source: Format, target: Format) -> Blocks | None:
         return None
     dims = tuple(dict.fromkeys(level.expression for level in source.levels[:split]))
     others = {level.expression for level in target.levels[:cut]}
-    if set(dims) != others or len(dims) != split or not all(_plain(e) for e in dims) or _last(target, cut) is None:
+    if set(dims) != others or len(dims) != split or not all(_plain(e) for e in dims) or not _is_element(target, cut):
         return None
     sizes = tuple(e.divisor if isinstance(e, Mod) else None for e in tail)
     order = tuple(tail.index(e) for e in theirs)
@@ -60,7 +60,7 @@ def turned(source: Format) -> Format | None:
     levels = source.levels
     if source.ndim != 2 or len(found) != 2 or source.nlevels != 4 or source.batch_ndim:
         return None
-    if [level.format.name for level in levels[:2]] != ["dense", "compressed"]:
+    if not (levels[0].format.is_dense and levels[1].format.is_compressed):
         return None
     if not all(isinstance(e, Mod) for e in found):
         return None
@@ -97,7 +97,7 @@ def _tail(format: Format) -> list[Expression]:
     """The dense levels at the end, as far as none of their dimensions is settled together with a level above."""
     found: list[Expression] = []
     for level in reversed(format.levels):
-        if level.format.name != "dense":
+        if not level.format.is_dense:
             break
         found.insert(0, level.expression)
     above = {level.expression for level in format.levels[: format.nlevels - len(found)]}
@@ -114,10 +114,9 @@ def _plain(e: Expression) -> bool:
     return isinstance(e, Dim) or (isinstance(e, Div) and isinstance(e.base, Dim))
 
 
-def _last(format: Format, cut: int) -> str | None:
-    """The head's last level, where every position of it is an element."""
-    name = format.levels[cut - 1].format.name if cut else ""
-    return name if name in ("compressed", "singleton") else None
+def _is_element(format: Format, cut: int) -> bool:
+    """Whether every position of the head's last level is an element."""
+    return cut > 0 and (format.levels[cut - 1].format.is_compressed or format.levels[cut - 1].format.is_singleton)
 
 
 def _head(levels: tuple[Level, ...], dims: tuple[Expression, ...]) -> Format:

@@ -23,7 +23,7 @@ def traversal(format: Format, hoist: bool = False) -> tuple[Expression, ...]:
     found: list[Expression] = []
     levels = list(format.levels)
     if hoist and (first := hoisted(format)):
-        at = next(x for x, level in enumerate(levels) if level.format.name == "compressed")
+        at = next(x for x, level in enumerate(levels) if level.format.is_compressed)
         rest = [x for x in range(at, len(levels)) if x not in first]
         levels = [levels[x] for x in (*range(at), *first, *rest)]
     for at, level in enumerate(levels):
@@ -31,7 +31,7 @@ def traversal(format: Format, hoist: bool = False) -> tuple[Expression, ...]:
             break
         found.append(level.expression)
         last = at == len(levels) - 1
-        if not level.format.unique and not last and levels[at + 1].format.name != "singleton":
+        if not level.format.unique and not last and not levels[at + 1].format.is_singleton:
             break
     return tuple(found)
 

@@ -7,9 +7,9 @@ from enum import Enum
 from functools import lru_cache
 
 from ...errors import FormatError
+from ...format import build
 from ...format.expression import Dim, Expression, dimensions
 from ...format.format import Format, Level
-from ...format.levels import Compressed, Dense, Singleton
 from .blocks import blocks_of, turned
 from .order import follows, traversal
 from .target import Kind, Run, is_unique, runs, unbatched
@@ -163,7 +163,7 @@ def _is_grouped(source: Format, target: Format, parts: tuple[Run, ...]) -> bool:
     if len(chains) != 1 or parts[-1] in chains or chains[0].kind is not Kind.CHAIN:
         return False
     (chain,) = chains
-    if chain.first != chain.last or target.levels[chain.first].format.name != "compressed":
+    if chain.first != chain.last or not target.levels[chain.first].format.is_compressed:
         return False
     return follows(traversal(source), _expressions(target, 0, chain.first - 1))
 
@@ -174,7 +174,7 @@ def _bucket(stage: Stage, parts: tuple[Run, ...]) -> Stage | None:
         return None
     above, chain = parts
     levels = stage.target.levels
-    if levels[chain.first].format.name != "compressed" or any(levels[at].format.buffers for at in above.levels):
+    if not levels[chain.first].format.is_compressed or any(levels[at].format.buffers for at in above.levels):
         return None
     if any(levels[at].format.unique for at in chain.levels if at != chain.last):
         return None
@@ -201,8 +201,8 @@ def _by_way_of(between: Format | None, stage: Stage) -> tuple[Stage, ...] | None
 
 def _in_order(target: Format, located: int, unique: bool) -> Format | None:
     """A format in the target's order that buckets can make: one compressed chain below dense levels."""
-    levels = [Level(level.expression, Dense()) for level in target.levels[:located]]
-    if any(level.format.buffers for level in target.levels[:located] if level.format.name == "bitmap"):
+    levels = [build.dense(level.expression) for level in target.levels[:located]]
+    if any(level.format.is_bitmap for level in target.levels[:located]):
         return None
     return _chain(target, levels, [level.expression for level in target.levels[located:]], unique, ordered=True)
 
@@ -211,7 +211,7 @@ def _by_parents(target: Format, located: int) -> Format | None:
     """A format whose elements come parent by parent, in the source's order inside."""
     if any(level.format.buffers for level in target.levels[:located]):
         return None
-    levels = [Level(level.expression, Dense()) for level in target.levels[:located]]
+    levels = [build.dense(level.expression) for level in target.levels[:located]]
     above = {d for level in levels for d in dimensions(level.expression)}
     inner: dict[Expression, None] = {}
     for level in target.levels[located:]:
@@ -224,10 +224,9 @@ def _chain(
     target: Format, levels: list[Level], inner: list[Expression], unique: bool, *, ordered: bool
 ) -> Format | None:
     """`levels`, and below them one compressed chain; None where that is no format."""
-    for at, e in enumerate(inner):
-        kind = Compressed if at == 0 else Singleton
-        levels.append(Level(e, kind(unique=unique and at == len(inner) - 1, ordered=ordered)))
+    if not inner:
+        return None
     try:
-        return Format(target.dims, tuple(levels)) if inner else None
+        return Format(target.dims, (*levels, *build.coordinates(inner, unique=unique, ordered=ordered)))
     except FormatError:
         return None

@@ -39,7 +39,7 @@ TILE = 4096
 
 def dimension_of_last(format: Format) -> int | None:
     """The dimension that the last level is, where it is a range below stored diagonals."""
-    if format.nlevels < 2 or format.levels[-1].format.name != "range":
+    if format.nlevels < 2 or not format.levels[-1].format.is_range:
         return None
     e = format.levels[-1].expression
     return e.index if isinstance(e, Dim) else None

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
-from ...format.format import Format, Level
+from ...errors import UnsupportedError
+from ...format import build
+from ...format.format import Format
 from ...format.level import Insert
-from ...format.levels import Batch, Dense
 
 __all__ = ["Kind", "Run", "is_unique", "runs", "unbatched"]
 
@@ -51,9 +52,15 @@ def runs(format: Format) -> tuple[Run, ...]:
             found[-1] = replace(found[-1], last=at)
             continue
         elif functions.branchless or functions.insert is Insert.SLOT:
-            kind, width = Kind.SLOTS, level.format.arguments[0] if level.format.arguments else 1
-        else:
+            kind, width = Kind.SLOTS, level.format.slots or 1
+        elif level.format.is_compressed or level.format.is_loose:
             kind, width = Kind.CHAIN, 0
+        else:
+            raise UnsupportedError(
+                f"{format}: nothing can be appended to level {at} ({level.format})\n"
+                "  expected: pos of parents + 1 or 2 * parents positions, slots, or positions that are located\n"
+                "  help: asformat() to a format of other levels"
+            )
         if kind is Kind.LOCATED and found and above is Kind.LOCATED:
             found[-1] = replace(found[-1], last=at)
         else:
@@ -66,7 +73,7 @@ def unbatched(format: Format) -> Format:
     """The format with dense levels for batch levels."""
     if not format.batch_ndim:
         return format
-    levels = [Level(x.expression, Dense()) if isinstance(x.format, Batch) else x for x in format.levels]
+    levels = [build.dense(x.expression) if x.format.batched else x for x in format.levels]
     return Format(format.dims, tuple(levels))
 
 

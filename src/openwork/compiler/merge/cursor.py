@@ -126,7 +126,7 @@ class Source:
 
     def env(self, cursor: Cursor) -> dict[str, Expr]:
         found: dict[str, Expr] = {"p": cursor.position}
-        if cursor.batch is not None and self.levels[cursor.level].format.name != "batch":
+        if cursor.batch is not None and not self.levels[cursor.level].format.batched:
             found["batch"] = cursor.batch
         return found
 
@@ -189,7 +189,7 @@ class Source:
             functions = self.levels[k].format.functions
             if functions.passed is not None:
                 return k if k > cursor.level and cursor.end is None else None
-            if not functions.full or self.levels[k].format.name == "batch" or self.given.levels[k] is None:
+            if not functions.full or self.levels[k].format.batched or self.given.levels[k] is None:
                 return None
         return None
 
@@ -236,7 +236,7 @@ class Source:
         level = self.levels[cursor.level]
         functions = level.format.functions
         below = replace(cursor, level=cursor.level + 1, end=None)
-        if level.format.name == "batch":
+        if level.format.batched:
             row = fold("mul", cursor.batch, size) if cursor.batch is not None else const(0)
             batch = block.let(f"batch{self.name}", fold("add", row, c))
             return replace(below, batch=batch, position=const(0)), None

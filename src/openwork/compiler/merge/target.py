@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
+from ...format import build
 from ...format.expression import Dim, Expression, Mod, dimensions, rename
 from ...format.format import Format, Level
-from ...format.level import LevelFormat
-from ...format.levels import Bitmap, Compressed, Dense, Range, Singleton
 from ..conversion.target import is_unique
 
 __all__ = ["fitted", "loops_over", "native", "plain", "projected", "projects"]
@@ -26,26 +26,26 @@ def native(format: Format) -> Format:
     levels: list[Level] = []
     chained = False
     for at, level in enumerate(format.levels):
-        kind = level.format.name
-        made: LevelFormat
-        if kind in ("dense", "batch"):
-            made, chained = Dense(), False
-        elif kind in ("range", "bitmap"):
-            made, chained = (Range() if kind == "range" else Bitmap()), False
+        kind = level.format
+        if kind.is_located:
+            chained = False
+            levels.append(build.dense(level.expression) if kind.batched else level)
+            continue
+        following = at + 1 < format.nlevels and format.levels[at + 1].format.is_singleton
+        head = following and not kind.unique
+        if kind.is_compressed or (chained and kind.is_singleton):
+            levels.append(Level(level.expression, replace(kind, unique=not head, ordered=True)))
         else:
-            following = at + 1 < format.nlevels and format.levels[at + 1].format.name == "singleton"
-            head = following and not level.format.unique
-            made = (Singleton if chained and kind == "singleton" else Compressed)(unique=not head)
-            chained = head
-        levels.append(Level(level.expression, made))
+            levels.append(build.compressed(level.expression, unique=not head))
+        chained = head
     return Format(format.dims, tuple(levels))
 
 
 def plain(ndim: int) -> Format:
     """The format of a result that no operand gives one to: CSR for a matrix, all levels compressed otherwise."""
     names = tuple(f"i{d}" for d in range(ndim))
-    kinds = [Dense() if ndim == 2 and d == 0 else Compressed() for d in range(ndim)]
-    return Format(names, tuple(Level(Dim(d), k) for d, k in enumerate(kinds)))
+    kinds = [build.dense if ndim == 2 and d == 0 else build.compressed for d in range(ndim)]
+    return Format(names, tuple(level(Dim(d)) for d, level in enumerate(kinds)))
 
 
 def fitted(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Expression | None, ...] | None:
@@ -92,13 +92,13 @@ def projected(target: Format, dims: Dims) -> Format:
     can walk. Stretched dimensions come first, dense."""
     own = {d: k for k, d in enumerate(dims) if d is not None}
     names = tuple(f"i{k}" for k in range(len(dims)))
-    levels = [Level(Dim(k), Dense()) for k, d in enumerate(dims) if d is None]
+    levels = [build.dense(Dim(k)) for k, d in enumerate(dims) if d is None]
     for level in target.levels:
         if not all(d in own for d in dimensions(level.expression)):
             continue
         e = rename(level.expression, [own.get(d, 0) for d in range(target.ndim)])
-        located = level.format.name == "dense" or isinstance(level.expression, Mod)
-        levels.append(Level(e, Dense() if located else Compressed()))
+        located = level.format.is_dense or isinstance(level.expression, Mod)
+        levels.append(build.dense(e) if located else build.compressed(e))
     return Format(names, tuple(levels))
 
 
@@ -110,5 +110,5 @@ def loops_over(format: Format, dims: Dims, ndim: int) -> Format:
     names = tuple(f"i{d}" for d in range(ndim))
     place = [d for d in dims if d is not None]
     levels = [Level(rename(level.expression, place), level.format) for level in native(format).levels]
-    others = [Level(Dim(d), Dense()) for d in range(ndim) if d not in place]
+    others = [build.dense(Dim(d)) for d in range(ndim) if d not in place]
     return Format(names, (*levels, *others))

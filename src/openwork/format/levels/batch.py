@@ -12,6 +12,7 @@ __all__ = ["Batch"]
 @dataclass(frozen=True, slots=True)
 class Batch(LevelFormat):
     name = "batch"
+    batched = True
     summary = "all N coordinates; the buffers of deeper levels get a leading axis"
     functions = LevelFunctions(
         iterate=Iterate.COORDINATE,
