@@ -266,12 +266,29 @@ class MaskedTensor(Arithmetic, Methods, Protocols):
         found = self._tensor.grad
         return None if found is None else wrap(found, self._scalar)
 
+    @grad.setter
+    def grad(self, grad: Any) -> None:
+        self._tensor.grad = self._incoming(grad, "grad")
+
     def backward(self, gradient: Any = None, **kwargs: Any) -> None:
-        """Accumulate gradients of everything that the values depend on; see `Tensor.backward`."""
-        given = gradient._tensor if isinstance(gradient, MaskedTensor) else gradient
+        """Accumulate gradients of everything that the values depend on; see `Tensor.backward`.
+
+        A masked `gradient` is 0 where it is missing; what it has where this tensor is missing is dropped.
+        """
+        given = self._incoming(gradient, "backward")
         if given is None and self.size == 1:
-            given = self.values.new_ones(self.values.shape)
+            given = self.values.new_ones(self._tensor.shape)
         self._tensor.backward(given, **kwargs)
+
+    def _incoming(self, gradient: Any, operation: str) -> Any:
+        """A gradient that is handed in, for the one Tensor: of its rank, 0 where it is missing."""
+        given = gradient.filled(0) if isinstance(gradient, MaskedTensor) else gradient
+        shape = self.shape if given is None else tuple(getattr(given, "shape", self.shape))
+        if shape != self.shape:
+            raise ShapeError(
+                f"{operation}: a gradient of shape {shape}\n  expected: {self.shape}\n  help: reshape or broadcast it"
+            )
+        return given[None] if self._scalar and hasattr(given, "shape") else given
 
     def detach(self) -> MaskedTensor:
         """The same elements without a graph."""

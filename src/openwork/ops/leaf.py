@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import UnsupportedError
 from ..storage.buffers import is_torch
+from .gradients import rule
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -73,14 +74,8 @@ class Leaf:
 
     @grad.setter
     def grad(self, grad: Any) -> None:
-        me = cast("Tensor", self)
-        given = getattr(grad, "_storage", None)
-        if given is not None and (given.format != me.format or given.values.shape != me._storage.values.shape):
-            raise UnsupportedError(
-                f"grad: a gradient of another structure, {given.format}\n  expected: {me.format}, as many elements"
-                "\n  help: sparse_mask(gradient, tensor) takes its elements"
-            )
-        _values(self, "grad").grad = grad if given is None else given.values
+        me, values = cast("Tensor", self), _values(self, "grad")
+        values.grad = None if grad is None else rule("on_structure")(me, grad, "grad", True)
 
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
@@ -89,16 +84,15 @@ class Leaf:
 
         Parameters
         ----------
-        gradient : Tensor of the same structure, or values; may be left out where there is one element
+        gradient : of the tensor's shape, any format or layout: Tensor, torch tensor, array; may be left out where
+            there is one element. Elements are matched by coordinates; those that the tensor does not specify are dropped.
+            A vector of values, one for each that is stored, is taken too.
         inputs : tensors whose gradients are accumulated, all without
+
+        Raises ShapeError, DTypeError, and UnsupportedError where the tensor is on no graph or the device is another.
         """
-        values = _values(self, "backward")
-        given = getattr(gradient, "_storage", None)
-        gradient = gradient if given is None else given.values
-        if gradient is not None:
-            gradient = gradient.reshape(values.shape)
-        chosen = None if inputs is None else [getattr(x, "values", x) if hasattr(x, "_storage") else x for x in inputs]
-        values.backward(gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
+        _values(self, "backward")
+        rule("backward")(cast("Tensor", self), gradient, retain_graph, create_graph, inputs)
 
     def detach(self) -> Tensor:
         """The same elements, over the same buffers, without a graph."""

@@ -25,6 +25,7 @@ from ..storage.buffers import is_recorded
 from ..storage.storage import Storage
 from .carriers import Elements, Layout, Spread, Stored, dense, nothing, taken
 from .full_operations import DENSE, HELD
+from .leaf_gradients import as_dense, leaf_of, ready
 from .pointwise import DIFFERENTIABLE
 from .positions import plain
 
@@ -275,14 +276,15 @@ class Full(Tensor):
 
     @grad.setter
     def grad(self, grad: Any) -> None:
-        self._carrier.grad = grad.to_dense() if isinstance(grad, Tensor) else grad
+        self._carrier.grad = None if grad is None else as_dense(grad, self._carrier, "grad", True)
 
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
         """Accumulate gradients of everything that the elements depend on; `gradient` has the tensor's shape."""
-        given = gradient.to_dense() if isinstance(gradient, Tensor) else gradient
-        chosen = None if inputs is None else [_source(x) for x in inputs]
+        ready(self.requires_grad, gradient, self.shape)
+        given = None if gradient is None else as_dense(gradient, self._carrier, "backward")
+        chosen = None if inputs is None else [leaf_of(x) for x in inputs]
         self._carrier.backward(given, retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
 
     def _becomes(self, operation: str, result: Any) -> Tensor:
@@ -334,10 +336,6 @@ class _FullAt:
 
         getattr(AtKey, name)
         return lambda *values: run(change, f"at {name}", "dense", (self.tensor, *values), {})
-
-
-def _source(x: Any) -> Any:
-    return x._carrier if isinstance(x, Full) else x.values if isinstance(x, Tensor) else x
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from . import (
     exchange,
     full,
     functions,
+    leaf_gradients,
     methods,
     pointwise,
     positions,
@@ -26,6 +27,7 @@ __all__ = ["RULES"]
 RULES: dict[str, Callable[..., Any]] = {
     "alone": products.alone,
     "assign": assignment.assign,
+    "backward": leaf_gradients.backward,
     "combine": assignment.combine,
     "contract": drive.contract,
     "convert": positions.convert,
@@ -38,6 +40,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "index_selection": positions.index_selection,
     "joined": positions.joined,
     "masked": products.masked,
+    "on_structure": leaf_gradients.on_structure,
     "on_values": positions.on_values,
     "pair": products.pair,
     "prune": positions.prune,

@@ -1,0 +1,130 @@
+"""Gradients that a caller hands in: any tensor of the right shape -> values on the structure of the leaf, or dense.
+
+Elements are matched by coordinates, whatever structure either side has. What lies outside the leaf's structure has no
+place there and is dropped, as the gradients of unspecified elements are wherever `grad="sparse"` holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..ops.construct import asarray
+from ..ops.tensor import Tensor
+from ..storage.buffers import as_array, is_array, scalar_of
+from ..storage.storage import Storage
+from .pointwise import DIFFERENTIABLE
+from .positions import gathered, located, plain, present, unique
+
+__all__ = ["as_dense", "backward", "leaf_of", "on_structure", "ready"]
+
+
+def on_structure(t: Tensor, gradient: Any, operation: str, exact: bool = False) -> torch.Tensor:
+    """A gradient as values, one for each stored value of `t`: 0 in padding, the element's own for each duplicate.
+
+    gradient : Tensor, torch tensor or array of the shape of `t`, any format and layout; or a vector of values
+    exact : whether its dtype must be that of `t`, as torch asks of what is assigned to `grad`
+
+    Raises ShapeError, DTypeError, UnsupportedError for another device or kind of object.
+    """
+    s = t._storage
+    values = s.values
+    vector = isinstance(gradient, torch.Tensor) and gradient.ndim == 1 and not s.format.is_dense
+    if vector and gradient.layout == torch.strided and t.ndim > 1 and gradient.shape == values.shape:
+        found = _checked(gradient, values, tuple(values.shape), operation, exact)._storage.values
+    else:
+        g = _checked(gradient, values, s.shape, operation, exact)._storage
+        if not s.shape:
+            found = as_array(g.values, like=values).reshape(values.shape)
+        elif _same_places(g, s):
+            found = as_array(g.values, like=values)
+        else:
+            g = unique(g)
+            found = gathered(as_array(g.values, like=values), located(g, plain(s)), [g.fill_value])
+        here = present(s)
+        found = found if here is None else torch.where(here, found, 0)
+    return found.to(values.dtype)
+
+
+def _same_places(a: Storage, b: Storage) -> bool:
+    """Whether two storages have the very same structure, no element twice."""
+    if a.format != b.format or not a.format.is_unique or a.values.shape != b.values.shape:
+        return False
+    pairs = zip((*a.pos, *a.crd), (*b.pos, *b.crd), strict=True)
+    return all(x is y for x, y in pairs)
+
+
+def as_dense(gradient: Any, like: torch.Tensor, operation: str, exact: bool = False) -> torch.Tensor:
+    """A gradient as a dense tensor of the shape of `like`, of any structure; see `on_structure`."""
+    found = _checked(gradient, like, tuple(like.shape), operation, exact).to_dense()
+    dense: torch.Tensor = as_array(found, like=like).to(like.dtype)
+    return dense
+
+
+def _checked(gradient: Any, like: torch.Tensor, shape: tuple[int, ...], operation: str, exact: bool) -> Tensor:
+    """The gradient as a Tensor, where it has this shape and goes with the dtype and device of `like`."""
+    if not isinstance(gradient, Tensor) and not is_array(gradient):
+        hint = "filled(0) gives 0 to missing elements" if hasattr(gradient, "filled") else "torch.as_tensor(gradient)"
+        raise UnsupportedError(
+            f"{operation}: a gradient of type {type(gradient).__name__}\n  expected: a Tensor, a torch tensor or an"
+            f" array of shape {shape}\n  help: {hint}"
+        )
+    if tuple(gradient.shape) != shape:
+        raise ShapeError(
+            f"{operation}: a gradient of shape {tuple(gradient.shape)}\n  expected: {shape}, the tensor's own"
+            "\n  help: reshape or broadcast it first"
+        )
+    device = str(getattr(gradient, "device", "cpu"))
+    if device != str(like.device):
+        raise UnsupportedError(
+            f"{operation}: a gradient on device {device}\n  expected: {like.device}, the tensor's own"
+            "\n  help: to(...) first"
+        )
+    scalar = gradient._storage.scalar if isinstance(gradient, Tensor) else scalar_of(gradient)
+    fits = scalar in DIFFERENTIABLE and (scalar[0] == "c") == like.is_complex()
+    if scalar != scalar_of(like) if exact else not fits:
+        raise DTypeError(
+            f"{operation}: a gradient of dtype {gradient.dtype}\n  expected: {like.dtype}, the tensor's own"
+            "\n  help: astype() first"
+        )
+    t: Tensor = gradient if isinstance(gradient, Tensor) else asarray(gradient)
+    return t
+
+
+def backward(
+    t: Tensor, gradient: Any, retain_graph: bool | None, create_graph: bool, inputs: Iterable[Any] | None
+) -> None:
+    """The rule of `Tensor.backward`: accumulate gradients of everything that the values of `t` depend on.
+
+    Raises ShapeError where no gradient is given and there is more than one element, UnsupportedError where the values
+    are on no graph.
+    """
+    values = t._storage.values
+    ready(t.requires_grad, gradient, t.shape)
+    given = torch.ones_like(values) if gradient is None else on_structure(t, gradient, "backward")
+    chosen = None if inputs is None else [leaf_of(x) for x in inputs]
+    values.backward(given, retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
+
+
+def ready(recorded: bool, gradient: Any, shape: tuple[int, ...]) -> None:
+    """Raise where `backward` has nothing to begin with."""
+    if not recorded:
+        raise UnsupportedError(
+            "backward: the tensor depends on nothing that requires a gradient\n  help: requires_grad_() before the"
+            " operations, outside of torch.no_grad()"
+        )
+    if gradient is None and torch.Size(shape).numel() != 1:
+        raise ShapeError(
+            f"backward: a tensor of shape {shape} needs a gradient\n  expected: one element\n  help: backward(gradient)"
+            " of that shape, or sum() first"
+        )
+
+
+def leaf_of(x: Any) -> Any:
+    """The torch tensor whose gradient is accumulated: the values of a Tensor or masked tensor."""
+    x = getattr(x, "specified", x)
+    carrier = getattr(x, "_carrier", None)
+    return carrier if carrier is not None else x.values if isinstance(x, Tensor) else x
