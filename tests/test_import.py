@@ -48,3 +48,37 @@ def test_import_loads_few_modules(loaded: list[str]) -> None:
 
 def test_the_package_is_there(loaded: list[str]) -> None:
     assert "openwork" in loaded
+
+
+_ORDERS = """
+import os, sys, warnings
+import torch, torch._dynamo, functorch
+warnings.simplefilter("ignore")
+for first in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        try:
+            __import__(first)
+            import openwork as ow, openwork.torch.rules, openwork.torch.compiled
+            a = ow.asarray(torch.eye(2).to_sparse()).requires_grad_()
+            assert a.detach().grad is None and a.mT.requires_grad
+        except BaseException as error:
+            print(first, type(error).__name__, error, flush=True)
+            os._exit(1)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+_FIRST = ("openwork", "openwork.nn")
+_OTHERS = tuple(
+    f"openwork.{x}" for x in ("torch", "torch.compiled", "torch.full", "masked", "linalg", "ops.torch_source")
+)
+
+
+@pytest.mark.parametrize("names", [_FIRST, pytest.param(_OTHERS, marks=pytest.mark.slow)], ids=["first", "others"])
+def test_whatever_is_imported_first(names: tuple[str, ...]) -> None:
+    """torch's tracer before the package, and any of its modules first: gradients are found."""
+    pytest.importorskip("torch")
+    done = subprocess.run([sys.executable, "-c", _ORDERS, *names], capture_output=True, text=True, check=True)
+    assert done.stdout == ""

@@ -66,7 +66,8 @@ def test_elements_are_matched_by_coordinates(leaf: str, take: str) -> None:
     for name, g in GRADIENTS.items():
         t = ow.asarray(DENSE).asformat(LEAVES[leaf]).requires_grad_()
         TAKE[take](t, g)
-        assert t.grad is not None and t.grad.format == t.format
+        assert t.grad is not None
+        assert t.grad.format == t.format
         wanted = GIVEN if leaf in ("dense", "bitmap") else torch.where(DENSE != 0, GIVEN, t.grad.to_dense())
         torch.testing.assert_close(torch.where(DENSE != 0, t.grad.to_dense(), wanted), wanted, msg=name)
 

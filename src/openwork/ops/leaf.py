@@ -85,7 +85,7 @@ class Leaf:
         Parameters
         ----------
         gradient : of the tensor's shape, any format or layout: Tensor, torch tensor, array; may be left out where
-            there is one element. Elements are matched by coordinates; those that the tensor does not specify are dropped.
+            there is one element. Elements are matched by coordinates, those that the tensor does not specify dropped.
             A vector of values, one for each that is stored, is taken too.
         inputs : tensors whose gradients are accumulated, all without
 

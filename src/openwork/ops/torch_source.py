@@ -18,11 +18,10 @@ from .tensor import Tensor, python_scalar
 
 __all__ = ["from_torch"]
 
-leave_alone()
-
 
 def from_torch(obj: Any, take: Take, fill: Any) -> Tensor:
     """The tensor of a torch tensor: strided, COO, CSR, CSC, BSR or BSC, batched and hybrid ones too."""
+    leave_alone()
     layout = str(obj.layout).removeprefix("torch.")
     if layout == "strided":
         return dense(obj, take, fill, obj)
