@@ -54,13 +54,13 @@ class _Group:
         assert scalar is not None
         return self.builder.buffer(f"b_{part}{at}", scalar, mutable=mutable, wide=True)
 
-    def emit(self, stream: Stream, sink: Callable[[Block, Expr, Expr, Element], None]) -> None:
-        """Give `sink` parent, child from 0, and element."""
+    def emit(self, stream: Stream, sink: Callable[[Block, Expr, Expr, Element], None], flags: bool) -> None:
+        """Give `sink` parent, child from 0, and element; `flags`: set those of bitmaps above."""
 
         def place(block: Block, element: Element) -> None:
             parent: Expr = const(0)
             if self.above is not None:
-                parent = locate(block, self.target, self.above, parent, self.spans, element, True)
+                parent = locate(block, self.target, self.above, parent, self.spans, element, flags)
             at = self.chain.first
             child = block.expr("c - lo", c=element.coordinates[at], lo=self.spans[at].lo)
             sink(block, parent, block.let("child", child), element)
@@ -95,7 +95,7 @@ def touch_kernel(name: str, stream: Stream, target: Operand, ranged: bool = Fals
         """
         block.run(text, p=parent, t=child, c=element.coordinates[group.chain.first], **names)
 
-    group.emit(stream, sink)
+    group.emit(stream, sink, flags=False)
     if ranged:
         words = {name: builder.buffer(name, "i64", mutable=True) for name in ("stops", "most")}
         top.run("stops[part] = count\nmost[part] = longest", **words)
@@ -132,5 +132,5 @@ def fill_kernel(
         x = builder.buffer("a_vals", target.scalar)
         block.run("out[q] = x[leaf]" if unique else "out[q] += x[leaf]", out=out, x=x, q=at, leaf=element.leaf)
 
-    group.emit(stream, sink)
+    group.emit(stream, sink, flags=True)
     return builder.kernel()
