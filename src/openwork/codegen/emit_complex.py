@@ -7,13 +7,14 @@ from collections.abc import Callable
 from ..errors import UnsupportedError
 from ..ir.types import Type, real_of
 from .emit_builder import Builder, Parts, register_type
+from .emit_complex_power import divide, power, reciprocal, sign
 from .emit_float import float_op, math_call
 
 __all__ = ["complex_op"]
 
 _LIBRARY = (
     "exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
-    "atanh", "pow",
+    "atanh",
 )  # fmt: skip
 _LN2, _LN10 = 0.6931471805599453, 2.302585092994046
 
@@ -56,26 +57,6 @@ def _fma(b: Builder, r: Type, x: Parts, y: Parts, z: Parts) -> Parts:
     return float_op(b, "fma", r, minus, y[1], re), float_op(b, "fma", r, x[1], y[0], im)
 
 
-def _div(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
-    """Smith's division: scaled by the larger part of the divisor, so that nothing overflows early."""
-    t = b.type(r)
-
-    def f(op: str, p: str, q: str) -> str:
-        return float_op(b, op, r, p, q)
-
-    flat = b.ins(f"fcmp oge {t} {b.intrinsic('fabs', r, y[0])}, {b.intrinsic('fabs', r, y[1])}")
-    big, small = b.select(flat, y[0], y[1], r), b.select(flat, y[1], y[0], r)
-    p, q = b.select(flat, x[0], x[1], r), b.select(flat, x[1], x[0], r)
-    zero = b.ins(f"fcmp oeq {t} {big}, {b.const(0.0, r)}")
-    ratio = b.select(zero, small, f("div", small, big), r)
-    scale = f("add", big, f("mul", small, ratio))
-    scale = b.select(zero, b.intrinsic("fabs", r, big), scale, r)
-    re = f("div", f("add", p, f("mul", q, ratio)), scale)
-    turned = f("mul", p, ratio)
-    im = f("sub", b.select(flat, q, turned, r), b.select(flat, turned, q, r))
-    return re, f("div", im, scale)
-
-
 def _library(b: Builder, op: str, t: Type, *args: Parts) -> Parts:
     """A call of C's complex function in double precision, lane by lane."""
     if not b.target.is_cpu:
@@ -88,6 +69,12 @@ def _library(b: Builder, op: str, t: Type, *args: Parts) -> Parts:
         lanes = tuple(b.ins(f"extractvalue {{ double, double }} {pair}, {k}") for k in range(2))
         out.append(tuple(b.ins(f"fptrunc {b.type(wide)} {p} to float") if r.scalar == "f32" else p for p in lanes))
     return tuple(b.gather_lanes([p[k] for p in out], r) for k in range(2))
+
+
+def _power(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
+    if not b.target.is_cpu:
+        raise UnsupportedError("pow of complex values is not supported on a GPU; arithmetic, abs, expm1 and log1p are")
+    return power(b, r, x, y)
 
 
 def _widen(b: Builder, x: str, scalar: str) -> str:
@@ -138,14 +125,6 @@ def _nan(b: Builder, r: Type, x: Parts) -> str:
 
 def _any(op: str, kind: str) -> Callable[[Builder, Type, Parts], Parts]:
     return lambda b, r, x: (_both(b, r, kind, float_op(b, op, r, x[0]), float_op(b, op, r, x[1])),)
-
-
-def _sign(b: Builder, r: Type, x: Parts) -> Parts:
-    """z / |z|, 0 where z is 0."""
-    (size,) = _abs(b, r, x)
-    zero = b.ins(f"fcmp oeq {b.type(r)} {size}, {b.const(0.0, r)}")
-    safe = b.select(zero, b.const(1.0, r), size, r)
-    return tuple(float_op(b, "div", r, p, safe) for p in x)
 
 
 def _scaled(op: str, factor: float) -> Callable[[Builder, Type, Parts], Parts]:
@@ -203,12 +182,13 @@ _OPS: dict[str, Callable[..., Parts]] = {
     "add": _each("add"),
     "sub": _each("sub"),
     "mul": _mul,
-    "div": _div,
+    "div": divide,
+    "pow": _power,
     "fma": _fma,
     "neg": _each("neg"),
     "round": _each("round"),
     "abs": _abs,
-    "sign": _sign,
+    "sign": sign,
     "eq": _eq,
     "ne": _ne,
     "lt": _order("lt", "lt"),
@@ -224,7 +204,7 @@ _OPS: dict[str, Callable[..., Parts]] = {
     "imag": lambda b, r, x: (x[1],),
     "conj": lambda b, r, x: (x[0], b.ins(f"fneg {b.type(r)} {x[1]}")),
     "square": lambda b, r, x: _mul(b, r, x, x),
-    "reciprocal": lambda b, r, x: _div(b, r, (b.const(1.0, r), b.const(0.0, r)), x),
+    "reciprocal": reciprocal,
     "exp2": _exp2,
     "expm1": _expm1,
     "log1p": _log1p,

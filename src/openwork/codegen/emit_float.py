@@ -75,9 +75,10 @@ def _signbit(b: Builder, t: Type, x: str) -> str:
 
 
 def _sign(b: Builder, t: Type, x: str) -> str:
-    """-1, 1, or x itself where it is a zero or a NaN."""
+    """-1, 1, 0 for both zeros, NaN itself."""
     text, zero = b.type(t), b.const(0.0, t)
-    up = b.select(b.ins(f"fcmp ogt {text} {x}, {zero}"), b.const(1.0, t), x, t)
+    other = b.ins(f"fadd {text} {x}, {zero}")
+    up = b.select(b.ins(f"fcmp ogt {text} {x}, {zero}"), b.const(1.0, t), other, t)
     return b.select(b.ins(f"fcmp olt {text} {x}, {zero}"), b.const(-1.0, t), up, t)
 
 

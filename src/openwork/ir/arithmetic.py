@@ -86,7 +86,9 @@ def _integer_power(base: Value, exponent: Value) -> Value:
 
 
 def _power(base: Value, exponent: Value) -> Value:
-    return _integer_power(base, exponent) if base.dtype.kind in "iu" else np.power(base, exponent)
+    if base.dtype.kind in "iu":
+        return _integer_power(base, exponent)
+    return np.power(np.atleast_1d(base), exponent).reshape(np.shape(base))[()]
 
 
 def _divide(a: Value, b: Value) -> Value:
@@ -96,11 +98,16 @@ def _divide(a: Value, b: Value) -> Value:
     return np.divide(a, b)
 
 
-def _sign(x: Value) -> Value:
-    if x.dtype.kind != "c":
-        return np.sign(x)
-    size = np.abs(x)
-    return np.where(size == 0, x * 0, x / np.where(size == 0, size + 1, size))
+def _round(x: Value) -> Value:
+    return np.rint(x) if x.dtype.kind in "fc" else x
+
+
+def _reciprocal(x: Value) -> Value:
+    return (
+        np.reciprocal(np.atleast_1d(x)).reshape(np.shape(x))[()]
+        if x.dtype.kind == "c"
+        else _divide(np.ones_like(x)[()], x)
+    )
 
 
 def _for_floats(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
@@ -186,7 +193,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "not": np.logical_not,
     "neg": np.negative,
     "abs": np.abs,
-    "sign": _sign,
+    "sign": np.sign,
     "sqrt": np.sqrt,
     "exp": np.exp,
     "expm1": expm1,
@@ -211,7 +218,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "floor": _for_floats(np.floor),
     "ceil": _for_floats(np.ceil),
     "trunc": _for_floats(np.trunc),
-    "round": _for_floats(np.rint),
+    "round": _round,
     "isnan": np.isnan,
     "isinf": np.isinf,
     "isfinite": np.isfinite,
@@ -219,7 +226,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "imag": np.imag,
     "conj": np.conjugate,
     "square": lambda x: x * x,
-    "reciprocal": lambda x: _divide(np.ones_like(x)[()], x),
+    "reciprocal": _reciprocal,
     "signbit": lambda x: np.signbit(x) if x.dtype.kind == "f" else np.less(x, x.dtype.type(0)),
     "select": _select,
     "fma": lambda a, b, c: a * b + c,

@@ -1,0 +1,88 @@
+"""Operations on zeros of both signs, infinities, NaN and the ends of a dtype: kernel, interpreter and NumPy agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.ir.arithmetic import FUNCTIONS
+from openwork.ops.values import UNARY, apply
+
+INF, NAN = np.inf, np.nan
+REAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, INF, -INF, NAN]
+PARTS = [0.0, -0.0, 1.0, -3.0, 2.0, INF, -INF, NAN]
+
+
+def awkward(dtype: str) -> np.ndarray[Any, Any]:
+    """The values that an operation may get wrong."""
+    d = np.dtype(dtype)
+    if d.kind == "c":
+        return np.array([complex(re, im) for re in PARTS for im in PARTS], d)
+    if d.kind == "f":
+        limits = np.finfo(d)
+        return np.array([*REAL, limits.max, -limits.max, limits.tiny, limits.smallest_subnormal], d)
+    limits = np.iinfo(d)
+    return np.array([0, 1, 2, 3, limits.max, limits.min, limits.min + 1], d)
+
+
+def stored(values: np.ndarray[Any, Any]) -> ow.Tensor:
+    """A vector that specifies every element."""
+    n = len(values)
+    pos, crd = {0: np.array([0, n], np.int32)}, {0: np.arange(n, dtype=np.int32)}
+    return ow.assemble("(i) -> (i : compressed)", (n,), pos=pos, crd=crd, values=values)
+
+
+def equal(got: Any, want: Any, rtol: float) -> Any:
+    """Element by element, part by part: NaN and infinities at the same places, signs of zeros aside."""
+    if got.dtype.kind == "c":
+        parts = equal(got.real, want.real, rtol) & equal(got.imag, want.imag, rtol)
+        with np.errstate(all="ignore"):
+            return parts | (np.isfinite(want) & (abs(got - want) <= rtol * abs(want)))
+    return np.isclose(got, want, rtol=rtol, atol=1e-12, equal_nan=got.dtype.kind == "f")
+
+
+UNARY_OPS = (
+    "abs", "sign", "sqrt", "exp", "expm1", "log", "log1p", "sin", "cosh", "round", "reciprocal", "square", "isnan", "isinf",
+    "isfinite", "neg", "conj",
+)  # fmt: skip
+BINARY_OPS = ("mul", "div", "pow", "min", "lt", "ne")
+CASES = [
+    *((op, "complex128") for op in (*UNARY_OPS, *BINARY_OPS)),
+    *((op, "float64") for op in ("sign", "log", "mod", "floordiv", "pow", "copysign", "atan2", "hypot", "min")),
+    *((op, "int8") for op in ("floordiv", "mod", "abs", "shl", "sign")),
+    ("pow", "uint8"), ("pow", "complex64"), ("div", "complex64"), ("sign", "float32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "dtype"), CASES)
+def test_kernel_interpreter_and_numpy_agree(op: str, dtype: str) -> None:
+    x = awkward(dtype)
+    args = (x,) if op in UNARY else tuple(v.ravel() for v in np.meshgrid(x, x, indexing="ij"))
+    text = f"{op}({', '.join(f'{name}[i]' for name in 'AB'[: len(args)])})"
+    rtol = 1e-5 if dtype in ("float32", "complex64") else 1e-12
+    with np.errstate(all="ignore"):
+        want = apply(op, *args)
+        got = ow.pointwise(text, dict(zip("AB", map(stored, args), strict=False))).to_numpy()
+        reference = np.asarray(FUNCTIONS[op](*args)).astype(want.dtype)
+    assert got.dtype == want.dtype
+    for found in (got, reference):
+        wrong = np.flatnonzero(~equal(found, want, rtol))
+        assert not len(wrong), [(*(a[k] for a in args), found[k], want[k]) for k in wrong[:5]]
+
+
+@pytest.mark.parametrize("spec", ["coo", "csr", "dcsr", "bitmap", "dense"])
+def test_a_stored_zero_to_the_power_of_zero_is_one(spec: str) -> None:
+    base = ow.assemble("coo", (2, 2), pos={0: [0, 2]}, crd={0: [0, 1], 1: [1, 0]}, values=np.array([0j, 2j]))
+    for exponent in (base, ow.asarray(np.full((2, 2), -1 + 1j), format="coo")):
+        with np.errstate(all="ignore"):
+            want = np.power(base.to_numpy(), exponent.to_numpy())
+            got = base.asformat(spec) ** exponent.asformat(spec)
+        np.testing.assert_array_equal(np.asarray(got.to_numpy()), want)
+
+
+def test_the_sign_of_a_negative_zero_is_zero() -> None:
+    got = ow.pointwise("sign(A[i])", {"A": stored(np.array([-0.0, 0.0, NAN]))}).values
+    assert not np.signbit(np.asarray(got)[:2]).any()
