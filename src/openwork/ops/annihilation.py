@@ -17,14 +17,14 @@ from ..storage.buffers import Array, address, bare, is_torch, numpy_dtype, scala
 from ..storage.storage import Storage
 from .values import apply
 
-__all__ = ["beyond", "bounded"]
+__all__ = ["FINITE", "beyond", "bounded"]
 
 FEW = 4096
 """Elements up to which the array library's dot product is quicker to call, and takes one thread."""
 PARALLEL = 1 << 17
 """Elements from which on every thread takes a part."""
 _F64 = np.dtype(np.float64)
-_FINITE = 1.3e154
+FINITE = 1.3e154
 """The square root of the largest number, about."""
 _PARTS = {"f32": ("f32", 1), "f64": ("f64", 1), "c64": ("f32", 2), "c128": ("f64", 2)}
 
@@ -92,7 +92,7 @@ def beyond(op: str, result: Storage, zero: str, array: Any) -> Storage:
         if dense.dtype.kind in "biu":
             return result
         flat = dense.ravel(order="K")
-        if np.shares_memory(flat, dense) and bounded(flat, _FINITE):
+        if np.shares_memory(flat, dense) and bounded(flat, FINITE):
             return result
     with np.errstate(all="ignore"):
         others = apply(op, np.zeros((), numpy_dtype(zero)), dense)

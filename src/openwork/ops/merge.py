@@ -101,7 +101,8 @@ def _exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape:
 
     if plan.exact is None:
         named = dict(zip(plan.dims, storages, strict=True))
-        plan.exact = plan_merge(e, named, plan.dims, len(shape), plan.format, annihilate=False)
+        format = plan.format if plan.asked else None
+        plan.exact = plan_merge(e, named, plan.dims, len(shape), format, annihilate=False)
     return prune(Tensor._from_storage(run_plan(plan.exact, storages, shape)))._storage
 
 

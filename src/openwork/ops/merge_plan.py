@@ -82,6 +82,8 @@ class MergePlan:
     """what tells whether an operand is far shorter than others; None where it makes no difference"""
     doubt: float | None = None
     """None where NumPy's answer is certain; else the size up to which values make it so, see `compiler.doubt`"""
+    asked: bool = False
+    """whether the format was asked for"""
     masked: bool = False
     """whether elements that are not specified are missing; `fill` stands in their place"""
     exact: MergePlan | None = None
@@ -131,7 +133,7 @@ def plan_merge(
         steps.append(None if fits else projected(target, dims[name]))
     final = wanted if format is not None else target
     if format is None and wanted.batch_ndim:
-        final = _batches(wanted, target)
+        final = _batches(wanted, target) or target
     same = all(s.format == final == target and None not in dims[name] for name, s in storages.items())
     text = f"{e} -> {target}"
     shares = _shares(regions, storages, dims, target)
@@ -142,7 +144,8 @@ def plan_merge(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same,
         tuple(dict.fromkeys(numbers_of(expr))), shares,
         scout=scout(regions, formats, dims, order, covered),
-        doubt=_doubt(regions, steps, storages) if annihilate else None, masked=bool(lacking),
+        doubt=_doubt(regions, steps, storages) if annihilate else None, asked=format is not None,
+        masked=bool(lacking),
     )  # fmt: skip
 
 
@@ -170,9 +173,14 @@ def _shares(
     return tuple(found)
 
 
-def _batches(wanted: Format, target: Format) -> Format:
-    """The target with the batch levels that were asked for."""
+def _batches(wanted: Format, target: Format) -> Format | None:
+    """The target with the batch levels of an operand; None where it has other levels in their place."""
     n = wanted.batch_ndim
+    if any(
+        not t.format.is_dense or t.expression != w.expression
+        for t, w in zip(target.levels[:n], wanted.levels, strict=False)
+    ):
+        return None
     return Format(target.dims, (*wanted.levels[:n], *target.levels[n:]))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen import pool
 from ..compiler.conversion.target import Kind, Run
-from ..errors import UnsupportedError
+from ..errors import ShapeError, UnsupportedError
 from ..format.expression import render
 from ..format.format import Format
 from ..storage.buffers import Array, address, empty, is_torch, itemsize, length, scalar_of, zeros
@@ -17,6 +17,7 @@ from ..storage.memory import shrink
 from ..storage.storage import Storage
 from . import trace
 from .assembly import full
+from .batches import batched
 from .convert import convert, describe, replace_format
 from .gradients import differentiable
 from .launch import storage_word
@@ -77,12 +78,21 @@ def run_plan(
         result = _run(plan, ready, shape, like, passed)
     if plan.format is plan.target:
         return result
-    if plan.format.batch_ndim:
-        from .batches import batched
-
-        if plan.format.levels[plan.format.batch_ndim :] == plan.target.levels[plan.format.batch_ndim :]:
-            return batched(result, plan.format)
+    n = plan.format.batch_ndim
+    if n and plan.format.levels[n:] == plan.target.levels[n:]:
+        return _in_batches(plan, result)
     return replace_format(converted("the result", result, plan.format), plan.format)
+
+
+def _in_batches(plan: MergePlan, result: Storage) -> Storage:
+    """The result with batch levels; dense ones stay in their place where slices differ in length, unless they were
+    asked for."""
+    try:
+        return batched(result, plan.format)
+    except ShapeError:
+        if plan.asked:
+            raise
+        return result
 
 
 def converted(name: str, s: Storage, format: Format) -> Storage:

@@ -83,7 +83,8 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
 
     Parameters
     ----------
-    threshold : 0 leaves out what equals the fill value only; NaN stays, unless the fill value is NaN
+    threshold : 0 leaves out what is the fill value only; NaN stays, unless the fill value is NaN, and -0.0 where that
+        is 0.0: 1 / x tells them apart
 
     Guarantees: nse(out) <= nse(x), every kept value as it was.
     """
@@ -121,7 +122,9 @@ def _near(scalar: str, value: str, base: str, most: str) -> str:
     parts = [f"{part}({x})" for x in (value, base) for part in ("real", "imag")] if scalar[0] == "c" else [value, base]
     half = len(parts) // 2
     nans = [" or ".join(f"isnan({p})" for p in group) for group in (parts[:half], parts[half:])]
-    return f"{value} == {base} or abs({value} - {base}) <= {most} or (({nans[0]}) and ({nans[1]}))"
+    signs = " and ".join(f"signbit({p}) == signbit({q})" for p, q in zip(parts[:half], parts[half:], strict=True))
+    same, near = f"{value} == {base} and {signs}", f"{most} > 0 and abs({value} - {base}) <= {most}"
+    return f"({same}) or ({near}) or (({nans[0]}) and ({nans[1]}))"
 
 
 @differentiable(lambda x, mask: (getattr(x, "values", x),))

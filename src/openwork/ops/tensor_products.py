@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler.semiring import Semiring
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ShapeError
 from ..format import coo
 from ..storage.buffers import as_array, is_array, is_torch, length, to_numpy
 from ..storage.storage import Storage
+from .annihilation import FINITE, bounded
+from .construct import asarray
 from .contraction import Term, absent, in_format, masked, pair, result_format
 from .convert import convert
 from .einsum import einsum
@@ -22,6 +24,7 @@ from .lazy import is_lazy
 from .operands import adopted
 from .promote import promote
 from .semirings import semiring as semiring_of
+from .shaping import reshape
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -133,11 +136,25 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
 
 
 def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
-    """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size)."""
+    """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
+
+    Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
+    """
     a, b = (_vector(_array(x)) for x in (a, b))
-    if format is None and not any(_is_tensor(x) and not x.format.is_dense for x in (a, b)):
-        return a[:, None] * b[None, :]
+    if not any(_is_tensor(x) and not x.format.is_dense for x in (a, b)) or not _finite(a, b):
+        found = a[:, None] * b[None, :]
+        return found if format is None else asarray(found, format=format)
     return einsum("i,j->ij", a, b, format=format)
+
+
+def _finite(*operands: Any) -> bool:
+    """Whether every unspecified element of a product of all pairs of elements is 0."""
+    return all(
+        not x._storage.fill_value and bounded(x._storage.values, FINITE)
+        if _is_tensor(x)
+        else bool(np.isfinite(to_numpy(x, detach=True)).all())
+        for x in operands
+    )
 
 
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
@@ -165,19 +182,14 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     -------
     Tensor, shape the products of the operands' extents
 
-    Cost: O(nse of the result) and one conversion. Raises UnsupportedError for fill values other than 0.
+    Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
+    Cost: O(nse of the result) and one conversion.
     """
-    from .construct import asarray
-
     a, b = (x if _is_tensor(x) else asarray(x) for x in (a, b))
     ndim = max(a.ndim, b.ndim)
     stored = [x._storage for x in (a, b)]
-    for s in stored:
-        if s.fill_value:
-            raise UnsupportedError(
-                f"kron of a tensor with fill value {s.fill_value!r}\n  supported: fill value 0"
-                "\n  help: subtract the fill value first"
-            )
+    if not _finite(a, b):
+        return _kron_everywhere(a, b, format)
     letters = ascii_letters[:ndim], ascii_letters[ndim : 2 * ndim]
     left, right = (Term(group[ndim - len(s.shape) :], s) for group, s in zip(letters, stored, strict=True))
     product = pair(left, right, left.letters + right.letters, semiring_of("plus_times"))
@@ -194,6 +206,20 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     shape = tuple(m * n for m, n in zip(*shapes, strict=True))
     target = result_format(stored, shape) if format is None else resolve_format(format, ndim)
     return _tensor(convert(_unordered(numbers, shape, s), target))
+
+
+def _kron_everywhere(a: Tensor, b: Tensor, format: object) -> Tensor:
+    """The same where unspecified elements take part: an elementwise product of a[i, 1, j, 1] and b[1, k, 1, l]."""
+    ndim = max(a.ndim, b.ndim)
+    shapes = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in (a, b)]
+    wide = [
+        reshape(x, tuple(n for m in s for n in ((m, 1), (1, m))[k]))
+        for k, (x, s) in enumerate(zip((a, b), shapes, strict=True))
+    ]
+    found = reshape(wide[0] * wide[1], tuple(m * n for m, n in zip(*shapes, strict=True)))
+    if format is None:
+        format = result_format([x._storage for x in (a, b)], found.shape)
+    return found.asformat(resolve_format(format, ndim))
 
 
 def _unordered(crd: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], s: Storage) -> Storage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 from ...format.expression import Dim, Expression
 from ...format.format import Format
@@ -93,16 +94,16 @@ class Walked:
 
 
 def _differs(block: Block, scalar: str, leaf: Expr) -> Expr:
-    """Whether value `leaf` is not the fill value; NaN is equal to NaN here."""
+    """Whether value `leaf` is not the fill value: NaN is NaN here, and -0.0 is not 0.0, as 1 / x tells them apart."""
     values = block.builder.buffer("a_vals", scalar)
     fill = block.builder.buffer("fill", scalar)
     x, y = block.let("value", values.read(leaf)), fill.read(const(0))
     differs = op("ne", x, y)
     if x.type.is_float or x.type.is_complex:
-        nans = [
-            op("or", op("isnan", op("real", v)), op("isnan", op("imag", v))) if v.type.is_complex else op("isnan", v)
-            for v in (x, y)
-        ]
+        mine, fills = ([op(part, v) for part in ("real", "imag")[: 1 + v.type.is_complex]] for v in (x, y))
+        for a, b in zip(mine, fills, strict=True):
+            differs = op("or", differs, op("ne", op("signbit", a), op("signbit", b)))
+        nans = [reduce(partial(op, "or"), [op("isnan", p) for p in parts]) for parts in (mine, fills)]
         differs = op("and", differs, op("not", op("and", *nans)))
     return differs
 
