@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .ops.lazy import lazy as lazy
     from .ops.merge import pointwise as pointwise
     from .ops.namespace import __array_namespace_info__ as __array_namespace_info__
+    from .ops.notation import evaluate as evaluate
     from .ops.ordering import argsort as argsort
     from .ops.ordering import nonzero as nonzero
     from .ops.ordering import searchsorted as searchsorted
@@ -109,6 +110,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "ops.joining": ("concat", "concatenate", "stack", "unstack"),
     "ops.merge": ("pointwise",),
+    "ops.notation": ("evaluate",),
     "ops.lazy": ("lazy",),
     "ops.namespace": ("__array_namespace_info__",),
     "ops.ordering": ("argsort", "nonzero", "searchsorted", "sort"),
