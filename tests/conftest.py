@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from openwork.checked import CHECKED
+
 os.environ.setdefault("OPENWORK_OPTIMIZE", "0")
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -41,6 +43,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden kernels instead of comparing")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if CHECKED:
+        for item in items:
+            if item.get_closest_marker("unchecked"):
+                item.add_marker(pytest.mark.skip(reason="asks about code without checks"))
 
 
 @pytest.fixture

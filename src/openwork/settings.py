@@ -7,6 +7,7 @@
 | OPENWORK_REUSE | MiB of freed buffers kept for reuse, from 0 | an eighth of the memory, at most 512 |
 | OPENWORK_CACHE | 0, off, no or false: no kernels on disk | on |
 | OPENWORK_CACHE_DIR | the folder of kernels on disk | the user's cache folder |
+| OPENWORK_CHECKED | 0, off or no: kernels trust their indices; anything else: they check them | off |
 | OPENWORK_POOL | 0, off, no or false: no threads of our own | on |
 """
 

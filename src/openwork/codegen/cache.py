@@ -12,9 +12,12 @@ import os
 import threading
 from collections.abc import Callable
 
+from ..checked import CHECKED
 from ..ir.loop import Kernel
 from . import disk, engine
+from .checked import CheckedExecutable
 from .emit import emit
+from .emit_checked import emit_checked
 from .executable import Executable
 
 __all__ = ["clear_memory", "compile_kernel", "get"]
@@ -41,6 +44,8 @@ def get(key: str, build: Callable[[], Kernel]) -> Executable:
     """
     if engine.quick():
         key = f"compiled quickly: {key}"
+    if CHECKED:
+        key = f"checked | {key}"
     found = _MEMORY.get(key)
     if found is None:
         with _LOCK:
@@ -64,11 +69,19 @@ def _from_disk(key: str, build: Callable[[], Kernel]) -> Executable | None:
     entry = disk.read(key)
     if entry is None:
         return None
-    return Executable(entry.name, entry.params, engine.load(entry.code, entry.name), build)
+    return _executable(key, entry, build)
 
 
 def _compiled(key: str, build: Callable[[], Kernel]) -> Executable:
     kernel = build()
-    code = engine.to_object(emit(kernel), engine.quick())
-    disk.write(key, disk.Entry(kernel.name, kernel.params, code))
-    return Executable(kernel.name, kernel.params, engine.load(code, kernel.name), lambda: kernel)
+    code = engine.to_object(emit_checked(kernel) if CHECKED else emit(kernel), CHECKED or engine.quick())
+    entry = disk.Entry(kernel.name, kernel.params, code)
+    disk.write(key, entry)
+    return _executable(key, entry, lambda: kernel)
+
+
+def _executable(key: str, entry: disk.Entry, build: Callable[[], Kernel]) -> Executable:
+    where = engine.load(entry.code, entry.name)
+    if CHECKED:
+        return CheckedExecutable(entry.name, entry.params, where, build, key)
+    return Executable(entry.name, entry.params, where, build)

@@ -97,6 +97,7 @@ class Emitter:
         if k.ranged:
             params += ["i64 %lo", "i64 %hi"]
             self.names["lo"], self.names["hi"] = ("%lo",), ("%hi",)
+        params += self.extra()
         self.status = b.alloca("i64")
         b.do(f"store i64 0, ptr {self.status}")
         self.body(k.body)
@@ -115,8 +116,24 @@ class Emitter:
         """A block of statements: what it binds goes out of scope at its end."""
         names, cells = dict(self.names), dict(self.cells)
         for s in stmts:
-            _STATEMENTS[type(s)](self, s)
+            self.statement(s)
         self.names, self.cells = names, cells
+
+    def statement(self, s: Stmt) -> None:
+        _STATEMENTS[type(s)](self, s)
+
+    def extra(self) -> list[str]:
+        """Further parameters of the body, for a subclass."""
+        return []
+
+    def guard(self, buffer: str, index: str, index_type: Type, lanes: int) -> None:
+        """Called before `lanes` elements are read or written, for a subclass."""
+
+    def guard_size(self, buffer: str, size: str) -> None:
+        """Called before a workspace is made, for a subclass."""
+
+    def guard_cast(self, e: Cast, value: str) -> None:
+        """Called before an integer is made narrower, for a subclass."""
 
     def let(self, s: Let) -> None:
         self.names[s.name] = self.expr(s.value)
@@ -146,6 +163,7 @@ class Emitter:
         pointer, _ = self.buffer(s.buffer)
         index = self.offset(s.index)
         value = self.expr(s.value)
+        self.guard(s.buffer, index, s.index.type, s.value.type.lanes)
         emit_memory.store(self.b, pointer, index, s.index.type, value, s.value.type)
 
     def prefetch(self, s: Prefetch) -> None:
@@ -211,6 +229,7 @@ class Emitter:
         cell = b.alloca("ptr")
         self.workspaces.append(cell)
         (asked,) = self.expr(s.size)
+        self.guard_size(s.buffer, asked)
         size = b.intrinsic("smax", I64, asked, "0")
         fits = b.ins(f"icmp slt i64 {size}, {(1 << 62) // width}")
         b.branch(fits, f"{stem}.get", f"{stem}.fail")
@@ -256,9 +275,14 @@ class Emitter:
             case Load(buffer, index, type):
                 pointer, _ = self.buffer(buffer)
                 mutable = buffer not in self.constant
-                return emit_memory.load(self.b, pointer, self.offset(index), index.type, type, mutable)
+                at = self.offset(index)
+                self.guard(buffer, at, index.type, type.lanes)
+                return emit_memory.load(self.b, pointer, at, index.type, type, mutable)
             case Cast(arg, type):
-                return convert(self.b, self.expr(arg), arg.type, type)
+                parts = self.expr(arg)
+                if arg.type.is_integer and type.is_integer:
+                    self.guard_cast(e, parts[0])
+                return convert(self.b, parts, arg.type, type)
             case Op():
                 return self.op(e)
         raise CompilerBug(f"code generation: {e!r} is no expression of the loop IR")

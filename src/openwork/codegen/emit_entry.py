@@ -11,8 +11,8 @@ from .target import Target
 __all__ = ["entry"]
 
 
-def entry(kernel: Kernel, target: Target) -> str:
-    """The entry point `i64 @NAME(ptr args, i64 lo, i64 hi)`."""
+def entry(kernel: Kernel, target: Target, extra: int = 0) -> str:
+    """The entry point `i64 @NAME(ptr args, i64 lo, i64 hi)`; as many further words go to the body as they are."""
     b = Builder(target)
     call = []
     for i, p in enumerate(kernel.params):
@@ -24,6 +24,9 @@ def entry(kernel: Kernel, target: Target) -> str:
             call += [f"{register_type(p.scalar)} {x}" for x in unpack(b, word, p.scalar)]
     if kernel.ranged:
         call += ["i64 %lo", "i64 %hi"]
+    for i in range(len(kernel.params), len(kernel.params) + extra):
+        place = b.ins(f"getelementptr inbounds i64, ptr %args, i64 {i}")
+        call.append(f"i64 {b.ins(f'load i64, ptr {place}')}")
     status = b.ins(f'call i64 @"{kernel.name}.body"({", ".join(call)})')
     b.do(f"ret i64 {status}")
     head = f'define i64 @"{kernel.name}"(ptr captures(none) readonly %args, i64 %lo, i64 %hi) nounwind {{'

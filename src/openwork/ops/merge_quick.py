@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checked import CHECKED
 from ..codegen import pool
 from ..compiler.conversion.target import Kind
 from ..compiler.merge.size import SLACK
@@ -24,7 +25,7 @@ from .merge_plan import Bound, Compiled, MergePlan
 
 __all__ = ["Quick", "quick"]
 
-SMALL = 1 << 15
+SMALL = 0 if CHECKED else 1 << 15
 """Bytes of a result whose buffers share one allocation."""
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..checked import bounded
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..faults import reach
 from .memory import reserve
@@ -184,6 +185,7 @@ _sample = np.empty(1)
 _HAS_POINTER = bool(_word(id(_sample) + _DATA).value == _sample.__array_interface__["data"][0])
 
 
+@bounded
 def address(x: Array) -> int:
     """The address of the first element, for a kernel.
 

@@ -1,0 +1,98 @@
+"""Checked kernels as executables: the ends of every buffer go with its address, and what breaks a check is raised."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+from weakref import WeakValueDictionary
+
+from ..checked import Address, bounded_address
+from ..errors import CompilerBug
+from ..ir.loop import Buffer, Kernel, Param
+from ..ir.types import itemsize
+from ..storage.buffers import address
+from . import engine
+from .emit_checked import VIOLATION, Site, emit_checked, sites
+from .executable import Executable, checked_words
+
+__all__ = ["CheckedExecutable", "compile_checked"]
+
+_NUMBERS = itertools.count(1)
+_RECORD = (ctypes.c_int64 * 5)()
+"""The number of the kernel that was ended (0: none), of its check, the index, and the ends it should lie between."""
+_KERNELS: WeakValueDictionary[int, CheckedExecutable] = WeakValueDictionary()
+_LOCK = threading.Lock()
+
+
+class CheckedExecutable(Executable):
+    """A compiled kernel with its checks; what breaks one is raised as CompilerBug by whoever called it."""
+
+    def __init__(
+        self, name: str, params: tuple[Param, ...], address: int, build: Callable[[], Kernel], key: str
+    ) -> None:
+        super().__init__(name, params, address, build)
+        self.key, self.number = key, next(_NUMBERS)
+        self.words = self._words
+        _KERNELS[self.number] = self
+
+    def _words(self, *words: int) -> bytes:
+        numbers = checked_words(self, words)
+        for param, word in zip(self.params, words, strict=True):
+            if isinstance(param, Buffer):
+                numbers += self._ends(param, word)
+        numbers += [ctypes.addressof(_RECORD), self.number]
+        return struct.pack(f"={len(numbers)}q", *numbers)
+
+    def _ends(self, param: Buffer, word: int) -> tuple[int, int]:
+        if isinstance(word, Address):
+            return word.bounds(itemsize(param.scalar))
+        if word:
+            raise CompilerBug(
+                f"checked kernel {self.name}: the length of buffer {param.name} is not known\n  key: {self.key}"
+            )
+        return 0, 0
+
+    def run(self, words: Sequence[int], lo: int = 0, hi: int = 0, status: bool = False) -> int:
+        code = self._call(self.words(*words), lo, hi)
+        if code == VIOLATION or (code and not status):
+            self.fail(code)
+        return code
+
+    def pack(self, args: Sequence[Any]) -> list[int]:
+        known = [
+            bounded_address(a, address(a)) if isinstance(p, Buffer) and not isinstance(a, int) else a
+            for p, a in zip(self.params, args, strict=False)
+        ]
+        return super().pack(known + list(args[len(known) :]))
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """The checks, by number."""
+        return sites(self.kernel)
+
+    def fail(self, code: int) -> None:
+        if code != VIOLATION:
+            super().fail(code)
+        with _LOCK:
+            number, site, index, low, high = _RECORD
+            _RECORD[0] = 0
+        kernel = _KERNELS.get(number)
+        if kernel is None:
+            raise CompilerBug(f"checked kernel {self.name}: a check failed, and another thread has told of one before")
+        found = kernel.sites[site]
+        raise CompilerBug(
+            f"checked kernel {kernel.name}: {found.describe(index, low, high)}\n"
+            f"  line {found.line}: {found.text}\n  key: {kernel.key}"
+        )
+
+
+def compile_checked(kernel: Kernel, key: str | None = None) -> CheckedExecutable:
+    """A kernel with its checks, in no cache and in any mode."""
+    code = engine.to_object(emit_checked(kernel), quickly=True)
+    where = engine.load(code, kernel.name)
+    return CheckedExecutable(kernel.name, kernel.params, where, lambda: kernel, key or f"kernel {kernel!r}")
