@@ -137,6 +137,6 @@ def test_numbers_of_many_digits(tmp_path: Path, text: str) -> None:
 
 
 def test_a_number_without_end_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "t.tns").write_text(f"1 {'1' * 10**6}\n")
-    with pytest.raises(FileFormatError, match="line 1: a number of 4096 characters or more"):
+    (tmp_path / "t.tns").write_text(f"1 1\n1 {'1' * 10**6}\n")
+    with pytest.raises(FileFormatError, match="line 2: a number of 4096 characters or more"):
         ow.read(tmp_path / "t.tns")

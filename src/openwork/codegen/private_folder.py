@@ -51,7 +51,8 @@ class PrivateFolder:
         except OSError:
             return None
         with os.fdopen(handle, "rb") as file:
-            return file.read(size) if _is_private_file(os.fstat(handle)) else None
+            found = os.fstat(handle)
+            return file.read(min(size, found.st_size + 1)) if _is_private_file(found) else None
 
     def replace(self, name: str, content: bytes) -> None:
         """Have `name` hold `content`: the old or the new one, whole, whatever happens. Raises OSError.

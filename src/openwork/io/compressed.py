@@ -7,7 +7,31 @@ import numpy as np
 from .records import Array, Buffers, Coordinates
 from .scan import index_dtype
 
-__all__ = ["compressed", "coordinates", "order_of"]
+__all__ = ["check_pointers", "compressed", "coordinates", "order_of"]
+
+
+def check_pointers(pos: Array, crd: Array, stored: int, rows: int, extent: int, names: tuple[str, str]) -> str:
+    """What is wrong with the pointers of `rows` segments into `crd`, and with its indices below `extent`; "" if right.
+
+    `names` are those of pos and crd in the file.
+    """
+    first, second = names
+    if pos.size != rows + 1:
+        return f"{first} of length {pos.size} does not fit {rows} rows and {stored} elements; expected {rows + 1}"
+    if crd.size != stored:
+        return f"{second} has {crd.size} indices for {stored} elements"
+    if int(pos[0]) != 0:
+        return f"{first} of length {pos.size} does not fit: it begins with {int(pos[0])}; expected 0"
+    if int(pos[-1]) != crd.size:
+        return f"{first} of length {pos.size} does not fit: it ends with {int(pos[-1])}; expected {crd.size}"
+    falls = np.flatnonzero(pos[1:] < pos[:-1])
+    if falls.size:
+        k = int(falls[0])
+        return f"{first} of length {pos.size} does not fit: it falls from {int(pos[k])} to {int(pos[k + 1])} at {k + 1}"
+    if crd.size and not 0 <= int(crd.min()) <= int(crd.max()) < extent:
+        worst = int(crd.min()) if int(crd.min()) < 0 else int(crd.max())
+        return f"{second}: an index is outside 0..{extent - 1}: {worst}"
+    return ""
 
 
 def order_of(pos: Array, crd: Array) -> tuple[bool, bool]:

@@ -41,7 +41,7 @@ _KINDS = (
     _Kind("sptensor", (".sptensor",), frostt.read_sptensor, None, frostt.header_tns, _BASE),
     _Kind("Rutherford-Boeing", (".rb", ".hb", *_BOEING), rutherford_boeing.read, None, rutherford_boeing.header),
     _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, None, triplet.header, _BASE),
-    _Kind("npz", (".npz",), path=lambda path, _: npz.read(path)),
+    _Kind("npz", (".npz",), path=npz.read),
     _Kind("MATLAB", (".mat",), path=arrays.read_mat, options=("variable",)),
     _Kind("10x HDF5", (".h5",), path=arrays.read_tenx, options=("variable",)),
     _Kind("svmlight", (".svm", ".svmlight", ".libsvm"), svmlight.read, options=_BASE),
@@ -97,6 +97,8 @@ def _check_read(options: Options) -> None:
     _one_of("read: symmetry", options.symmetry, ("expand", "keep"))
     _one_of("read: base", options.base, (None, 0, 1))
     _one_of("read: values", options.values, (True, False))
+    if options.ratio is not None and (type(options.ratio) is not int or options.ratio < 1):
+        raise ValueError(f"read: max_ratio must be a whole number from 1 up, got {options.ratio!r}")
     _of_type("read: variable", options.variable, str | None, "a name")  # type: ignore[arg-type]
     _of_type("read: progress", options.progress, Callable | None, "a function of (done, total)")  # type: ignore
 
@@ -119,7 +121,7 @@ def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
     if kind.path is not None:
         return kind.path(path, options)
     assert kind.text is not None
-    return kind.text(Text.open(path), options)
+    return kind.text(Text.open(path, options.ratio), options)
 
 
 def read(
@@ -131,6 +133,7 @@ def read(
     values: bool = True,
     variable: str | None = None,
     progress: Progress | None = None,
+    max_ratio: int | None = None,
 ) -> Any:
     """Read a sparse matrix or tensor from a file.
 
@@ -146,6 +149,7 @@ def read(
     values : False where a .tns file has no column of values
     variable : the variable of a .mat file or the group of an .h5 file, "Problem.A"
     progress : called with (bytes read, bytes in all)
+    max_ratio : the most bytes that each byte of a compressed file may become, past the first 16 MiB; 64 by default
 
     Returns
     -------
@@ -157,7 +161,7 @@ def read(
     """
     from .tensors import to_tensor
 
-    options = Options(symmetry, base, values, variable, progress)
+    options = Options(symmetry, base, values, variable, progress, max_ratio)
     _check_read(options)
     record = load(path, options)
     if isinstance(record, Buffers) and record.masked:

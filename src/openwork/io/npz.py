@@ -12,62 +12,58 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from ..errors import FileFormatError, UnsupportedError
-from .compressed import compressed
-from .records import Array, Buffers, Coordinates, Header, Progress
+from ..errors import FileFormatError, FormatError, UnsupportedError
+from ..format import format as parse
+from ..format.format import Format
+from .archive import Archive, archive_of
+from .compressed import check_pointers, compressed
+from .records import Array, Buffers, Coordinates, Header, Options, Progress
 from .replace import replacing
 
-__all__ = ["header", "read", "write"]
+__all__ = ["header", "parts_of", "read", "write"]
 
 VERSION = 1
-_RATIO = 1100
-"""Deflate cannot pack tighter than 1032 to 1."""
-_DIA = "(i, j) -> (j - i : compressed, j : range)"
+_ROWS = "(i, j) -> (j - i : compressed, i : range)"
+_COLUMNS = "(i, j) -> (j - i : compressed, j : range)"
+_LONGEST = 4096
+"""Characters of the text of a format."""
 
 
-def read(path: str | os.PathLike[str]) -> Buffers | Coordinates:
-    """The arrays as a record; raises FileFormatError for what is not there, too short, or an object array."""
-    name = os.fspath(path)
-    with _archive(name) as archive:
-        members = {n.removesuffix(".npy"): n for n in archive.namelist()}
-        parts = {key: _array(name, archive, member) for key, member in members.items()}
-    masked = str(parts["openwork_masked"].item()) if "openwork_masked" in parts else ""
-    if masked not in ("", "tensor", "number"):
-        raise FileFormatError(f"{name}: openwork_masked is {masked!r}; expected 'tensor' or 'number'")
-    try:
-        if "openwork" in parts:
-            return replace(_own(name, parts), masked=masked)
-        kind = parts["format"].item()
-        kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
-        record = _scipy(name, kind, parts)
-    except KeyError as error:
-        raise FileFormatError(f"{name}: the array {error} is missing; there are {', '.join(sorted(members))}") from None
-    if isinstance(record, Buffers) and "openwork_format" in parts:
-        text = str(parts["openwork_format"].item())
-        return replace(record, format=text, symmetry="general")
-    return record
+def read(path: str | os.PathLike[str], options: Options = Options()) -> Buffers | Coordinates:  # noqa: B008
+    """The arrays as a record, and no array but those that belong to it.
+
+    Raises FileFormatError, with the member's name, for what is missing, is not what it says, or does not fit.
+    """
+    with archive_of(path, options.ratio) as archive:
+        if "openwork" in archive:
+            return _own(archive)
+        return _scipy(archive, _format_text(archive))
 
 
 def header(path: str | os.PathLike[str]) -> Header:
     """Shape, dtype and number of elements, from the headers of the arrays."""
-    name = os.fspath(path)
-    with _archive(name) as archive:
-        members = {n.removesuffix(".npy"): n for n in archive.namelist()}
-        small = {k: _array(name, archive, members[k]) for k in ("format", "shape", "scalar") if k in members}
-        values = members.get("values", members.get("data"))
-        if values is None or "shape" not in small or "format" not in small:
-            raise FileFormatError(f"{name}: no sparse tensor: it holds {', '.join(sorted(members))}")
-        with archive.open(values) as file:
-            shape, _, dtype = _npy_header(name, values, file)
-    kind = small["format"].item()
-    kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
-    field = str(small["scalar"].item()) if "scalar" in small else str(dtype)
-    count = int(np.prod(shape, dtype=np.float64))
-    return Header(f"npz, {kind}", tuple(int(n) for n in small["shape"]), field, entries=count)
+    with archive_of(path, None) as archive:
+        values = "values" if "openwork" in archive else "data"
+        for key in ("format", "shape", values):
+            if key not in archive:
+                archive.fail(
+                    f"no sparse tensor, there is no array '{key}'; there are {', '.join(archive.names()[:40])}"
+                )
+        kind, shape = _format_text(archive), archive.shape("shape")
+        stored, dtype = archive.header(values)
+        field = archive.text("scalar") if "scalar" in archive else str(dtype)
+    return Header(f"npz, {kind}", shape, field, entries=int(np.prod(stored, dtype=np.float64)))
+
+
+def _format_text(archive: Archive) -> str:
+    text = archive.text("format")
+    if len(text) > _LONGEST:
+        archive.fail(f"format.npy has {len(text)} characters; expected {_LONGEST} at most")
+    return text
 
 
 def write(
@@ -104,7 +100,7 @@ def parts_of(storage: Any, ours: bool = False) -> dict[str, Array]:
     if kind == "coo":
         return {**common, "row": crd["crd_0"], "col": crd["crd_1"], "data": values}
     if kind == "dia":
-        return {**common, "offsets": crd["crd_0"], "data": values.reshape(-1, storage.shape[1])}
+        return {**common, "offsets": crd["crd_0"], "data": _diagonals(storage, crd["crd_0"], values)}
     data = values.reshape(-1, *format.blocksize) if kind == "bsr" else values
     return {**common, "indptr": pos["pos_1"], "indices": crd["crd_1"], "data": data}
 
@@ -115,8 +111,8 @@ def _scipy_kind(storage: Any) -> str | None:
         return None
     plain = str(format).replace("nonunique, unordered", "").replace("nonunique", "").replace("unordered", "")
     plain = plain.replace("()", "")
-    if plain == _DIA:
-        return "dia" if storage.shape[1] else None
+    if plain in (_ROWS, _COLUMNS):
+        return "dia" if all(storage.shape) else None
     if plain == "(i, j) -> (i : compressed, j : singleton)":
         return "coo"
     if plain == "(i, j) -> (i : dense, j : compressed)":
@@ -134,112 +130,164 @@ def _scipy_kind(storage: Any) -> str | None:
     )
 
 
-def _archive(name: str) -> zipfile.ZipFile:
+def _diagonals(storage: Any, offsets: Array, values: Array) -> Array:
+    """SciPy's array of diagonals: row k has diagonal k, by columns. Elements outside of the matrix are 0."""
+    rows, columns = storage.shape
+    if storage.format.level_intervals(storage.shape)[1][1] == columns and "j : range" in str(storage.format):
+        return values.reshape(-1, columns)
+    return _shifted(values.reshape(-1, rows), offsets, columns)
+
+
+def _shifted(data: Array, offsets: Array, width: int) -> Array:
+    """Each row k of `data` moved by `offsets[k]` places to the right, into rows of `width`."""
+    out = np.zeros((data.shape[0], width), data.dtype)
+    for row, source, k in zip(out, data, offsets.tolist(), strict=True):
+        first, last = max(k, 0), min(width, source.size + k)
+        if first < last:
+            row[first:last] = source[first - k : last - k]
+    return out
+
+
+def _own(archive: Archive) -> Buffers:
+    """Our layout: the arrays that the levels of the format have."""
+    version = archive.number("openwork")
+    if type(version) is not int or version < 1:
+        archive.fail(f"openwork.npy, the version of the layout, is {version!r}")
+    if version > VERSION:
+        raise UnsupportedError(f"{archive.name}: layout {version}, this version reads up to {VERSION}")
+    masked = archive.text("openwork_masked") if "openwork_masked" in archive else ""
+    if masked not in ("", "tensor", "number"):
+        archive.fail(f"openwork_masked is {masked!r}; expected 'tensor' or 'number'")
+    text, shape = _format_text(archive), archive.shape("shape") if "shape" in archive else ()
+    format = _parsed(archive, text, len(shape))
+    wanted = {f"{kind}_{k}" for k, level in enumerate(format.levels) for kind in level.format.buffers}
+    stray = [k for k in archive.names() if k.startswith(("pos_", "crd_")) and k not in wanted]
+    if stray:
+        archive.fail(f"{stray[0]}.npy is an array that no level of {format} has")
+    pos = {k: archive.whole(f"pos_{k}") for k in range(format.nlevels) if f"pos_{k}" in wanted}
+    crd = {k: _coordinates(archive, format, k) for k in range(format.nlevels) if f"crd_{k}" in wanted}
+    values = _values(archive)
+    return Buffers(text, shape, pos, crd, values, "general", _fill(archive, values), masked)
+
+
+def _parsed(archive: Archive, text: str, ndim: int) -> Format:
     try:
-        return zipfile.ZipFile(name)
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise FileFormatError(f"{name}: not a readable .npz ({error})") from None
+        return parse(text, ndim)
+    except (FormatError, RecursionError) as error:
+        raise FileFormatError(f"{archive.name}: {error or 'the format is nested too deeply'}") from None
 
 
-def _npy_header(name: str, member: str, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+def _coordinates(archive: Archive, format: Format, level: int) -> Array:
+    if format.levels[level].format.name != "bitmap":
+        return archive.whole(f"crd_{level}")
+    bits = archive.array(f"crd_{level}")
+    if bits.dtype != np.bool_ or bits.ndim != 1:
+        archive.fail(f"crd_{level}.npy has shape {bits.shape} and dtype {bits.dtype}; expected the bits of a level")
+    return bits
+
+
+def _values(archive: Archive) -> Array:
+    from ..storage.buffers import SCALARS, numpy_dtype
+
+    scalar, values = archive.text("scalar"), archive.array("values")
+    if scalar not in SCALARS:
+        archive.fail(f"scalar.npy names {scalar!r}; known: {', '.join(SCALARS)}")
+    stored = np.dtype(np.uint16) if scalar == "bf16" else numpy_dtype(scalar)
+    if values.dtype != stored or values.ndim != 1:
+        archive.fail(
+            f"values.npy has shape {values.shape} and dtype {values.dtype}; expected one dimension of {stored}"
+        )
+    return values.view(numpy_dtype("bf16")) if scalar == "bf16" else values
+
+
+def _fill(archive: Archive, values: Array) -> Any:
+    fill = archive.number("fill_value")
     try:
-        return read[np.lib.format.read_magic(file)](file)  # type: ignore[no-any-return,unused-ignore]
-    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise FileFormatError(f"{name}: {member} is not an array of format 1.0 or 2.0 ({error})") from None
+        with np.errstate(all="ignore"):
+            typed = values.dtype.type(fill)
+    except (TypeError, ValueError, OverflowError):
+        archive.fail(f"fill_value.npy holds {fill!r}, which is not of {values.dtype}")
+    if not (typed == fill or (fill != fill and typed != typed)):
+        archive.fail(f"fill_value.npy holds {fill!r}, which is not of {values.dtype}")
+    return fill
 
 
-def _array(name: str, archive: zipfile.ZipFile, member: str) -> Array:
-    """One array; its declared size is checked against the archive's before anything is allocated."""
-    info = archive.getinfo(member)
-    if info.file_size > _RATIO * info.compress_size + 4096:
-        raise FileFormatError(f"{name}: {member} claims {info.file_size} bytes in {info.compress_size} compressed ones")
-    try:
-        with archive.open(member) as file:
-            shape, fortran, dtype = _npy_header(name, member, file)
-            if dtype.hasobject:
-                raise FileFormatError(f"{name}: {member} holds Python objects, which are never loaded")
-            count = 1
-            for n in shape:
-                count *= n
-            wanted = count * dtype.itemsize
-            if wanted > info.file_size:
-                raise FileFormatError(f"{name}: {member} declares {wanted} bytes and has at most {info.file_size}")
-            raw = file.read(wanted)
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
-        raise FileFormatError(f"{name}: {member} is truncated or corrupt ({error})") from None
-    except Exception as error:
-        if type(error).__module__ == "zlib":
-            raise FileFormatError(f"{name}: {member} is corrupt ({error})") from None
-        raise
-    if len(raw) < wanted:
-        raise FileFormatError(f"{name}: {member} ends after {len(raw)} of {wanted} bytes")
-    flat = np.frombuffer(bytearray(raw), dtype) if dtype.itemsize else np.zeros(count, dtype)
-    array = flat.reshape(shape, order="F" if fortran else "C")
-    return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
-
-
-def _own(name: str, parts: Mapping[str, Array]) -> Buffers:
-    from ..storage.buffers import numpy_dtype
-
-    if int(parts["openwork"]) > VERSION:
-        raise UnsupportedError(f"{name}: layout {int(parts['openwork'])}, this version reads up to {VERSION}")
-    levels = {side: {int(k[4:]): v for k, v in parts.items() if k.startswith(side + "_")} for side in ("pos", "crd")}
-    scalar, values = str(parts["scalar"].item()), parts["values"]
-    if scalar == "bf16":
-        values = values.view(numpy_dtype("bf16"))
-    shape = tuple(int(n) for n in parts["shape"])
-    text = str(parts["format"].item())
-    return Buffers(text, shape, levels["pos"], levels["crd"], values.reshape(-1), "general", parts["fill_value"].item())
-
-
-def _scipy(name: str, kind: str, parts: Mapping[str, Array]) -> Buffers | Coordinates:
-    shape = tuple(int(n) for n in parts["shape"])
-    data = parts["data"]
+def _scipy(archive: Archive, kind: str) -> Buffers | Coordinates:
+    """SciPy's layout of a kind; `openwork_format` has the properties of the levels, where we wrote it."""
+    shape = archive.shape("shape")
     if kind == "coo":
-        coords = parts["coords"] if "coords" in parts else (parts["row"], parts["col"])
-        columns = tuple(c if c.dtype in (np.int32, np.int64) else c.astype(np.int64) for c in coords)
-        bad = [
-            d for d, (c, n) in enumerate(zip(columns, shape, strict=True)) if c.size and not 0 <= c.min() <= c.max() < n
-        ]
-        if bad or any(c.shape != data.shape for c in columns):
-            raise FileFormatError(f"{name}: the coordinates do not fit shape {shape}")
-        return Coordinates(shape, columns, data)
-    if len(shape) != 2:
-        raise FileFormatError(f"{name}: a {kind} matrix has two dimensions, got shape {shape}")
-    if kind == "dia":
-        return _dia(name, (shape[0], shape[1]), parts["offsets"], data)
-    if kind not in ("csr", "csc", "bsr"):
-        raise FileFormatError(f"{name}: unknown format {kind!r}; read are csr, csc, bsr, dia, coo and openwork's own")
-    blocks = (int(data.shape[1]), int(data.shape[2])) if kind == "bsr" and data.ndim == 3 else (1, 1)
-    pos, crd = parts["indptr"], parts["indices"]
-    rows = shape[1] if kind == "csc" else -(-shape[0] // max(blocks[0], 1))
-    extent = shape[0] if kind == "csc" else -(-shape[1] // max(blocks[1], 1))
-    _check(name, pos, crd, len(data), rows, extent)
-    return compressed("j" if kind == "csc" else "i", (shape[0], shape[1]), pos, crd, data, blocks=blocks)
+        record: Buffers | Coordinates = _coo(archive, shape)
+    elif len(shape) != 2 and kind in ("csr", "csc", "bsr", "dia"):
+        archive.fail(f"a {kind} matrix has two dimensions, got shape {shape}")
+    elif kind == "dia":
+        record = _dia(archive, (shape[0], shape[1]))
+    elif kind in ("csr", "csc", "bsr"):
+        record = _compressed(archive, kind, (shape[0], shape[1]))
+    else:
+        archive.fail(f"unknown format {kind!r}; read are csr, csc, bsr, dia, coo and openwork's own")
+    if isinstance(record, Buffers) and "openwork_format" in archive:
+        text = archive.text("openwork_format")[:_LONGEST]
+        _parsed(archive, text, len(shape))
+        return replace(record, format=text, symmetry="general")
+    return record
 
 
-def _check(name: str, pos: Array, crd: Array, stored: int, rows: int, extent: int) -> None:
-    if pos.shape != (rows + 1,) or pos[0] != 0 or pos[-1] != crd.size or crd.size != stored or (np.diff(pos) < 0).any():
-        raise FileFormatError(f"{name}: indptr of length {pos.size} does not fit {rows} rows and {stored} elements")
-    if crd.size and not 0 <= int(crd.min()) <= int(crd.max()) < extent:
-        raise FileFormatError(f"{name}: an index is outside 0..{extent - 1}")
+def _coo(archive: Archive, shape: tuple[int, ...]) -> Coordinates:
+    data = archive.array("data")
+    both = "coords" in archive
+    columns = tuple(archive.whole("coords", 2)) if both else (archive.whole("row"), archive.whole("col"))
+    if len(columns) != len(shape):
+        archive.fail(f"coordinates in {len(columns)} dimensions do not fit shape {shape}")
+    if data.ndim != 1 or any(c.shape != data.shape for c in columns):
+        archive.fail(f"{columns[0].size} coordinates do not fit data of shape {data.shape}")
+    for c, n in zip(columns, shape, strict=True):
+        if c.size and not 0 <= int(c.min()) <= int(c.max()) < n:
+            archive.fail(f"the coordinates do not fit shape {shape}")
+    if len({c.dtype for c in columns}) > 1:
+        columns = tuple(c.astype(np.int64) for c in columns)
+    return Coordinates(shape, columns, data)
 
 
-def _dia(name: str, shape: tuple[int, int], offsets: Array, data: Array) -> Buffers:
-    if offsets.ndim != 1 or data.ndim != 2 or data.shape[0] != offsets.size or np.unique(offsets).size != offsets.size:
-        raise FileFormatError(f"{name}: {offsets.size} offsets do not fit data of shape {data.shape}")
-    inside = (offsets > -shape[0]) & (offsets < shape[1])
-    order = np.argsort(offsets, kind="stable")
-    order = order[inside[order]]
-    n = shape[1]
-    if order.size != offsets.size or data.shape[1] != n or (order[1:] < order[:-1]).any():
-        taken = np.zeros((order.size, n), data.dtype)
-        width = min(n, data.shape[1])
-        taken[:, :width] = data[order, :width]
-        data = taken
-    crd = np.ascontiguousarray(offsets[order])
-    crd = crd if crd.dtype in (np.int32, np.int64) else crd.astype(np.int64)
-    pos = np.array([0, crd.size], crd.dtype)
+def _compressed(archive: Archive, kind: str, shape: tuple[int, int]) -> Buffers:
+    pos, crd, data = archive.whole("indptr"), archive.whole("indices"), archive.array("data")
+    if data.ndim != (3 if kind == "bsr" else 1):
+        archive.fail(
+            f"data.npy has shape {data.shape}; a {kind} matrix has {3 if kind == 'bsr' else 1} dimensions there"
+        )
+    blocks = (int(data.shape[1]), int(data.shape[2])) if kind == "bsr" else (1, 1)
+    if min(blocks) < 1 or any(n % b for n, b in zip(shape, blocks, strict=True)):
+        archive.fail(f"blocks of shape {blocks} do not divide a matrix of shape {shape}")
+    rows = shape[1] if kind == "csc" else shape[0] // blocks[0]
+    extent = shape[0] if kind == "csc" else shape[1] // blocks[1]
+    if wrong := check_pointers(pos, crd, len(data), rows, extent, ("indptr", "indices")):
+        archive.fail(wrong)
+    return compressed("j" if kind == "csc" else "i", shape, pos, crd, data, blocks=blocks)
+
+
+def _dia(archive: Archive, shape: tuple[int, int]) -> Buffers | Coordinates:
+    """SciPy's diagonals as "dia", by rows; by columns where we wrote that; coordinates where most is outside."""
+    offsets, data = archive.whole("offsets"), archive.array("data")
+    if data.ndim != 2 or data.shape[0] != offsets.size or np.unique(offsets).size != offsets.size:
+        archive.fail(f"offsets.npy has {offsets.size} offsets, which do not fit data of shape {data.shape}")
+    inside = np.flatnonzero((offsets > -shape[0]) & (offsets < shape[1]))
+    order = inside[np.argsort(offsets[inside], kind="stable")]
+    offsets, data = offsets[order], data[order]
+    columns = "openwork_format" in archive and "j : range" in archive.text("openwork_format")
+    if order.size * max(shape) > 4 * data.size + 4096:
+        return _diagonal_elements(shape, offsets, data)
+    width = min(shape[1], data.shape[1])
+    if columns:
+        data = _shifted(data[:, :width], np.zeros_like(offsets), shape[1])
+    else:
+        data = _shifted(data[:, :width], -offsets, shape[0])
     values = np.ascontiguousarray(data).reshape(-1)
-    return Buffers(_DIA, shape, {0: pos}, {0: crd}, values, "general", values.dtype.type(0))
+    pos = np.array([0, offsets.size], offsets.dtype)
+    return Buffers(_COLUMNS if columns else _ROWS, shape, {0: pos}, {0: offsets}, values)
+
+
+def _diagonal_elements(shape: tuple[int, int], offsets: Array, data: Array) -> Coordinates:
+    """The elements of diagonals that are much shorter than the matrix is long, which need no room for the rest."""
+    column = np.broadcast_to(np.arange(data.shape[1], dtype=np.int64), data.shape)
+    row = column - offsets[:, None].astype(np.int64)
+    inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
+    return Coordinates(shape, (row[inside], column[inside]), data[inside])

@@ -31,6 +31,8 @@ class Options:
     values: bool = True
     variable: str | None = None
     progress: Progress | None = None
+    ratio: int | None = None
+    """the most bytes that one packed byte may become; None: `limits.RATIO`"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ __all__ = ["header", "looks_like", "read"]
 _FIELDS = {"r": ("real", "f64", 1), "c": ("complex", "f64", 2), "i": ("integer", "i64", 1), "p": ("pattern", "f64", 0)}
 _SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "h": "hermitian", "z": "skew-symmetric"}
 _FORMAT = re.compile(r"\(\s*(?:\d+\s*p\s*,?\s*)?(\d*)\s*([iedfg])\s*(\d+)(?:\.\d+)?(?:e\d+)?\s*\)", re.IGNORECASE)
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 """Bytes of lines that are taken apart at a time."""
 _PARENTHESES = re.compile(r"\([^()]*\)")
 

@@ -75,6 +75,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|[+-]?(inf(inity)?
 _INTEGER = re.compile(r"[+-]?\d+")
 _BARE_EXPONENT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([+-]\d+)")
 LIMIT = 2**63 - 1
+MOST_SIZES = 4096
 
 
 def index_dtype(extents: Sequence[int]) -> np.dtype[np.signedinteger]:
@@ -94,6 +95,8 @@ def whole_numbers(text: Text, line: bytes, at: int, what: str = "size") -> list[
     """The integers on a header line that starts at byte `at`: none negative, each within 64 bits."""
     numbers: list[int] = []
     end = 0
+    if len(line) > MOST_SIZES:
+        text.fail(at, f"a line of {len(line)} bytes; expected {what}s, {MOST_SIZES} bytes at most")
     for word in line.split():
         end = line.index(word, end) + len(word)
         spot = at + end - len(word)

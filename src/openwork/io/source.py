@@ -1,87 +1,48 @@
-"""Files as bytes: opening, decompressing, and saying where in a text an error is."""
+"""A path in, a text out: its bytes, its lines, and where in them an error is."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
-import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from ..errors import FileFormatError
 from .records import Array
+from .unpack import blocks, load
 
-__all__ = ["Text", "compression", "head", "load", "suffix"]
+__all__ = ["Text", "head", "suffix"]
 
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_UNPACK: dict[str, Callable[[memoryview], bytes]] = {
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-    ".xz": lzma.decompress,
-}
-_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
-_BROKEN = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+_PACKED = (".gz", ".bz2", ".xz")
+_MARK = b"\xef\xbb\xbf"
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LONGEST = 1 << 16
+"""Bytes of a line that holds sizes or shows how many fields there are."""
+_MOST_COMMENTS = 10_000
+_BLOCK = 1 << 18
 
 
 def suffix(path: str | os.PathLike[str]) -> str:
     """The extension that tells the file format, lower case, without that of a compression."""
     parts = Path(path).name.lower().rsplit(".", 2)
-    if len(parts) > 1 and "." + parts[-1] in _OPENERS:
+    if len(parts) > 1 and "." + parts[-1] in _PACKED:
         parts = parts[:-1]
     return "." + parts[-1] if len(parts) > 1 else ""
 
 
-def compression(path: str | os.PathLike[str]) -> str:
-    """The compression by the file's first bytes: ".gz", ".bz2", ".xz" or ""."""
-    with open(path, "rb") as file:
-        start = file.read(6)
-    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), "")
-
-
-def _open(path: str | os.PathLike[str]) -> IO[bytes]:
-    packed = compression(path)
-    file: IO[bytes] = _OPENERS.get(packed, open)(path, "rb")
-    return file
-
-
 def head(path: str | os.PathLike[str], size: int = 1 << 16) -> bytes:
-    """The first `size` bytes of the decompressed file, fewer where it ends or breaks before."""
+    """The first `size` bytes of the decompressed file, fewer where it ends or breaks before; no byte order mark."""
     taken = bytearray()
-    with _open(path) as file:
-        try:
-            while len(taken) < size and (block := file.read(size - len(taken))):
-                taken += block
-        except _BROKEN as error:
-            if not taken:
-                _refuse(path, error)
-    return bytes(taken)
-
-
-def load(path: str | os.PathLike[str]) -> Array:
-    """The whole decompressed file and a newline, as uint8; a truncated or corrupt stream is a FileFormatError."""
-    packed = compression(path)
-    with open(path, "rb", buffering=0) as file:
-        taken: Array = np.empty(os.fstat(file.fileno()).st_size + 1, np.uint8)
-        size = 0
-        while count := file.readinto(memoryview(taken.data)[size:-1]):
-            size += count
-    taken[size] = 10
-    if not packed:
-        return taken[: size + 1]
     try:
-        unpacked = _UNPACK[packed](memoryview(taken.data)[:size])
-    except _BROKEN as error:
-        _refuse(path, error)
-    return np.frombuffer(unpacked + b"\n", np.uint8)
-
-
-def _refuse(path: str | os.PathLike[str], error: Exception) -> NoReturn:
-    raise FileFormatError(f"{os.fspath(path)}: the compressed stream is truncated or corrupt ({error})") from None
+        for block in blocks(path):
+            taken += block
+            if len(taken) >= size:
+                break
+    except FileFormatError:
+        if not taken:
+            raise
+    return bytes(taken[:size]).removeprefix(_MARK)
 
 
 class Text:
@@ -100,8 +61,33 @@ class Text:
         self.size = data.size - 1
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Text:
-        return cls(os.fspath(path), load(path))
+    def open(cls, path: str | os.PathLike[str], ratio: int | None = None) -> Text:
+        """The file's text without a byte order mark. Raises FileFormatError for UTF-16 and for control characters."""
+        data = load(path, ratio)
+        if data[:3].tobytes() == _MARK:
+            data = data[3:]
+        if data[:2].tobytes() in _WIDE_MARKS:
+            raise FileFormatError(
+                f"{os.fspath(path)}, line 1: the text is UTF-16, by its first two bytes\n  help: save it as UTF-8"
+            )
+        text = cls(os.fspath(path), data)
+        text._check_characters()
+        return text
+
+    def _check_characters(self) -> None:
+        """Refuse control characters outside of comments: they are no blanks. DOS's end of file may stand last."""
+        allowed = 0
+        for low in range(0, self.size, _BLOCK):
+            block = self.data[low : min(low + _BLOCK, self.size)]
+            if not ((block < 9) | (block - np.uint8(14) < 18)).any():
+                continue
+            for found in np.flatnonzero((block < 9) | (block - np.uint8(14) < 18)) + low:
+                at = int(found)
+                if at < allowed or (at == self.size - 1 and self.data[at] == 26):
+                    continue
+                line, allowed = self.next_line(self.line_start(at))
+                if not line.lstrip().startswith((b"%", b"#")):
+                    self.fail(at, f"a control character, 0x{int(self.data[at]):02x}: this is no plain text")
 
     @classmethod
     def of(cls, text: bytes, name: str = "text", first: int = 1) -> Text:
@@ -152,20 +138,22 @@ class Text:
             line, following = self.next_line(position)
             stripped = line.strip()
             if stripped and not (comment and stripped.startswith(comment)):
+                if len(line) > _LONGEST:
+                    self.fail(position, f"a line of {len(line)} bytes; expected {_LONGEST} at most here")
                 return line, position, following
             position = following
         return b"", self.size, self.size
 
     def comments(self, mark: bytes, position: int = 0) -> list[str]:
-        """The comment lines before the first line of content."""
+        """The comment lines before the first line of content, 10,000 at most."""
         found: list[str] = []
-        while position < self.size:
+        while position < self.size and len(found) < _MOST_COMMENTS:
             line, position = self.next_line(position)
             stripped = line.strip()
             if stripped and not stripped.startswith(mark):
                 break
             if stripped:
-                found.append(stripped.decode("utf-8", "replace"))
+                found.append(stripped[:_LONGEST].decode("utf-8", "replace"))
         return found
 
     def fail(self, position: int, message: str, help: str = "") -> NoReturn:

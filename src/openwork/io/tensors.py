@@ -72,7 +72,7 @@ def _from_buffers(path: str | os.PathLike[str], record: Buffers) -> Tensor:
         pos, crd = (tuple(side.get(k) for k in levels) for side in (record.pos, record.crd))
         made = _tensor(record.shape, format, record.values, pos, crd, record.fill_value)
         check(made._storage)
-    except (FormatError, InvariantError, ShapeError) as error:
+    except (FormatError, InvariantError, ShapeError, RecursionError) as error:
         raise FileFormatError(f"{os.fspath(path)}: {error}") from error
     return made
 

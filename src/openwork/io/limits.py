@@ -1,0 +1,56 @@
+"""Bytes that a file may unpack to, from its bytes on disk: `FLOOR + ratio * packed`.
+
+Deflate packs up to 1032 to 1, bzip2 and xz much tighter, so that a small file can claim all memory. Text and arrays
+that mean something pack 2 to 20 to 1. `max_ratio=` of `read`, or OPENWORK_READ_RATIO, allows more.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+from ..errors import FileFormatError
+
+__all__ = ["FLOOR", "RATIO", "allowed", "refuse", "refuse_holes"]
+
+RATIO = 64
+FLOOR = 16 << 20
+_VARIABLE = "OPENWORK_READ_RATIO"
+
+
+def allowed(packed: int, ratio: int | None = None) -> int:
+    """The most bytes that `packed` ones may become."""
+    return FLOOR + (_default() if ratio is None else ratio) * packed
+
+
+def _default() -> int:
+    said = os.environ.get(_VARIABLE, "")
+    if not said:
+        return RATIO
+    if not (said.isascii() and said.isdigit() and 0 < int(said[:18]) < 10**9):
+        raise ValueError(f"{_VARIABLE} must be a whole number from 1 to 10**9 - 1, got {said!r}")
+    return int(said)
+
+
+def refuse(what: str, packed: int, limit: int) -> NoReturn:
+    """Raise FileFormatError for what unpacks to more than it may."""
+    raise FileFormatError(
+        f"{what} unpacks to more than {limit} bytes from {packed}\n"
+        f"  help: if the file is to be trusted, pass max_ratio= (the default is {_default()})"
+    )
+
+
+def refuse_holes(name: str, descriptor: int) -> None:
+    """Refuse a file that is mostly holes: its size is only claimed, like a compressed file's."""
+    found = os.fstat(descriptor)
+    held = getattr(found, "st_blocks", 0) * 512
+    if not hasattr(os, "SEEK_HOLE") or found.st_size <= allowed(held):
+        return
+    try:
+        whole = os.lseek(descriptor, 0, os.SEEK_HOLE) >= found.st_size
+    except OSError:
+        whole = True
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    if not whole:
+        raise FileFormatError(f"{name}: a file of {found.st_size} bytes, of which only {held} are on disk")

@@ -1,0 +1,152 @@
+"""A path in, its decompressed bytes out, in blocks; as many at most as `limits` allows.
+
+A block is small, so that Ctrl-C is answered between two, and nothing is taken on trust: each stream must end, with the
+right checksum, and what follows must be another stream or zeros.
+"""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import io
+import lzma
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from ..errors import FileFormatError
+from . import limits
+from .records import Array
+
+__all__ = ["blocks", "load", "opened"]
+
+Path_ = str | os.PathLike[str]
+_BLOCK = 1 << 20
+_READ = 1 << 24
+_XZ_MEMORY = 128 << 20
+_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
+
+
+class _Machine(Protocol):
+    """What bz2 and lzma call a decompressor."""
+
+    eof: bool
+    needs_input: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+class _Inflate:
+    """The same for one gzip stream, checksum and length included."""
+
+    def __init__(self) -> None:
+        self._machine = zlib.decompressobj(31)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._machine.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._machine.unused_data
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        out = self._machine.decompress(self._machine.unconsumed_tail + data, max_length)
+        self.needs_input = len(out) < max_length
+        return out
+
+
+_MACHINES: dict[str, Callable[[], Any]] = {
+    ".gz": _Inflate,
+    ".bz2": bz2.BZ2Decompressor,
+    ".xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
+}
+
+
+def opened(path: Path_) -> io.FileIO:
+    """An unbuffered file. Raises FileFormatError for what is no regular file, which could go on for ever."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return io.FileIO(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise FileFormatError(f"{os.fspath(path)}: not a regular file\n  help: copy what it gives to one, and read that")
+
+
+def blocks(path: Path_, ratio: int | None = None) -> Iterator[bytes]:
+    """The file, decompressed where it begins as a compressed one, block by block."""
+    name = os.fspath(path)
+    with opened(path) as file:
+        start = file.read(6)
+        kind = next((ending for magic, ending in _MAGIC.items() if start.startswith(magic)), "")
+        file.seek(0)
+        if not kind:
+            yield from iter(lambda: file.read(_BLOCK), b"")
+            return
+        size = os.fstat(file.fileno()).st_size
+        limit, done = limits.allowed(size, ratio), 0
+        try:
+            for block in _unpacked(file, _MACHINES[kind]):
+                done += len(block)
+                if done > limit:
+                    limits.refuse(name, size, limit)
+                yield block
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            _refuse(name, error)
+
+
+def _unpacked(file: io.FileIO, make: Callable[[], _Machine]) -> Iterator[bytes]:
+    """Stream after stream; zeros may stand between and after them."""
+    machine, waiting = make(), b""
+    while True:
+        if not machine.eof:
+            data = b""
+            if machine.needs_input:
+                data, waiting = waiting or file.read(_BLOCK), b""
+                if not data:
+                    raise EOFError("the stream has no end")
+            if block := machine.decompress(data, _BLOCK):
+                yield block
+            continue
+        waiting = waiting or machine.unused_data
+        while not (waiting := waiting.lstrip(b"\0")):
+            waiting = file.read(_BLOCK)
+            if not waiting:
+                return
+        machine = make()
+
+
+def load(path: Path_, ratio: int | None = None) -> Array:
+    """The whole file as uint8, decompressed, with a newline added; a cut or corrupt stream is a FileFormatError."""
+    with opened(path) as file:
+        start = file.read(6)
+        if not any(start.startswith(magic) for magic in _MAGIC):
+            file.seek(0)
+            return _plain(os.fspath(path), file)
+    taken = bytearray()
+    for block in blocks(path, ratio):
+        taken += block
+    taken += b"\n"
+    return np.frombuffer(taken, np.uint8)
+
+
+def _plain(name: str, file: io.FileIO) -> Array:
+    limits.refuse_holes(name, file.fileno())
+    taken: Array = np.empty(os.fstat(file.fileno()).st_size + 1, np.uint8)
+    view, size = memoryview(taken.data), 0
+    while count := file.readinto(view[size : min(size + _READ, taken.size - 1)]):
+        size += count
+    taken[size] = 10
+    return taken[: size + 1]
+
+
+def _refuse(name: str, error: BaseException) -> NoReturn:
+    raise FileFormatError(f"{name}: the compressed stream is truncated or corrupt ({error})") from None
