@@ -17,6 +17,7 @@ from .errors import (
     FormatError,
     InvariantError,
     ShapeError,
+    SizeError,
     UnsupportedError,
 )
 from .format import Format, format
@@ -165,6 +166,7 @@ __all__ = [
     "FormatError",
     "InvariantError",
     "ShapeError",
+    "SizeError",
     "UnsupportedError",
     "format",
     *_LAZY,

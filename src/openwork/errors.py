@@ -9,6 +9,7 @@ __all__ = [
     "FormatError",
     "InvariantError",
     "ShapeError",
+    "SizeError",
     "UnsupportedError",
 ]
 
@@ -19,6 +20,10 @@ class FormatError(ValueError):
 
 class ShapeError(ValueError):
     """Shapes or extents that do not agree."""
+
+
+class SizeError(ShapeError, MemoryError):
+    """A result, or a part of the way to it, with more bytes than can be had; the message says how many."""
 
 
 class InvariantError(ValueError):

@@ -6,9 +6,11 @@ type. The functions themselves know nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, wraps
 from typing import Any
+
+from .too_large import FAILURES, size_error
 
 __all__ = ["overridable", "takes_over"]
 
@@ -34,10 +36,22 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
                 found = _inside(x.values() if kind is dict else x)
                 if found is not None:
                     return found.__openwork_function__(function, args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except FAILURES as error:
+            refused = size_error(function.__name__, error, _operands(args))
+            if refused is None:
+                raise
+            raise refused from None
 
     call.__module__ = __name__.partition(".")[0]
     return call
+
+
+def _operands(args: Iterable[Any]) -> Iterator[Any]:
+    """The arguments, and those in lists of them."""
+    for x in args:
+        yield from x if isinstance(x, list | tuple) else (x,)
 
 
 def _inside(several: Iterable[Any]) -> Any:

@@ -19,14 +19,16 @@ from .index_keys import Axis, Group, Ints, Selection, Span, select
 from .lookup import look_up
 from .outer import drop_outer, outer_dim, pick, slice_outer, take_outer
 from .remap import NAMES, Program, remap
-from .settle import from_host, library, settle, summed
+from .settle import ROOM, from_host, library, settle, summed
 from .tensor import Tensor
+from .too_large import sized
 
 SCALAR = parse("() -> ()")
 
 __all__ = ["host_key", "index", "index_selection", "insert_dims"]
 
 
+@sized
 @differentiable(lambda t, key: (t.values,))
 def index(t: Tensor, key: Any) -> Tensor:
     """`t[key]`.
@@ -90,7 +92,7 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
             return Tensor._from_storage(storage)
         if new and like.is_unique and like.is_ordered:
             return Tensor._from_storage(insert_dims(storage, new))
-    rows = _rows(selection, d, storage.shape)
+    rows = _rows(selection, d, storage.shape, length(storage.values))
     if rows is not None:
         taken = take_outer(storage, rows)
         if taken is not None:
@@ -142,8 +144,9 @@ def _narrow(storage: Storage, selection: Selection, d: int) -> Storage:
     return slice_outer(storage, span.start, span.start + span.count)
 
 
-def _rows(selection: Selection, d: int | None, shape: tuple[int, ...]) -> Ints | None:
-    """The coordinates of the outermost dimension that are taken, where that is all that the selection does."""
+def _rows(selection: Selection, d: int | None, shape: tuple[int, ...], stored: int) -> Ints | None:
+    """The coordinates of the outermost dimension that are taken, where that is all that the selection does, and where
+    they are not many more than the elements that are stored."""
     if d is None or selection.integers or len(selection.axes) != len(shape):
         return None
     if any(not span.covers(shape[k]) for k, span in selection.spans.items() if k != d):
@@ -155,6 +158,8 @@ def _rows(selection: Selection, d: int | None, shape: tuple[int, ...]) -> Ints |
     if any(axis.dim is None for axis in selection.axes):
         return None
     span = selection.spans[d]
+    if span.count > ROOM + 8 * stored:
+        return None
     return np.arange(span.count, dtype=np.int64) * span.step + span.start
 
 

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from ..codegen import pool
 from ..compiler.merge.size import SLACK
+from ..errors import SizeError
 from ..format.expression import Expression
 from ..format.level import Iterate
-from ..storage.buffers import length, to_numpy
+from ..storage.buffers import itemsize, length, to_numpy
 from ..storage.storage import Storage
 from .merge_plan import Bound, Compiled
 
 __all__ = ["MINIMUM", "capacities", "cut"]
 
+LARGEST = 2**60
+"""Positions that a result may have."""
 MINIMUM = 1 << 17
 """Stored elements below which one thread does all."""
 PER_THREAD = 2
@@ -120,13 +123,22 @@ def _used(s: Storage) -> Any:
 
 def capacities(bound: Bound, made: Compiled, storages: tuple[Storage, ...], spans: Spans, cuts: Sequence[int]) -> Ints:
     """The most positions of a chain in each range, with those that are tried and not kept, or not in their order."""
-    ends = np.array(cuts, np.int64)
-    most = np.diff(ends) * math.prod(hi - lo for lo, hi in spans[1 : bound.at + 1])
+    below = math.prod(hi - lo for lo, hi in spans[1 : bound.at + 1])
+    sums = [sum(_whole(storages[n], level, lacks, spans) for n, level, lacks in terms) for terms in bound.sums]
+    whole = min((cuts[-1] - cuts[0]) * below, *sums) if sums else (cuts[-1] - cuts[0]) * below
+    if whole > LARGEST:
+        shape, nbytes = tuple(hi - lo for lo, hi in spans), whole * itemsize(made.merge.target.scalar)
+        raise SizeError(
+            f"elementwise operation: up to {whole:,} elements of shape {shape}, {nbytes:,} bytes of values"
+            "\n  expected: no more than there is memory for\n  help: take a part of the operands first"
+        )
     if len(cuts) == 2:
-        sums = [sum(_whole(storages[n], level, lacks, spans) for n, level, lacks in terms) for terms in bound.sums]
-        return np.minimum(most, min(sums)) + SLACK if sums else most + SLACK
+        return np.array([whole], np.int64) + SLACK
+    ends = np.array(cuts, np.int64)
+    below = min(below, LARGEST)
+    most = np.minimum(np.diff(ends), LARGEST // max(below, 1)) * below
     loop = made.merge.order[0] if made.merge.order else None
-    for terms in bound.sums:
+    for terms in (t for t, total in zip(bound.sums, sums, strict=True) if total <= LARGEST):
         most = np.minimum(most, np.diff(_terms(terms, made, storages, spans, loop, ends)))
     return most + SLACK
 

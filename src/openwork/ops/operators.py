@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import ShapeError, UnsupportedError
 from ..storage.buffers import is_torch
+from .too_large import FAILURES, size_error, sized
 
 if TYPE_CHECKING:
     from .assign import At
@@ -18,6 +19,7 @@ __all__ = ["Operators"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@sized
 def _elementwise(op: str, a: Any, b: Any) -> Any:
     from .elementwise import elementwise
 
@@ -34,6 +36,7 @@ _reduce_function: Callable[..., Any] | None = None
 _matmul_function: Callable[[Any, Any], Any] | None = None
 
 
+@sized
 def _reduce(op: str, a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
     global _reduce_function
     if _reduce_function is None:
@@ -45,7 +48,13 @@ def _matmul(a: Any, b: Any) -> Any:
     global _matmul_function
     if _matmul_function is None:
         from .products import matmul as _matmul_function
-    return _matmul_function(a, b)  # type: ignore[misc]
+    try:
+        return _matmul_function(a, b)  # type: ignore[misc]
+    except FAILURES as error:
+        refused = size_error("matmul", error, (a, b))
+        if refused is None:
+            raise
+        raise refused from None
 
 
 PRIORITY = 1000.0

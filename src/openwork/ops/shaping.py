@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..storage.buffers import is_torch, to_numpy
+from ..storage.buffers import is_torch, length, to_numpy
 from .axes import as_extents, as_tensor, axes_of, axis_of
 from .index_keys import Axis, Group, Selection, Span
 from .indexing import index, index_selection, insert_dims
 from .lazy import defer, is_lazy
 from .remap import Program
-from .settle import structural
+from .settle import ROOM, structural
 from .tensor import Tensor
 
 __all__ = [
@@ -278,10 +278,28 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         raise ShapeError(
             f"repeat: {counts.size} counts for {extent} elements of axis {d}\n  help: give one per element"
         )
+    if counts.size == 1 and extent > ROOM + 8 * length(t._storage.values) and not t.format.is_dense:
+        return _repeated(t, int(counts.reshape(-1)[0]), d)
     places = np.repeat(
         np.arange(extent, dtype=np.int64), counts.reshape(-1) if counts.size != 1 else int(counts.reshape(-1)[0])
     )
     return taken(t, places, d)
+
+
+def _repeated(t: Tensor, count: int, d: int) -> Tensor:
+    """Each coordinate of dimension d `count` times, at a cost that does not depend on the extent."""
+    shape = tuple(n * count if k == d else n for k, n in enumerate(t.shape))
+
+    def write(program: Program) -> None:
+        times = program.number(count)
+        for k in range(t.ndim):
+            if k == d:
+                program.coordinates.append(f"x{d} * {times} + {program.loop('0', times)}")
+            else:
+                program.keep(k)
+        program.copies = program.most = count
+
+    return structural(t, shape, "repeat", write, lambda a: np.repeat(a, count, d))
 
 
 def taken(t: Tensor, places: np.ndarray[Any, Any], d: int) -> Tensor:

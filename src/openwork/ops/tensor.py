@@ -15,6 +15,7 @@ from .formats import dense_format, promises_less, resolve_format
 from .layouts import Layout, layout_of
 from .leaf import Leaf
 from .operators import Operators
+from .too_large import sized
 from .torch_names import Called, Size, TorchNames
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ class Tensor(Operators, TorchNames, Leaf):
 
         return self.asformat(coo(self.ndim, dense=0 if self.format.is_dense else self.dense_dim))
 
+    @sized
     def asformat(self, format: object, copy: bool | None = None) -> Tensor:
         """The tensor in another format.
 
@@ -338,18 +340,21 @@ class Tensor(Operators, TorchNames, Leaf):
         self._storage = fresh.mapped(lambda b: buffers.as_array(b, like=like)).copied()
         return self
 
+    @sized
     def to_scipy(self, format: str | None = None) -> Any:
         """The tensor as a SciPy sparse array; see `interop.to_scipy`."""
         from .interop import to_scipy
 
         return to_scipy(self, format)
 
+    @sized
     def to_torch(self, layout: Any = None) -> Any:
         """The tensor as a torch tensor; see `interop.to_torch`."""
         from .interop import to_torch
 
         return to_torch(self, layout)
 
+    @sized
     def to_dense(self) -> Array:
         """The dense array of the tensor's own library."""
         from .interop import to_dense

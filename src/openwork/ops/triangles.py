@@ -9,14 +9,14 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
-from ..storage.buffers import Array, as_array, itemsize, numpy_dtype, scalar_name
+from ..storage.buffers import Array, as_array, itemsize, length, numpy_dtype, scalar_name
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .axes import as_tensor, axis_of
 from .formats import resolve_format
 from .outer import pick
 from .remap import Program, on_host
-from .settle import structural
+from .settle import ROOM, structural
 from .tensor import Tensor
 
 __all__ = ["diag", "diagonal", "eye", "tril", "triu"]
@@ -69,10 +69,11 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     shape = (*(t.shape[d] for d in others), extent)
 
     on_host(t._storage, "diagonal")
-    line = np.arange(extent, dtype=np.int64)
-    found = None if t.format.is_dense or others else pick(t._storage, {i: line + rows, j: line + columns})
-    if found is not None:
-        return Tensor._from_storage(found)
+    if not (t.format.is_dense or others) and extent <= ROOM + length(t._storage.values):
+        line = np.arange(extent, dtype=np.int64)
+        found = pick(t._storage, {i: line + rows, j: line + columns})
+        if found is not None:
+            return Tensor._from_storage(found)
 
     def write(program: Program) -> None:
         program.test(f"x{j} - x{i} == {program.number(offset)}")
