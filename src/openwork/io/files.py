@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileFormatError, UnsupportedError
-from . import arrays, frostt, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet
+from . import arrays, frostt, hdf5, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet
 from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
 
@@ -43,7 +43,7 @@ _KINDS = (
     _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, None, triplet.header, _BASE),
     _Kind("npz", (".npz",), path=npz.read),
     _Kind("MATLAB", (".mat",), path=arrays.read_mat, options=("variable",)),
-    _Kind("10x HDF5", (".h5",), path=arrays.read_tenx, options=("variable",)),
+    _Kind("10x HDF5", (".h5",), path=hdf5.read_tenx, options=("variable",)),
     _Kind("svmlight", (".svm", ".svmlight", ".libsvm"), svmlight.read, options=_BASE),
     _Kind("smtx", (".smtx",), smtx.read, header=smtx.header),
     _Kind("edge list", (".edgelist", ".edges"), frostt.read_edges, options=_BASE),

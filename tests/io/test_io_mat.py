@@ -1,0 +1,277 @@
+"""MATLAB files through our own scanner: equal to SciPy's reading of good files; what is broken is FileFormatError."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.errors import FileFormatError, UnsupportedError
+
+sparse = pytest.importorskip("scipy.sparse")
+scipy_io = pytest.importorskip("scipy.io")
+
+rng = np.random.default_rng(0)
+S = sparse.random_array((30, 20), density=0.1, rng=rng, format="csc")
+CASES = {
+    "sparse": S,
+    "complex": S * (1 + 2j),
+    "logical": S.astype(bool),
+    "empty": sparse.csc_array((4, 0)),
+    "zeros": sparse.csc_array((4, 3)),
+    "dense": np.arange(6.0).reshape(2, 3),
+    "cube": np.arange(24.0).reshape(2, 3, 4),
+    "single": np.ones((2, 2), np.float32),
+    "complex64": np.ones((2, 2), np.complex64) * 1j,
+    "int8": np.array([[-5, 7]], np.int8),
+    "uint64": np.array([[2**64 - 1]], np.uint64),
+    "small": np.array([[3.0]]),
+    "none": np.zeros((0, 3)),
+}
+
+
+def value(found: object) -> np.ndarray:
+    return found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_as_scipy_reads_it(tmp_path: Path, name: str, compressed: bool) -> None:
+    path = tmp_path / "a.mat"
+    other = {"title": "text", "cells": np.array([1, "x"], object), "B": CASES[name]}
+    scipy_io.savemat(path, other, do_compression=compressed)
+    t = ow.read(path, variable="B")
+    expected = scipy_io.loadmat(path)["B"]
+    assert (t.shape, t.dtype) == (expected.shape, "bool" if name == "logical" else expected.dtype)
+    np.testing.assert_array_equal(t.to_numpy(), value(expected))
+    assert (t.format.name == "csc") == hasattr(expected, "toarray")
+
+
+@pytest.mark.parametrize("name", ["sparse", "complex", "dense", "single", "zeros", "int8"])
+def test_version_4(tmp_path: Path, name: str) -> None:
+    matrix = CASES[name] if name != "int8" else np.array([[-5, 7]], np.int16)
+    scipy_io.savemat(tmp_path / "a.mat", {"x": "text", "A": matrix}, format="4")
+    expected = value(scipy_io.loadmat(tmp_path / "a.mat")["A"])
+    t = ow.read(tmp_path / "a.mat")
+    assert t.shape == expected.shape
+    np.testing.assert_array_equal(t.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_structures(tmp_path: Path, compressed: bool) -> None:
+    problem = {"name": "HB/west", "A": S, "aux": {"b": np.ones((3, 1)), "nodes": {"x": np.eye(2)}}}
+    scipy_io.savemat(tmp_path / "a.mat", {"Problem": problem}, do_compression=compressed)
+    np.testing.assert_array_equal(ow.read(tmp_path / "a.mat").to_numpy(), S.toarray())
+    t = ow.read(tmp_path / "a.mat", variable="Problem.aux.nodes.x")
+    np.testing.assert_array_equal(t.to_numpy(), np.eye(2))
+    with pytest.raises(FileFormatError, match=r"no variable 'x'; variables: Problem\.A"):
+        ow.read(tmp_path / "a.mat", variable="x")
+
+
+def element(kind: int, data: bytes, order: str = "<") -> bytes:
+    side = "little" if order == "<" else "big"
+    return kind.to_bytes(4, side) + len(data).to_bytes(4, side) + data + bytes(-len(data) % 8)
+
+
+def made(order: str = "<", **parts: object) -> bytes:
+    """A file with one sparse 3x2 matrix `A`, in which `parts` replace what is right."""
+    u4, i4, f8 = order + "u4", order + "i4", order + "f8"
+    right = {
+        "flags": (6, np.array([5, 2], u4)), "dims": (5, np.array([3, 2], i4)), "name": (1, np.array([65], "u1")),
+        "rows": (5, np.array([0, 2], i4)), "columns": (5, np.array([0, 1, 2], i4)), "real": (9, np.array([1.5, 258], f8)),
+    }  # fmt: skip
+    body = b"".join(element(kind, data.tobytes(), order) for kind, data in {**right, **parts}.values())
+    mark = b"\0\1IM" if order == "<" else b"\1\0MI"
+    return b"MATLAB 5.0 MAT-file".ljust(124) + mark + element(14, body, order)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_byte_orders(tmp_path: Path, order: str) -> None:
+    (tmp_path / "a.mat").write_bytes(made(order))
+    np.testing.assert_array_equal(ow.read(tmp_path / "a.mat").to_numpy(), [[1.5, 0], [0, 0], [0, 258]])
+
+
+def test_narrow_storage_is_of_the_class(tmp_path: Path) -> None:
+    (tmp_path / "a.mat").write_bytes(made(real=(2, np.array([1, 3], "u1")), columns=(2, np.array([0, 1, 2], "u1"))))
+    t = ow.read(tmp_path / "a.mat")
+    assert t.dtype == "float64"
+    assert t.to_numpy().sum() == 4
+
+
+I4 = "<i4"
+BROKEN = [
+    ({"rows": (5, np.array([0, 3], I4))}, "row indices: an index is outside 0..2: 3"),
+    ({"rows": (5, np.array([0, -1], I4))}, "row indices: an index is outside 0..2: -1"),
+    ({"rows": (9, np.array([0.5, 1]))}, "row indices of data type 9; expected numbers"),
+    ({"columns": (5, np.array([0, 1], I4))}, "2 column pointers; expected 3"),
+    ({"columns": (5, np.array([0, 1, 9], I4))}, "the pointers end with 9, for 2 indices and 2 values"),
+    ({"columns": (5, np.array([0, 1, -1], I4))}, "the pointers end with -1"),
+    ({"columns": (5, np.array([0, 3, 2], I4))}, "falls from 3 to 2"),
+    ({"columns": (5, np.array([1, 1, 2], I4))}, "it begins with 1; expected 0"),
+    ({"columns": (9, np.array([0, 1, 2.0]))}, "column pointers of data type 9; expected numbers"),
+    ({"dims": (5, np.array([3, -2], I4))}, "dimensions (3, -2)"),
+    ({"dims": (5, np.array([3], I4))}, "dimensions (3,)"),
+    ({"dims": (5, np.array([3, 2**31 - 1], I4))}, "3 column pointers; expected 2147483648"),
+    ({"flags": (6, np.array([99, 2], "<u4"))}, "an array of class 99, which there is not"),
+    ({"flags": (6, np.array([6, 2], "<u4"))}, "the real part has 2 numbers; expected 6"),
+    ({"flags": (6, np.array([5 | 0x800, 2], "<u4"))}, "expected a tag of 8 bytes, got 0"),
+    ({"flags": (5, np.array([5, 2], "<u4"))}, "expected the flags of an array"),
+    ({"real": (14, np.array([1.5, 2]))}, "the real part of data type 14; expected numbers"),
+    ({"real": (9, np.array([1, 2, 3], "u1"))}, "no multiple of 8"),
+    ({"name": (9, np.array([65.0]))}, "a name of data type 9"),
+]
+
+
+@pytest.mark.parametrize(("parts", "message"), BROKEN)
+def test_what_is_broken(tmp_path: Path, parts: dict[str, object], message: str) -> None:
+    (tmp_path / "a.mat").write_bytes(made(**parts))
+    with pytest.raises(FileFormatError) as caught:
+        ow.read(tmp_path / "a.mat")
+    assert message in str(caught.value)
+    assert f"{tmp_path / 'a.mat'}, byte " in str(caught.value)
+
+
+def test_structures_nested_too_deeply(tmp_path: Path) -> None:
+    body = made()[136:]
+    for _ in range(2000):
+        flags = element(6, np.array([2, 0], "<u4").tobytes()) + element(5, np.array([1, 1], I4).tobytes())
+        body = (
+            flags + element(1, b"s") + element(5, np.array([2], I4).tobytes()) + element(1, b"a\0") + element(14, body)
+        )
+    raw = made()[:128] + element(14, body)
+    (tmp_path / "a.mat").write_bytes(raw)
+    with pytest.raises(FileFormatError, match="structures more than 32 deep"):
+        ow.read(tmp_path / "a.mat")
+
+
+def test_bombs(tmp_path: Path) -> None:
+    head = made()[136:184]
+    for inner in (
+        element(14, bytes(1 << 26)),
+        element(14, head + bytes(1 << 26)),
+        b"\x0e\0\0\0\xff\xff\xff\xff" + head,
+    ):
+        (tmp_path / "a.mat").write_bytes(made()[:128] + element(15, zlib.compress(inner)))
+        with pytest.raises(FileFormatError):
+            ow.read(tmp_path / "a.mat")
+
+
+def outcome(path: Path) -> str:
+    try:
+        t = ow.read(path)
+    except (FileFormatError, UnsupportedError):
+        return "refused"
+    assert np.asarray(t.to_numpy()).shape == t.shape
+    return "read"
+
+
+def mutated(raw: bytes, chance: random.Random) -> bytes:
+    out = bytearray(raw)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(min(len(out), 600) if chance.random() < 0.7 else len(out))
+        kind = chance.randrange(4)
+        if kind == 0:
+            out[at] = chance.choice((0, 1, 2, 5, 14, 15, 127, 128, 255, chance.randrange(256)))
+        elif kind == 1:
+            out[at : at + 4] = chance.choice((0, 1, 2**31 - 1, 2**31, 2**32 - 1, 8, 16)).to_bytes(4, "little")
+        elif kind == 2:
+            del out[at : at + chance.randint(1, 9)]
+        else:
+            out = out[: max(at, 1)] if chance.random() < 0.3 else out[:at] + bytes(chance.randint(1, 9)) + out[at:]
+        out = out or bytearray(b"\0")
+    return bytes(out)
+
+
+def packed(raw: bytes) -> bytes:
+    """The file with its variables compressed after the mutation, so that the checksum is right."""
+    return raw[:128] + element(15, zlib.compress(raw[128:])) if len(raw) > 128 else raw
+
+
+def fuzz(folder: Path, count: int, seed: int) -> dict[str, int]:
+    chance, found = random.Random(seed), {"refused": 0, "read": 0}
+    files = []
+    for version in ("4", "5"):
+        for matrix in (S, S * 1j, np.eye(3)):
+            scipy_io.savemat(folder / "good.mat", {"A": matrix}, format=version)
+            files.append((folder / "good.mat").read_bytes())
+    scipy_io.savemat(folder / "good.mat", {"Problem": {"A": S, "x": np.eye(2), "s": "text"}})
+    files.append((folder / "good.mat").read_bytes())
+    scipy_io.savemat(folder / "good.mat", {"A": S}, do_compression=True)
+    files.append((folder / "good.mat").read_bytes())
+    for _ in range(count):
+        raw = mutated(chance.choice(files), chance)
+        raw = packed(raw) if chance.random() < 0.3 and raw[:6] == b"MATLAB" else raw
+        (folder / "a.mat").write_bytes(raw)
+        found[outcome(folder / "a.mat")] += 1
+    return found
+
+
+def test_mutations(tmp_path: Path) -> None:
+    assert fuzz(tmp_path, 300, seed=0)["refused"] > 50
+
+
+@pytest.mark.slow
+def test_many_mutations(tmp_path: Path) -> None:
+    assert fuzz(tmp_path, 20_000, seed=1)["refused"] > 5000
+
+
+def hdf5(path: Path, change: str = "") -> Path:
+    """A MATLAB 7.3 file, with one thing wrong."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, matrix in (("A", S), ("L", S.astype(bool))):
+            group = file.create_group(name)
+            group.attrs["MATLAB_class"] = np.bytes_("logical" if name == "L" else "double")
+            rows = -1 if change == "rows" else 3 if change == "few rows" else 30
+            group.attrs["MATLAB_sparse"] = np.int64(rows) if change else np.uint64(rows)
+            indices = S.indices + (0.5 if change == "fraction" else 0)
+            pointers = S.indptr[::-1] if change == "pointers" else S.indptr
+            if change == "two dimensions":
+                indices = indices.reshape(-1, 1)
+            if change != "no jc":
+                group["jc"] = pointers.astype(np.uint64) if not change else pointers
+            group["ir"] = indices.astype(np.uint64) if not change else indices
+            if change == "virtual":
+                layout = h5py.VirtualLayout(S.data.shape, "f8")
+                layout[:] = h5py.VirtualSource("other.h5", "x", S.data.shape)
+                group.create_virtual_dataset("data", layout)
+            elif change == "external":
+                group.create_dataset("data", S.data.shape, "f8", external=[("/etc/passwd", 0, 480)])
+            elif change == "link":
+                group["data"] = h5py.ExternalLink("other.h5", "x")
+            elif change == "huge":
+                group.create_dataset("data", (10**12,), "f8", chunks=(10**6,), compression="gzip")
+            else:
+                group["data"] = matrix.data.astype(np.uint8) if name == "L" else S.data
+        dense = file.create_dataset("D", data=np.arange(6.0).reshape(3, 2))
+        dense.attrs["MATLAB_class"] = np.bytes_("double")
+        problem = file.create_group("Problem")
+        problem.attrs["MATLAB_class"] = np.bytes_("struct")
+        problem["A"] = file["A"]
+    raw = path.read_bytes()
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + raw[128:])
+    return path
+
+
+def test_version_73(tmp_path: Path) -> None:
+    path = hdf5(tmp_path / "a.mat")
+    t = ow.read(path)
+    assert t.format.name == "csc"
+    np.testing.assert_array_equal(t.to_numpy(), S.toarray())
+    logical = ow.read(path, variable="L")
+    assert logical.dtype == "bool"
+    np.testing.assert_array_equal(logical.to_numpy(), S.toarray() != 0)
+    np.testing.assert_array_equal(ow.read(path, variable="D").to_numpy(), np.arange(6.0).reshape(3, 2).T)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["rows", "few rows", "fraction", "pointers", "two dimensions", "no jc", "virtual", "external", "link", "huge"],
+)
+def test_version_73_that_is_broken(tmp_path: Path, change: str) -> None:
+    with pytest.raises(FileFormatError, match=r"a\.mat"):
+        ow.read(hdf5(tmp_path / "a.mat", change), variable="A")
