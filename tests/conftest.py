@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, settings
 from openwork.checked import CHECKED
 
 os.environ.setdefault("OPENWORK_OPTIMIZE", "0")
-settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("nightly", deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow])
+_DRAWS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+"""What a machine is busy with, or the luck of a draw, is nobody's fault."""
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=_DRAWS)
+settings.register_profile("nightly", deadline=None, max_examples=5000, suppress_health_check=_DRAWS)
 settings.register_profile("seeded", settings.get_profile("ci"), derandomize=False, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 _KERNELS = pytest.StashKey[str]()

@@ -99,7 +99,7 @@ def test_blocks_that_come_back_during_a_reservation() -> None:
         cycle.append(cycle)
         del cycle
         with memory._lock:
-            gc.collect()
+            gc.collect(1)  # the cycle is young; a walk over everything that a long run of tests holds takes seconds
         assert memory.reserve(SIZE, DTYPE).shape == (SIZE,)
 
 

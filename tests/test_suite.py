@@ -1,0 +1,91 @@
+"""The suite itself: no test asserts what depends on hypothesis's draws."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+COLLECTED = """
+def test_some_pass():
+    passed = []
+
+    @given(numbers())
+    def attempt(n):
+        passed.append(n)
+
+    attempt()
+    assert len(passed) > 10
+"""
+COUNTED = """
+count = 0
+
+@given(numbers())
+def test_each(n):
+    global count
+    count += 1
+
+def test_many():
+    assert count > 10
+"""
+HARMLESS = """
+@given(numbers())
+def test_each(n):
+    seen = [n]
+    assert len(seen) == 1
+
+def test_fixed():
+    want = [3]
+
+    @given(numbers())
+    def attempt(n):
+        assert n in want
+
+    attempt()
+    assert want == [3]
+"""
+
+
+def counts_of_draws(tree: ast.Module) -> list[int]:
+    """Lines that assert on a name which a function under `given` changes and does not own."""
+    drawn = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) and any(map(_is_given, f.decorator_list))]
+    changed = {name for f in drawn for name in _changed(f)}
+    inside = {id(n) for f in drawn for n in ast.walk(f)}
+    asserts = [n for n in ast.walk(tree) if isinstance(n, ast.Assert) and id(n) not in inside]
+    return [a.lineno for a in asserts if changed & {n.id for n in ast.walk(a) if isinstance(n, ast.Name)}]
+
+
+def _is_given(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func).split(".")[-1] == "given"
+
+
+def _changed(f: ast.FunctionDef) -> set[str]:
+    nodes = list(ast.walk(f))
+    own = {a.arg for n in nodes if isinstance(n, ast.arguments) for a in (*n.args, *n.kwonlyargs)}
+    own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    shared = {name for n in nodes if isinstance(n, ast.Nonlocal | ast.Global) for name in n.names}
+    methods = [n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    grown = {m.value.id for m in methods if m.attr in _GROWS and isinstance(m.value, ast.Name)}
+    stored = [n.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    return shared | ((grown | {v.id for v in stored if isinstance(v, ast.Name)}) - own)
+
+
+_GROWS = ("append", "add", "extend", "update", "setdefault")
+
+
+@pytest.mark.parametrize("text", [COLLECTED, COUNTED])
+def test_counts_of_draws_are_found(text: str) -> None:
+    assert len(counts_of_draws(ast.parse(text))) == 1
+    assert counts_of_draws(ast.parse(HARMLESS)) == []
+
+
+def test_no_test_counts_draws() -> None:
+    """Other draws come with other versions of hypothesis, other seeds, other settings: the README's command must pass."""
+    found = [
+        f"{path.relative_to(HERE)}:{line}"
+        for path in sorted(HERE.rglob("test_*.py"))
+        for line in counts_of_draws(ast.parse(path.read_text()))
+    ]
+    assert found == []
