@@ -107,11 +107,9 @@ def test_where_and_clip(spec: str) -> None:
 
 def test_errors() -> None:
     t = ow.eye(3, dtype="int64")
-    with pytest.raises(ow.DTypeError, match=r"clip: limit 0.5 of a tensor of int64\n  help: convert"):
-        ow.clip(t, 0.5)
     with pytest.raises(ow.UnsupportedError, match="nextafter of two sparse tensors\n  supported: one sparse"):
         ow.nextafter(ow.eye(3), ow.eye(3))
-    with pytest.raises(ow.DTypeError, match="bnot does not take float64\n  help: convert"):
+    with pytest.raises(ow.DTypeError, match="bitwise_invert does not take float64\n  help: convert"):
         ow.bitwise_invert(ow.eye(3))
     with pytest.raises(ow.DTypeError, match="isdtype: 'float' is no kind of dtypes\n  supported: bool, signed"):
         ow.isdtype(ow.float32, "float")
@@ -123,7 +121,7 @@ def test_errors() -> None:
         ow.iinfo(ow.float32)
     with pytest.raises(ow.ShapeError, match=r"shape \(2, -1\) has a negative extent"):
         ow.zeros((2, -1))
-    with pytest.raises(ow.ShapeError, match=r"a shape is of integers; got: 2\.5"):
+    with pytest.raises(ow.ShapeError, match=r"a shape is a tuple of integers; got: 2\.5"):
         ow.zeros(2.5)  # type: ignore[arg-type]
     with pytest.raises(ow.DTypeError, match="full: 1j is no float64\n  help: give dtype='complex128'"):
         ow.full(3, 1j, dtype="float64")

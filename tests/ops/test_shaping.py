@@ -13,6 +13,7 @@ from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
 from openwork.errors import ShapeError, UnsupportedError
+from openwork.ops.creation import eye
 from openwork.ops.shaping import (
     broadcast_arrays,
     broadcast_to,
@@ -28,7 +29,7 @@ from openwork.ops.shaping import (
     tile,
 )
 from openwork.ops.taking import prune, sparse_mask, take, take_along_axis
-from openwork.ops.triangles import diag, diagonal, eye, tril, triu
+from openwork.ops.triangles import diag, diagonal, tril, triu
 
 Array = np.ndarray[Any, Any]
 Case = tuple[Callable[[Any], Any], Callable[[Array], Any]]

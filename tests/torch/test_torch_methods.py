@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "broadcast": (lambda t: t.clone().add_(torch.ones(7, 7)), ow.ShapeError, "do not broadcast"),
     "complex": (lambda t: t.clone().add_(1j), ow.DTypeError, "add_: the result has dtype torch.complex128"),
     "fraction": (lambda t: t.long().mul_(0.5), ow.DTypeError, "mul_: the result has dtype torch.float32"),
-    "block": (lambda t: t.to_sparse_bsr("ab"), ow.ShapeError, "needs the two extents of a block"),
+    "block": (lambda t: t.to_sparse_bsr("ab"), ow.ShapeError, "blocksize is a tuple of integers"),
     "empty block": (lambda t: t.to_sparse_bsr((0, 1)), ow.FormatError, "not a positive integer"),
     "dense dimensions": (lambda t: t.to_sparse_csr(dense_dim=5), ow.ShapeError, "-3 sparse and 5 dense"),
     "sparse dimensions": (lambda t: t.to_sparse(7), ow.ShapeError, "7 sparse and -5 dense"),

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from .. import settings
 from ..errors import CompilerBug
+from ..integers import integer
 from . import disk, engine
 from .executable import Executable, checked_words
 
@@ -60,9 +61,10 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Let kernels use `n` threads, the caller's included. Raises ValueError where n < 1."""
     global _threads, _run
+    n = integer(n, "set_num_threads", "n")
     if n < 1:
         raise ValueError(f"set_num_threads: expected at least 1 thread, got {n}")
-    _threads, _run = min(int(n), _LIMIT), None
+    _threads, _run = min(n, _LIMIT), None
 
 
 def available() -> bool:

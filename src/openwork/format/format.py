@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from openwork.format.level import LevelFormat
 from openwork.format.message import Problem, refusal
 from openwork.format.printer import show, show_with_spans
 from openwork.format.rules import check
+from openwork.integers import integers
 
 __all__ = ["Format", "Level"]
 
@@ -205,7 +205,7 @@ class Format:
 
         Guarantees: `f.permute(a).permute(inverse of a) == f`; levels, and so buffers, stay as they are.
         """
-        order = tuple(operator.index(axis) + (self.ndim if axis < 0 else 0) for axis in axes)
+        order = tuple([a + self.ndim * (a < 0) for a in integers(axes, "permute", "axes")])
         if sorted(order) != list(range(self.ndim)):
             raise ShapeError(
                 f"permute {self}: expected: a permutation of 0 to {self.ndim - 1}; got: {tuple(axes)}\n"

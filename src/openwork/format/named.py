@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
 
+from openwork.errors import DTypeError, FormatError
 from openwork.format.expression import Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
 from openwork.format.level import MAX_INTEGER, LevelFormat
@@ -17,6 +17,7 @@ from openwork.format.levels import Batch, Bitmap, Compressed, Dense, Ell, Range,
 from openwork.format.message import counted, excerpt, refusal
 from openwork.format.parser import MAX_TEXT, parse
 from openwork.format.rules import MAX_DIMENSIONS
+from openwork.integers import integer
 
 __all__ = ["NAMED", "coo", "format", "recognise"]
 
@@ -157,12 +158,12 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
     >>> print(format("bsr(2, 3)", batch=1))
     (b, i, j) -> (b : batch, i // 2 : dense, j // 3 : compressed, i % 2 : dense, j % 3 : dense)
     """
-    if isinstance(spec, Format):
+    if type(spec) is not str or not ((ndim is None or type(ndim) is int) and type(batch) is type(dense) is int):
         return _format(spec, ndim, batch, dense)
     key = (spec, ndim, batch, dense)
     try:
         return _cache[key]
-    except (KeyError, TypeError):
+    except KeyError:
         made = _format(spec, ndim, batch, dense)
     if len(_cache) >= CACHE_SIZE:
         _cache.clear()
@@ -295,15 +296,22 @@ def _arguments(spec: str, match: re.Match[str], name: str, row: Named) -> tuple[
     return arguments
 
 
+class CountError(FormatError, DTypeError):
+    """A number of dimensions that is no integer."""
+
+
 def _count(what: str, value: object) -> int:
+    detail = f"expected: an integer from 0 to {MAX_DIMENSIONS}; got: {excerpt(value)}"
+    refused = refusal(
+        f"{what} is not a number of dimensions", f"{what}={excerpt(value)}", len(what) + 1, detail,
+        f"give {what} as a small integer",
+    )  # fmt: skip
     try:
-        count = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        count = -1
+        count = integer(value, "format", what)
+    except DTypeError:
+        raise CountError(str(refused)) from None
     if not 0 <= count <= MAX_DIMENSIONS:
-        text = f"{what}={excerpt(value)}"
-        detail = f"expected: an integer from 0 to {MAX_DIMENSIONS}; got: {excerpt(value)}"
-        _fail(f"{what} is not a number of dimensions", text, len(what) + 1, detail, f"give {what} as a small integer")
+        raise refused
     return count
 
 

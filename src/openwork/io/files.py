@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileFormatError, UnsupportedError
+from ..integers import integer
 from . import arrays, frostt, hdf5, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet
 from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
@@ -159,6 +160,7 @@ def read(
     Raises FileFormatError that names the file and the line where the file breaks its own rules. Memory is in
     proportion to the file, whatever sizes it declares.
     """
+    base = None if base is None else integer(base, "read", "base")
     from .tensors import to_tensor
 
     options = Options(symmetry, base, values, variable, progress, max_ratio)

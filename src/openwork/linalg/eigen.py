@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .operands import dense, matrix, right_side, scipy_matrix, square
+from ..integers import integer
+from .operands import counts, dense, matrix, right_side, scipy_matrix, square
 from .operator import aslinearoperator, preconditioner
 
 __all__ = ["eigs", "eigsh", "expm_multiply", "lobpcg", "svds"]
@@ -13,7 +14,8 @@ __all__ = ["eigs", "eigsh", "expm_multiply", "lobpcg", "svds"]
 def _eigenvalues(name: str, a: Any, k: int, options: dict[str, Any]) -> Any:
     import scipy.sparse.linalg as scipys
 
-    t = square(a, name)
+    t, k = square(a, name), integer(k, name, "k")
+    counts(name, options)
     for matrix_option in ("M", "Minv", "OPinv"):
         if options.get(matrix_option) is not None:
             options[matrix_option] = aslinearoperator(options[matrix_option])
@@ -40,13 +42,15 @@ def svds(a: Any, k: int = 6, **options: Any) -> Any:
     """`k` singular values (and vectors) of a matrix of any format: (u, s, vh), as `scipy.sparse.linalg.svds`."""
     import scipy.sparse.linalg as scipys
 
-    return scipys.svds(aslinearoperator(matrix(a, "svds")), k=k, **options)
+    counts("svds", options)
+    return scipys.svds(aslinearoperator(matrix(a, "svds")), k=integer(k, "svds", "k"), **options)
 
 
 def lobpcg(a: Any, x: Any, **options: Any) -> Any:
     """Extreme eigenvalues of a Hermitian matrix of any format from the block of vectors `x`; as SciPy's `lobpcg`."""
     import scipy.sparse.linalg as scipys
 
+    counts("lobpcg", options)
     for name in ("B", "M"):
         if options.get(name) is not None:
             options[name] = preconditioner(options[name])
@@ -60,6 +64,7 @@ def expm_multiply(a: Any, b: Any, **options: Any) -> Any:
     """
     import scipy.sparse.linalg as scipys
 
+    counts("expm_multiply", options)
     right, back = right_side(b, a)
     held = square(a, "expm_multiply")
     return back(scipys.expm_multiply(scipy_matrix(held, "csr"), right, **options))

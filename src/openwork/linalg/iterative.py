@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .operands import check_rows, dense, matrix, right_side, square
+from .operands import check_rows, counts, dense, matrix, right_side, square
 from .operator import aslinearoperator, preconditioner
 
 __all__ = ["bicgstab", "cg", "gmres", "lsqr", "minres"]
@@ -17,6 +17,7 @@ def _solver(name: str, a: Any, b: Any, x0: Any, m: Any, options: dict[str, Any])
     right, back = right_side(b, a)
     if not _is_operator(a):
         check_rows(name, a if hasattr(a, "shape") else matrix(a, name), right)
+    counts(name, options)
     start = None if x0 is None else dense(x0)
     x, info = getattr(scipys, name)(operator, right, x0=start, M=preconditioner(m), **options)
     return back(x), int(info)
@@ -68,6 +69,7 @@ def lsqr(a: Any, b: Any, **options: Any) -> tuple[Any, ...]:
     """
     import scipy.sparse.linalg as scipys
 
+    counts("lsqr", options)
     operator = aslinearoperator(a)
     right, back = right_side(b, a)
     x, *rest = scipys.lsqr(operator, right, **options)

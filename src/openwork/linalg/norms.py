@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
+from ..integers import integer, integers
 from ..ops import statistics as st
+from ..ops.axes import axes_of
 from ..ops.elementwise import unary
 from ..ops.promote import accumulator
 from ..ops.sources import asarray
@@ -44,7 +46,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     t = _tensor(x)
     if axis is None and ord is None:
         return vector_norm(t, axis=None, keepdims=keepdims)
-    axes = tuple(range(t.ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = tuple(range(t.ndim)) if axis is None else integers(axis, "norm", "axis")
     if len(axes) == 1:
         return vector_norm(t, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
@@ -74,7 +76,7 @@ def matrix_norm(
     Of dense format also 2, -2 and "nuc" of stacks, by all singular values.
     """
     t = matrix(_tensor(x), "matrix_norm")
-    rows, cols = (a % t.ndim for a in axis)
+    rows, cols = _pair(axis, t.ndim)
     if ord == "fro":
         return vector_norm(t, axis=(rows, cols), keepdims=keepdims)
     if ord in (1, -1, math.inf, -math.inf):
@@ -91,6 +93,13 @@ def matrix_norm(
         f"matrix_norm: ord={ord!r} of shape {t.shape}\n  supported: 'fro', 1, -1, inf, -inf; 2 of one matrix"
         "\n  help: numpy.linalg.norm(A.to_numpy(), ord) for the norms that need all singular values"
     )
+
+
+def _pair(axis: Any, ndim: int) -> tuple[int, int]:
+    axes = axes_of(axis, ndim, "matrix_norm")
+    if len(axes) != 2:
+        raise ShapeError(f"matrix_norm: axis={axis!r}\n  expected: a pair of axes\n  help: vector_norm takes one")
+    return axes[0], axes[1]
 
 
 def _by_singular_values(t: Tensor, ord: Any, rows: int, cols: int, keepdims: bool) -> Tensor:
@@ -115,7 +124,7 @@ def _spectral(t: Tensor, keepdims: bool) -> Tensor:
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sum of the diagonal `offset` of matrices of any format: a dense Tensor of the batch dimensions."""
-    t = x if isinstance(x, Tensor) else asarray(x)
+    t, offset = x if isinstance(x, Tensor) else asarray(x), integer(offset, "trace", "offset")
     if t.ndim < 2:
         raise ShapeError(f"trace: expected a matrix; got shape {t.shape}\n  help: a trace is over two dimensions")
     scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
@@ -140,7 +149,7 @@ def matrix_power(a: Any, n: int, /) -> Any:
 
     Raises UnsupportedError for a negative n of a sparse format.
     """
-    t = square(a, "matrix_power")
+    t, n = square(a, "matrix_power"), integer(n, "matrix_power", "n")
     if (t.format.is_dense and (n <= 0 or t.ndim > 2)) or not t.size:
         held = t.to_dense() if n >= 0 else cast(t.to_dense(), common(t))
         return Tensor._from_dense(linear_algebra("matrix_power", held, n))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
+from ..integers import integer
 from ..ops.layouts import layout_of
 from ..ops.promote import promote
 from ..ops.sources import asarray
@@ -18,6 +19,7 @@ from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, refu
 __all__ = [
     "check_rows",
     "common",
+    "counts",
     "dense",
     "dense_array",
     "matrices",
@@ -31,6 +33,17 @@ __all__ = [
 ]
 
 _FLOATING = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "c64": "c64", "c128": "c128"}
+
+
+_COUNTS = ("iter_lim", "maxiter", "ncv", "num", "restart", "restartControl")
+"""SciPy's options that are integers or None."""
+
+
+def counts(operation: str, options: dict[str, Any]) -> None:
+    """Make Python ints of the options that SciPy counts with. Raises DTypeError for floats, text and the like."""
+    for name in _COUNTS:
+        if options.get(name) is not None:
+            options[name] = integer(options[name], operation, name)
 
 
 def matrix(a: Any, operation: str) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..integers import integer
 from ..ops.construct import sparse_coo_tensor
 from ..ops.tensor import Tensor
 from ..torch.row_gradients import rows_matmul
@@ -20,7 +21,11 @@ class _Table(torch.nn.Module):  # type: ignore[misc]
         *, weight: torch.Tensor | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        name, shape = type(self).__name__, (num_embeddings, embedding_dim)
+        name = type(self).__name__
+        num_embeddings = integer(num_embeddings, name, "num_embeddings")
+        embedding_dim = integer(embedding_dim, name, "embedding_dim")
+        padding_idx = None if padding_idx is None else integer(padding_idx, name, "padding_idx")
+        shape = (num_embeddings, embedding_dim)
         if weight is not None and tuple(weight.shape) != shape:
             raise ShapeError(f"{name}: weight {tuple(weight.shape)}\n  expected: {shape}")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:

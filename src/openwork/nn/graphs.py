@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..errors import ShapeError
+from ..integers import integer
 from ..ops.construct import asarray, sparse_coo_tensor
 from ..ops.dtypes import astype
 from ..ops.products import matmul
@@ -91,6 +92,8 @@ class GraphConv(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
+        in_features = integer(in_features, "GraphConv", "in_features")
+        out_features = integer(out_features, "GraphConv", "out_features")
         self.in_features, self.out_features = in_features, out_features
         self.weight = torch.nn.Parameter(torch.nn.init.xavier_uniform_(torch.empty(in_features, out_features)))
         self.bias = torch.nn.Parameter(torch.zeros(out_features)) if bias else None
@@ -120,6 +123,9 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, in_features: int, out_features: int, heads: int = 1) -> None:
         super().__init__()
+        in_features = integer(in_features, "GraphAttention", "in_features")
+        out_features = integer(out_features, "GraphAttention", "out_features")
+        heads = integer(heads, "GraphAttention", "heads")
         if heads < 1 or out_features % heads:
             raise ShapeError(
                 f"GraphAttention: {out_features} features in {heads} heads\n  expected: heads of equal size"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ShapeError
+from ..integers import AxisError, integer, integers
 from .sources import asarray
 from .tensor import Tensor
 
-__all__ = ["AxisError", "as_extents", "as_tensor", "axes_of", "axis_of"]
-
-
-class AxisError(ShapeError, IndexError):
-    """An axis that a tensor does not have."""
+__all__ = ["AxisError", "as_tensor", "axes_of", "axis_of"]
 
 
 def as_tensor(x: Any) -> Tensor:
@@ -22,9 +17,9 @@ def as_tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else asarray(x)
 
 
-def axis_of(axis: Any, ndim: int, operation: str) -> int:
-    """The axis, counted from the front. Raises AxisError where there is none, TypeError for no integer."""
-    at = operator.index(axis)
+def axis_of(axis: Any, ndim: int, operation: str, name: str = "axis", *, boolean: bool = True) -> int:
+    """The axis, counted from the front. Raises AxisError where there is none, DTypeError for no integer."""
+    at = integer(axis, operation, name, boolean=boolean)
     if not -ndim <= at < ndim:
         raise AxisError(
             f"{operation}: axis {at} is out of bounds for array of dimension {ndim}"
@@ -33,22 +28,10 @@ def axis_of(axis: Any, ndim: int, operation: str) -> int:
     return at + ndim * (at < 0)
 
 
-def axes_of(axes: Any, ndim: int, operation: str) -> tuple[int, ...]:
+def axes_of(axes: Any, ndim: int, operation: str, name: str = "axis", *, boolean: bool = True) -> tuple[int, ...]:
     """Several axes, or one, each at most once."""
-    given: Sequence[Any] = tuple(axes) if isinstance(axes, Sequence) else (axes,)
+    given = integers(axes, operation, name, boolean=boolean)
     found = tuple(axis_of(axis, ndim, operation) for axis in given)
     if len(set(found)) < len(found):
         raise ShapeError(f"{operation}: repeated axis in {given}\n  help: name each axis once")
     return found
-
-
-def as_extents(shape: Any, operation: str) -> tuple[int, ...]:
-    """A shape as a tuple of Python integers."""
-    try:
-        return (operator.index(shape),)
-    except TypeError:
-        pass
-    try:
-        return tuple(operator.index(n) for n in shape)
-    except TypeError as error:
-        raise ShapeError(f"{operation}: {shape!r} is no shape\n  help: write (rows, columns)") from error

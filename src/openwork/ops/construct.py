@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import UnsupportedError
 from ..format import coo
 from ..format import format as parse
 from ..format.format import Format
+from ..integers import extents, integer
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.infer import infer_shape
@@ -32,16 +32,12 @@ __all__ = [
 Buffers = Mapping[int, object] | Sequence[object | None]
 
 
-def as_shape(shape: object) -> tuple[int, ...]:
+def as_shape(shape: object, operation: str = "size") -> tuple[int, ...]:
     """`shape` as a tuple of Python integers, whatever their sign.
 
-    Raises ShapeError where it is no sequence of integers.
+    Raises ExtentError, a ShapeError, where it is no sequence of integers.
     """
-    try:
-        items = [shape] if isinstance(shape, int) else list(shape)  # type: ignore[call-overload]
-        return tuple(operator.index(x) for x in items)
-    except TypeError as error:
-        raise ShapeError(f"a shape is a tuple of integers; got: {shape!r}\n  help: write (rows, columns)") from error
+    return extents(shape, operation, negative=True)
 
 
 def index_array(obj: object, like: Array) -> Array:
@@ -85,20 +81,20 @@ def assemble(
     >>> assemble("csr", (2, 3), pos={1: [0, 2, 3]}, crd={1: [0, 2, 1]}, values=[1.0, 2.0, 3.0]).nse
     3
     """
-    extents = None if shape is None else as_shape(shape)
-    made = resolve_format(format, len(extents)) if extents is not None else _parsed(format)
+    sizes = None if shape is None else as_shape(shape, "assemble")
+    made = resolve_format(format, len(sizes)) if sizes is not None else _parsed(format)
     leaf = buffers.as_array(values)
     given = {"pos": _by_level("pos", pos, made, leaf), "crd": _by_level("crd", crd, made, leaf)}
     _root_pos(made, given, leaf)
-    if extents is None:
-        extents = _inferred(made, given, leaf)
-    _check_axes(made, extents, given, leaf)
+    if sizes is None:
+        sizes = _inferred(made, given, leaf)
+    _check_axes(made, sizes, given, leaf)
     groups = [
         tuple(None if k not in g else buffers.flat(g[k]) for k in range(len(made.levels))) for g in given.values()
     ]
     scalar = buffers.scalar_of(leaf)
     fill = python_scalar(fill_value, scalar)
-    storage = Storage(extents, made, scalar, fill, groups[0], groups[1], buffers.flat(leaf))
+    storage = Storage(sizes, made, scalar, fill, groups[0], groups[1], buffers.flat(leaf))
     check_storage(storage, check)
     return Tensor._from_storage(storage)
 
@@ -111,7 +107,8 @@ def _by_level(kind: str, given: Buffers | None, format: Format, like: Array) -> 
     pairs = given.items() if isinstance(given, Mapping) else enumerate(given or ())
     out: dict[int, Array] = {}
     for level, buffer in pairs:
-        if not isinstance(level, int) or not 0 <= level < len(format.levels):
+        level = integer(level, "assemble", f"a level of {kind}")
+        if not 0 <= level < len(format.levels):
             what = f"{kind}[{level!r}] belongs to a level of {format}"
             raise violation(
                 "2.4", what, f"a level from 0 to {len(format.levels) - 1}", repr(level), "number levels from 0"

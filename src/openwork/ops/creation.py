@@ -8,15 +8,15 @@ otherwise. `arange`, `linspace` and `meshgrid` are dense.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import DTypeError, UnsupportedError
 from ..format import format as parse
 from ..format.format import Format
+from ..integers import extents, integer, integers
 from ..storage import buffers
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
@@ -49,15 +49,15 @@ def full(
     >>> full((3, 4), 2.5).nse
     0
     """
-    extents = _shape(shape)
+    shape = extents(shape, "full")
     if dtype is None:
         dtype = np.asarray(fill_value).dtype
     scalar = buffers.scalar_name(dtype)
     if isinstance(fill_value, complex) and scalar not in ("c64", "c128"):
         raise DTypeError(f"full: {fill_value} is no {dtype}\n  help: give dtype='complex128'")
-    target = resolve_format("coo" if format is None else format, len(extents)) if extents or format else parse("()->()")
+    target = resolve_format("coo" if format is None else format, len(shape)) if shape or format else parse("()->()")
     like = buffers.empty(0, scalar, _like(dtype))
-    out = _constant(target, extents, scalar, python_scalar(fill_value, scalar), like)
+    out = _constant(target, shape, scalar, python_scalar(fill_value, scalar), like)
     return out if device is None else out.to(device)
 
 
@@ -68,17 +68,6 @@ def _like(dtype: Any) -> Any:
 
         return torch.empty(0)
     return np.empty(0)
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    items = [shape] if not isinstance(shape, Sequence | np.ndarray) else shape
-    try:
-        extents = tuple(operator.index(n) for n in items)
-    except TypeError as error:
-        raise ShapeError(f"a shape is of integers; got: {shape!r}\n  help: write (rows, columns)") from error
-    if any(n < 0 for n in extents):
-        raise ShapeError(f"shape {extents} has a negative extent\n  help: extents are 0 or more")
-    return extents
 
 
 def _constant(target: Format, shape: tuple[int, ...], scalar: str, fill: Any, like: Any) -> Tensor:
@@ -143,10 +132,11 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
     """Ones on the diagonal `k`, zeros elsewhere: COO unless `format=` is given; float64 unless `dtype=` is."""
-    rows, cols = _shape((n_rows, n_rows if n_cols is None else n_cols))
+    rows, cols = extents(integers((n_rows, n_rows if n_cols is None else n_cols), "eye", "an extent"), "eye")
+    k = integer(k, "eye", "k")
     scalar = buffers.scalar_name(np.float64 if dtype is None else dtype)
     like = _like(dtype)
-    k = max(-rows, min(int(k), cols))
+    k = max(-rows, min(k, cols))
     first = np.arange(max(0, -k), max(max(0, -k), min(rows, cols - k)))
     crd = tuple(buffers.as_array(c, like=like) for c in (first, first + k))
     pos = (buffers.as_array(np.array([0, len(first)]), like=like), None)
@@ -182,7 +172,7 @@ def linspace(
     format: Any = None,
 ) -> Tensor:  # fmt: skip
     """`num` numbers from `start` to `stop`, evenly spaced: dense unless `format=` is given."""
-    return _dense(np.linspace(start, stop, num, endpoint=endpoint), dtype, device, format)
+    return _dense(np.linspace(start, stop, integer(num, "linspace", "num"), endpoint=endpoint), dtype, device, format)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ShapeError
+from ..integers import integer
 from .axes import as_tensor, axis_of
 from .elementwise import elementwise
 from .indexing import index
@@ -30,7 +31,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     Cost: O(n * nse).
     Raises AxisError for an axis that is not there, ShapeError for a negative n.
     """
-    t = as_tensor(x)
+    t, n = as_tensor(x), integer(n, "diff", "n")
     d = axis_of(axis, t.ndim, "diff")
     if n < 0:
         raise ShapeError(f"diff: n={n} differences\n  expected: 0 or more")

@@ -27,7 +27,9 @@ def line(t: Tensor) -> str:
 
 
 def text(t: Tensor) -> str:
-    """The line, the format and every buffer; long buffers show their ends."""
+    """The line, the format and every buffer; long buffers show their ends. Of rank 0 the element, on one line."""
+    if not t.ndim:
+        return str(t.item())
     rows = [line(t), f"format = {t.format}"]
     rows += [f"{name} = {_row(buffer)}" for name, buffer in _named(t)]
     return "\n".join(rows)

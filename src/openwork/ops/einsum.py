@@ -17,6 +17,7 @@ from ..storage.buffers import Array, as_array, cast, is_array, is_torch, length,
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from . import trace
+from .axes import axis_of
 from .contract import contract
 from .contract_path import Size, Step, find_path
 from .contraction import Term, absent, alone, in_format, pair, result_format
@@ -26,7 +27,7 @@ from .operands import adopted
 from .promote import promote
 from .semirings import semiring as semiring_of
 from .strided import strided
-from .subscripts import parse_subscripts
+from .subscripts import parse_subscripts, subscripts_of
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["einsum", "mttkrp", "ttm", "ttv"]
 
 
-def einsum(subscripts: str, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times") -> Any:
+def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times") -> Any:
     """Sums of products by index letters, of any number of sparse and dense operands.
 
     Parameters
     ----------
-    subscripts : "ijk,jr,kr->ir"; without an arrow the letters that occur once make up the result, sorted
+    subscripts : "ijk,jr,kr->ir"; without an arrow the letters that occur once make up the result, sorted. Or, as in
+        NumPy, operands and lists of numbers in turn: `einsum(A, [0, 1], B, [1, 2], [0, 2])`
     operands : Tensors and dense arrays, one for each term
     format : the result's format; without, that of the sparse operands where it is the same for all and has the
         result's rank, else "csr" or "coo" of its rank
@@ -70,6 +72,8 @@ def einsum(subscripts: str, /, *operands: Any, format: object = None, semiring: 
     from .tensor import Tensor
 
     ring = semiring_of(semiring)
+    if not isinstance(subscripts, str):
+        subscripts, operands = subscripts_of((subscripts, *operands))
     given = [x.compute() if is_lazy(x) else x for x in operands]
     every = [x if isinstance(x, Tensor) else _array(x) for x in map(adopted, given)]
     inputs, output, stretched = parse_subscripts(subscripts, tuple(x.ndim for x in every))
@@ -340,22 +344,20 @@ def mttkrp(t: Any, factors: list[Any], dim: int) -> Any:
     Cost: O(nse * r), less where factors are shared by a fibre.
     Source: Bader and Kolda, Efficient MATLAB computations with sparse and factored tensors, SISC 2007.
     """
-    letters = "abcdefghijklmnop"[: t.ndim]
-    others = [k for k in range(t.ndim) if k != dim % t.ndim]
+    letters, dim = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "mttkrp", "dim")
+    others = [k for k in range(t.ndim) if k != dim]
     terms = ",".join(letters[k] + "r" for k in others).replace("rr", "r")
-    text = f"{letters},{terms}->{letters[dim % t.ndim]}r"
+    text = f"{letters},{terms}->{letters[dim]}r"
     return einsum(text, t, *(factors[k] for k in others))
 
 
 def ttv(t: Any, v: Any, dim: int) -> Any:
     """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension."""
-    letters = "abcdefghijklmnop"[: t.ndim]
-    d = dim % t.ndim
+    letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttv", "dim")
     return einsum(f"{letters},{letters[d]}->{letters[:d]}{letters[d + 1 :]}", t, v)
 
 
 def ttm(t: Any, m: Any, dim: int) -> Any:
     """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r."""
-    letters = "abcdefghijklmnop"[: t.ndim]
-    d = dim % t.ndim
+    letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttm", "dim")
     return einsum(f"{letters},{letters[d]}z->{letters[:d]}z{letters[d + 1 :]}", t, m)

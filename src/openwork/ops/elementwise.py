@@ -24,7 +24,7 @@ from .lazy import as_number, defer, is_lazy
 from .merge import merge
 from .operands import adopted, foreign, plain
 from .strided import strided
-from .values import apply, apply_scalar
+from .values import apply, apply_scalar, spoken
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -162,7 +162,7 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _broadcasts(t.shape, tuple(array.shape)) else None
     if shape is None:
         raise ShapeError(
-            f"{op}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
+            f"{spoken(op)}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
         )
     if shape != t.shape:
         from .shaping import broadcast_to

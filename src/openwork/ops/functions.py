@@ -7,16 +7,17 @@ NumPy's table, of which the standard's is a part, or torch's.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, UnsupportedError
+from ..errors import UnsupportedError
 from ..ir.index import Access, Apply, Literal
-from ..storage.buffers import is_array, is_torch, scalar_name
-from .dtypes import KINDS, isdtype, result_type
+from ..storage.buffers import is_array, is_torch
+from .dtypes import iinfo, isdtype, result_type
 from .elementwise import elementwise, unary
 from .lazy import defer, is_lazy
 from .tensor import Tensor
@@ -203,29 +204,32 @@ def positive(x: Any, /) -> Any:
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
 
-    The dtype of `x` is kept, as the standard says. Raises DTypeError where a limit is of a higher kind than `x`.
+    The dtype is that of `x` where the limits are of its kind, as the standard says, else the one that `x` and the
+    limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
+    limits nothing.
     """
     out: Any = positive(x)
-    for op, limit in (("max", min), ("min", max)):
+    limits = [None if limit is None else _tensor(limit) for limit in (min, max)]
+    out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
+    for op, limit in zip(("max", "min"), limits, strict=True):
         if limit is not None:
             out = elementwise(op, out, _limit(limit, out))
     return out
 
 
+def _dtype_like(limit: Any) -> Any:
+    """A limit as `result_type` takes it: Python's numbers are weak."""
+    return limit if isinstance(limit, Tensor | bool | int | float | complex) else limit.dtype
+
+
 def _limit(limit: Any, x: Tensor) -> Any:
-    limit = _tensor(limit)
-    kind = {bool: 0, int: 1, float: 2, complex: 3}.get(type(limit))
-    own = next(k for k, name in enumerate(_KINDS) if scalar_name(x.dtype) in KINDS[name])
-    if kind is not None:
-        if kind > own:
-            raise DTypeError(
-                f"clip: limit {limit} of a tensor of {x.dtype}\n  help: convert the tensor with .astype(...)"
-            )
+    """A limit in the dtype of what it limits."""
+    if type(limit) is int and x._storage.scalar[0] in "iu":
+        bounds = iinfo(x.dtype)
+        return builtins.min(builtins.max(limit, bounds.min), bounds.max)
+    if isinstance(limit, bool | int | float | complex) and not isinstance(limit, np.generic):
         return limit
     return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
-
-
-_KINDS = ("bool", "integral", "real floating", "complex floating")
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:

@@ -44,7 +44,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
     first = tensors[0]
     if first.ndim == 0:
         raise ShapeError("concat: zero-dimensional arrays cannot be concatenated\n  help: use stack")
-    d = axis_of(axis, first.ndim, "concat")
+    d = axis_of(axis, first.ndim, "concat", boolean=False)
     for t in tensors[1:]:
         same = t.ndim == first.ndim and all(
             n == m for k, (n, m) in enumerate(zip(t.shape, first.shape, strict=True)) if k != d

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
+from .axes import axis_of
 from .lazy import is_lazy
 from .operators import PRIORITY
+from .tensor_products import dot, inner, vdot
 
 __all__ = ["call_function", "call_ufunc"]
 
@@ -25,12 +27,25 @@ _RENAMED = {
     "right_shift": "bitwise_right_shift", "power": "pow", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
     "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "conjugate": "conj",
     "rint": "round", "amin": "min", "amax": "max", "around": "round", "cumsum": "cumulative_sum",
-    "cumprod": "cumulative_prod", "dot": "matmul", "unique": "unique_values",
+    "cumprod": "cumulative_prod", "unique": "unique_values",
 }  # fmt: skip
 """NumPy's names that are not this namespace's."""
 
 _KEYWORDS = {"ddof": "correction"}
-_OWN_ORDER = ("tensordot", "einsum", "where", "concatenate", "stack", "kron", "outer", "vecdot", "matmul", "dot")
+_OWN_ORDER = (
+    "tensordot",
+    "einsum",
+    "where",
+    "concatenate",
+    "stack",
+    "kron",
+    "outer",
+    "vecdot",
+    "matmul",
+    "dot",
+    "inner",
+    "vdot",
+)
 """Functions whose arguments are taken as they are given."""
 
 
@@ -114,6 +129,8 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`found` with the arguments by its own names: the first ones by place, the rest by keyword."""
     asked = signature(func)
+    if any(p.kind is p.VAR_POSITIONAL for p in asked.parameters.values()):
+        return found(*args, **kwargs)
     named = asked.bind(*args, **kwargs).arguments
     parameters = signature(found).parameters
     places = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
@@ -169,8 +186,14 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     order = list(range(a.ndim))
-    order[axis1], order[axis2] = order[axis2], order[axis1]
+    first, second = (axis_of(d, a.ndim, "swapaxes", name) for d, name in ((axis1, "axis1"), (axis2, "axis2")))
+    order[first], order[second] = second, first
     return a.transpose(order)
+
+
+def _einsum(*operands: Any, optimize: Any = False, **options: Any) -> Any:
+    """The order of contraction is found here, whatever `optimize` says."""
+    return _namespace().einsum(*operands, **options)
 
 
 _OWN: dict[str, Callable[..., Any]] = {
@@ -183,10 +206,14 @@ _OWN: dict[str, Callable[..., Any]] = {
     "copy": lambda a: a.clone(),
     "vstack": lambda tup: _namespace().concat(tup, axis=0),
     "hstack": lambda tup: _namespace().concat(tup, axis=min(tup[0].ndim - 1, 1)),
-    "transpose": lambda a, axes=None: a.transpose(*(axes or ())),
+    "transpose": lambda a, axes=None: a.transpose(axes),
     "ravel": lambda a: _namespace().reshape(a, (-1,)),
     "diagonal": _diagonal,
     "trace": _trace,
     "swapaxes": _swapaxes,
+    "dot": dot,
+    "inner": inner,
+    "vdot": vdot,
+    "einsum": _einsum,
 }
 """NumPy's functions that the array API has not, or has with other defaults."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..storage.buffers import is_array, is_torch
 
-__all__ = ["adopted", "foreign", "plain"]
+__all__ = ["adopted", "foreign", "is_operand", "plain"]
 
 
 def foreign(x: Any) -> bool:
-    """Whether `x` is a sparse tensor of another library: SciPy's, torch's or pydata's."""
+    """Whether `x` is a sparse tensor of another library: SciPy's, torch's, pydata's or pandas'."""
     kind = type(x)
     if kind is np.ndarray or kind is float or kind is int or getattr(x, "_storage", None) is not None:
         return False
@@ -20,8 +22,11 @@ def foreign(x: Any) -> bool:
         import torch
 
         return x.layout is not torch.strided
-    from .sources import is_sparse_source
+    from .sources import is_sparse_source, refuse_masked
 
+    if isinstance(x, np.ma.MaskedArray):
+        refuse_masked(x)
+        return False
     return is_sparse_source(x)
 
 
@@ -32,6 +37,20 @@ def adopted(x: Any) -> Any:
     from .sources import asarray
 
     return asarray(x)
+
+
+_SPOKEN = (str, bytes, bytearray, np.character, np.void, np.object_, np.datetime64, np.timedelta64)
+_HOLDERS = ("__array__", "__array_interface__", "__dlpack__")
+"""Attributes of types that hold an array."""
+
+
+def is_operand(x: Any) -> bool:
+    """Whether an operator takes `x`: a number, a list or array of them, or a sparse tensor of any library."""
+    if isinstance(x, _SPOKEN):
+        return False
+    if isinstance(x, np.generic | int | float | complex | Sequence | memoryview | array) or is_array(x):
+        return True
+    return foreign(x) or any(hasattr(type(x), name) for name in _HOLDERS)
 
 
 def plain(x: Any) -> Any:

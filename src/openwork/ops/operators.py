@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..errors import ShapeError, UnsupportedError
+import numpy as np
+
+from ..errors import UnsupportedError
 from ..storage.buffers import is_torch
+from .python_protocol import PythonProtocol
 from .too_large import FAILURES, size_error, sized
 
 if TYPE_CHECKING:
@@ -59,18 +62,37 @@ def _matmul(a: Any, b: Any) -> Any:
 
 PRIORITY = 1000.0
 
+_TAKEN: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
+"""Types of operands that are known to be numbers, arrays or tensors."""
 
-def _yields(other: Any) -> bool:
-    """Whether the other operand's operators go first: those of masked tensors."""
-    return bool(getattr(other, "__array_priority__", 0.0) > PRIORITY)
+
+def _declines(other: Any) -> bool:
+    """Whether the other operand's own operators go first, or nothing here can take it: then NotImplemented."""
+    return type(other) not in _TAKEN and _stranger(other)
+
+
+def _stranger(other: Any) -> bool:
+    """The rule for a type that is met for the first time; see `operands.is_operand`."""
+    from .operands import is_operand
+
+    kind = type(other)
+    if isinstance(other, Operators):
+        _TAKEN.add(kind)
+        return False
+    if getattr(other, "__array_priority__", 0.0) > PRIORITY or getattr(kind, "__array_ufunc__", True) is None:
+        return True
+    if is_operand(other):
+        _TAKEN.add(kind)
+        return False
+    return True
 
 
 def _forward(op: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: NotImplemented if _yields(other) else _elementwise(op, self, other)
+    return lambda self, other: NotImplemented if _declines(other) else _elementwise(op, self, other)
 
 
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: _elementwise(op, other, self)
+    return lambda self, other: NotImplemented if _declines(other) else _elementwise(op, other, self)
 
 
 _TORCHS = frozenset(("dim", "keepdim", "unbiased"))
@@ -92,7 +114,7 @@ def _as_torch_too(method: F) -> F:
     return cast("F", call)
 
 
-class Operators:
+class Operators(PythonProtocol):
     """The mixin of `Tensor` that holds its operators."""
 
     __slots__ = ()
@@ -125,10 +147,10 @@ class Operators:
     __lt__, __le__, __gt__, __ge__ = _forward("lt"), _forward("le"), _forward("gt"), _forward("ge")
 
     def __eq__(self, other: object) -> Any:
-        return NotImplemented if _yields(other) else _elementwise("eq", self, other)
+        return NotImplemented if _declines(other) else _elementwise("eq", self, other)
 
     def __ne__(self, other: object) -> Any:
-        return NotImplemented if _yields(other) else _elementwise("ne", self, other)
+        return NotImplemented if _declines(other) else _elementwise("ne", self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -145,14 +167,16 @@ class Operators:
         return _unary("bnot", self)
 
     def __matmul__(self, other: Any) -> Any:
-        return NotImplemented if _yields(other) else _matmul(self, other)
+        return NotImplemented if _declines(other) else _matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return _matmul(other, self)
+        return NotImplemented if _declines(other) else _matmul(other, self)
 
     def dot(self, other: Any) -> Any:
-        """`self @ other`, SciPy's name for it."""
-        return _matmul(self, other)
+        """NumPy's and SciPy's `dot`: `self @ other` for vectors and matrices, of more dimensions see `dot`."""
+        from .tensor_products import dot
+
+        return dot(self, other)
 
     @_as_torch_too
     def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -165,9 +189,9 @@ class Operators:
         return _reduce("prod", self, axis, keepdims, dtype)
 
     @_as_torch_too
-    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+    def mean(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
         """The mean over `axis`."""
-        return _reduce("mean", self, axis, keepdims)
+        return _reduce("mean", self, axis, keepdims, dtype)
 
     @_as_torch_too
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
@@ -247,42 +271,6 @@ class Operators:
         from .assign import At
 
         return At(cast("Tensor", self))
-
-    def __len__(self) -> int:
-        shape = cast("Tensor", self).shape
-        if not shape:
-            raise TypeError("len() of a tensor of rank 0")
-        return shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[at] for at in range(len(self)))
-
-    def item(self) -> Any:
-        """The value of a tensor of one element as a Python scalar."""
-        me = cast("Tensor", self)
-        if me.size != 1:
-            raise ShapeError(
-                f"item: expected a tensor of one element; got shape {me.shape}\n  help: index it, or to_numpy()"
-            )
-        return me.to_numpy().reshape(-1)[0].item()
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
-    def __index__(self) -> int:
-        value = self.item()
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"only an integer tensor is an index; got dtype {cast('Tensor', self).dtype}")
-        return value
 
     @classmethod
     def __torch_function__(

@@ -116,6 +116,7 @@ def _matmul(a: Any, b: Any) -> Any:
             return Tensor._from_storage(small)
     a, b = plain(a), plain(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        _check_shapes(tuple(a.shape), tuple(b.shape))
         result = a @ b
         return Tensor._from_dense(result) if both else result
     if isinstance(a, Tensor) and isinstance(b, Tensor):

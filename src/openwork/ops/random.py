@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..format import coo
+from ..integers import extents
 from ..storage import buffers
 from ..storage.specified import Ints
 from ..storage.storage import Storage
@@ -45,27 +46,23 @@ def random(
 
     Cost: O(nse log nse) time, O(nse) memory.
     """
-    from .construct import as_shape
-
-    extents = as_shape(shape)
-    if any(n < 0 for n in extents):
-        raise ShapeError(f"random: shape {extents} has a negative extent\n  help: extents are 0 or more")
+    shape = extents(shape, "random")
     if not 0 <= density <= 1:
         raise ValueError(f"random: expected a density from 0 to 1; got: {density}\n  help: density is nse / size")
     scalar, generator = buffers.scalar_name(dtype), np.random.default_rng(rng)
-    size = math.prod(extents)
+    size = math.prod(shape)
     nse = round(density * size)
-    columns = _places(generator, extents, size, nse)
+    columns = _places(generator, shape, size, nse)
     leaf = np.asarray(values(nse)) if values is not None else _values(generator, scalar, nse)
     if leaf.shape != (nse,):
         raise ShapeError(f"random: expected {nse} values; got shape {leaf.shape}\n  help: values(n) returns n of them")
-    index = np.int32 if max(extents, default=0) < 2**31 else np.int64
+    index = np.int32 if max(shape, default=0) < 2**31 else np.int64
     crd = tuple(np.ascontiguousarray(c, index) for c in columns)
     pos = tuple(np.array([0, nse], np.int32 if nse < 2**31 else np.int64) if k == 0 else None for k in range(len(crd)))
     leaf = buffers.cast(leaf, scalar)
-    if not extents:
+    if not shape:
         leaf = leaf if nse else np.zeros(1, leaf.dtype)
-    storage = Storage(extents, coo(len(extents)), scalar, python_scalar(0, scalar), pos, crd, leaf)
+    storage = Storage(shape, coo(len(shape)), scalar, python_scalar(0, scalar), pos, crd, leaf)
     return Tensor._from_storage(storage).asformat(format)
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..integers import AxisError, integers
 from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
-from ..storage.buffers import Array, cast, dtype_of, is_torch, scalar_name
+from ..storage.buffers import Array, cast, dtype_of, is_torch, scalar_name, scalar_of
 from ..storage.scalars import python_scalar
 from ..storage.storage import LARGEST, Storage
 from . import trace
@@ -67,7 +68,15 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     function = _DERIVED.get(op)
     if function is None:
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
-    return finish(function(t, axes), t, axes, keepdims)
+    result = function(t, axes)
+    return finish(result if dtype is None else _as(result, op, scalar_name(dtype)), t, axes, keepdims)
+
+
+def _as(result: Array, op: str, scalar: str) -> Array:
+    """A result in the scalar type that was asked for."""
+    if scalar_of(result) in COMPLEX and scalar not in COMPLEX:
+        raise DTypeError(f"{op}: a complex result is no {dtype_of(scalar, result)}\n  help: take the real part first")
+    return cast(result, scalar)
 
 
 def _computed(op: str, axis: Any, keepdims: bool, dtype: Any, x: Any) -> Tensor:
@@ -81,13 +90,13 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes as sorted numbers from 0; all of them for None."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
+    given = integers(axis, "reduce", "axis", boolean=False)
     bad = [a for a in given if not -ndim <= a < ndim]
     if bad and ndim:
-        raise ShapeError(f"axis {bad[0]} of a tensor of rank {ndim}\n  help: axes are {-ndim} to {ndim - 1}")
+        raise AxisError(f"axis {bad[0]} of a tensor of rank {ndim}\n  help: axes are {-ndim} to {ndim - 1}")
     if bad:
-        raise ShapeError(f"axis {bad[0]} of a tensor of rank 0\n  help: it has no axes; leave axis out")
-    axes = tuple(sorted(int(a) % ndim for a in given))
+        raise AxisError(f"axis {bad[0]} of a tensor of rank 0\n  help: it has no axes; leave axis out")
+    axes = tuple(sorted(a % ndim for a in given))
     if len(set(axes)) != len(axes):
         raise ShapeError(f"axis {given} names a dimension twice\n  help: name each once")
     return axes
@@ -172,7 +181,7 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     if s.scalar in COMPLEX and op in ("min", "max"):
         raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
     if s.scalar in COMPLEX and scalar not in COMPLEX:
-        raise DTypeError(f"{op}: the sum of a complex tensor is no {scalar}\n  help: take the real part first")
+        raise DTypeError(f"{op}: complex numbers are no {dtype_of(scalar, s.values)}\n  help: take the real part first")
     n = math.prod(t.shape[a] for a in axes)
     if op in ("min", "max") and not n and 0 not in kept_shape(t, axes):
         raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")

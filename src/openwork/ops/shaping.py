@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
+from ..integers import extents, integers
 from ..storage.buffers import is_torch, length, to_numpy
-from .axes import as_extents, as_tensor, axes_of, axis_of
+from .axes import as_tensor, axes_of, axis_of
 from .index_keys import Axis, Group, Selection, Span
 from .indexing import index, index_selection, insert_dims
 from .lazy import defer, is_lazy
@@ -40,7 +41,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
         order = tuple(axes)
         return defer("transpose", "permute_dims", lambda t: permute_dims(t, order), (x,), order)  # type: ignore[return-value]
     t = as_tensor(x)
-    order = axes_of(tuple(axes), t.ndim, "permute_dims")
+    order = axes_of(axes, t.ndim, "permute_dims", "axes", boolean=False)
     if len(order) != t.ndim:
         raise ShapeError(f"permute_dims: axes {tuple(axes)} do not match {t.ndim} dimensions\n  help: name each once")
     return t.transpose(order) if order else t
@@ -56,7 +57,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """The dimensions `source` at the places `destination`, the others in their order; over the same buffers."""
     t = as_tensor(x)
-    taken, put = axes_of(source, t.ndim, "moveaxis"), axes_of(destination, t.ndim, "moveaxis")
+    taken, put = axes_of(source, t.ndim, "moveaxis", "source"), axes_of(destination, t.ndim, "moveaxis", "destination")
     if len(taken) != len(put):
         raise ShapeError(f"moveaxis: {len(taken)} axes to {len(put)} places\n  help: give as many of both")
     order = [d for d in range(t.ndim) if d not in taken]
@@ -68,8 +69,8 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
     """`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."""
     t = as_tensor(x)
-    count = len(axis) if isinstance(axis, Sequence) else 1
-    new = tuple(sorted(axes_of(axis, t.ndim + count, "expand_dims")))
+    axes = integers(axis, "expand_dims", "axis")
+    new = tuple(sorted(axes_of(axes, t.ndim + len(axes), "expand_dims")))
     return Tensor._from_storage(insert_dims(t._storage, new)) if new else t
 
 
@@ -79,7 +80,8 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     Raises ShapeError where one has another extent.
     """
     t = as_tensor(x)
-    gone = tuple(d for d, n in enumerate(t.shape) if n == 1) if axis is None else axes_of(axis, t.ndim, "squeeze")
+    ones = tuple(d for d, n in enumerate(t.shape) if n == 1)
+    gone = ones if axis is None else axes_of(axis, t.ndim, "squeeze", boolean=False)
     for d in gone:
         if t.shape[d] != 1:
             raise ShapeError(
@@ -103,13 +105,13 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
     t = as_tensor(x)
     if axis is None:
         return reshape(roll(reshape(t, (-1,)), shift, axis=0), t.shape)
-    axes: tuple[Any, ...] = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    shifts: tuple[Any, ...] = tuple(shift) if isinstance(shift, Sequence) else (shift,) * len(axes)
-    if len(shifts) != len(axes):
+    axes, shifts = integers(axis, "roll", "axis"), integers(shift, "roll", "shift")
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes\n  help: give as many of both")
+    axes, shifts = axes * len(shifts) if len(axes) == 1 else axes, shifts * len(axes) if len(shifts) == 1 else shifts
     total = [0] * t.ndim
     for n, d in zip(shifts, axes, strict=True):
-        total[axis_of(d, t.ndim, "roll")] += int(n)
+        total[axis_of(d, t.ndim, "roll")] += n
     total = [n % extent if extent else 0 for n, extent in zip(total, t.shape, strict=True)]
     if not any(total):
         return index(t, ...)
@@ -134,7 +136,7 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) 
     Raises ShapeError where the sizes differ, ValueError for copy=False where the elements have to move.
     """
     t = as_tensor(x)
-    wanted = _inferred(as_extents(shape, "reshape"), t.shape)
+    wanted = _inferred(extents(shape, "reshape", negative=True), t.shape)
     if wanted == t.shape and t.format.is_unique and t.format.is_ordered:
         return t.clone() if copy else t
     if copy is False and not t.format.is_dense:
@@ -214,7 +216,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
 
     Cost: O(nse of the result). Raises ShapeError where the shapes do not broadcast.
     """
-    t, wanted = as_tensor(x), as_extents(shape, "broadcast_to")
+    t, wanted = as_tensor(x), extents(shape, "broadcast_to")
     lead = len(wanted) - t.ndim
     if lead < 0 or any(n not in (1, m) for n, m in zip(t.shape, wanted[max(lead, 0) :], strict=False)):
         raise ShapeError(
@@ -269,8 +271,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     d = axis_of(axis, t.ndim, "repeat")
     given = repeats.to_numpy() if isinstance(repeats, Tensor) else to_numpy(repeats) if is_torch(repeats) else repeats
     counts = np.asarray(given)
-    if counts.dtype.kind not in "iu" or counts.ndim > 1:
-        raise TypeError(f"repeat: repeats are integers, one or one per element; got: {repeats!r}")
+    if counts.dtype.kind not in "iub" or counts.ndim > 1:
+        raise DTypeError(
+            f"repeat: repeats is an integer, or one per element; got: {repeats!r}\n  help: give integers in a list"
+        )
     if counts.size and counts.min() < 0:
         raise ShapeError("repeat: repeats may not contain negative values.\n  help: 0 leaves an element out")
     extent = t.shape[d]
@@ -278,11 +282,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         raise ShapeError(
             f"repeat: {counts.size} counts for {extent} elements of axis {d}\n  help: give one per element"
         )
+    each = counts.reshape(-1).astype(np.int64)
     if counts.size == 1 and extent > ROOM + 8 * length(t._storage.values) and not t.format.is_dense:
-        return _repeated(t, int(counts.reshape(-1)[0]), d)
-    places = np.repeat(
-        np.arange(extent, dtype=np.int64), counts.reshape(-1) if counts.size != 1 else int(counts.reshape(-1)[0])
-    )
+        return _repeated(t, int(each[0]), d)
+    places = np.repeat(np.arange(extent, dtype=np.int64), each if counts.size != 1 else int(each[0]))
     return taken(t, places, d)
 
 
@@ -318,7 +321,7 @@ def taken(t: Tensor, places: np.ndarray[Any, Any], d: int) -> Tensor:
 
 def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
     """`x` laid side by side with itself, `repetitions` times along each dimension."""
-    t, counts = as_tensor(x), as_extents(repetitions, "tile")
+    t, counts = as_tensor(x), integers(repetitions, "tile", "repetitions")
     if min(counts, default=0) < 0:
         raise ShapeError(f"tile: repetitions {counts} are negative\n  help: 0 gives an empty tensor")
     rank = max(t.ndim, len(counts))

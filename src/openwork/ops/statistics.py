@@ -48,9 +48,9 @@ def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return reduce("max", _operand(x), axis, keepdims)
 
 
-def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The mean over `axis`; that of integers is float64, that over an extent of 0 is NaN."""
-    return reduce("mean", _operand(x), axis, keepdims)
+def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN."""
+    return reduce("mean", _operand(x), axis, keepdims, dtype)
 
 
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:

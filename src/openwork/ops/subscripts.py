@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from string import ascii_letters
+from string import ascii_letters, ascii_lowercase, ascii_uppercase
+from typing import Any
 
 from ..errors import ShapeError
+from ..integers import integer
 
-__all__ = ["Subscripts", "parse_subscripts"]
+__all__ = ["Subscripts", "parse_subscripts", "subscripts_of"]
 
 Subscripts = tuple[tuple[str, ...], str, str]
 """The letters of each term, those of the result, and those that an ellipsis stands for."""
+
+
+_LABELS = ascii_uppercase + ascii_lowercase
+"""Letters of numbered indices, in the order of the numbers."""
+
+
+def subscripts_of(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """(A, [0, 1], B, [1, 2], [0, 2]) -> ("AB,BC->AC", (A, B)); the last list, the result's, may be left out.
+
+    Raises ShapeError where a list is missing, DTypeError for what is no number of an index.
+    """
+    pairs, last = (given[:-1], given[-1:]) if len(given) % 2 else (given, ())
+    lists = [*pairs[1::2], *last]
+    if not pairs or not all(isinstance(x, list | tuple) for x in lists):
+        raise ShapeError("einsum: expected a text, or operands and lists in turn\n  help: einsum('ij,jk->ik', A, B)")
+    terms = ["".join(_label(n) for n in x) for x in lists]
+    text = ",".join(terms[: len(pairs) // 2]) + ("->" + terms[-1] if last else "")
+    return text, tuple(pairs[::2])
+
+
+def _label(n: Any) -> str:
+    if n is Ellipsis:
+        return "..."
+    at = integer(n, "einsum", "an index")
+    if not 0 <= at < len(_LABELS):
+        raise ShapeError(f"einsum: index {at}\n  expected: 0 to {len(_LABELS) - 1}\n  help: number indices from 0")
+    return _LABELS[at]
 
 
 @lru_cache(maxsize=1024)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..integers import integer, integers
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.scalars import python_scalar, rounds
@@ -143,7 +143,7 @@ class Tensor(Operators, TorchNames, Leaf):
         return self._storage.crd[self._level(level)]
 
     def _level(self, level: int) -> int:
-        n = len(self._storage.pos)
+        n, level = len(self._storage.pos), integer(level, "level", "a level")
         if not -n <= level < n:
             raise IndexError(f"level {level} of a tensor with {n} levels\n  format: {self.format}")
         return level
@@ -247,7 +247,7 @@ class Tensor(Operators, TorchNames, Leaf):
         if scalar == storage.scalar:
             values = buffers.copied(storage.values) if copy else storage.values
         else:
-            if storage.scalar in ("c64", "c128") and scalar not in ("c64", "c128"):
+            if storage.scalar in ("c64", "c128") and scalar not in ("c64", "c128", "bool"):
                 raise DTypeError(
                     f"astype: {self.dtype} to {dtype} would drop the imaginary part\n  help: take the real part first"
                 )
@@ -295,13 +295,13 @@ class Tensor(Operators, TorchNames, Leaf):
         """
         if len(axes) == 2 and buffers.is_torch(self._storage.values):
             axes = (self._exchanged(*axes, "transpose"),)
-        order: Sequence[int] = axes[0] if len(axes) == 1 and isinstance(axes[0], Sequence) else axes
         ndim = self.ndim
-        wanted = [int(a) + ndim * (int(a) < 0) for a in order] if order else list(range(ndim))[::-1]
+        if not axes or axes == (None,):
+            return Tensor._from_storage(self._storage.permute(range(ndim)[::-1]))
+        order = integers(axes[0] if len(axes) == 1 else axes, "transpose", "axes", boolean=False)
+        wanted = [a + ndim * (a < 0) for a in order]
         if sorted(wanted) != list(range(ndim)):
-            raise ShapeError(
-                f"transpose: axes {tuple(order)} are no permutation of {ndim} dimensions\n  help: name each once"
-            )
+            raise ShapeError(f"transpose: axes {order} are no permutation of {ndim} dimensions\n  help: name each once")
         return Tensor._from_storage(self._storage.permute(wanted))
 
     @property
@@ -383,6 +383,10 @@ class Tensor(Operators, TorchNames, Leaf):
 
     def __dlpack_device__(self) -> Any:
         return self._storage.values.__dlpack_device__()
+
+    def __sizeof__(self) -> int:
+        """Bytes of the object and of all buffers, what it shares with others included."""
+        return object.__sizeof__(self) + self.nbytes
 
     def __repr__(self) -> str:
         from .display import line

@@ -12,6 +12,7 @@ import numpy as np
 from ..compiler.semiring import Semiring
 from ..errors import ShapeError
 from ..format import coo
+from ..integers import AxisError, integer, integers
 from ..storage.buffers import as_array, is_array, is_torch, length, to_numpy
 from ..storage.storage import Storage
 from .annihilation import FINITE, bounded
@@ -22,6 +23,7 @@ from .einsum import einsum
 from .formats import resolve_format
 from .lazy import is_lazy
 from .operands import adopted
+from .products import matmul
 from .promote import promote
 from .semirings import semiring as semiring_of
 from .shaping import reshape
@@ -29,7 +31,7 @@ from .shaping import reshape
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["kron", "outer", "spgemm", "sparse_matmul", "tensordot", "vecdot"]
+__all__ = ["dot", "inner", "kron", "outer", "spgemm", "sparse_matmul", "tensordot", "vdot", "vecdot"]
 
 
 def sparse_matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -114,14 +116,20 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     Raises ShapeError if the dimensions' extents differ or there are fewer than asked for.
     """
     a, b = _array(a), _array(b)
-    if isinstance(axes, int):
-        if not 0 <= axes <= min(a.ndim, b.ndim):
+    pairs: Any = axes
+    if not isinstance(axes, tuple | list) and getattr(axes, "ndim", 0) == 0:
+        n = integer(axes, "tensordot", "axes")
+        if not 0 <= n <= min(a.ndim, b.ndim):
             raise ShapeError(
-                f"tensordot: axes={axes} of operands with {a.ndim} and {b.ndim} dimensions\n  help: name fewer"
+                f"tensordot: axes={n} of operands with {a.ndim} and {b.ndim} dimensions\n  help: name fewer"
             )
-        left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
-    else:
-        left, right = ([_axis("tensordot", d, x.ndim) for d in _listed(p)] for p, x in zip(axes, (a, b), strict=True))
+        pairs = range(a.ndim - n, a.ndim), range(n)
+    if len(pairs) != 2:
+        raise ShapeError(f"tensordot: axes={axes}\n  expected: a number, or the dimensions of each operand")
+    left, right = (
+        [_axis("tensordot", d, x.ndim) for d in integers(p, "tensordot", "axes")]
+        for p, x in zip(pairs, (a, b), strict=True)
+    )
     if len(left) != len(right) or any(a.shape[m] != b.shape[n] for m, n in zip(left, right, strict=False)):
         raise ShapeError(
             f"tensordot: dimensions {left} of shape {tuple(a.shape)} and {right} of shape {tuple(b.shape)} do not pair"
@@ -133,6 +141,35 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
         other[n] = mine[m]
     out = "".join(c for c in (*mine, *other) if (c in mine) != (c in other))
     return einsum(f"{mine},{''.join(other)}->{out}", a, b, format=format)
+
+
+def dot(a: Any, b: Any, /) -> Any:
+    """NumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one.
+
+    Returns
+    -------
+    `a @ b` where neither has more than two dimensions, `a * b` where one is a number; else what `tensordot` gives:
+    the other dimensions of `a`, then those of `b`
+
+    Raises ShapeError if the extents differ.
+    """
+    a, b = (x if getattr(x, "_storage", None) is not None else _array(x) for x in (a, b))
+    if not a.ndim or not b.ndim:
+        return a * b
+    if b.ndim == 1 or (a.ndim <= 2 and b.ndim == 2):
+        return matmul(a, b)
+    return tensordot(a, b, axes=((-1,), (-2,)))
+
+
+def inner(a: Any, b: Any, /) -> Any:
+    """NumPy's `inner`: the sums over the last dimensions of both; `a * b` where one is a number."""
+    a, b = _array(a), _array(b)
+    return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else a * b
+
+
+def vdot(a: Any, b: Any, /) -> Any:
+    """NumPy's `vdot`: the sum of conj(a) * b over all elements, both read as vectors."""
+    return vecdot(_vector(_array(a)), _vector(_array(b)))
 
 
 def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
@@ -251,13 +288,10 @@ def _tensor(s: Storage) -> Tensor:
     return Tensor._from_storage(s)
 
 
-def _listed(x: Any) -> list[int]:
-    return [int(x)] if isinstance(x, int) else [int(d) for d in x]
-
-
 def _axis(operation: str, d: int, ndim: int) -> int:
+    d = integer(d, operation, "axis")
     if not -ndim <= d < ndim:
-        raise ShapeError(f"{operation}: axis {d} of {ndim} dimensions\n  help: axes are {-ndim} to {ndim - 1}")
+        raise AxisError(f"{operation}: axis {d} of {ndim} dimensions\n  help: axes are {-ndim} to {ndim - 1}")
     return d % ndim
 
 

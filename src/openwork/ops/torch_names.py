@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
+from ..integers import AxisError, ExtentError, extents, integer
 from ..storage.buffers import is_torch, length
 from ..storage.storage import Storage
 from .gradients import rule
@@ -25,7 +26,7 @@ def _me(t: TorchNames) -> Tensor:
 def _axis(dim: int, ndim: int, operation: str) -> int:
     from .axes import axis_of
 
-    return axis_of(dim, ndim, operation)
+    return axis_of(dim, ndim, operation, "dim")
 
 
 def _along(t: Tensor, dim: int, key: Any, operation: str) -> Any:
@@ -48,9 +49,9 @@ class Size(int):
     def __call__(self, dim: int | None = None) -> Any:
         if dim is None:
             return self.shape
-        n = len(self.shape)
+        n, dim = len(self.shape), integer(dim, "size", "dim")
         if not -n <= dim < n:
-            raise ShapeError(f"size: dimension {dim} of shape {self.shape}\n  help: they are {-n} to {n - 1}")
+            raise AxisError(f"size: dimension {dim} of shape {self.shape}\n  help: they are {-n} to {n - 1}")
         return self.shape[dim]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -121,6 +122,7 @@ class TorchNames:
         """`length` coordinates of a dimension from `start` on."""
         me = _me(self)
         extent = me.shape[_axis(dim, me.ndim, "narrow")]
+        start, length = integer(start, "narrow", "start"), integer(length, "narrow", "length")
         start = start + extent if start < 0 else start
         if not 0 <= start <= start + length <= extent:
             raise ShapeError(f"narrow: {start} to {start + length} of an extent of {extent}\n  help: stay inside")
@@ -129,7 +131,7 @@ class TorchNames:
 
     def select(self, dim: int, index: int) -> Tensor:
         """One coordinate of a dimension, which goes."""
-        found: Tensor = _along(_me(self), dim, int(index), "select")
+        found: Tensor = _along(_me(self), dim, integer(index, "select", "index"), "select")
         return found
 
     def index_select(self, dim: int, index: Any) -> Tensor:
@@ -140,7 +142,8 @@ class TorchNames:
             raise ShapeError(
                 f"index_select: an index of shape {tuple(index.shape)}\n  expected: a vector\n  help: take"
             )
-        return take(_me(self), index.reshape(-1) if hasattr(index, "reshape") else index, axis=dim)
+        d = _axis(dim, _me(self).ndim, "index_select")
+        return take(_me(self), index.reshape(-1) if hasattr(index, "reshape") else index, axis=d)
 
     def sparse_mask(self, mask: Any) -> Tensor:
         """The elements that `mask` specifies, in its structure."""
@@ -166,7 +169,8 @@ class TorchNames:
         if name not in _LAYOUTS:
             raise FormatError(f"to_sparse: torch has no sparse layout {layout!r}\n  help: {', '.join(_LAYOUTS)}")
         if sparse_dim is not None:
-            dense_dim = me.ndim - int(sparse_dim)
+            dense_dim = me.ndim - integer(sparse_dim, "to_sparse", "sparse_dim")
+        dense_dim = None if dense_dim is None else integer(dense_dim, "to_sparse", "dense_dim")
         if dense_dim is not None and not 0 <= dense_dim <= me.ndim:
             raise ShapeError(
                 f"to_sparse: {me.ndim - dense_dim} sparse and {dense_dim} dense dimensions of {me.ndim}"
@@ -231,7 +235,9 @@ class TorchNames:
         """
         me = _me(self)
         me._layout("sparse_resize_", "coo")
-        size = tuple(int(n) for n in size)
+        size = extents(size, "sparse_resize_", negative=True)
+        sparse_dim = integer(sparse_dim, "sparse_resize_", "sparse_dim")
+        dense_dim = integer(dense_dim, "sparse_resize_", "dense_dim")
         s = me._storage
         if len(size) != sparse_dim + dense_dim or min(size, default=0) < 0:
             raise ShapeError(f"sparse_resize_: shape {size} has not {sparse_dim} + {dense_dim} extents of 0 or more")
@@ -290,7 +296,10 @@ def _format(t: Tensor, name: str, blocksize: Sequence[int] | None, dense: int | 
     if batch < 0:
         raise ShapeError(f"to_sparse: {name} of {t.ndim} dimensions, {dense} of them dense\n  help: two are sparse")
     if name in ("bsr", "bsc"):
-        if blocksize is None or len(blocksize) != 2 or not all(hasattr(n, "__index__") for n in blocksize):
-            raise ShapeError(f"to_sparse: {name} needs the two extents of a block\n  got: blocksize={blocksize}")
-        name = f"{name}({int(blocksize[0])}, {int(blocksize[1])})"
+        block = () if blocksize is None else extents(blocksize, "to_sparse", "blocksize", negative=True)
+        if len(block) != 2:
+            kind = ExtentError if blocksize is None else ShapeError
+            got = f"got: blocksize={blocksize}\n  help: blocksize=(2, 2)"
+            raise kind(f"to_sparse: {name} needs the two extents of a block\n  {got}")
+        name = f"{name}({block[0]}, {block[1]})"
     return parse(name, t.ndim, batch=batch, dense=dense)

@@ -1,4 +1,4 @@
-"""Triangles and diagonals, and the identity."""
+"""Triangles and diagonals."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
-from ..storage.buffers import Array, as_array, itemsize, length, numpy_dtype, scalar_name
+from ..integers import integer
+from ..storage.buffers import Array, as_array, itemsize, length
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .axes import as_tensor, axis_of
-from .formats import resolve_format
 from .outer import pick
 from .remap import Program, on_host
 from .settle import ROOM, structural
 from .tensor import Tensor
 
-__all__ = ["diag", "diagonal", "eye", "tril", "triu"]
+__all__ = ["diag", "diagonal", "tril", "triu"]
 
 
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
@@ -36,6 +36,7 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
 
 
 def _triangle(t: Tensor, k: int, name: str) -> Tensor:
+    k = integer(k, name, "k")
     if t.ndim < 2:
         raise ShapeError(f"{name}: expected two dimensions or more; got shape {t.shape}\n  help: use diag for a matrix")
     if t.fill_value and not t.format.is_dense:
@@ -57,10 +58,10 @@ def _triangle(t: Tensor, k: int, name: str) -> Tensor:
 
 def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
-    t = as_tensor(x)
+    t, offset = as_tensor(x), integer(offset, "diagonal", "offset")
     if t.ndim < 2:
         raise ShapeError(f"diagonal: expected two dimensions or more; got shape {t.shape}\n  help: diag makes a matrix")
-    i, j = axis_of(axis1, t.ndim, "diagonal"), axis_of(axis2, t.ndim, "diagonal")
+    i, j = axis_of(axis1, t.ndim, "diagonal", "axis1"), axis_of(axis2, t.ndim, "diagonal", "axis2")
     if i == j:
         raise ShapeError(f"diagonal: axis1 and axis2 are both {i}\n  help: name two axes")
     rows, columns = max(-offset, 0), max(offset, 0)
@@ -88,7 +89,7 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
 
 def diag(x: Any, /, *, k: int = 0) -> Tensor:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal and zeros elsewhere."""
-    t = as_tensor(x)
+    t, k = as_tensor(x), integer(k, "diag", "k")
     if t.ndim == 2:
         return diagonal(t, offset=k)
     if t.ndim != 1:
@@ -112,36 +113,3 @@ def diag(x: Any, /, *, k: int = 0) -> Tensor:
 
 def _index(values: Any, like: Array) -> Array:
     return as_array(np.asarray(values, np.int64), like=like)
-
-
-def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: object = None,
-    device: object = None,
-    format: object = "csr",
-) -> Tensor:
-    """The matrix with ones on its k-th diagonal, in a sparse format.
-
-    Parameters
-    ----------
-    n_rows, n_cols : the extents; n_cols as n_rows where left out
-    k : the diagonal, above the main one where positive
-    dtype : float64 where left out
-    """
-    m, n = int(n_rows), int(n_rows if n_cols is None else n_cols)
-    if m < 0 or n < 0:
-        raise ShapeError(f"eye: negative extents ({m}, {n})\n  help: give extents of 0 or more")
-    scalar = scalar_name(np.float64 if dtype is None else dtype)
-    first = max(-k, 0)
-    count = max(min(m - first, n - max(k, 0)), 0)
-    width = np.int32 if max(m, n) < 2**31 else np.int64
-    pos = np.clip(np.arange(m + 1) - first, 0, count).astype(width)
-    crd = (np.arange(count) + max(k, 0)).astype(width)
-    values = np.ones(count, numpy_dtype(scalar))
-    made = Storage((m, n), parse("csr", 2), scalar, python_scalar(0, scalar), (None, pos), (None, crd), values)
-    out = Tensor._from_storage(made).asformat(resolve_format(format, 2))
-    return out if device is None else out.to(device)

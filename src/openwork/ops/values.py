@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..errors import DTypeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.arithmetic import expm1
 from ..storage.buffers import Array, is_torch
 
-__all__ = ["BINARY", "UNARY", "apply", "apply_scalar"]
+__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "spoken"]
 
 UNARY = {
     "neg": "negative", "abs": "absolute", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1",
@@ -32,6 +32,20 @@ BINARY = {
     "ge": "greater_equal", "and": "logical_and", "or": "logical_or", "xor": "logical_xor", "logaddexp": "logaddexp",
     "nextafter": "nextafter",
 }  # fmt: skip
+
+_SPOKEN = {
+    "sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder",
+    "min": "minimum", "max": "maximum", "band": "bitwise_and", "bor": "bitwise_or", "bxor": "bitwise_xor",
+    "shl": "bitwise_left_shift", "shr": "bitwise_right_shift", "eq": "equal", "ne": "not_equal", "lt": "less",
+    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "and": "logical_and", "or": "logical_or",
+    "xor": "logical_xor", "not": "logical_not", "neg": "negative", "bnot": "bitwise_invert",
+}  # fmt: skip
+
+
+def spoken(op: str) -> str:
+    """An operation as users know it, for messages: the namespace's name of what the loop IR calls `op`."""
+    return _SPOKEN.get(op, op)
+
 
 _TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
           "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow"}  # fmt: skip
@@ -68,9 +82,29 @@ def apply(name: str, *args: Any) -> Any:
         try:
             found = function(*args)
             return np.array(found) if name in _VIEWS else found
+        except ValueError as error:
+            raise _apart(name, args) from error
         except TypeError as error:
             kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-            raise DTypeError(f"{name} does not take {kinds}\n  help: convert with .astype(...)") from error
+            raise DTypeError(f"{spoken(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
+
+
+def _shapes(args: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    return [tuple(getattr(a, "shape", ())) for a in args]
+
+
+def _fit(args: tuple[Any, ...]) -> bool:
+    """Whether the operands' shapes broadcast."""
+    try:
+        np.broadcast_shapes(*_shapes(args))
+    except ValueError:
+        return False
+    return True
+
+
+def _apart(name: str, args: tuple[Any, ...]) -> ShapeError:
+    shapes = " and ".join(map(str, _shapes(args)))
+    return ShapeError(f"{spoken(name)}: shapes {shapes} do not broadcast\n  help: reshape an operand")
 
 
 def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -86,8 +120,10 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
     try:
         return function(*boxed).contiguous() if name in _VIEWS else function(*boxed)
     except (RuntimeError, TypeError) as error:
+        if not _fit(args):
+            raise _apart(name, args) from error
         kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        raise DTypeError(f"{name} does not take {kinds}: {error}\n  help: convert with .astype(...)") from error
+        raise DTypeError(f"{spoken(name)} does not take {kinds}: {error}\n  help: convert with .astype(...)") from error
 
 
 _TENSORS_ONLY = ("min", "max", "atan2", "hypot", "and", "or", "xor", "logaddexp", "nextafter", "copysign")

@@ -1,0 +1,141 @@
+"""What Python's built-in functions ask of a tensor: one of rank 0 is a number to `float`, `round`, `format`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import DTypeError, ShapeError
+from ..storage.buffers import is_torch
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["PythonProtocol", "ScalarError"]
+
+
+class ScalarError(ShapeError, DTypeError):
+    """A tensor of several elements where Python needs a number."""
+
+
+class PythonProtocol:
+    """The mixin of tensors, lazy ones too, that answers Python's built-in functions."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any) -> Any: ...
+
+        def __floordiv__(self, other: Any) -> Any: ...
+
+        def __mod__(self, other: Any) -> Any: ...
+
+        def __rfloordiv__(self, other: Any) -> Any: ...
+
+        def __rmod__(self, other: Any) -> Any: ...
+
+    def __len__(self) -> int:
+        shape = cast("Tensor", self).shape
+        if not shape:
+            raise TypeError("len() of a tensor of rank 0")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[at] for at in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        """Whether an element equals the value, as NumPy says it: NaN equals nothing."""
+        found = self == value
+        return found if isinstance(found, bool) else bool(found.any())
+
+    def item(self) -> Any:
+        """The value of a tensor of one element as a Python scalar."""
+        me = cast("Tensor", self)
+        if me.size != 1:
+            raise ShapeError(
+                f"item: expected a tensor of one element; got shape {me.shape}\n  help: index it, or to_numpy()"
+            )
+        return me.to_numpy().reshape(-1)[0].item()
+
+    def _number(self, operation: str) -> Any:
+        """The element, for a function of Python's that takes one number."""
+        me = cast("Tensor", self)
+        if math.prod(me.shape) != 1:
+            raise ScalarError(
+                f"{operation}: only a tensor of one element is a number; got shape {me.shape}"
+                "\n  help: index it, or reduce it with sum(), any() or all()"
+            )
+        return self.item()
+
+    def _real(self, operation: str) -> Any:
+        value = self._number(operation)
+        if isinstance(value, complex):
+            raise DTypeError(f"{operation}: {value} is complex\n  help: take .real first, or complex()")
+        return value
+
+    def __bool__(self) -> bool:
+        return bool(self._number("bool"))
+
+    def __int__(self) -> int:
+        return int(self._real("int"))
+
+    def __float__(self) -> float:
+        return float(self._real("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex"))
+
+    def __index__(self) -> int:
+        me = cast("Tensor", self)
+        if (not me.shape or is_torch(me.values)) and math.prod(me.shape) == 1:
+            value = self.item()
+            if type(value) is int:
+                return value
+        raise DTypeError(
+            f"only an integer tensor of rank 0 is an index; got shape {me.shape}, dtype {me.dtype}\n  help: int()"
+        )
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._rank_0("round"), digits)
+
+    def __trunc__(self) -> int:
+        return math.trunc(self._rank_0("trunc"))
+
+    def __floor__(self) -> int:
+        return math.floor(self._rank_0("floor"))
+
+    def __ceil__(self) -> int:
+        return math.ceil(self._rank_0("ceil"))
+
+    def _rank_0(self, operation: str) -> float:
+        shape = cast("Tensor", self).shape
+        if shape:
+            raise ScalarError(
+                f"{operation}: Python's takes one number; got a tensor of shape {shape}"
+                f"\n  help: openwork.{operation}(t) takes every element"
+            )
+        number: float = self._real(operation)
+        return number
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        shape = cast("Tensor", self).shape
+        if shape:
+            raise ScalarError(
+                f"format: {spec!r} is of one number; got a tensor of shape {shape}\n  help: str(t), or format elements"
+            )
+        return format(self.item(), spec)
+
+    def __divmod__(self, other: Any) -> Any:
+        return _both(self.__floordiv__(other), lambda: self.__mod__(other))
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return _both(self.__rfloordiv__(other), lambda: self.__rmod__(other))
+
+
+def _both(quotient: Any, remainder: Callable[[], Any]) -> Any:
+    """`(quotient, remainder)`; NotImplemented where the other operand's type goes first."""
+    return NotImplemented if quotient is NotImplemented else (quotient, remainder())

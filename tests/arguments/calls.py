@@ -1,0 +1,175 @@
+"""One valid call of every public function and method that takes an integer, all its integer arguments given.
+
+The tests walk the signatures: a new function with an integer parameter fails them until it has a call here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import openwork as ow
+
+DENSE = np.array([[0.0, 2.0, 0.0], [3.0, 0.0, 4.0]])
+SQUARE = np.diag([4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]) + np.eye(7, k=1) + np.eye(7, k=-1)
+CUBE = np.where(np.arange(24).reshape(2, 3, 4) % 3 == 0, np.arange(24.0).reshape(2, 3, 4), 0.0)
+VECTOR = np.array([1.0, 0.0, 2.0])
+
+
+def a() -> ow.Tensor:
+    """A matrix in CSR."""
+    return ow.asarray(sp.csr_array(DENSE))
+
+
+def square() -> ow.Tensor:
+    """A symmetric positive definite matrix in CSR."""
+    return ow.asarray(sp.csr_array(SQUARE))
+
+
+def coo() -> ow.Tensor:
+    """A matrix in COO."""
+    return a().asformat("coo")
+
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def _call(*args: Any, **kwargs: Any) -> Call:
+    return args, kwargs
+
+
+_AXIS = ("all", "any", "count_nonzero", "logsumexp", "max", "mean", "min", "prod", "std", "sum", "var")
+_ONE_AXIS = (
+    "argmax", "argmin", "argsort", "cumulative_prod", "cumulative_sum", "log_softmax", "softmax", "sort", "unstack",
+)  # fmt: skip
+_SHAPE = ("empty", "ones", "zeros")
+_ORDINARY: dict[str, Call] = {
+    **{name: _call(a(), axis=1) for name in (*_AXIS, *_ONE_AXIS, "expand_dims", "flip")},
+    **{name: _call(shape=(2, 3)) for name in _SHAPE},
+    "assemble": _call("csr", (2, 3), pos={1: [0, 1, 3]}, crd={1: [1, 0, 2]}, values=[2.0, 3.0, 4.0]),
+    "broadcast_to": _call(a(), (2, 2, 3)),
+    "concat": _call([a(), a()], axis=1),
+    "concatenate": _call([a(), a()], axis=1),
+    "diag": _call(a(), k=1),
+    "diagonal": _call(a(), offset=1, axis1=0, axis2=1),
+    "diff": _call(a(), axis=1, n=1),
+    "eye": _call(3, 4, k=1),
+    "format": _call("coo", ndim=3, batch=0, dense=1),
+    "full": _call((2, 3), 1.5),
+    "linspace": _call(0.0, 1.0, 3),
+    "moveaxis": _call(a(), 0, 1),
+    "mttkrp": _call(ow.asarray(CUBE, format="coo"), [np.ones((n, 2)) for n in CUBE.shape], 1),
+    "permute_dims": _call(a(), (1, 0)),
+    "random": _call((4, 5), 0.5, rng=1),
+    "read": _call("absent.tns", base=1),
+    "repeat": _call(a(), 2, axis=1),
+    "reshape": _call(a(), (3, 2)),
+    "roll": _call(a(), 1, axis=1),
+    "set_num_threads": _call(1),
+    "sparse_bsc_tensor": _call([0, 1, 1, 1], [0], np.ones((1, 2, 1)), (2, 3)),
+    "sparse_bsr_tensor": _call([0, 1], [0], np.ones((1, 2, 1)), (2, 3)),
+    "sparse_coo_tensor": _call([[0, 1], [1, 2]], [1.0, 2.0], (2, 3)),
+    "sparse_csc_tensor": _call([0, 1, 1, 1], [0], [1.0], (2, 3)),
+    "sparse_csr_tensor": _call([0, 1, 1], [0], [1.0], (2, 3)),
+    "squeeze": _call(a()[:1], axis=0),
+    "stack": _call([a(), a()], axis=1),
+    "take": _call(a(), 1, axis=1),
+    "take_along_axis": _call(a(), np.array([[1], [0]]), axis=1),
+    "tensordot": _call(a(), a().T, axes=1),
+    "tile": _call(a(), 2),
+    "tril": _call(a(), k=1),
+    "triu": _call(a(), k=1),
+    "ttm": _call(a(), np.ones((3, 2)), 1),
+    "ttv": _call(a(), VECTOR, 1),
+    "vecdot": _call(a(), a(), axis=1),
+    "linalg.cross": _call(ow.asarray(VECTOR), ow.asarray(VECTOR), axis=0),
+    "linalg.diagonal": _call(a(), offset=1, axis1=0, axis2=1),
+    "linalg.eigs": _call(square(), k=2),
+    "linalg.eigsh": _call(square(), k=2),
+    "linalg.matrix_norm": _call(a(), axis=(0, 1)),
+    "linalg.matrix_power": _call(square(), 2),
+    "linalg.norm": _call(a(), axis=1),
+    "linalg.svds": _call(square(), k=2),
+    "linalg.tensordot": _call(a(), a().T, axes=1),
+    "linalg.trace": _call(a(), offset=1),
+    "linalg.vecdot": _call(a(), a(), axis=1),
+    "linalg.vector_norm": _call(a(), axis=1),
+    **{f"Tensor.{name}": _call(a(), axis=1) for name in (*_AXIS, "argmax", "argmin") if name != "logsumexp"},
+    "Tensor.crd": _call(a(), 1),
+    "Tensor.pos": _call(a(), 1),
+    "Tensor.index_select": _call(a(), 1, np.array([0, 1])),
+    "Tensor.narrow": _call(a(), 1, 0, 1),
+    "Tensor.select": _call(a(), 1, 0),
+    "Tensor.sparse_resize_": _call(coo(), (2, 3), 2, 0),
+    "Tensor.to_sparse": _call(a(), 2),
+    "Tensor.to_sparse blocksize": _call(a(), layout="bsr", blocksize=(1, 1)),
+    "Tensor.to_sparse dense_dim": _call(a(), dense_dim=1),
+    "Tensor.to_sparse_bsc": _call(a(), (1, 1), 0),
+    "Tensor.to_sparse_bsr": _call(a(), (1, 1), 0),
+    "Tensor.to_sparse_csc": _call(a(), 0),
+    "Tensor.to_sparse_csr": _call(a(), 0),
+    "Tensor.transpose": _call(a(), (1, 0)),
+    "Tensor.transpose_": _call(a(), 0, 1),
+}
+OPTIONS: dict[str, tuple[Call, tuple[str, ...]]] = {
+    "linalg.cg": (_call(square(), np.ones(7)), ("maxiter",)),
+    "linalg.gmres": (_call(square(), np.ones(7)), ("maxiter", "restart")),
+    "linalg.minres": (_call(square(), np.ones(7)), ("maxiter",)),
+    "linalg.bicgstab": (_call(square(), np.ones(7)), ("maxiter",)),
+    "linalg.lsqr": (_call(square(), np.ones(7)), ("iter_lim",)),
+    "linalg.eigsh": (_call(square(), 2), ("maxiter", "ncv")),
+    "linalg.eigs": (_call(square(), 2), ("maxiter", "ncv")),
+    "linalg.svds": (_call(square(), 2), ("maxiter", "ncv")),
+    "linalg.lobpcg": (_call(square(), np.eye(7, 1)), ("maxiter",)),
+    "linalg.expm_multiply": (_call(square(), np.ones(7)), ("num",)),
+}
+"""Keywords that are handed on to SciPy."""
+
+NAMES = {
+    "axes", "axis", "axis1", "axis2", "destination", "dim", "dim0", "dim1", "k", "n", "offset", "repeats",
+    "repetitions", "shape", "shift", "size", "source",
+}  # fmt: skip
+"""Names of integer parameters whose annotation may be wider."""
+
+NOT_INTEGERS = {"random": {"rng", "values"}}
+"""Parameters whose annotation has `int` in it and that are something else besides."""
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every public function of the namespaces and every public method of a Tensor, by dotted name."""
+    for home, prefix in ((ow, ""), (ow.linalg, "linalg.")):
+        for name in sorted(home.__all__):
+            found = getattr(home, name)
+            if inspect.isfunction(found):
+                yield prefix + name, found
+    for name in sorted(dir(ow.Tensor)):
+        method = inspect.getattr_static(ow.Tensor, name)
+        if not name.startswith("_") and inspect.isfunction(method):
+            yield f"Tensor.{name}", method
+
+
+def integer_parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function that are documented as integers, by annotation or by name."""
+    found = []
+    for p in inspect.signature(function).parameters.values():
+        said = str(p.annotation)
+        if p.name in NOT_INTEGERS.get(name, ()) or "float" in said:
+            continue
+        if p.name in NAMES or re.search(r"\bint\b", said):
+            found.append(p)
+    return found
+
+
+def call_of(name: str, parameter: str = "") -> Call | None:
+    """A valid call of a function, with a parameter that its other call leaves out."""
+    return _ORDINARY.get(f"{name} {parameter}") or _ORDINARY.get(name)
+
+
+def every_integer() -> list[tuple[str, str]]:
+    """(function, parameter) of all integer parameters."""
+    return [(name, p.name) for name, f in functions() for p in integer_parameters(name, f)]

@@ -1,0 +1,125 @@
+"""Integer arguments of every public function: floats, text and None are TypeErrors, whatever has `__index__` is taken."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from calls import OPTIONS, call_of, every_integer, functions
+
+import openwork as ow
+
+FUNCTIONS = dict(functions())
+WRONG: tuple[Any, ...] = (0.5, 1.5, 1.0, "1", 1j, np.float64(1.0), np.array(0.5))
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    before = ow.get_num_threads()
+    yield
+    ow.set_num_threads(before)
+
+
+def bound(name: str, parameter: str) -> inspect.BoundArguments:
+    call = call_of(name, parameter)
+    assert call is not None, f"{name} has an integer parameter {parameter!r}: give a valid call in calls.py"
+    found = inspect.signature(FUNCTIONS[name]).bind(*call[0], **call[1])
+    assert parameter in found.arguments, f"the call of {name} in calls.py leaves {parameter!r} out"
+    return found
+
+
+def run(name: str, found: inspect.BoundArguments) -> Any:
+    return FUNCTIONS[name](*found.args, **found.kwargs)
+
+
+@pytest.mark.parametrize(("name", "parameter"), every_integer())
+def test_what_is_no_integer(name, parameter):
+    found = bound(name, parameter)
+    right = found.arguments[parameter]
+    p = inspect.signature(FUNCTIONS[name]).parameters[parameter]
+    several = isinstance(right, tuple) and p.kind is not p.VAR_POSITIONAL
+    wrong = [*WRONG, *((w, *right[1:]) for w in WRONG if several)]
+    if p.default is not None and "None" not in str(p.annotation) and parameter != "axis" and p.name != "axes":
+        wrong.append(None)
+    for value in wrong:
+        if parameter == "repeats" and getattr(value, "ndim", None) == 0 and value.dtype.kind == "f":
+            continue
+        found.arguments[parameter] = (value,) if p.kind is p.VAR_POSITIONAL else value
+        with pytest.raises(TypeError) as error:
+            run(name, found)
+        assert "help:" in str(error.value), (value, str(error.value))
+        assert "cannot be interpreted" not in str(error.value), value
+
+
+@pytest.mark.parametrize(("name", "parameter"), every_integer())
+def test_whatever_has_an_index(name, parameter):
+    if name in ("read", "assemble"):
+        pytest.skip("needs a file, or buffers of that shape")
+    found = bound(name, parameter)
+    right = found.arguments[parameter]
+    plain = run(name, found)
+    for kind in (np.int64, np.uint8, np.array, lambda n: ow.asarray(np.array(n))):
+        found.arguments[parameter] = tuple(map(kind, right)) if isinstance(right, tuple) else kind(right)
+        if isinstance(right, tuple) and any(isinstance(x, tuple) for x in right):
+            found.arguments[parameter] = tuple(tuple(map(kind, x)) for x in right)
+        same(run(name, found), plain)
+
+
+def same(got: Any, expected: Any) -> None:
+    if isinstance(expected, tuple | list):
+        for x, y in zip(got, expected, strict=True):
+            same(x, y)
+    elif isinstance(expected, ow.Tensor):
+        assert got.shape == expected.shape
+        np.testing.assert_allclose(np.abs(got.to_numpy()), np.abs(expected.to_numpy()))
+    elif isinstance(expected, np.ndarray):
+        np.testing.assert_allclose(np.abs(got), np.abs(expected))
+    else:
+        assert got == expected
+
+
+@pytest.mark.parametrize(("name", "option"), [(name, option) for name, (_, many) in OPTIONS.items() for option in many])
+def test_counts_of_the_solvers(name, option):
+    args, kwargs = OPTIONS[name][0]
+    for value in (2.5, "3", 1j):
+        with pytest.raises(TypeError, match=rf"{option} is an integer"):
+            FUNCTIONS[name](*args, **kwargs, **{option: value})
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.sum(axis=True), lambda x: ow.argmax(x, axis=True), lambda x: ow.concat([x, x], axis=False),
+    lambda x: x.transpose((True, 0)), lambda x: ow.squeeze(x[:1], axis=False), lambda x: ow.reshape(x, (True, 6)),
+    lambda x: ow.zeros(True), lambda x: ow.cumulative_sum(x, axis=True),
+])  # fmt: skip
+def test_no_truth_where_numpy_takes_none(call):
+    with pytest.raises(TypeError, match="integer"):
+        call(ow.asarray(np.eye(2, 3), format="csr"))
+
+
+def test_truth_where_numpy_takes_it():
+    x = np.arange(6.0).reshape(2, 3)
+    t = ow.asarray(x, format="csr")
+    for f, g in (
+        (ow.flip(t, axis=True), np.flip(x, True)), (ow.roll(t, True, axis=1), np.roll(x, True, 1)),
+        (ow.tril(t, k=True), np.tril(x, True)), (ow.repeat(t, True, axis=0), np.repeat(x, True, 0)),
+        (ow.repeat(t, [True, False], axis=0), np.repeat(x, [True, False], 0)), (ow.tile(t, True), np.tile(x, True)),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(f.to_numpy(), g)
+
+
+def test_layers_of_networks():
+    pytest.importorskip("torch")
+    from openwork import nn
+
+    for make in (
+        lambda n: nn.GraphConv(n, 2), lambda n: nn.GraphConv(2, n), lambda n: nn.GraphAttention(n, 2),
+        lambda n: nn.GraphAttention(2, n), lambda n: nn.GraphAttention(2, 2, n), lambda n: nn.SparseEmbedding(n, 2),
+        lambda n: nn.SparseEmbedding(2, n), lambda n: nn.SparseEmbedding(3, 2, n),
+        lambda n: nn.SparseEmbeddingBag(n, 2),
+    ):  # fmt: skip
+        make(np.int64(1))
+        for wrong in (1.5, 1.0, "1", 1j):
+            with pytest.raises(TypeError, match="is an integer"):
+                make(wrong)
