@@ -66,7 +66,7 @@ _ORDINARY: dict[str, Call] = {
     "mttkrp": _call(ow.asarray(CUBE, format="coo"), [np.ones((n, 2)) for n in CUBE.shape], 1),
     "permute_dims": _call(a(), (1, 0)),
     "random": _call((4, 5), 0.5, rng=1),
-    "read": _call("absent.tns", base=1),
+    "read": _call("absent.tns", base=1, max_ratio=100),
     "repeat": _call(a(), 2, axis=1),
     "reshape": _call(a(), (3, 2)),
     "roll": _call(a(), 1, axis=1),

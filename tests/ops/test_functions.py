@@ -106,7 +106,6 @@ def test_where_and_clip(spec: str) -> None:
 
 
 def test_errors() -> None:
-    t = ow.eye(3, dtype="int64")
     with pytest.raises(ow.UnsupportedError, match="nextafter of two sparse tensors\n  supported: one sparse"):
         ow.nextafter(ow.eye(3), ow.eye(3))
     with pytest.raises(ow.DTypeError, match="bitwise_invert does not take float64\n  help: convert"):

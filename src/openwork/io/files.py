@@ -161,6 +161,7 @@ def read(
     proportion to the file, whatever sizes it declares.
     """
     base = None if base is None else integer(base, "read", "base")
+    max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
     from .tensors import to_tensor
 
     options = Options(symmetry, base, values, variable, progress, max_ratio)
