@@ -38,6 +38,15 @@ class CheckedExecutable(Executable):
         super().__init__(name, params, address, build)
         self.key, self.number = key, next(_NUMBERS)
         self.words = self._words
+        native = self._call
+
+        def call(words: bytes, lo: int, hi: int) -> int:
+            code = native(words, lo, hi)
+            if code == VIOLATION:
+                self.fail(code)
+            return code
+
+        self._call = call
         _KERNELS[self.number] = self
 
     def _words(self, *words: int) -> bytes:
@@ -56,12 +65,6 @@ class CheckedExecutable(Executable):
                 f"checked kernel {self.name}: the length of buffer {param.name} is not known\n  key: {self.key}"
             )
         return 0, 0
-
-    def run(self, words: Sequence[int], lo: int = 0, hi: int = 0, status: bool = False) -> int:
-        code = self._call(self.words(*words), lo, hi)
-        if code == VIOLATION or (code and not status):
-            self.fail(code)
-        return code
 
     def pack(self, args: Sequence[Any]) -> list[int]:
         known = [

@@ -95,7 +95,11 @@ class Reduced(Output):
             return
         self._open(block)
         inner(block, below)
-        self._close(block, parent)
+        inside = self._inside(below) if self.reduction.along is None else None
+        if inside is None:
+            self._close(block, parent)
+        else:
+            block.when(inside, lambda here: self._close(here, parent))
 
     def ends(self, at: int) -> bool:
         return at == len(self.moves) - 1 and at > self.last and not self.reduction.guards
@@ -125,9 +129,11 @@ class Reduced(Output):
             block.when(inside, combine)
 
     def _inside(self, place: Place) -> Expr | None:
-        """Whether the coordinates are inside the shape; None where they always are."""
+        """Whether the coordinates that are known here are inside the shape; None where they always are."""
         test: Expr | None = None
         for dim in self.reduction.guards:
+            if any(k >= len(place.pending) for k, _ in self.format.inverse[dim]):
+                continue
             coordinate: Expr = const(0)
             for k, factor in self.format.inverse[dim]:
                 coordinate = fold("add", coordinate, fold("mul", place.pending[k], const(factor)))
