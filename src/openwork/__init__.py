@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from . import masked as masked
     from . import nn as nn
     from . import torch as torch
+    from .codegen.cache import cache_info as cache_info
+    from .codegen.cache import clear_caches as clear_caches
+    from .codegen.cache import get_kernel_limit as get_kernel_limit
+    from .codegen.cache import set_kernel_limit as set_kernel_limit
     from .codegen.pool import get_num_threads as get_num_threads
     from .codegen.pool import set_num_threads as set_num_threads
     from .io import read as read
@@ -79,6 +83,7 @@ __version__ = "0.1.0.dev0"
 __array_api_version__ = "2024.12"
 
 _HOMES: dict[str, tuple[str, ...]] = {
+    "codegen.cache": ("cache_info", "clear_caches", "get_kernel_limit", "set_kernel_limit"),
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("read", "write"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),

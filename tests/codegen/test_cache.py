@@ -128,7 +128,7 @@ def f(n: i64, x: f64[const], y: f64[mut]):
     results = []
     for load in (linker.link, engine._load_by_llvm):
         y = np.zeros(33)
-        assert run(cache.Executable("f", kernel.params, load(code, ["f"])[0], lambda: kernel), [33, x, y]) == 0
+        assert run(cache.Executable("f", kernel.params, load(code, ["f"]), lambda: kernel), [33, x, y]) == 0
         results.append(y)
     np.testing.assert_array_equal(*results)
     np.testing.assert_allclose(results[0], (np.exp(x) + x**1.5 + np.hypot(x, 2))[::-1] + 0.125)

@@ -1,5 +1,10 @@
 """Executables by key: in memory, then on disk, else compiled.
 
+In memory the least recently asked for go when there are more than `set_kernel_limit` says. Plans that hold executables
+are kept by those who make them, in tables that register here (`forgotten_with`): they are emptied when kernels go, so
+that the memory of a kernel that nobody else holds is unmapped at once. A tensor keeps the calls that it has prepared,
+and their kernels, for as long as it lives.
+
 On disk a kernel is one file, named by the digest of its key, the package's version and sources, the CPU and the
 LLVM version. It is written to a temporary name and moved into place, so processes may share the folder; a file
 that is cut short, altered or not ours is ignored. `OPENWORK_CACHE_DIR` says where, `OPENWORK_CACHE=0` turns it off.
@@ -10,8 +15,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
+from .. import settings
 from ..checked import CHECKED
 from ..ir.loop import Kernel
 from . import disk, engine
@@ -20,16 +28,41 @@ from .emit import emit
 from .emit_checked import emit_checked
 from .executable import Executable
 
-__all__ = ["clear_memory", "compile_kernel", "get"]
+__all__ = [
+    "cache_info",
+    "clear_caches",
+    "clear_memory",
+    "compile_kernel",
+    "forgotten_with",
+    "get",
+    "get_kernel_limit",
+    "set_kernel_limit",
+]
 
-_MEMORY: dict[str, Executable] = {}
-_LOCK = threading.Lock()
+_MEMORY: OrderedDict[str, Executable] = OrderedDict()
+_LOCK = threading.RLock()
+_TABLES: list[Callable[[], object]] = []
+_limit = settings.number("OPENWORK_KERNELS", 1) or 1024
+SHARE = 4
+"""Of the kernels this part goes at a time, as the tables of plans are emptied each time."""
+
+
+@dataclass(slots=True)
+class _Counts:
+    hits: int = 0
+    misses: int = 0
+    from_disk: int = 0
+    compiled: int = 0
+    evicted: int = 0
+
+
+_counts = _Counts()
 
 
 def _after_fork() -> None:
     """A thread that the child does not have may have held the lock."""
     global _LOCK
-    _LOCK = threading.Lock()
+    _LOCK = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -52,6 +85,14 @@ def get(key: str, build: Callable[[], Kernel]) -> Executable:
             found = _MEMORY.get(key)
             if found is None:
                 found = _MEMORY[key] = _from_disk(key, build) or _compiled(key, build)
+                _counts.misses += 1
+                if len(_MEMORY) > _limit:
+                    _evict()
+                return found
+    with _LOCK:
+        _counts.hits += 1
+        if key in _MEMORY:
+            _MEMORY.move_to_end(key)
     return found
 
 
@@ -60,16 +101,96 @@ def compile_kernel(kernel: Kernel) -> Executable:
     return get(f"kernel {kernel!r}", lambda: kernel)
 
 
+def forgotten_with(clear: Callable[[], object]) -> None:
+    """Have `clear()` empty a table of plans, which can be made again at any moment, whenever kernels go."""
+    _TABLES.append(clear)
+
+
+def get_kernel_limit() -> int:
+    """How many kernels are kept in memory."""
+    return _limit
+
+
+def set_kernel_limit(n: int) -> None:
+    """Keep at most `n` kernels in memory (1024 where `OPENWORK_KERNELS` says nothing else).
+
+    Those asked for least recently go first. A kernel takes some 80 KiB; one that has gone is read from disk again in a
+    few milliseconds. Kernels that a tensor has prepared calls with stay as long as the tensor.
+    Raises TypeError where n is no integer, ValueError where n < 1.
+    """
+    global _limit
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"set_kernel_limit: expected an integer, got {n!r}")
+    if n < 1:
+        raise ValueError(f"set_kernel_limit: expected at least 1 kernel, got {n}")
+    with _LOCK:
+        _limit = n.__index__()
+        if len(_MEMORY) > _limit:
+            _evict()
+
+
 def clear_memory() -> None:
-    """Forget the executables in memory (their code stays where it is, as somebody may hold one)."""
-    _MEMORY.clear()
+    """Forget the executables in memory, and the plans; the code of those that nobody else holds is unmapped."""
+    with _LOCK:
+        _MEMORY.clear()
+        _forget_plans()
+
+
+def clear_caches(*, disk: bool = False) -> None:
+    """Forget all compiled kernels in memory and the plans that hold them, and with `disk=True` also those on disk.
+
+    Nothing changes but that the next calls take longer. Tensors keep the calls that they have prepared.
+    """
+    clear_memory()
+    if disk:
+        _clear_disk()
+
+
+def cache_info() -> dict[str, int | str | None]:
+    """What the kernel cache holds, and what this process asked of it.
+
+    Returns
+    -------
+    dict : in memory `kernels`, `limit`, `bytes` (of code); what this process did, `hits` and `misses` in memory,
+        `from_disk`, `compiled`, `evicted`; on disk `folder`, `files`, `file_bytes`, and `ignored`: why the folder is
+        not used, or None
+    """
+    with _LOCK:
+        code = sum(e.code.nbytes for e in _MEMORY.values())
+        found: dict[str, int | str | None] = {"kernels": len(_MEMORY), "limit": _limit, "bytes": code}
+        found |= asdict(_counts)
+    where = disk.folder()
+    files, size = disk.usage()
+    return found | {
+        "folder": None if where is None else str(where), "files": files, "file_bytes": size, "ignored": disk.why_not(),
+    }  # fmt: skip
+
+
+def _clear_disk() -> None:
+    disk.clear()
+
+
+def _evict() -> None:
+    """Let the kernels go that were asked for least recently, a share of the limit at a time; the lock is held."""
+    keep = max(1, _limit - _limit // SHARE)
+    while len(_MEMORY) > keep:
+        _MEMORY.popitem(last=False)
+        _counts.evicted += 1
+    _forget_plans()
+
+
+def _forget_plans() -> None:
+    for clear in _TABLES:
+        clear()
 
 
 def _from_disk(key: str, build: Callable[[], Kernel]) -> Executable | None:
     entry = disk.read(key)
     if entry is None:
         return None
-    return _executable(key, entry, build)
+    found = _executable(key, entry, build)
+    _counts.from_disk += 1
+    return found
 
 
 def _compiled(key: str, build: Callable[[], Kernel]) -> Executable:
@@ -77,11 +198,12 @@ def _compiled(key: str, build: Callable[[], Kernel]) -> Executable:
     code = engine.to_object(emit_checked(kernel) if CHECKED else emit(kernel), CHECKED or engine.quick())
     entry = disk.Entry(kernel.name, kernel.params, code)
     disk.write(key, entry)
+    _counts.compiled += 1
     return _executable(key, entry, lambda: kernel)
 
 
 def _executable(key: str, entry: disk.Entry, build: Callable[[], Kernel]) -> Executable:
-    where = engine.load(entry.code, entry.name)
+    code = engine.load(entry.code, entry.name)
     if CHECKED:
-        return CheckedExecutable(entry.name, entry.params, where, build, key)
-    return Executable(entry.name, entry.params, where, build)
+        return CheckedExecutable(entry.name, entry.params, code, build, key)
+    return Executable(entry.name, entry.params, code, build)

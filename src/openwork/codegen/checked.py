@@ -19,6 +19,7 @@ from ..storage.buffers import address
 from . import engine
 from .emit_checked import VIOLATION, Site, emit_checked, sites
 from .executable import Executable, checked_words
+from .linker import Code
 
 __all__ = ["CheckedExecutable", "compile_checked"]
 
@@ -32,10 +33,8 @@ _LOCK = threading.Lock()
 class CheckedExecutable(Executable):
     """A compiled kernel with its checks; what breaks one is raised as CompilerBug by whoever called it."""
 
-    def __init__(
-        self, name: str, params: tuple[Param, ...], address: int, build: Callable[[], Kernel], key: str
-    ) -> None:
-        super().__init__(name, params, address, build)
+    def __init__(self, name: str, params: tuple[Param, ...], code: Code, build: Callable[[], Kernel], key: str) -> None:
+        super().__init__(name, params, code, build)
         self.key, self.number = key, next(_NUMBERS)
         self.words = self._words
         native = self._call
@@ -96,6 +95,5 @@ class CheckedExecutable(Executable):
 
 def compile_checked(kernel: Kernel, key: str | None = None) -> CheckedExecutable:
     """A kernel with its checks, in no cache and in any mode."""
-    code = engine.to_object(emit_checked(kernel), quickly=True)
-    where = engine.load(code, kernel.name)
-    return CheckedExecutable(kernel.name, kernel.params, where, lambda: kernel, key or f"kernel {kernel!r}")
+    code = engine.load(engine.to_object(emit_checked(kernel), quickly=True), kernel.name)
+    return CheckedExecutable(kernel.name, kernel.params, code, lambda: kernel, key or f"kernel {kernel!r}")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Sequence
+import mmap
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+from .. import faults, settings
 from ..errors import CompilerBug
 from . import linker
+from .llvm import by_llvm, is_limited, library
 from .target import Target, host
 
-__all__ = ["assembly", "load", "load_all", "optimised", "quick", "to_object"]
+__all__ = ["assembly", "load", "optimised", "quick", "to_object"]
 
-_LOCK = threading.RLock()
+T = TypeVar("T")
+ROOM, BYTES = 96 << 20, 2000
+"""Bytes that LLVM may need, at least and for each character of a text, where the address space is limited."""
 SPEED = 2
 MANY = 24_000
 """Characters of LLVM IR from which on loops are not unrolled, nor statements put into vectors: in kernels of many loops
@@ -28,20 +32,23 @@ def quick() -> bool:
 
     That takes a tenth of the time, and kernels run slower. It is part of a kernel's key, in memory and on disk.
     """
-    return os.environ.get("OPENWORK_OPTIMIZE", "1") in ("0", "off", "no")
+    return settings.is_off("OPENWORK_OPTIMIZE")
 
 
-@cache
-def _llvm() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm
+def _reserve(text: str) -> None:
+    """Raise MemoryError where LLVM would find too little memory for this text: it would end the process."""
+    if not is_limited():
+        return
+    try:
+        mmap.mmap(-1, ROOM + BYTES * len(text)).close()
+    except (OSError, ValueError) as error:
+        raise MemoryError(
+            "code generation: no memory to compile a kernel\n  help: raise the limit of the address space (ulimit -v)"
+        ) from error
 
 
 def _machine(target: Target, level: int = SPEED) -> Any:
-    llvm = _llvm()
+    llvm = library()
     if not target.is_cpu:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
@@ -55,42 +62,56 @@ def _host_machine(level: int = SPEED) -> Any:
     return _machine(host(), level)
 
 
-def _module(text: str) -> Any:
-    llvm = _llvm()
-    try:
-        module = llvm.parse_assembly(text, llvm.create_context())
-        module.verify()
-    except RuntimeError as error:
-        raise CompilerBug(f"code generation: LLVM refuses the text of a kernel: {error}\n{text}") from None
-    return module
+@contextmanager
+def _module(text: str) -> Iterator[Any]:
+    """The text as LLVM holds it, inside the block only: whoever frees a module must do so before its context, and the
+    garbage collector has no order."""
+    _reserve(text)
+    llvm = library()
+    with ExitStack() as owned:
+        try:
+            context = owned.enter_context(llvm.create_context())
+            module = owned.enter_context(llvm.parse_assembly(text, context))
+            module.verify()
+        except RuntimeError as error:
+            raise CompilerBug(f"code generation: LLVM refuses the text of a kernel: {error}\n{text}") from None
+        yield module
 
 
 def _optimise(module: Any, machine: Any, few: bool) -> None:
     """All passes; those that make more code of each loop only where there are few."""
-    llvm = _llvm()
-    options = llvm.create_pipeline_tuning_options(speed_level=SPEED)
-    options.slp_vectorization = options.loop_unrolling = few
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    llvm = library()
+    with ExitStack() as owned:
+        options = owned.enter_context(llvm.create_pipeline_tuning_options(speed_level=SPEED))
+        options.slp_vectorization = options.loop_unrolling = few
+        builder = owned.enter_context(llvm.create_pass_builder(machine, options))
+        owned.enter_context(builder.getModulePassManager()).run(module, builder)
 
 
 def _optimise_shortly(module: Any, machine: Any) -> None:
     """Variables to registers, branches and instructions simplified: in linear time."""
-    llvm = _llvm()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
-    passes = llvm.create_new_function_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    for function in module.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
+    llvm = library()
+    with ExitStack() as owned:
+        options = owned.enter_context(llvm.create_pipeline_tuning_options(speed_level=1))
+        builder = owned.enter_context(llvm.create_pass_builder(machine, options))
+        passes = owned.enter_context(llvm.create_new_function_pass_manager())
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
 
 
 def to_object(text: str, quickly: bool = False) -> bytes:
     """Relocatable machine code for the host from LLVM IR text. Raises CompilerBug where LLVM refuses it."""
-    with _LOCK:
-        machine, module = _host_machine(0 if quickly else SPEED), _module(text)
+    faults.reach("compile")
+    return by_llvm(_to_object, text, quickly)
+
+
+def _to_object(text: str, quickly: bool) -> bytes:
+    with _module(text) as module:
+        machine = _host_machine(0 if quickly else SPEED)
         if len(text) < LONG and not quickly:
             _optimise(module, machine, few=len(text) < MANY)
         else:
@@ -98,46 +119,50 @@ def to_object(text: str, quickly: bool = False) -> bytes:
         return bytes(machine.emit_object(module))
 
 
-def load(code: bytes, name: str) -> int:
-    """Link an object file into this process; the address of its function `name`. It stays until the end."""
-    return load_all(code, (name,))[0]
-
-
-def load_all(code: bytes, names: Sequence[str]) -> list[int]:
-    """Link an object file into this process; the addresses of several of its functions."""
+def load(code: bytes, *names: str) -> linker.Code:
+    """Link an object file into this process: the code with the addresses of its functions `names`."""
     try:
         return linker.link(code, names)
     except linker.Unlinkable:
         return _load_by_llvm(code, names)
 
 
-def _load_by_llvm(code: bytes, names: Sequence[str]) -> list[int]:
-    llvm = _llvm()
-    with _LOCK:
+def _load_by_llvm(code: bytes, names: Sequence[str]) -> linker.Code:
+    return by_llvm(_link_by_llvm, code, names)
+
+
+def _link_by_llvm(code: bytes, names: Sequence[str]) -> linker.Code:
+    llvm = library()
+    with ExitStack() as owned:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host()))
+        owned.callback(engine.close)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         addresses = [int(engine.get_function_address(name)) for name in names]
-        engine.detach()
-    if not all(addresses):
-        raise CompilerBug(f"code generation: {names} are not all in the object file")
-    return addresses
+        if not all(addresses):
+            raise CompilerBug(f"code generation: {names} are not all in the object file")
+        return linker.Code(addresses, len(code), owned.pop_all().close)
 
 
 def optimised(text: str) -> str:
     """LLVM IR text after optimisation for the host."""
-    with _LOCK:
-        module = _module(text)
+    return by_llvm(_optimised, text)
+
+
+def _optimised(text: str) -> str:
+    with _module(text) as module:
         _optimise(module, _host_machine(), few=len(text) < MANY)
         return str(module)
 
 
 def assembly(text: str, target: Target | None = None) -> str:
     """Assembly of LLVM IR text, optimised for `target`; without one, what runs on the host."""
-    with _LOCK:
-        quickly = target is None and quick()
-        machine = _machine(target or host(), 0 if quickly else SPEED)
-        module = _module(text)
+    return by_llvm(_assembly, text, target)
+
+
+def _assembly(text: str, target: Target | None) -> str:
+    quickly = target is None and quick()
+    with _module(text) as module, _machine(target or host(), 0 if quickly else SPEED) as machine:
         if quickly:
             _optimise_shortly(module, machine)
         else:

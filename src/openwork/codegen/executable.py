@@ -11,7 +11,9 @@ from typing import Any
 from ..errors import CompilerBug
 from ..ir.loop import Buffer, Kernel, Param
 from ..storage.buffers import address
+from . import interruptible
 from .emit_builder import bits_of
+from .linker import Code
 
 __all__ = ["Executable", "run"]
 
@@ -20,16 +22,17 @@ _MASK = (1 << 64) - 1
 
 
 class Executable:
-    """A compiled kernel.
+    """A compiled kernel. Its code is in memory for as long as this object is: who keeps its address keeps it, too.
 
     `run` takes one 64-bit word per parameter, as `pack` makes them; it releases the GIL, and several threads
     may run one Executable at a time. Cost of a call: about a microsecond.
     """
 
-    def __init__(self, name: str, params: tuple[Param, ...], address: int, build: Callable[[], Kernel]) -> None:
+    def __init__(self, name: str, params: tuple[Param, ...], code: Code, build: Callable[[], Kernel]) -> None:
         self.name = name
         self.params = params
-        self.address = address
+        self.code = code
+        self.address = address = code.addresses[0]
         self._build = build
         self._call: Callable[[bytes, int, int], int] = _PROTOTYPE(address)
         self.words: Callable[..., bytes] = struct.Struct(f"={len(params)}q").pack
@@ -75,6 +78,12 @@ class Executable:
         if code and not status:
             self.fail(code)
         return code
+
+    def run_sized(self, work: int, words: Sequence[int], lo: int = 0, hi: int = 0, status: bool = False) -> int:
+        """`run`, for work of about so many elements: where that may take long, the main thread can be interrupted."""
+        if work >= interruptible.LONG:
+            return interruptible.call(self.run, words, lo, hi, status)
+        return self.run(words, lo, hi, status)
 
     def fail(self, code: int) -> None:
         """Raise what a status other than 0 means."""

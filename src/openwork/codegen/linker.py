@@ -13,14 +13,15 @@ import ctypes
 import mmap
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from platform import machine
 
-__all__ = ["Unlinkable", "link"]
+__all__ = ["Code", "Unlinkable", "link"]
 
 _PAGE = mmap.PAGESIZE
+_is_finalizing = sys.is_finalizing
 _ALLOC, _WRITE, _EXEC = 2, 1, 4
 _NOBITS, _SYMTAB, _RELA = 8, 2, 4
 _ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
@@ -32,6 +33,22 @@ _JUMP = b"\xff\x25\x00\x00\x00\x00"
 
 class Unlinkable(Exception):
     """The object or the system is not one that this linker knows."""
+
+
+class Code:
+    """Machine code in this process: the addresses of its functions, and its memory, which goes with this object.
+
+    free: gives the memory back. It must not be called while a thread may be inside: whoever runs the code holds this.
+    """
+
+    __slots__ = ("_free", "addresses", "nbytes")
+
+    def __init__(self, addresses: list[int], nbytes: int, free: Callable[[], object]) -> None:
+        self.addresses, self.nbytes, self._free = addresses, nbytes, free
+
+    def __del__(self) -> None:
+        if not _is_finalizing():  # at the end a thread may still be inside, and all memory goes anyway
+            self._free()
 
 
 @dataclass(slots=True)
@@ -49,8 +66,8 @@ class Section:
     address: int = 0
 
 
-def link(code: bytes, names: Sequence[str]) -> list[int]:
-    """The addresses of the functions `names` of an object file; the memory stays mapped to the process's end."""
+def link(code: bytes, names: Sequence[str]) -> Code:
+    """The functions `names` of an object file, in memory that is unmapped when the result is gone."""
     if sys.platform != "linux" or machine() != "x86_64" or code[:6] != b"\x7fELF\x02\x01":
         raise Unlinkable("expected an x86-64 ELF object on Linux")
     try:
@@ -97,7 +114,7 @@ class _Object:
                 for offset, info, addend in struct.iter_unpack("<QQq", raw):
                     yield target, offset, info & 0xFFFFFFFF, info >> 32, addend
 
-    def load(self, names: Sequence[str]) -> list[int]:
+    def load(self, names: Sequence[str]) -> Code:
         todo = list(self.relocations())
         outside = sorted({n for *_, i, _ in todo for n, section, _ in (self.symbols[i],) if section == 0})
         groups: list[list[Section]] = [[], [], []]
@@ -113,6 +130,18 @@ class _Object:
             size = -(-size // _PAGE) * _PAGE
             edges.append(size)
         base = _map(size)
+        try:
+            addresses = self.place(base, edges, groups, outside, todo, names)
+        except BaseException:
+            _unmap(base, size)
+            raise
+        return Code(addresses, size, partial(_unmap, base, size))
+
+    def place(
+        self, base: int, edges: list[int], groups: list[list[Section]], outside: list[str],
+        todo: list[tuple[Section, int, int, int, int]], names: Sequence[str],
+    ) -> list[int]:  # fmt: skip
+        """Fill the pages from `base` on; where the functions `names` are."""
         for k, name in enumerate(outside):
             self.stubs[name] = base + _STUB * k
             ctypes.memmove(base + _STUB * k, _JUMP + struct.pack("<Q", _address(name)), 14)
@@ -172,7 +201,7 @@ def _address(name: str) -> int:
 
 
 def _map(size: int) -> int:
-    """Fresh pages that can be read and written, never unmapped."""
+    """Fresh pages that can be read and written."""
     function = _libraries()[0].mmap
     function.restype = ctypes.c_void_p
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -181,6 +210,12 @@ def _map(size: int) -> int:
     if where in (None, ctypes.c_void_p(-1).value):
         raise OSError(ctypes.get_errno(), "no memory for code")
     return int(where)
+
+
+def _unmap(address: int, size: int) -> None:
+    function = _libraries()[0].munmap
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    function(address, size)
 
 
 def _protect(address: int, size: int, rights: int) -> None:

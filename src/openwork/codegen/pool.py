@@ -19,10 +19,11 @@ from itertools import pairwise
 from .. import settings
 from ..errors import CompilerBug
 from ..integers import integer
-from . import disk, engine
+from . import disk, engine, linker
 from .executable import Executable, checked_words
+from .interruptible import LONG, call, here
 
-__all__ = ["apart", "available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
+__all__ = ["LONG", "apart", "available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
 
 _LIMIT = 257
 _WAVE = 4
@@ -36,6 +37,8 @@ _RUN = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, _I64, _I64
 _ORDERED = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, *(_I64,) * 4, ctypes.c_char_p, *(_I64,) * 5)
 _APART = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, *(_I64,) * 3)
 _lock = threading.Lock()
+_code: list[linker.Code] = []
+"""What is never unmapped: threads are inside."""
 
 
 def _cores() -> int:
@@ -72,21 +75,31 @@ def available() -> bool:
     return _native() is not None
 
 
-def parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> int:
+def parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int], work: int = LONG) -> int:
     """Run `executable` on [bounds[t], bounds[t + 1]) for every t, on the pool's threads and the caller's.
 
     Ranges are claimed in order as threads become free, so more ranges than threads balance uneven work. Of many
-    ranges four for each thread run at a time, so that whoever cuts long work in short ranges can be interrupted.
+    ranges four for each thread run at a time, so that whoever cuts long work in short ranges can be interrupted, and
+    says `work=0`; else `work` is the number of elements, and where these are many the main thread can be interrupted.
     Raises MemoryError or CompilerBug as `Executable.run` does. Cost: some 4 microseconds with two threads.
     """
+    if work >= LONG:
+        return call(_parallel, executable, words, bounds)
+    return _parallel(executable, words, bounds)
+
+
+def _parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> int:
     tasks = len(bounds) - 1
     run = _run or _start()
     if tasks < 2 or _threads < 2 or run is None:
         return _sequential(executable, words, bounds)
     wave = _WAVE * _threads
     if tasks > wave:
+        stop = here()
         for first in range(0, tasks, wave):
-            parallel(executable, words, bounds[first : first + wave + 1])
+            if stop.now:
+                break
+            _parallel(executable, words, bounds[first : first + wave + 1])
         return 0
     code = run(
         executable.address, _packed(executable, words), struct.pack(f"={tasks + 1}q", *bounds), tasks, _threads - 1
@@ -94,7 +107,7 @@ def parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]
     if code:
         if code == _FOREIGN:
             _forget()
-            return parallel(executable, words, bounds)
+            return _parallel(executable, words, bounds)
         if code == _BUSY:
             return _sequential(executable, words, bounds)
         executable.fail(code)
@@ -135,8 +148,16 @@ def ordered(
 
     `words` and `words2` hold the words of each thread. `first` leaves counts[r * tasks + t] for each of the chains r
     (int64, at the address `counts`); before `second` runs on t, ends[r * (tasks + 1) + t] is the sum of counts before.
-    Both must be zero at the start. False where the pool cannot be had: then nothing has been run.
+    Both must be zero at the start. False where the pool cannot be had: then nothing has been run. The main
+    thread can be interrupted.
     """
+    return call(_ordered, first, second, words, words2, tasks, counts, ends, chains)
+
+
+def _ordered(
+    first: Executable, second: Executable, words: Sequence[Sequence[int]], words2: Sequence[Sequence[int]], tasks: int,
+    counts: int, ends: int, chains: int,
+) -> bool:  # fmt: skip
     if (_run or _start()) is None or _threads < 2:
         return False
     native = _native()
@@ -150,7 +171,7 @@ def ordered(
     )  # fmt: skip
     if code == _FOREIGN:
         _forget()
-        return ordered(first, second, words, words2, tasks, counts, ends, chains)
+        return _ordered(first, second, words, words2, tasks, counts, ends, chains)
     if code == _BUSY:
         return False
     if code:
@@ -166,7 +187,10 @@ def _packed(executable: Executable, words: Sequence[int]) -> bytes:
 
 
 def _sequential(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> int:
+    stop = here()
     for lo, hi in pairwise(bounds):
+        if stop.now:
+            break
         executable.run(words, lo, hi)
     return 0
 
@@ -201,9 +225,10 @@ def _native() -> tuple[Callable[..., int], ...] | None:
             code = disk.Entry("ow_pool_run", (), engine.to_object(_text()))
             disk.write(_NAME, code)
         names = ("ow_pool_start", "ow_pool_run", "ow_pool_ordered", "ow_pool_apart")
-        start, run, ordered, apart = engine.load_all(code.code, names)
+        _code.append(engine.load(code.code, *names))
     except OSError:
         return None
+    start, run, ordered, apart = _code[-1].addresses
     return _START(start), _RUN(run), _ORDERED(ordered), _APART(apart)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from .llvm import by_llvm, library
+
 __all__ = ["Target", "expands", "host", "nvptx"]
 
 
@@ -25,8 +27,11 @@ class Target:
 @cache
 def host() -> Target:
     """The CPU this process runs on."""
-    import llvmlite.binding as llvm
+    return by_llvm(_host)
 
+
+def _host() -> Target:
+    llvm = library()
     return Target("cpu", llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 

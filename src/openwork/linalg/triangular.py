@@ -73,6 +73,9 @@ def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str
     return kernels.get(key, lambda: parse(text, P=p, C=c, S=s, T=t))
 
 
+kernels.forgotten_with(_kernel.cache_clear)
+
+
 @differentiable(lambda a, b: recorded(a, b))
 def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bool = False) -> Any:
     """x with `tril(a) @ x = b`, or `triu(a) @ x = b`.
@@ -110,7 +113,9 @@ def _solve(
     n, m = x.shape
     types = (scalar_of(pos), scalar_of(crd), scalar_of(values), scalar)
     executable = _kernel(kind, lower, unit, m == 1, types)
-    status = executable.run(executable.pack([pos, crd, values, x, n, m]), status=True) if x.size else 0
+    status = (
+        executable.run_sized(len(crd) * m, executable.pack([pos, crd, values, x, n, m]), status=True) if x.size else 0
+    )
     if status:
         raise np.linalg.LinAlgError(
             f"solve_triangular: element ({status - 2}, {status - 2}) of the diagonal is 0: the matrix is singular"

@@ -16,7 +16,6 @@ from ..codegen.executable import Executable
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse_format
 from ..ir.text import parse
-from ..ops.launch import launch
 from ..ops.tensor import Tensor
 from ..storage.buffers import cast, numpy_dtype, to_numpy
 from .operands import check_rows, common, right_side, square
@@ -76,6 +75,9 @@ def _kernel(scalar: str, one: bool) -> Executable:
     return kernels.get(f"solve_tridiagonal {scalar} {one}", lambda: parse(text, T=scalar))
 
 
+kernels.forgotten_with(_kernel.cache_clear)
+
+
 def _diagonal_format(ndim: int) -> Any:
     """Diagonals outermost, then the stack, then rows."""
     names = [f"b{k}" for k in range(ndim - 2)]
@@ -125,7 +127,7 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
         executable = _kernel(scalar, k == 1)
         parts = min(pool.get_num_threads(), len(info)) if x.size > 1 << 14 else 1
         bounds = [len(info) * p // parts for p in range(parts + 1)]
-        launch(executable, executable.pack([low, mid, up, x, info, n, k]), bounds)
+        pool.parallel(executable, executable.pack([low, mid, up, x, info, n, k]), bounds, x.size)
     bad = np.flatnonzero(info)
     if len(bad):
         where = f"matrix {bad[0]} of the stack {batch}: " if batch else ""

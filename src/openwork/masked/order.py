@@ -53,6 +53,9 @@ def _scan(op: str, scalar: str) -> Executable:
     return kernels.get(f"masked scan {op} {scalar}", lambda: parse(text, T=scalar))
 
 
+kernels.forgotten_with(_scan.cache_clear)
+
+
 def _axis(operation: str, m: MaskedTensor, axis: int | None) -> int:
     if m.ndim == 0 or (axis is None and m.ndim != 1):
         raise ShapeError(f"{operation} of a masked tensor of shape {m.shape} needs an axis\n  help: give axis=")
@@ -106,7 +109,8 @@ def cumulative(op: str, m: MaskedTensor, axis: int | None) -> MaskedTensor:
     values = to_numpy(cast(t.values, computed))
     added = np.empty_like(values)
     kernel = _scan(op, computed)
-    kernel.run(kernel.pack([keys, np.ascontiguousarray(values), added, len(values)]))
+    arrays = [keys, np.ascontiguousarray(values), added]
+    kernel.run_sized(len(values), kernel.pack([*arrays, len(values)]))
     made = t._storage.with_values(cast(as_array(added, like=t.values), scalar))
     return _back(Tensor._from_storage(made), order, m)
 

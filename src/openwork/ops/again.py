@@ -16,6 +16,7 @@ from ..storage.buffers import address
 from ..storage.memory import LARGE, reserve
 from ..storage.storage import Storage
 from .ready import Ready
+from .recipe import WORK
 from .strided import fresh
 
 __all__ = ["Conversion", "Part", "Reduction"]
@@ -64,12 +65,13 @@ class Conversion:
     A structure never changes, so that sizes and ways are those of the first time; values may have changed.
     """
 
-    __slots__ = ("format", "launches", "parts", "scratch", "threads")
+    __slots__ = ("format", "launches", "parts", "scratch", "threads", "work")
 
     def __init__(
         self, format: Format, kernels: Iterable[Executable], words: Mapping[str, int], parts: Sequence[Part]
     ) -> None:
         self.format, self.parts, self.threads = format, tuple(parts), pool.get_num_threads()
+        self.work = max([words.get(WORK, 0), *(part.size for part in self.parts)])
         owner = {name: k for k, part in enumerate(parts) for name in part.names}
         self.scratch: Any = None
         """what the words point to beside the tensor and the result"""
@@ -92,7 +94,7 @@ class Conversion:
             words = known.copy()
             for slot, k in slots:
                 words[slot] = where[k]
-            kernel.run(words)
+            kernel.run_sized(self.work, words)
         return made
 
     def __call__(self, storage: Storage, format: Format) -> Storage:

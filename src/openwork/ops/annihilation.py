@@ -66,7 +66,7 @@ def bounded(values: Array, limit: float) -> bool:
         parts = pool.get_num_threads() if len(x) >= PARALLEL else 1
         out = np.zeros(parts, np.float64)
         executable = cache.get(f"squares by parts {scalar}", lambda: parse(_SQUARES, T=scalar))
-        pool.parallel(executable, (address(x), lanes * len(x), parts, address(out)), range(parts + 1))
+        pool.parallel(executable, (address(x), lanes * len(x), parts, address(out)), range(parts + 1), len(x) >> 5)
         squares = float(out.sum())
     if squares >= 0 and math.sqrt(squares) <= limit:
         return True

@@ -85,7 +85,11 @@ def _keep(storage: Storage, stage: Stage, out: Assembly, chain: Run) -> None:
     parts = [Part("pos", chain.first, ("pos", f"b_pos{chain.first}"), words["parents"] + 1, index, zero=True)]
     parts += [Part("crd", at, (f"b_crd{at}",), count, index) for at in chain.levels]
     parts.append(Part("values", 0, ("b_vals",), count, numpy_dtype(out.scalar)))
-    kernels = (recipe.executable("histogram"), shared(f"scan {out.index}"), recipe.executable(_kind(words)))
+    kernels = (
+        recipe.executable("histogram"),
+        shared(f"scan {out.index}", lambda: scan_kernel(out.index)),
+        recipe.executable(_kind(words)),
+    )
     again = Conversion(stage.target, kernels, words, parts)
     again.scratch = out.totals
     remember(storage, stage, again)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..codegen import cache
 from ..compiler.checks import Chain, ChainLevel, kernel
 from ..errors import InvariantError, UnsupportedError
 from ..storage.buffers import address, length, scalar_of
@@ -28,6 +29,7 @@ PATIENCE = 16
 
 _kernels: dict[Chain, Executable] = {}
 _waiting: Counter[Chain] = Counter()
+cache.forgotten_with(_kernels.clear)
 
 
 def check(storage: Storage, indices: bool = True) -> None:
@@ -68,9 +70,9 @@ def _quick(storage: Storage) -> bool | None:
     small = sum(length(b) for b in (*storage.pos, *storage.crd) if b is not None) <= SMALL
     if small and not all(_worthwhile(x.chain) for x in launches):
         return None
-    out = np.zeros(1, np.int64)
+    work, out = sum(storage.positions) + length(storage.values), np.zeros(1, np.int64)
     for chain, words in launches:
-        _kernel(chain).run([*words, address(out)])
+        _kernel(chain).run_sized(work, [*words, address(out)])
         if out[0]:
             padded = any(level.format.functions.padded for level in storage.format.levels)
             return None if padded else False
@@ -88,9 +90,7 @@ def _worthwhile(chain: Chain) -> bool:
 def _kernel(chain: Chain) -> Executable:
     found = _kernels.get(chain)
     if found is None:
-        from ..codegen.cache import get
-
-        found = _kernels[chain] = get(chain.key, lambda: kernel(chain))
+        found = _kernels[chain] = cache.get(chain.key, lambda: kernel(chain))
     return found
 
 

@@ -50,6 +50,7 @@ WINDOW, WINDOWS, ALIKE = 17, 64, 0.6
 
 _operands: dict[int, Operand] = {}
 _prepared: dict[Any, Prepared] = {}
+cache.forgotten_with(_prepared.clear)
 
 
 @dataclass(frozen=True, slots=True)

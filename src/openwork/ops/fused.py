@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.cache import forgotten_with
 from ..compiler.number import passes
 from . import gradients, trace
 from .dispatch import takes_over
@@ -49,6 +50,7 @@ class _Program:
 
 _programs: dict[Any, _Program | frozenset[int]] = {}
 """By key; where numbers take part in the plan, which they are."""
+forgotten_with(_programs.clear)
 
 
 def compute(*expressions: Any) -> Any:

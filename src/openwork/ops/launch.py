@@ -95,9 +95,12 @@ def even_bounds(lo: int, hi: int, parts: int) -> tuple[int, ...]:
 
 
 def launch(executable: Executable, words: Sequence[int], bounds: Sequence[int], parallel: bool = True) -> None:
-    """Run over the ranges between the bounds, side by side when there are several and they may."""
+    """Run over the ranges between the bounds, side by side when there are several and they may.
+
+    More ranges than there are threads mean long work: the main thread can be interrupted.
+    """
     if parallel and len(bounds) > 2:
-        pool.parallel(executable, words, bounds)
+        pool.parallel(executable, words, bounds, pool.LONG if len(bounds) > pool.get_num_threads() + 1 else 0)
     else:
         for lo, hi in pairwise(bounds):
             executable.run(words, lo, hi)

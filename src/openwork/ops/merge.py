@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..codegen.cache import forgotten_with
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..ir.index import accesses as accesses_of
@@ -40,6 +41,8 @@ MAX_MASKED = 4
 
 _BINARY: dict[Any, MergePlan] = {}
 _GENERAL: dict[Any, MergePlan] = {}
+forgotten_with(_BINARY.clear)
+forgotten_with(_GENERAL.clear)
 
 
 def _fill_key(fill: Any) -> Any:

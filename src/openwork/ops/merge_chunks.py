@@ -18,7 +18,7 @@ from ..storage.buffers import itemsize, length, to_numpy
 from ..storage.storage import Storage
 from .merge_plan import Bound, Compiled
 
-__all__ = ["MINIMUM", "capacities", "cut"]
+__all__ = ["MINIMUM", "capacities", "cut", "work_of"]
 
 LARGEST = 2**60
 """Positions that a result may have."""
@@ -64,6 +64,11 @@ def cut(made: Compiled, storages: tuple[Storage, ...], spans: Spans, fine: bool)
 
     inner = dict.fromkeys(_search(before, lo, hi, parts))
     return [lo, *(c for c in inner if lo < c < hi), hi]
+
+
+def work_of(storages: Sequence[Storage], spans: Spans) -> int:
+    """Elements that a merge may walk: those that are stored, and the coordinates of the outermost loop."""
+    return sum(length(s.values) for s in storages) + sum(hi - lo for lo, hi in spans[:1])
 
 
 def _search(before: Callable[[Ints], Ints], lo: int, hi: int, parts: int) -> list[int]:

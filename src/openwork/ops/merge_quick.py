@@ -95,7 +95,7 @@ class Quick:
             operands += (address(x),)
         for k, ref in self._refs:
             operands += (storage_word(ref, storages[k]),)
-        self._made.executable.run((*operands, *words, address(meta), *self._tail), 0, 1)
+        self._made.executable.run_sized(cap, (*operands, *words, address(meta), *self._tail), 0, 1)
         used = int(meta[3])
         if small:
             pos = np.ndarray((count,), index, whole)

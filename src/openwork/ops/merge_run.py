@@ -21,7 +21,7 @@ from .batches import batched
 from .convert import convert, describe, replace_format
 from .gradients import differentiable
 from .launch import storage_word
-from .merge_chunks import capacities, cut
+from .merge_chunks import capacities, cut, work_of
 from .merge_leads import Leads
 from .merge_ordered import orderable, run_ordered
 from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
@@ -188,13 +188,13 @@ def _assembled(
         packed.append(words[name] if ref is None else storage_word(ref, by_name[ref.tensor]))
     used: dict[Run, int] | None = None
     if len(cuts) > 2 and not chains:
-        _run_located(made, packed, cuts)
+        _run_located(made, packed, cuts, work_of(storages, spans))
         used = {}
     elif len(cuts) > 2:
         used = run_ordered(plan, made, packed, spans, cuts, caps, like)
     if used is None:
         cuts = [cuts[0], cuts[-1]]
-        pool.parallel(made.executable, packed, (0, 1))
+        pool.parallel(made.executable, packed, (0, 1), work_of(storages, spans))
         used = dict(zip(chains, whole[2 + len(chains) :].tolist(), strict=True))
     for run in chains:
         edges = pos[run.first]
@@ -233,13 +233,13 @@ def led_text(leads: Leads, format: Format) -> list[tuple[str, str]]:
     return [("gallop", f"{', '.join(named)}; the others are searched")] if named else []
 
 
-def _run_located(made: Compiled, words: list[int], cuts: list[int]) -> None:
+def _run_located(made: Compiled, words: list[int], cuts: list[int], work: int) -> None:
     """Ranges of a result whose elements have their places."""
     state = np.array(cuts, np.int64)
     names = [p.name for p in made.executable.params]
     words = words.copy()
     words[names.index("meta")], words[names.index("chunks")] = address(state), len(cuts) - 1
-    pool.parallel(made.executable, words, list(range(len(cuts))))
+    pool.parallel(made.executable, words, list(range(len(cuts))), work)
 
 
 def _allocate(

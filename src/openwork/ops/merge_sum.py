@@ -36,7 +36,7 @@ from . import trace
 from .assembly import full
 from .drive import operand_of
 from .launch import word
-from .merge_chunks import cut
+from .merge_chunks import cut, work_of
 from .merge_leads import Leads, Scout, scout
 from .merge_plan import Compiled
 from .merge_run import converted, led_text, loops_text
@@ -182,7 +182,7 @@ def run_sum(plan: SumPlan, values: Mapping[str, Any], extents: tuple[int, ...], 
         if counts is not None:
             fixed["out_counts"] = address(counts)
         words = _words(made, ready, fixed | bounds)
-        pool.parallel(made.executable, words, list(range(chunks + 1)))
+        pool.parallel(made.executable, words, list(range(chunks + 1)), work_of(storages, spans))
     if trace.active():
         _describe(plan, made, ready, chunks, out, counts, words)
     return Summed(_joined(plan, out, parts, shape), None if counts is None else _total(counts, parts, shape), structure)

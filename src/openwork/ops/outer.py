@@ -186,12 +186,14 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     crd, values = empty(total, index, s.like), empty(total * block, s.scalar, s.like)
     words: Words = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
     words |= {"crd": address(s.crd[1]), "vals": address(s.values), "b_crd": address(crd), "b_vals": address(values)}
-    executable, pick = ready(f"take ranges {scalar} {index} {s.scalar}", lambda: ranges_kernel(scalar, index, s.scalar))
+    executable, pick, _ = ready(
+        f"take ranges {scalar} {index} {s.scalar}", lambda: ranges_kernel(scalar, index, s.scalar)
+    )
     threads = pool.get_num_threads() if total * block >= PARALLEL_NSE else 1
     if threads > 1:
-        pool.parallel(executable, pick(words), _cuts(ends, threads))
+        pool.parallel(executable, pick(words), _cuts(ends, threads), total * block)
     else:
-        executable.run(pick(words), 0, len(rows))
+        executable.run_sized(total * block, pick(words), 0, len(rows))
     shape = (*s.shape[:d], len(rows), *s.shape[d + 1 :])
     found = Storage(shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values)
     if trace.active():

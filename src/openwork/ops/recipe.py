@@ -14,7 +14,7 @@ from ..compiler.conversion.stream import Walked
 from ..compiler.conversion.target import Kind, runs
 from ..compiler.operand import Operand
 from ..errors import UnsupportedError
-from ..ir.loop import Kernel
+from ..ir.loop import Kernel, Scalar
 from ..storage.buffers import Array, length, scalar_of
 from ..storage.storage import Storage
 from .ranges import Ranges
@@ -25,7 +25,10 @@ Words: TypeAlias = dict[str, int]
 """A kernel's arguments by parameter name: addresses and integers."""
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
-_Ready: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[int]]]
+_Ready: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[int]], tuple[str, ...]]
+"""A kernel, what picks its words, and the names of its numbers."""
+WORK = "elements of the source"
+"""Among the words, which no kernel takes: what says how long a kernel may run."""
 _SHARED: dict[str, _Ready] = {}
 
 
@@ -37,25 +40,28 @@ def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges
     return _run(ready, words, ranges)
 
 
-def shared(key: str) -> Executable:
-    """The kernel of `key`, which `call` has run before."""
-    return _SHARED[key][0]
+def shared(key: str, build: Callable[[], Kernel]) -> Executable:
+    """The kernel of `key`."""
+    ready = _SHARED.get(key)
+    return cache.get(key, build) if ready is None else ready[0]
 
 
 def _ready(key: str, build: Callable[[], Kernel]) -> _Ready:
     executable = cache.get(key, build)
     names = [p.name for p in executable.params]
+    numbers = tuple(p.name for p in executable.params if isinstance(p, Scalar) and p.scalar[0] in "iu")
     if len(names) == 1:
         (only,) = names
-        return executable, lambda words: (words[only],)
-    return executable, itemgetter(*names)
+        return executable, lambda words: (words[only],), numbers
+    return executable, itemgetter(*names), numbers
 
 
 def _run(ready: _Ready, words: Mapping[str, int], ranges: Ranges | None) -> int:
-    executable, pick = ready
+    executable, pick, numbers = ready
+    work = max([words.get(WORK, 0), *[words[n] for n in numbers]])
     if ranges is not None:
-        return pool.parallel(executable, pick(words), ranges.bounds)
-    status = executable.run(pick(words), 0, 0, status=True)
+        return pool.parallel(executable, pick(words), ranges.bounds, max(work, ranges.bounds[-1]))
+    status = executable.run_sized(work, pick(words), 0, 0, status=True)
     if status == 1:
         raise MemoryError(f"conversion: no memory for a workspace of {executable.name}")
     return status
@@ -85,6 +91,7 @@ class Recipe:
     def words(self, storage: Storage) -> Words:
         """The parameters that say where the source is."""
         words = dict(zip(self._names, storage.addresses, strict=True))
+        words[WORK] = length(storage.values)
         for d, n in enumerate(storage.shape):
             words[f"n{d}"] = n
         if storage.format.batch_ndim:
@@ -163,6 +170,8 @@ class _Family:
 
 
 _FAMILIES: dict[tuple[int, int], _Family] = {}
+cache.forgotten_with(_SHARED.clear)
+cache.forgotten_with(_FAMILIES.clear)
 
 
 def recipe_of(storage: Storage, stage: Stage) -> tuple[Recipe, Spans]:

@@ -48,6 +48,9 @@ def _kernel(op: str, coordinate: str, scalar: str) -> Executable:
     return kernels.get(f"arg_extreme {op} {coordinate} {scalar}", lambda: parse(text, C=coordinate, T=scalar))
 
 
+kernels.forgotten_with(_kernel.cache_clear)
+
+
 def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     """Where the first least ("min") or largest ("max") element is, the first NaN where there is one.
 
@@ -110,9 +113,8 @@ def extremes(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int]) -> tupl
     best = np.zeros(rows, values.dtype)
     found, free = np.full(rows, -1, np.int64), np.zeros(rows, np.int64)
     kernel = _kernel(op, scalar_of(at), computed)
-    kernel.run(
-        kernel.pack([key, np.ascontiguousarray(at), np.ascontiguousarray(values), best, found, free, len(values)])
-    )
+    arrays = [key, np.ascontiguousarray(at), np.ascontiguousarray(values), best, found, free]
+    kernel.run_sized(len(values), kernel.pack([*arrays, len(values)]))
     return best, found, free
 
 

@@ -44,6 +44,7 @@ SHORT, LONG = 64, 512
 KEY_BITS = 62
 
 _EXECUTABLES: dict[tuple[str, ProductTypes, str], Executable] = {}
+cache.forgotten_with(_EXECUTABLES.clear)
 _FEW = np.zeros(2, np.int32)
 
 

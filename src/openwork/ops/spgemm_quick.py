@@ -6,8 +6,11 @@ costs some microseconds of Python. `spgemm.multiply` does all others.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..codegen.cache import forgotten_with
 from ..compiler.semiring import SEMIRINGS
 from ..storage.buffers import address, length, numpy_dtype
 from ..storage.storage import Storage
@@ -26,7 +29,10 @@ ORDER = (
 )  # fmt: skip
 """The parameters of the product's kernel, see compiler/spgemm.py."""
 
-_PLANS: dict[tuple[int, int], _Quick | None] = {}
+_PLANS: dict[tuple[int, int], Any] = {}
+"""By signatures: a _Quick, or None where there is none."""
+_UNKNOWN = object()
+forgotten_with(_PLANS.clear)
 _FEW = np.zeros(2, np.int64)
 
 
@@ -76,12 +82,13 @@ def quick_product(s: Storage, t: Storage) -> Storage | None:
     if len(s.shape) != 2 or s.shape[0] > ROWS or not s.shape[0]:
         return None
     key = s.signature, t.signature
-    if key not in _PLANS:
-        _PLANS[key] = _Quick(s, t) if _serves(s, t) else None
-    found = _PLANS[key]
+    found: Any = _PLANS.get(key, _UNKNOWN)
+    if found is _UNKNOWN:
+        found = _PLANS[key] = _Quick(s, t) if _serves(s, t) else None
     if found is None or s.fill_value or t.fill_value or not s.shape[1] or not t.shape[1]:
         return None
-    return found(s, t)
+    result: Storage | None = found(s, t)
+    return result
 
 
 def _result(s: Storage, t: Storage) -> str:

@@ -1,0 +1,160 @@
+"""A long native call -> its result, while the main thread answers signals.
+
+Python runs signal handlers on the main thread only, and not while that is inside native code. So a call that may take
+long, made on the main thread, is run by a helper thread, and the main thread waits for it on a lock, which a signal
+ends: a handler that raises, as the one of Ctrl-C does, raises here at once. Other threads make such calls themselves.
+
+    call(function, *args)            # on the main thread: on a helper, interruptible; else function(*args)
+
+What is interrupted cannot be stopped inside a kernel. It is told to begin no further range (`stopped`), gets a short
+while to end, and is then left behind: the frames of all callers are kept until it has ended, and with them every buffer
+that it reads or writes. Results that are lost that way nobody has seen; only of an array that the caller gave for the
+result (in place, `out=`) the ranges that had begun are still written.
+
+Handing over costs some 20 microseconds, which is why it is left out for work that is known to be short.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from _thread import allocate_lock, get_ident, start_new_thread
+from collections.abc import Callable
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any, TypeVar
+
+__all__ = ["LONG", "Stop", "call", "here"]
+
+T = TypeVar("T")
+LONG = 1 << 20
+"""Elements from which on work is handed over: at most some 0.2 s of work in less than that."""
+GRACE = 0.2
+"""Seconds that interrupted work gets to end."""
+
+
+class Stop:
+    """Whether a job is to begin no further ranges."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = False
+
+
+class _Job:
+    """A call, what came of it, and what must live until it has ended."""
+
+    __slots__ = ("args", "done", "error", "function", "kept", "result", "stop")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.function, self.args = function, args
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = allocate_lock()
+        self.done.acquire()
+        self.stop = Stop()
+        self.kept = _frames()
+
+
+class _Helper:
+    """A thread that runs one job at a time."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        start_new_thread(self._serve, ())
+
+    def _serve(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            _local.stop = job.stop
+            try:
+                job.result = job.function(*job.args)
+            except BaseException as error:
+                job.error = error
+            _local.stop = _NEVER
+            job.kept.clear()
+            job.done.release()
+            del job
+
+
+class _Local(threading.local):
+    """Of each thread: the Stop of the job that it runs."""
+
+    stop: Stop
+
+
+_NEVER = Stop()
+_Local.stop = _NEVER
+_local = _Local()
+_main = threading.main_thread().ident
+_idle: list[_Helper] = []
+
+
+def here() -> Stop:
+    """What tells the job that this thread runs to begin no further ranges."""
+    return _local.stop
+
+
+def call(function: Callable[..., T], *args: Any) -> T:
+    """The result of `function(*args)`, which should be one native call or few; on the main thread a signal ends it."""
+    if get_ident() != _main:
+        return function(*args)
+    helper = _helper()
+    if helper is None:
+        return function(*args)
+    job = _Job(function, args)
+    try:
+        helper.jobs.put(job)
+        job.done.acquire()
+    except BaseException:
+        _leave(job, helper)
+        raise
+    _idle.append(helper)
+    if job.error is not None:
+        try:
+            raise job.error
+        finally:
+            del job
+    result: T = job.result
+    return result
+
+
+def _helper() -> _Helper | None:
+    """A helper that nobody else has; None where no thread can be had."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        pass
+    try:
+        return _Helper()
+    except RuntimeError:
+        return None
+
+
+def _leave(job: _Job, helper: _Helper) -> None:
+    """Stop a job that was interrupted, or leave it to its helper with all that it needs."""
+    job.stop.now = True
+    helper.jobs.put(None)
+    job.done.acquire(timeout=GRACE)
+
+
+def _frames() -> list[FrameType]:
+    """Of this call and all its callers: they hold what the job works on, also once they have been left."""
+    found = []
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def _after_fork() -> None:
+    """The child has one thread, which is its main one."""
+    global _main, _local
+    _main, _local = get_ident(), _Local()
+    _idle.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,118 @@
+"""LLVM, loaded when it is first needed, and one thread at a time inside it, also across interrupts and forks.
+
+A call runs where no signal can land (`interruptible`), so that no exception comes between LLVM's objects; the main
+thread waits for it, and answers. A fork waits for a call of another thread, the import of llvmlite included: the child
+would have LLVM's data as they are in the middle of one. Where that takes too long it goes ahead, with new locks.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from _thread import get_ident
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+from ..errors import UnsupportedError
+from . import interruptible
+from .forked import renew_locks
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+__all__ = ["by_llvm", "is_limited", "library"]
+
+T = TypeVar("T")
+_LOCK = threading.RLock()
+_no_fork = threading.Event()
+_no_fork.set()
+_held = False
+_inside: int | None = None
+"""The thread that has the lock."""
+LAST = 5.0
+"""Seconds that a fork, and the end of the process, wait for a call of another thread."""
+
+
+@cache
+def library() -> Any:
+    """llvmlite's binding, ready for this machine; for functions that `by_llvm` calls.
+
+    Raises MemoryError where the address space is too small for it, UnsupportedError where it cannot be loaded.
+    """
+    try:
+        import llvmlite.binding as llvm
+    except OSError as error:
+        if "memory" in str(error.__context__) or is_limited():
+            raise MemoryError(
+                "code generation: no memory to load LLVM\n  help: raise the limit of the address space (ulimit -v)"
+            ) from error
+        raise UnsupportedError(
+            f"code generation: LLVM cannot be loaded: {error}\n  help: install llvmlite again"
+        ) from error
+    atexit.register(_finish)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def is_limited() -> bool:
+    """Whether the process may not use all addresses."""
+    return resource is not None and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def by_llvm(function: Callable[..., T], *args: Any) -> T:
+    """`function(*args)`, one thread at a time, and where no signal can land: the main thread waits for it."""
+    result: T = interruptible.call(_locked, function, *args)
+    return result
+
+
+def _locked(function: Callable[..., T], *args: Any) -> T:
+    global _inside
+    me = get_ident()
+    if _inside != me:  # else a fork waits for this very thread
+        _no_fork.wait(LAST)
+    with _LOCK:
+        before, _inside = _inside, me
+        try:
+            return function(*args)
+        finally:
+            _inside = before
+
+
+def _finish() -> None:
+    """Before the process ends: let a compile end that an interrupt has left, as LLVM's own data goes next."""
+    _LOCK.acquire(timeout=LAST)
+
+
+def _before_fork() -> None:
+    """Let a compile of another thread end first: the child would have LLVM's data as they are in the middle of one."""
+    global _held
+    _no_fork.clear()  # threads that compile one kernel after the other would keep the lock among them
+    _held = _LOCK.acquire(timeout=LAST)
+
+
+def _after_fork_in_parent() -> None:
+    if _held:
+        _LOCK.release()
+    _no_fork.set()
+
+
+def _after_fork_in_child() -> None:
+    """Threads that the child does not have may hold the locks: ours, and llvmlite's."""
+    global _LOCK, _no_fork, _inside
+    _LOCK, _no_fork, _inside = threading.RLock(), threading.Event(), None
+    _no_fork.set()
+    ffi: Any = sys.modules.get("llvmlite.binding.ffi")
+    lock: Any = getattr(getattr(ffi, "lib", None), "_lock", None)
+    if hasattr(lock, "_lock"):
+        lock._lock = threading.RLock()
+    renew_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,350 @@
+"""Interrupts and forks: a long job answers a signal while it runs, what it works on outlives it, and a child can compile."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork import faults
+from openwork.codegen import cache, engine, interruptible, pool
+from openwork.codegen.emit import emit
+from openwork.ir.text import parse
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
+
+SPIN = """
+def spin(n: i64, at: i64, flags: i64[mut]):
+    flags[0] = 1
+    i: i64 = 0
+    while flags[at] == 0 and i < n:
+        i = i + 1
+        flags[2] = i
+    flags[3] = 1
+"""
+"""Runs until somebody sets flags[at]; the limit is some minutes."""
+LIMIT = 10**11
+
+
+class Stopped(Exception):
+    """What the handler of these tests raises."""
+
+
+@contextmanager
+def signalled(when: Callable[[], bool]) -> Iterator[None]:
+    """Send this process a signal, whose handler raises Stopped, as soon as `when()` is true."""
+
+    def handler(*_: object) -> None:
+        raise Stopped
+
+    def send() -> None:
+        while not when():
+            pause.wait(0.001)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    pause = threading.Event()
+    before = signal.signal(signal.SIGUSR1, handler)
+    sender = threading.Thread(target=send)
+    try:
+        sender.start()
+        yield
+    finally:
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.fixture
+def spin() -> Any:
+    return cache.compile_kernel(parse(SPIN))
+
+
+def run_until_stopped(spin: Any, flags: np.ndarray[Any, Any]) -> None:
+    spin.run_sized(interruptible.LONG, spin.pack([LIMIT, 1, flags]))
+
+
+def test_a_kernel_that_runs_answers_and_keeps_its_buffers(spin: Any) -> None:
+    """The handler's exception comes while the kernel runs; what it writes to lives until it has ended."""
+    flags = np.zeros(4, np.int64)
+    views = [flags]
+
+    def work() -> weakref.ref[Any]:
+        mine = flags[:]  # a view that nobody else holds
+        seen = weakref.ref(mine)
+        with signalled(lambda: flags[0] == 1), pytest.raises(Stopped):
+            run_until_stopped(spin, mine)
+        return seen
+
+    seen = work()
+    assert flags[3] == 0  # it still runs
+    gc.collect()
+    assert seen() is not None
+    np.testing.assert_array_equal(ow.asarray(np.eye(3), format="csr") @ np.ones(3), np.ones(3))
+    views[0][1] = 1  # let it end
+    while flags[3] == 0:
+        pass
+    while seen() is not None:
+        gc.collect()
+    assert flags[3] == 1
+
+
+def test_what_ends_within_the_grace_is_not_left_behind(spin: Any) -> None:
+    """After the exception the kernel has ended where it could end soon."""
+    flags = np.zeros(4, np.int64)
+
+    def work() -> None:
+        flags[0] = 1
+        while not interruptible.here().now:
+            pass
+        flags[3] = 1
+
+    with signalled(lambda: flags[0] == 1), pytest.raises(Stopped):
+        interruptible.call(work)
+    assert flags[3] == 1
+
+
+def test_no_range_begins_after_an_interrupt() -> None:
+    """Of many ranges those that had not begun are not run."""
+    count = cache.compile_kernel(
+        parse("""
+def claim(lo: i64, hi: i64, most: i64, at: i64, y: i64[mut], flags: i64[mut]):
+    for i in range(lo, hi):
+        y[i] = 1
+    k: i64 = 0
+    flags[0] = 1
+    while flags[at] == 0 and k < most:
+        k = k + 1
+        flags[2] = k
+""")
+    )
+    tasks = 64 * pool.get_num_threads()
+    y, flags = np.zeros(tasks, np.int64), np.zeros(3, np.int64)
+
+    def seen() -> bool:
+        return bool(flags[0] == 1)
+
+    words = count.pack([LIMIT, 1, y, flags])
+    with pytest.raises(Stopped), signalled(seen):
+        pool.parallel(count, words, range(tasks + 1))
+    flags[1] = 1
+    while pool.parallel(count, words, (0, 1), 0):
+        pass
+    assert 0 < y.sum() < tasks
+
+
+def test_handlers_that_do_not_raise_change_nothing(spin: Any) -> None:
+    flags = np.zeros(4, np.int64)
+    calls = []
+
+    def handler(*_: object) -> None:
+        calls.append(threading.get_ident())
+        flags[1] = 1
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    sender = threading.Thread(target=lambda: [None for _ in iter(lambda: flags[0] == 1, True)])
+    try:
+        sender.start()
+        threading.Thread(target=lambda: (sender.join(), os.kill(os.getpid(), signal.SIGUSR1))).start()
+        run_until_stopped(spin, flags)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert flags[3] == 1
+    assert calls == [threading.main_thread().ident]
+
+
+def test_errors_of_what_is_handed_over_arrive() -> None:
+    leave = cache.compile_kernel(parse("def leave(code: i64):\n    return code"))
+    assert leave.run_sized(interruptible.LONG, [7], status=True) == 7
+    with pytest.raises(MemoryError):
+        leave.run_sized(interruptible.LONG, [1])
+    here = threading.get_ident()
+    assert interruptible.call(threading.get_ident) != here
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.extend((interruptible.call(threading.get_ident), 0)))
+    thread.start()
+    thread.join()
+    assert found[0] == thread.ident
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda a: a.asformat("bsr(8, 8)"),
+        lambda a: a.asformat("csc"),
+        lambda a: a + a.T,
+        lambda a: ow.concat([a, a]),
+        lambda a: a.coalesce(),
+    ],
+)
+def test_long_work_is_handed_over(work: Callable[[ow.Tensor], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit of 0 every kernel of a conversion or a merge is."""
+    a = ow.random((60, 60), 0.2, format="coo", rng=0)
+    want = ow.asarray(work(a)).to_numpy()
+    calls = []
+    call = interruptible.call
+
+    def counted(function: Any, *args: Any) -> Any:
+        calls.append(function)
+        return call(function, *args)
+
+    monkeypatch.setattr(interruptible, "LONG", 0)
+    monkeypatch.setattr(pool, "LONG", 0)
+    monkeypatch.setattr(pool, "call", counted)
+    monkeypatch.setattr(interruptible, "call", counted)
+    np.testing.assert_array_equal(ow.asarray(work(a.clone())).to_numpy(), want)
+    assert calls
+
+
+def test_an_interrupt_during_a_compile_then_a_collection() -> None:
+    """LLVM's objects are freed in their order, by the thread that made them: the collector finds none."""
+    text = emit(parse(SPIN))
+    entered = threading.Event()
+    module = engine._module
+
+    @contextmanager
+    def noticed(text: str) -> Iterator[Any]:
+        with module(text) as found:
+            entered.set()
+            yield found
+
+    engine._module = noticed
+    try:
+        for _ in range(6):
+            entered.clear()
+            try:
+                with signalled(entered.is_set):
+                    engine.to_object(text)
+            except Stopped:
+                pass
+            gc.collect()
+    finally:
+        engine._module = module
+    assert engine.to_object(text) == engine.to_object(text)
+
+
+def test_a_compile_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENWORK_CACHE", "0")
+    cache.clear_memory()
+    kernel = parse("def once(n: i64, y: i64[mut]):\n    y[0] = n + 123456")
+    with faults.injected(faults.nth("compile", 1)), pytest.raises(MemoryError, match="injected"):
+        cache.get("a kernel whose compile fails", lambda: kernel)
+    y = np.zeros(1, np.int64)
+    found = cache.get("a kernel whose compile fails", lambda: kernel)
+    found.run(found.pack([1, y]))
+    assert y[0] == 123457
+
+
+FORKS = """
+import os, sys, threading, warnings
+warnings.simplefilter("ignore")
+import numpy as np, openwork as ow
+from openwork.codegen import cache, engine, interruptible
+from openwork.codegen.emit import emit
+from openwork.ir.text import parse
+def kernel(k):
+    lines = "".join(f"        y[i] = y[i] * {k + n} + exp(1.0 / (i + {n + 1}))\\n" for n in range(3))
+    return parse(f"def f(lo: i64, hi: i64, y: f64[mut]):\\n    for i in range(lo, hi):\\n{lines}")
+end = False
+def compile_always(k):
+    while not end:
+        k += 10
+        engine.to_object(emit(kernel(k)))
+def child():
+    engine.to_object(emit(kernel(7)))
+    a = ow.asarray(np.eye(3), format="csr")
+    assert ((a @ np.ones(3)) == 1).all()
+others = [threading.Thread(target=compile_always, args=(k,), daemon=True) for k in range(WHO)]
+for t in others: t.start()
+def forks():
+    for _ in range(2):
+        pid = os.fork()
+        if not pid:
+            try:
+                child()
+                os._exit(0)
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+                os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
+if THREAD:
+    t = threading.Thread(target=forks); t.start(); t.join()
+else:
+    forks()
+end = True
+for t in others: t.join()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_child_born_while_others_compile_can_compile(thread: bool, tmp_path: Any) -> None:
+    script = FORKS.replace("WHO", "2").replace("THREAD", str(thread))
+    env = {**os.environ, "OPENWORK_CACHE_DIR": str(tmp_path), "OPENWORK_OPTIMIZE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, env=env)
+    assert done.stdout == "done\n", done.stderr
+
+
+def test_a_child_born_while_a_lock_is_held_gets_its_own() -> None:
+    """Whatever lock another thread holds: those of the cache, of LLVM, of a cached property."""
+    script = """
+import os, threading
+import numpy as np, openwork as ow
+from openwork.codegen import cache, llvm
+from openwork.format.format import Format
+import llvmlite.binding.ffi as ffi
+llvm.LAST = 0.1
+held, end = threading.Event(), threading.Event()
+def hold():
+    lock = getattr(vars(Format)["canonical"], "lock", cache._LOCK)
+    with cache._LOCK, llvm._LOCK, ffi.lib._lock, lock:
+        held.set()
+        end.wait()
+t = threading.Thread(target=hold); t.start(); held.wait()
+pid = os.fork()
+if not pid:
+    a = ow.asarray(np.eye(3), format="(i, j) -> (i : dense, j : compressed)")
+    os._exit(0 if (a @ np.ones(3) == 1).all() else 1)
+print(os.waitpid(pid, 0)[1])
+end.set()
+"""
+    env = {**os.environ, "OPENWORK_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=env)
+    assert done.stdout == "0\n", done.stderr
+
+
+def test_too_little_address_space_is_a_memory_error(tmp_path: Any) -> None:
+    """To load LLVM, and to compile: LLVM itself would end the process."""
+    script = """
+import resource, sys
+import numpy as np, openwork as ow
+a = ow.asarray(np.eye(3), format="csr")
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+for more in (20, 60, 100, 140, 180, 220, 260, 400):
+    resource.setrlimit(resource.RLIMIT_AS, (used + (more << 20), resource.RLIM_INFINITY))
+    try:
+        a @ np.ones(3)
+        print("compiled")
+        break
+    except MemoryError as error:
+        assert "address space" in str(error), error
+        print("refused")
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print((a @ np.ones(3)).tolist())
+"""
+    if sys.platform != "linux":
+        pytest.skip("limits of Linux")
+    env = {**os.environ, "OPENWORK_CACHE_DIR": str(tmp_path), "OPENWORK_NUM_THREADS": "1", "OPENWORK_REUSE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=env)
+    lines = done.stdout.splitlines()
+    assert lines[:1] == ["refused"], done.stderr
+    assert lines[-1:] == ["[1.0, 1.0, 1.0]"], done.stderr
