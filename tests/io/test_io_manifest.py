@@ -15,7 +15,7 @@ from openwork.io.compressed import coordinates
 
 QUICK = 60_000
 """Bytes; larger files are slow tests."""
-OPTIONS = {"tricky/tns/KG_JF17K_4_ids_1based.tns.gz": {"values": False}}
+OPTIONS = {"tricky/tns/KG_JF17K_4_ids_1based.tns.gz": {"values": False}, "tfdp/EVA.mtx.gz": {"symmetry": "keep"}}
 
 
 def rows(root: Path, small: bool) -> list[dict[str, str]]:

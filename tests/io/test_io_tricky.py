@@ -105,6 +105,8 @@ REFUSED: dict[str, tuple[int, str]] = {
     "fmm/invalid/invalid_vector_index_out_of_range_1.mtx": (4, "index 0 in column 1 is outside 1..4"),
     "fmm/invalid/invalid_vector_index_out_of_range_2.mtx": (4, "index 200 in column 1 is outside 1..4"),
     "fmm/invalid/invalid_vector_negative_length.mtx": (2, "cannot be negative, got -4"),
+    "fmm/py/matrix_coordinate_complex_hermitian.mtx": (6, "a diagonal element of a Hermitian matrix must be real"),
+    "fmm/py/matrix_coordinate_real_skew-symmetric.mtx": (6, "a diagonal element of a skew-symmetric matrix must be 0"),
     "fmm/overflow/overflow_dim_gt_int64.mtx": (2, "does not fit in 64 bits"),
     "lagraph/full_noheader.mtx": (1, "expected the banner"),
     "lagraph/mangled1.mtx": (1, "unknown object 'mangled'"),

@@ -15,8 +15,9 @@ import numpy as np
 
 from .declared import as_declared, check_end
 from .records import SYMMETRIES, Array, Coordinates, Header, Options
-from .scan import Layout, Rest, scan, whole_numbers
+from .scan import Layout, Rest, record_start, scan, whole_numbers
 from .source import Text
+from .symmetry import KEEP, contradiction, dense_contradiction
 
 __all__ = ["header", "is_banner", "read", "read_dense"]
 
@@ -84,8 +85,13 @@ def read(text: Text, options: Options) -> Coordinates:
     rest = Rest.REFUSE if count else Rest.IGNORE
     layout = Layout(len(banner.shape), count, scalar, base, rest=rest)
     table = scan(text, banner.body, layout, banner.entries, banner.shape, options.progress)
-    values = table.values if count else np.ones(table.rows)
-    return Coordinates(banner.shape, table.indices, _typed(text, banner, values), banner.symmetry)
+    values = _typed(text, banner, table.values if count else np.ones(table.rows))
+    if banner.symmetry != "general" and options.symmetry == "expand":
+        row, column = table.indices
+        wrong = contradiction(row, column, values, banner.symmetry)
+        if wrong:
+            text.fail(record_start(text, banner.body, layout, wrong[0]), wrong[1], KEEP)
+    return Coordinates(banner.shape, table.indices, values, banner.symmetry)
 
 
 def _typed(text: Text, banner: _Banner, values: Array) -> Array:
@@ -141,6 +147,9 @@ def _read_array(text: Text, banner: _Banner, options: Options) -> Coordinates:
     table = scan(text, banner.body, Layout(0, count, scalar), banner.stored, (), options.progress)
     values = _typed(text, banner, table.values)
     dense = read_dense(values, banner.shape, banner.symmetry, options.symmetry == "expand")
+    wrong = dense_contradiction(dense, banner.symmetry) if options.symmetry == "expand" else ""
+    if wrong:
+        text.fail(banner.body, wrong, KEEP)
     return Coordinates(banner.shape, (), dense.ravel(order="K"), banner.symmetry, dense)
 
 

@@ -14,6 +14,7 @@ from .compressed import compressed
 from .records import Array, Buffers, Header, Options
 from .scan import LIMIT, Layout, Rest, scan
 from .source import Text
+from .symmetry import KEEP, contradiction
 
 __all__ = ["header", "looks_like", "read"]
 
@@ -82,15 +83,23 @@ def read(text: Text, options: Options) -> Buffers:
         values = values.view(np.complex128)
     if options.progress is not None:
         options.progress(text.size, text.size)
+    if h.symmetry != "general" and options.symmetry == "expand":
+        _check_symmetry(text, h, pos, crd, values, at_crd)
     dtype = np.int32 if max(*h.shape, h.entries + 1) < 2**31 else np.int64
     return compressed("j", h.shape, (pos - 1).astype(dtype), (crd - 1).astype(dtype), values, h.symmetry)
 
 
-def _refuse(text: Text, line: int, message: str) -> None:
+def _check_symmetry(text: Text, h: _Head, pos: Array, crd: Array, values: Array, line: int) -> None:
+    column = np.repeat(np.arange(1, h.shape[1] + 1), np.diff(pos))
+    if wrong := contradiction(crd - 1, column - 1, values, h.symmetry):
+        _refuse(text, line + wrong[0] // h.formats[1].count, wrong[1], KEEP)
+
+
+def _refuse(text: Text, line: int, message: str, help: str = "") -> None:
     position = 0
     for _ in range(line - text.first):
         _, position = text.next_line(position)
-    text.fail(position, message)
+    text.fail(position, message, help)
 
 
 def _check_pointers(text: Text, pos: Array, head: _Head, line: int) -> None:

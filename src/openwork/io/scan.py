@@ -18,7 +18,19 @@ import numpy as np
 from .records import Array, Progress
 from .source import Text
 
-__all__ = ["LIMIT", "Fault", "Layout", "Rest", "Scanner", "Table", "index_dtype", "number", "scan", "whole_numbers"]
+__all__ = [
+    "LIMIT",
+    "Fault",
+    "Layout",
+    "Rest",
+    "Scanner",
+    "Table",
+    "index_dtype",
+    "number",
+    "record_start",
+    "scan",
+    "whole_numbers",
+]
 
 
 class Fault(IntEnum):
@@ -145,6 +157,18 @@ def scan(
     return state.table(rows)
 
 
+def record_start(text: Text, start: int, layout: Layout, record: int) -> int:
+    """The byte at which a record begins, counted from 0 at byte `start`, of a text that has been read."""
+    from . import kernels
+
+    most = np.full(layout.columns, LIMIT, np.int64)
+    state = Scan(text, start, layout, record, most, np.dtype(np.int64))
+    run = kernels.scanner(layout, np.dtype(np.int64))
+    while state.position < text.data.size and not state.state[_FAULT]:
+        state.step(run)
+    return int(state.state[_AT]) if state.state[_FAULT] else text.size
+
+
 def room(text: Text, start: int, layout: Layout) -> int:
     """The most records that the bytes from `start` on can hold: each field takes a digit and a separator."""
     return max((text.size - start + 1) // (2 * (layout.columns + layout.values)), 0)
@@ -192,10 +216,15 @@ class Scan:
     def position(self) -> int:
         return int(self.state[_POSITION])
 
-    def advance(self, run: Scanner) -> None:
+    def step(self, run: Scanner) -> None:
+        """Scan a part of the text."""
         end = min(self.position + _CHUNK, self.text.data.size)
         run(self.text.data, end, self.capacity, self.most, self.index, self.words, self.slow, self.state)
         self._settle()
+
+    def advance(self, run: Scanner) -> None:
+        """Scan a part of the text; raises FileFormatError for what stopped it."""
+        self.step(run)
         if self.state[_FAULT]:
             self._report(Fault(int(self.state[_FAULT])), int(self.state[_AT]), int(self.state[_COLUMN]))
 

@@ -14,6 +14,7 @@ from .matrix_market import read_dense
 from .records import Array, Coordinates, Header, Options
 from .scan import Layout, index_dtype, scan, whole_numbers
 from .source import Text
+from .symmetry import KEEP, contradiction
 
 __all__ = ["header", "looks_like", "read"]
 
@@ -46,7 +47,12 @@ def read(text: Text, options: Options) -> Coordinates:
     table = scan(text, body, layout, entries, wider, options.progress)
     values = table.values if count else np.ones(table.rows)
     indices = _zero_based(text, body, table.indices, shape) if options.base is None else table.indices
-    return _triangle(shape, indices, values.view(np.complex128) if count == 2 else values, stype)
+    record = _triangle(shape, indices, values.view(np.complex128) if count == 2 else values, stype)
+    row, column = record.indices
+    wrong = contradiction(row, column, record.values, record.symmetry) if options.symmetry == "expand" else None
+    if wrong:
+        text.fail(body, wrong[1], KEEP)
+    return record
 
 
 def _sizes(text: Text) -> tuple[tuple[int, ...], int | None, int | None, int]:

@@ -1,0 +1,118 @@
+"""Text files that contradict themselves are refused at the line; unusual legal ones are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openwork as ow
+import openwork.io as io
+from openwork.errors import FileFormatError
+
+HEAD = "%%MatrixMarket matrix {} {} {}\n% note\n"
+RB = "t\n 3 1 1 1\n{} 2 2 {} 0\n(26I3) (40I2) (3F9.1)\n{}\n"
+REFUSED = [
+    ("a.mtx", HEAD.format("coordinate", "real", "skew-symmetric") + "2 2 2\n2 1 1\n\n2 2 5\n",
+     "line 6: a diagonal element of a skew-symmetric matrix must be 0, got 5.0"),
+    ("a.mtx", HEAD.format("coordinate", "real", "skew-symmetric") + "2 2 1\n1 1 nan\n", "line 4: a diagonal element"),
+    ("a.mtx", HEAD.format("coordinate", "complex", "hermitian") + "2 2 2\n1 1 1 0\n2 2 1 3\n",
+     "line 5: a diagonal element of a Hermitian matrix must be real, got (1+3j)"),
+    ("a.mtx", HEAD.format("array", "complex", "hermitian") + "2 2\n1 0\n5 5\n1 -2\n", "must be real, got (1-2j)"),
+    ("a.mtx", HEAD.format("coordinate", "real", "symmetric") + "3 3 3\n2 1 1\n3 3 1\n1 2 1\n",
+     "line 6: both (1, 2) and (2, 1) are stored, of a symmetric matrix"),
+    ("a.mtx", HEAD.format("coordinate", "pattern", "symmetric") + "3 3 3\n1 2 9\n1 3\n3 1\n", "line 6: both (3, 1) and"),
+    ("a.mtx", HEAD.format("coordinate", "integer", "skew-symmetric") + "3 3 2\n1 2 9\n2 1 -9\n", "line 5: both (2, 1)"),
+    ("a.tri", "2 2 2 -1\n0 0 1 2\n1 0 3 4\n", "must be real, got (1+2j)"),
+    ("a.rb", RB.format("rza", 1, "  1  2  2\n 1\n      5.0"), "line 6: a diagonal element of a skew-symmetric"),
+    ("a.rb", RB.format("rsa", 2, "  1  2  3\n 2 1\n      5.0      5.0"), "line 6: both (1, 2) and (2, 1)"),
+    ("a.rb", RB.format("rsa", 1, "  1  2  2\n 1\n      5.").replace(" 2 2 1", " 2 3 1"), "type RSA must be square, got 2x3"),
+    ("a.rb", RB.format("rua", 1, "  1  2  2\n 1\n    5.1").rstrip(), "the file ends inside a field"),
+    ("a.rb", RB.format("rua", 1, "  1  2  2\n 1\n 5.0 1.0"), "line 7: two numbers in one field of 9 characters"),
+    ("a.rb", RB.format("rua", 1, "\n\n\n"), "line 6: the file ends before the 3 column pointers"),
+    ("a.rb", RB.format("rua", 1, "  1  2  2\n 1\n 5.0").replace("2 2", "² 2"), "line 3: expected the type, then rows"),
+    ("a.rb", RB.format("rua", 1, "  2  2  2\n 1\n 5.0"), "line 5: column pointer 1 must be 1, got 2"),
+    ("a.rb", RB.format("rua", 1, "  1  2  3\n 1\n 5.0"), "line 5: column pointer 3 must be 2, got 3"),
+    ("a.rb", RB.format("rua", 1, "  1  3  2\n 1\n 5.0"), "line 5: column pointer 3 falls from 3 to 2"),
+    ("a.mtx", HEAD.format("coordinate", "real", "general") + "2 2 1\n1\0 1 1\n", "line 4: a control character, 0x00"),
+    ("a.tns", "1 1 1\n1\x012 1\n", "line 2: a control character, 0x01"),
+    ("a.svm", "1 1:2\x0e3:4\n", "line 1: a control character, 0x0e"),
+    ("a.tns", "\ufeff1 1 1\n".encode("utf-16").decode("latin-1"), "line 1: the text is UTF-16"),
+    ("a.tns", "# extended FROSTT format\n2 2\n2 2\n1 1 1\n", "the file ends after 1 of 2 entries"),
+    ("a.tns", "# extended FROSTT format\n3 1\n2 2\n1 1 1\n", "line 3: expected a line with the order"),
+    ("a.tns", "# extended FROSTT format\n2 1\n2 2\n3 1 1\n", "line 4: index 3 in column 1 is outside 1..2"),
+    ("a.tns", "1.5 1 1\n", "line 1: expected an integer index"),
+    ("a.tns", " ".join(["1"] * 70_000) + "\n", "line 1: a line of 139999 bytes"),
+    ("a.smtx", "2, 2, 1\n0 1.5 1\n0\n", "line 2: expected an integer of at most 64 bits, got '1.5'"),
+    ("a.tri", "2 2 1\n0.5 0 1\n", "line 2: expected an integer index"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "message"), REFUSED)
+def test_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    with pytest.raises(FileFormatError) as caught:
+        ow.read(tmp_path / name)
+    assert message in str(caught.value)
+    assert f"{name}, line " in str(caught.value)
+    if "symmetr" in message or "Hermitian" in message:
+        assert 'symmetry="keep" gives what is stored' in str(caught.value) or "square" in message
+        if "square" not in message:
+            assert ow.read(tmp_path / name, symmetry="keep").shape
+
+
+def test_one_triangle_or_a_mixture(tmp_path: Path) -> None:
+    head = HEAD.format("coordinate", "real", "symmetric") + "3 3 3\n"
+    for body in ("2 1 5\n3 1 6\n3 3 7\n", "1 2 5\n1 3 6\n3 3 7\n", "1 2 5\n3 1 6\n3 3 7\n"):
+        (tmp_path / "a.mtx").write_text(head + body)
+        np.testing.assert_array_equal(ow.read(tmp_path / "a.mtx").to_numpy(), [[0, 5, 6], [5, 0, 0], [6, 0, 7]])
+    (tmp_path / "a.mtx").write_text(head + "2 1 5\n2 1 1\n3 3 7\n")
+    assert ow.read(tmp_path / "a.mtx").to_numpy()[0, 1] == 6
+    (tmp_path / "a.mtx").write_text(HEAD.format("coordinate", "real", "skew-symmetric") + "2 2 2\n2 1 5\n1 1 0\n")
+    np.testing.assert_array_equal(ow.read(tmp_path / "a.mtx").to_numpy(), [[0, -5], [5, 0]])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.mtx", HEAD.format("coordinate", "real", "general") + "2 2 1\n2 1 1.5\n"),
+        ("a.tns", "2 1 1.5\n"),
+        ("a.rb", RB.format("rua", 1, "  1  2  2\n 2\n      1.5")),
+        ("a.tri", "2 2 1 0\n1 0 1.5\n"),
+        ("a.edges", "1 0\n"),
+    ],
+)
+def test_a_byte_order_mark_is_skipped(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    expected, head = ow.read(tmp_path / name), io.header(tmp_path / name)
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    np.testing.assert_array_equal(ow.read(tmp_path / name).to_numpy(), expected.to_numpy())
+    assert io.header(tmp_path / name) == head
+
+
+def test_control_characters_of_comments_and_of_dos(tmp_path: Path) -> None:
+    text = HEAD.format("coordinate", "real", "general") + "%\x01\x00 \x02\n2 2 1\n2 1 1.5\n\x1a"
+    (tmp_path / "a.mtx").write_bytes(text.encode())
+    assert ow.read(tmp_path / "a.mtx").nse == 1
+
+
+def test_extended_frostt(tmp_path: Path) -> None:
+    for note in ("", "# a comment\n"):
+        (tmp_path / "a.tns").write_text(f"# extended FROSTT format\n{note}3 2\n{note}2 3 4\n1 1 1 5\n2 3 4 6\n")
+        t = ow.read(tmp_path / "a.tns")
+        assert (t.shape, t.nse, t.dtype) == ((2, 3, 4), 2, "float64")
+        assert io.header(tmp_path / "a.tns").shape == (2, 3, 4)
+        assert io.header(tmp_path / "a.tns").entries == 2
+    (tmp_path / "a.tns").write_text("# extended FROSTT format\n2 2\n2 3\n1 1\n2 3\n")
+    assert ow.read(tmp_path / "a.tns", values=False).to_numpy().sum() == 2
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.tns", "a.npz", "a.mtx.gz"])
+def test_large_unsigned_values(tmp_path: Path, name: str) -> None:
+    values = np.array([2**64 - 1, 2**63, 2**63 - 1, 1], np.uint64)
+    t = ow.sparse_coo_tensor(np.array([[0, 1, 2, 3], [3, 2, 1, 0]]), values, (4, 4))
+    ow.write(tmp_path / name, t)
+    back = ow.read(tmp_path / name)
+    assert back.dtype == "uint64"
+    assert [int(v) for v in np.asarray(back.values)] == [int(v) for v in values]
