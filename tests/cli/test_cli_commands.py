@@ -47,6 +47,21 @@ def test_info(matrix: Path, capsys: Capture) -> None:
         assert text in out
 
 
+def test_info_of_the_cache(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENWORK_CACHE_DIR", str(tmp_path))
+    assert main(["info", "--cache"]) == 0
+    out = capsys.readouterr().out
+    assert f"folder        {tmp_path}\n" in out
+    assert "on disk       0 kernels, 0 B\n" in out
+    assert all(word in out for word in ("in memory", "hits", "misses", "from disk", "compiled", "evicted"))
+    tmp_path.chmod(0o777)
+    assert main(["info", "--cache"]) == 0
+    assert "not used" in capsys.readouterr().out
+    tmp_path.chmod(0o700)
+    assert main(["info"]) == 2
+    assert "expected a file, or --cache" in capsys.readouterr().err
+
+
 def test_info_of_a_tensor(tensor: Path, capsys: Capture) -> None:
     assert main(["info", str(tensor)]) == 0
     out = capsys.readouterr().out

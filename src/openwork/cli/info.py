@@ -93,7 +93,33 @@ def tensor_sizes(t: Any) -> list[list[str]]:
     return [[name, bytes_text(t.asformat(name).nbytes)] for name in ("coo", "csf")]
 
 
+def cache_rows() -> list[tuple[str, str]]:
+    """What the cache of kernels holds."""
+    from openwork.codegen.cache import cache_info
+
+    found = cache_info()
+    numbers = {name: value for name, value in found.items() if isinstance(value, int)}
+    asked = ", ".join(
+        f"{numbers[n]:,} {n.replace('_', ' ')}" for n in ("hits", "misses", "from_disk", "compiled", "evicted")
+    )
+    kept = "" if found["ignored"] is None else f", not used: {found['ignored']}"
+    return [
+        ("folder", f"{found['folder'] or 'none'}{kept}"),
+        ("on disk", f"{numbers['files']:,} kernels, {bytes_text(numbers['file_bytes'])}"),
+        (
+            "in memory",
+            f"{numbers['kernels']:,} of at most {numbers['limit']:,} kernels, {bytes_text(numbers['bytes'])}",
+        ),
+        ("this process", asked),
+    ]
+
+
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.cache:
+        for name, text in cache_rows():
+            print(f"{name:<12}  {text}")
+        if arguments.file is None:
+            return 0
     with progress("info", 3) as step:
         step("read")
         t = read(arguments.file)

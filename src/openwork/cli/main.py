@@ -62,7 +62,8 @@ def build_parser() -> Parser:
     tour.add_argument("--scale", type=positive, default=100, help="points along one side of the grid (default 100)")
 
     info = commands.add_parser("info", help="shape, structure, and bytes in each format")
-    info.add_argument("file")
+    info.add_argument("file", nargs="?")
+    info.add_argument("--cache", action="store_true", help="what the cache of kernels holds, and where")
 
     convert = commands.add_parser("convert", help="read a file, change its format, write another")
     convert.add_argument("input")
@@ -100,6 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, 1 where a comparison failed, 2 for bad input."""
     arguments = build_parser().parse_args(argv)
     try:
+        if arguments.command == "info" and not arguments.cache and arguments.file is None:
+            raise CliError("openwork info: expected a file, or --cache (see openwork info --help)")
         run: Callable[[argparse.Namespace], int] = import_module(f"{__package__}.{arguments.command}").run
         return run(arguments)
     except BrokenPipeError:

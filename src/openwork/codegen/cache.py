@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 
 from .. import settings
 from ..checked import CHECKED
+from ..integers import integer
 from ..ir.loop import Kernel
 from . import disk, engine
 from .checked import CheckedExecutable
@@ -116,15 +117,14 @@ def set_kernel_limit(n: int) -> None:
 
     Those asked for least recently go first. A kernel takes some 80 KiB; one that has gone is read from disk again in a
     few milliseconds. Kernels that a tensor has prepared calls with stay as long as the tensor.
-    Raises TypeError where n is no integer, ValueError where n < 1.
+    Raises DTypeError where n is no integer, ValueError where n < 1.
     """
     global _limit
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise TypeError(f"set_kernel_limit: expected an integer, got {n!r}")
+    n = integer(n, "set_kernel_limit", "n", boolean=False)
     if n < 1:
         raise ValueError(f"set_kernel_limit: expected at least 1 kernel, got {n}")
     with _LOCK:
-        _limit = n.__index__()
+        _limit = n
         if len(_MEMORY) > _limit:
             _evict()
 
