@@ -1,150 +1,249 @@
-"""Broken kernels: every small change of a kernel's loop IR, each with a description of what was broken."""
+"""Change lines of the source at random, run the tests that execute them, and report the changes that no test notices.
+
+    python -m tests.mutants --count 300 --seed 7 --jobs 2
+
+Which tests execute which lines is recorded once per state of the tree, by a run of the whole suite (about twice its
+time). Each mutant then stands in a scratch copy; its tests run from the quickest to the slowest, at most --limit CPU
+seconds of them, and stop at the first failure. A run that was cut off goes on where it was. Nothing is written in the tree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import argparse
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
-from openwork.ir.loop import (
-    Alloc,
-    Assign,
-    Cast,
-    Const,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Mut,
-    Op,
-    Prefetch,
-    Stmt,
-    Store,
-    Var,
-    While,
-)
-from openwork.ir.ops import cast, const, op
-from openwork.ir.printer import show
-from openwork.ir.types import I64
+from .mutation.changes import Change, changes, makes_sense
+from .mutation.record import Record
+from .mutation.trial import Place, Running, preload
 
-__all__ = ["Mutant", "fuelled", "mutants"]
-
-Body = tuple[Stmt, ...]
-Mutant = tuple[str, Kernel]
-
-_SWAPPED = {
-    "lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "ne", "min": "max", "max": "min", "add": "sub", "sub": "add",
-}  # fmt: skip
+ROOT = Path(__file__).resolve().parent.parent
+_FIRST = 40
+"""Tests in the first part: mutants that matter mostly die here, before slower files are imported."""
+_MODULES = "pytest,_pytest.assertion.rewrite,xdist,hypothesis,numpy,scipy.sparse,llvmlite.binding,torch,pandas,networkx"
 
 
-def mutants(kernel: Kernel) -> Iterator[Mutant]:
-    """Each kernel that differs in one place: a guard dropped, a bound or an offset off by one, a wrong stride, a wrong
-    start of a register, an operation exchanged, a statement left out. Prefetches are hints and left alone."""
-    for what, body in _bodies(kernel.body):
-        yield what, replace(kernel, body=body)
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A change of a file, and the tests that see it."""
+
+    file: str
+    change: Change
+    tests: tuple[str, ...]
 
 
-def fuelled(kernel: Kernel, fuel: int = 10_000) -> Kernel:
-    """The kernel with a limit on the steps of its while loops: a broken one ends, too."""
-
-    def limited(body: Body) -> Body:
-        return tuple(_limited(s, limited) for s in body)
-
-    return replace(kernel, body=(Mut("fuel", const(fuel)), *limited(kernel.body)))
-
-
-def _limited(stmt: Stmt, limited: object) -> Stmt:
-    assert callable(limited)
-    match stmt:
-        case For():
-            return replace(stmt, body=limited(stmt.body))
-        case If(cond, then, orelse):
-            return If(cond, limited(then), limited(orelse))
-        case While(cond, body):
-            left = Var("fuel", I64)
-            tick = Assign("fuel", op("sub", left, const(1)))
-            return While(op("and", op("gt", left, const(0)), cond), (tick, *limited(body)))
-    return stmt
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 where every mutant was noticed."""
+    options = _options(arguments)
+    root = Path(options.root).resolve()
+    state = Path(options.state or Path(tempfile.gettempdir()) / "openwork-mutants") / _digest(root, options)
+    state.mkdir(parents=True, exist_ok=True)
+    print(f"state: {state}", flush=True)
+    record = _recorded(root, state, options)
+    preload(options.modules.split(","))
+    mutants = list(_drawn(root / options.source, record, options))
+    results = state / f"results-{options.seed}.jsonl"
+    _try_all(root, mutants, record, results, options)
+    return _report(mutants, results, options)
 
 
-def _bodies(body: Body) -> Iterator[tuple[str, Body]]:
-    for at, stmt in enumerate(body):
-        for what, fresh in _statement(stmt):
-            yield what, (*body[:at], *fresh, *body[at + 1 :])
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.partition("\n")[0])  # type: ignore[union-attr]
+    parser.add_argument("--count", type=int, default=300, help="mutants (default 300)")
+    parser.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at a time (default: cores)")
+    parser.add_argument("--limit", type=float, default=90.0, help="CPU seconds of tests for one mutant (default 90)")
+    parser.add_argument(
+        "--until", type=float, default=0.0, help="minutes after which no mutant is started (default: none)"
+    )
+    parser.add_argument("--state", help="folder of what is recorded and found (default: in the temporary folder)")
+    parser.add_argument("--only", default="", help="files of the source that begin with this")
+    parser.add_argument("--root", default=str(ROOT), help="the tree")
+    parser.add_argument("--source", default="src/openwork", help="the package in the tree")
+    parser.add_argument("--tests", default="tests", help="its tests in the tree")
+    parser.add_argument("--record", default="", help="tests to record, where not all: files and folders")
+    parser.add_argument("--modules", default=_MODULES, help="imported once, before the tests")
+    return parser.parse_args(arguments)
 
 
-def _statement(stmt: Stmt) -> Iterator[tuple[str, Body]]:
-    line = show(stmt).split("\n", 1)[0]
-    match stmt:
-        case Mut(name, Const() as start):
-            value = not start.value if start.type.scalar == "bool" else start.value + 1
-            yield f"wrong start of {line}", (Mut(name, const(0 if value == start.value else value, start.type)),)
-        case Let(name, value) | Mut(name, value):
-            for what, e in _expressions(value):
-                yield f"{what} in {line}", (replace(stmt, value=e),)
-        case Assign(name, value):
-            yield f"no {line}", ()
-            for what, e in _expressions(value):
-                yield f"{what} in {line}", (Assign(name, e),)
-        case Store(buffer, index, value):
-            yield f"no {line}", ()
-            yield f"next element of {line}", (Store(buffer, op("add", index, const(1)), value),)
-            for what, e in _expressions(index):
-                yield f"{what} in the place of {line}", (Store(buffer, e, value),)
-            for what, e in _expressions(value):
-                yield f"{what} in {line}", (Store(buffer, index, e),)
-        case For():
-            yield from _for(stmt, line)
-        case While(cond, body):
-            yield from ((f"{what} in {line}", (While(e, body),)) for what, e in _expressions(cond))
-            yield from ((what, (While(cond, inner),)) for what, inner in _bodies(body))
-        case If(cond, then, orelse):
-            yield f"no guard {line}", then
-            if orelse:
-                yield f"only else of {line}", orelse
-            yield from ((f"{what} in {line}", (If(e, then, orelse),)) for what, e in _expressions(cond))
-            yield from ((what, (If(cond, inner, orelse),)) for what, inner in _bodies(then))
-            yield from ((what, (If(cond, then, inner),)) for what, inner in _bodies(orelse))
-        case Alloc() | Prefetch():
-            return
+def _digest(root: Path, options: argparse.Namespace) -> str:
+    """The state of source and tests."""
+    seen = hashlib.sha256(f"{root} {options.source} {options.tests} {options.record}".encode())
+    for folder in (options.source, options.tests):
+        for path in sorted((root / folder).rglob("*.py")):
+            seen.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+    return seen.hexdigest()[:16]
 
 
-def _for(loop: For, line: str) -> Iterator[tuple[str, Body]]:
-    one = const(loop.step)
-    yield f"first step left out of {line}", (replace(loop, lo=op("add", loop.lo, one)),)
-    yield f"last step left out of {line}", (replace(loop, hi=op("sub", loop.hi, one)),)
-    yield f"a step too many of {line}", (replace(loop, hi=op("add", loop.hi, one)),)
-    yield f"a step too early of {line}", (replace(loop, lo=op("sub", loop.lo, one)),)
-    if loop.step > 1:
-        yield f"half the steps of {line}", (replace(loop, step=2 * loop.step),)
-    for what, e in _expressions(loop.lo):
-        yield f"{what} in {line}", (replace(loop, lo=e),)
-    for what, e in _expressions(loop.hi):
-        yield f"{what} in {line}", (replace(loop, hi=e),)
-    yield from ((what, (replace(loop, body=inner),)) for what, inner in _bodies(loop.body))
+def _recorded(root: Path, state: Path, options: argparse.Namespace) -> Record:
+    """The record of this tree; made where there is none."""
+    folder = state / "record"
+    if not (folder / "whole").exists():
+        folder.mkdir(exist_ok=True)
+        print("recording which tests execute which lines", flush=True)
+        place = Place(root, options.source, options.tests)
+        env = {
+            **os.environ, "PYTHONPATH": os.pathsep.join([*place.paths, str(Path(__file__).parent)]), "OPENWORK_MUTANTS_RECORD": str(folder),
+            "OPENWORK_MUTANTS_SOURCE": str(place.source), "OPENWORK_DATA": "/nonexistent", "COVERAGE_CORE": "ctrace",
+        }  # fmt: skip
+        many = ["-n", str(options.jobs)] if options.jobs > 1 else ["-n0"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "mutation.record",
+            *many,
+            "--timeout=1200",
+        ]
+        done = subprocess.run([*command, *(options.record or options.tests).split()], cwd=place.root, env=env)
+        (folder / "source").write_text(str(place.source))
+        place.close()
+        if done.returncode not in (0, 1):  # tests that fail by themselves are left out below
+            raise SystemExit(f"the tests do not run: status {done.returncode}")
+        (folder / "whole").write_text("")
+    return Record(folder, Path((folder / "source").read_text()))
 
 
-def _expressions(e: Expr) -> Iterator[tuple[str, Expr]]:
-    match e:
-        case Load(buffer, index, type):
-            yield f"next element of {show(e)}", Load(buffer, op("add", index, const(1)), type)
-            yield from ((what, Load(buffer, i, type)) for what, i in _expressions(index))
-        case Cast(arg, type):
-            yield from ((what, Cast(a, type)) for what, a in _expressions(arg))
-        case Op(name, args, type):
-            if name == "and":
-                yield from ((f"only {show(a)} of {show(e)}", a) for a in args)
-            if name in _SWAPPED:
-                yield f"{_SWAPPED[name]} for {name} in {show(e)}", Op(_SWAPPED[name], args, type)
-            for at, arg in enumerate(args):
-                if name == "mul" and arg.type == I64:
-                    yield f"wrong stride {show(arg)}", Op(name, _with(args, at, op("add", arg, const(1))), type)
-                elif isinstance(arg, Const):
-                    wrong = cast(const(arg.value + 1, arg.type.scalar), arg.type)
-                    yield f"{show(wrong)} for {show(arg)}", Op(name, _with(args, at, wrong), type)
-                yield from ((what, Op(name, _with(args, at, a), type)) for what, a in _expressions(arg))
+def _drawn(source: Path, record: Record, options: argparse.Namespace) -> Iterator[Mutant]:
+    """Mutants of lines that some test executes or imports; exchanged names, of which there are most, no oftener than conditions."""
+    sites: dict[tuple[str, int, str], list[Change]] = defaultdict(list)
+    texts = {p.relative_to(source).as_posix(): p.read_text(encoding="utf-8") for p in sorted(source.rglob("*.py"))}
+    for file, text in texts.items():
+        if file.startswith(options.only):
+            for change in changes(text):
+                sites[file, change.start, change.kind].append(change)
+    draw = random.Random(options.seed)
+    keys = sorted(sites)
+    draw.shuffle(keys)
+    kinds = Counter(kind for *_, kind in keys)
+    share = min(1.0, kinds["condition"] / max(1, kinds["name"]))
+    left = options.count
+    for key in keys:
+        change = draw.choice(sites[key])
+        if left and (key[2] != "name" or draw.random() < share) and makes_sense(change, texts[key[0]]):
+            left -= 1
+            yield Mutant(key[0], change, tuple(record.tests(key[0], change.lines, change.body)))
 
 
-def _with(args: tuple[Expr, ...], at: int, fresh: Expr) -> tuple[Expr, ...]:
-    return (*args[:at], fresh, *args[at + 1 :])
+def _try_all(root: Path, mutants: Sequence[Mutant], record: Record, results: Path, options: argparse.Namespace) -> None:
+    done = set(_read(results))
+    waiting = [m for m in mutants if _name(m) not in done]
+    if not waiting:
+        return
+    places = [Place(root, options.source, options.tests) for _ in range(min(options.jobs, len(waiting)))]
+    end = time.monotonic() + 60 * options.until if options.until else float("inf")
+    try:
+        _control(places[0], waiting, record)
+        with results.open("a", encoding="utf-8") as out:
+            jobs = [_job(place, root / options.source, waiting, record, options, end) for place in places]
+            while jobs:
+                for job in list(jobs):
+                    answer = next(job, "end")
+                    if answer == "end":
+                        jobs.remove(job)
+                    elif answer is not None:
+                        print(json.dumps(answer), file=out, flush=True)
+                        print(f"{answer['verdict']:9} {answer['seconds']:6.1f} s  {answer['name']}", flush=True)
+                time.sleep(0.05)
+    finally:
+        for place in places:
+            place.close()
+
+
+def _control(place: Place, mutants: Sequence[Mutant], record: Record) -> None:
+    """The tree as it is passes tests of the mutants: otherwise every mutant would be killed."""
+    tests = list(dict.fromkeys(t for m in mutants[:20] for t in m.tests[:3]))
+    if tests:
+        running = place.start(tests, 60 + 10 * sum(record.seconds.get(t, 0) for t in tests))
+        while (answer := running.verdict()) is None:
+            time.sleep(0.05)
+        if answer[0] != "survived":
+            raise SystemExit(
+                f"control: the tests fail without a mutant ({answer[0]}):\n{place.log.read_text()[-3000:]}"
+            )
+
+
+def _job(
+    place: Place, source: Path, waiting: list[Mutant], record: Record, options: argparse.Namespace, end: float
+) -> Iterator[dict[str, Any] | None]:
+    """Take mutants one by one; what came of each, and None while one runs."""
+    while waiting and time.monotonic() < end:
+        mutant = waiting.pop(0)
+        text = (source / mutant.file).read_text(encoding="utf-8")
+        place.put(mutant.file, mutant.change.apply(text))
+        verdict, seconds, tried = "not executed", 0.0, 0
+        for part in _parts(mutant.tests, record, options.limit):
+            running: Running = place.start(part, 30 + 5 * sum(record.seconds.get(t, 0) for t in part))
+            while (answer := running.verdict()) is None:
+                yield None
+            verdict, seconds, tried = answer[0], seconds + answer[1], tried + len(part)
+            if verdict != "survived":
+                break
+        place.put(mutant.file, text)
+        yield {
+            "name": _name(mutant), "verdict": verdict, "seconds": round(seconds, 1), "tried": tried,
+            "tests": len(mutant.tests), "change": asdict(mutant.change), "file": mutant.file,
+            "log": place.log.read_text(errors="replace")[-600:] if verdict == "no answer" else "",
+        }  # fmt: skip
+
+
+def _parts(tests: Sequence[str], record: Record, limit: float) -> Iterator[list[str]]:
+    """The quickest few, then the others as far as the limit goes."""
+    chosen, total = [], 0.0
+    for test in tests:
+        total += record.seconds.get(test, 0.0)
+        if chosen and total > limit:
+            break
+        chosen.append(test)
+    for part in (chosen[:_FIRST], chosen[_FIRST:]):
+        if part:
+            yield part
+
+
+def _name(mutant: Mutant) -> str:
+    return f"{mutant.file}:{mutant.change}"
+
+
+def _read(results: Path) -> dict[str, dict[str, Any]]:
+    if not results.exists():
+        return {}
+    return {r["name"]: r for r in map(json.loads, results.read_text(encoding="utf-8").splitlines())}
+
+
+def _report(mutants: Sequence[Mutant], results: Path, options: argparse.Namespace) -> int:
+    """Counts, and every survivor as file:line before -> after, with how many of its tests were run."""
+    found = _read(results)
+    tried = [found[_name(m)] for m in mutants if _name(m) in found]
+    counts = Counter(r["verdict"] for r in tried)
+    noticed = counts["killed"] + counts["crashed"] + counts["timed out"]
+    print(
+        f"\n{len(tried)} of {len(mutants)} mutants tried, seed {options.seed}: "
+        + ", ".join(f"{n} {v}" for v, n in counts.most_common())
+    )
+    if tried:
+        print(
+            f"{noticed / len(tried):.1%} noticed; {sum(r['seconds'] for r in tried) / len(tried):.1f} CPU seconds each"
+        )
+    for r in tried:
+        if r["verdict"] in ("survived", "not executed", "no answer"):
+            print(f"{r['verdict']}: {options.source}/{r['name']}  ({r['tried']} of {r['tests']} tests)")
+    return 0 if noticed == len(mutants) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

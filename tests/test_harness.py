@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from drives import Drive, agree, drive, packed
+from kernel_mutants import fuelled, mutants
 from matrix import check, dense_array
-from mutants import fuelled, mutants
 
 from openwork.compiler import drive as lowering
 from openwork.errors import CompilerBug
