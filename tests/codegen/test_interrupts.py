@@ -322,6 +322,19 @@ end.set()
     assert done.stdout == "0\n", done.stderr
 
 
+def test_what_runs_at_the_end_of_a_process_can_compile() -> None:
+    script = """
+import atexit
+import numpy as np, openwork as ow
+a = ow.asarray(np.eye(3), format="csr")
+atexit.register(lambda: print((a @ np.ones((3, 2))).sum()))
+a @ np.ones(3)
+"""
+    env = {**os.environ, "OPENWORK_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=env)
+    assert done.stdout == "6.0\n", done.stderr
+
+
 def test_too_little_address_space_is_a_memory_error(tmp_path: Any) -> None:
     """To load LLVM, and to compile: LLVM itself would end the process."""
     script = """

@@ -86,7 +86,8 @@ def _locked(function: Callable[..., T], *args: Any) -> T:
 
 def _finish() -> None:
     """Before the process ends: let a compile end that an interrupt has left, as LLVM's own data goes next."""
-    _LOCK.acquire(timeout=LAST)
+    if _LOCK.acquire(timeout=LAST):
+        _LOCK.release()  # what other functions do at the end may compile
 
 
 def _before_fork() -> None:
