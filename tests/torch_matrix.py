@@ -196,10 +196,10 @@ REDUCTIONS = {
     "sum": (lambda t: t.sum(-1), lambda d: d.sum(-1)),
     "sum of all": (lambda t: t.sum(), lambda d: d.sum()),
     "mean": (lambda t: t.mean(-2), lambda d: d.mean(-2)),
-    "amax": (lambda t: t.max(-1), lambda d: d.amax(-1)),
+    "amax": (lambda t: t.max(axis=-1), lambda d: d.amax(-1)),
     "amin": (lambda t: t.min(), lambda d: d.amin()),
     "prod": (lambda t: (t + 1).prod(-1), lambda d: (d + 1).prod(-1)),
     "prod with zeros": (lambda t: t.prod(-2), lambda d: d.prod(-2)),
-    "var": (lambda t: t.var(-1), lambda d: d.var(-1, correction=0)),
-    "std": (lambda t: (t + 1).std(-1), lambda d: (d + 1).std(-1, correction=0)),
+    "var": (lambda t: t.var(axis=-1), lambda d: d.var(-1, correction=0)),
+    "std": (lambda t: (t + 1).std(axis=-1), lambda d: (d + 1).std(-1, correction=0)),
 }

@@ -63,7 +63,7 @@ FAMILIES: dict[str, Any] = {
     "merge": lambda t, x: t * t[:, ::-1] + t,
     "dense": lambda t, x: t / (x[:, 0] + 3),
     "conversion": lambda t, x: t.asformat("csc"),
-    "minimum": lambda t, x: t.min(0),
+    "minimum": lambda t, x: t.min(axis=0),
     "product of all": lambda t, x: t.prod(1),
     "variance": lambda t, x: (t * x[:, 0]).var(1),
     "contraction": lambda t, x: ow.einsum("ij,jk,il->lk", t, x, t),

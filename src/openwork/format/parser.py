@@ -8,6 +8,9 @@
     level-format := name [ ( [argument | property, ...] ) ]          also with [ ]
     property   := unique | nonunique | non-unique | ordered | unordered | nonordered | non-ordered
 
+A `#` begins a comment, to the end of its line. A `singleton` between a nonunique level and another singleton is
+nonunique too where neither is said: in the coordinates (i, j, k) a pair (i, j) occurs once for each k.
+
 Level formats and properties are read in any case. Any text gives a Format or a FormatError that points into it.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
 from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub
@@ -22,6 +26,7 @@ from openwork.format.format import Format, Level
 from openwork.format.level import MAX_INTEGER, LevelFormat
 from openwork.format.levels import LEVEL_FORMATS
 from openwork.format.message import Place, Problem, refusal
+from openwork.format.printer import repeats
 from openwork.format.rules import MAX_DEPTH, MAX_DIMENSIONS, MAX_LEVELS, RESERVED, check
 
 __all__ = ["MAX_TEXT", "parse"]
@@ -30,6 +35,7 @@ MAX_TEXT = 20_000
 TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[0-9]+)|(?P<sign>->|//|[-()\[\],:+*/%=]))", re.ASCII
 )
+COMMENT = re.compile(r"#[^\n]*")
 PROPERTIES = {
     "unique": {"unique": True},
     "nonunique": {"unique": False},
@@ -63,9 +69,11 @@ class _Parser:
         self.at = 0
         self.dims: list[str] = []
         self.spans: dict[Place, int] = {}
+        self.said: set[int] = set()
 
     def scan(self, text: str) -> list[Token]:
         tokens, offset = [], 0
+        text = COMMENT.sub(lambda m: " " * len(m[0]), text)
         while match := TOKEN.match(text, offset):
             kind = match.lastgroup or ""
             tokens.append(Token(kind, match[kind], match.start(kind)))
@@ -125,6 +133,9 @@ class _Parser:
         if self.token.kind != "end":
             detail = f"expected: the end; got: {self.shown()}"
             self.fail("text after the format", self.token.offset, detail, "leave it out")
+        for at, level in enumerate(levels):
+            if at not in self.said and repeats(levels, at):
+                levels[at] = Level(level.expression, replace(level.format, unique=False))
         if isinstance(problem := check(self.dims, levels), Problem):
             self.fail(problem.what, self.spans[problem.place], problem.detail, problem.help)
         return Format(tuple(self.dims), tuple(levels))
@@ -275,6 +286,7 @@ class _Parser:
             detail = f"expected: {key} or its opposite, once; got: {got}"
             self.fail("a property is given twice", offset, detail, "leave one of them out")
         properties[key] = value
+        self.said |= {index} if key == "unique" else set()
         self.spans["nonunique" if key == "unique" else "unordered", index] = offset
 
     def made(

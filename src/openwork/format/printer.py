@@ -6,18 +6,37 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from openwork.format.expression import dimensions, render
+from openwork.format.level import LevelFormat
 from openwork.format.message import Spans
 
 if TYPE_CHECKING:
     from openwork.format.format import Level
 
-__all__ = ["show", "show_with_spans"]
+__all__ = ["repeats", "show", "show_with_spans"]
 
 
 def show(dims: Sequence[str], levels: Sequence[Level]) -> str:
     """`(dims) -> (levels)`, the normal form of a format's text."""
-    right = ", ".join(f"{render(level.expression, dims)} : {level.format}" for level in levels)
+    kinds = _kinds(levels)
+    right = ", ".join(f"{render(level.expression, dims)} : {kind}" for level, kind in zip(levels, kinds, strict=True))
     return f"({', '.join(dims)}) -> ({right})"
+
+
+def repeats(levels: Sequence[Level], at: int) -> bool:
+    """Whether the text `singleton` alone means a nonunique one: between a nonunique level and another singleton."""
+    if not 0 < at < len(levels) - 1 or levels[at - 1].format.unique:
+        return False
+    return levels[at].format.is_singleton and levels[at + 1].format.is_singleton
+
+
+def _kinds(levels: Sequence[Level]) -> list[str]:
+    """The text of each level format; it says unique where that is not what the bare name means."""
+    texts = [str(level.format) for level in levels]
+    for at, level in enumerate(levels):
+        kind = level.format
+        if all(isinstance(x.format, LevelFormat) for x in levels) and kind.unique and repeats(levels, at):
+            texts[at] = f"{kind.name}({', '.join([*map(str, kind.arguments), 'unique', *kind.properties])})"
+    return texts
 
 
 def show_with_spans(dims: Sequence[str], levels: Sequence[Level]) -> tuple[str, Spans]:
@@ -25,7 +44,7 @@ def show_with_spans(dims: Sequence[str], levels: Sequence[Level]) -> tuple[str, 
     used = max((d for level in levels for d in dimensions(level.expression)), default=-1)
     names = [*map(str, dims), *(f"<dimension {d}>" for d in range(len(dims), used + 1))]
     spans: Spans = {}
-    text = "("
+    text, kinds = "(", _kinds(levels)
     for d, name in enumerate(dims):
         text += ", " if d else ""
         spans["dim", d] = len(text)
@@ -37,7 +56,7 @@ def show_with_spans(dims: Sequence[str], levels: Sequence[Level]) -> tuple[str, 
         spans["expression", at] = len(text)
         text += render(level.expression, names) + " : "
         spans["format", at] = len(text)
-        kind = str(level.format)
+        kind = kinds[at]
         spans["properties", at] = len(text) + kind.find("(") + 1
         for given in ("nonunique", "unordered"):
             spans[given, at] = len(text) + max(0, kind.find(given))

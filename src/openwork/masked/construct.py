@@ -76,6 +76,7 @@ def _made(data: Any, mask: Any) -> MaskedTensor:
     if scalar_of(bits) != "bool":
         raise DTypeError(f"masked_tensor: expected a mask of dtype bool; got {bits.dtype}\n  help: mask != 0")
     _check_shapes(tuple(array.shape), tuple(bits.shape))
+    buffers.one_device("masked_tensor", array, bits)
     return strided_tensor(array, bits)
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from ..ops.axes import exchanged
+from ..storage.buffers import is_torch
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
 __all__ = ["Methods"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _me(x: Any) -> MaskedTensor:
@@ -26,57 +33,101 @@ def _shaped(name: str, m: Any, *args: Any, **kwargs: Any) -> MaskedTensor:
     return shaped(FUNCTIONS[name], _me(m), *args, **kwargs)
 
 
+_TORCHS = frozenset(("keepdim", "unbiased", "other"))
+_STANDARDS = frozenset(("axis", "keepdims"))
+_OTHERWISE = frozenset(("max", "min", "var", "std"))
+
+
+def _as_torch_too(method: F) -> F:
+    """A method that is torch's on torch buffers, as those of Tensor are: see `ops.operators`."""
+    name = method.__name__
+    differs = name in _OTHERWISE
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        theirs = len(args) > 1 or not _TORCHS.isdisjoint(options) or (differs and _STANDARDS.isdisjoint(options))
+        if theirs and is_torch(self.values):
+            from .torch_functions import FUNCTIONS
+
+            return FUNCTIONS[name](self, *args, **options)
+        return method(self, *args, **options)
+
+    return cast("F", call)
+
+
 class Methods:
     """The mixin of `MaskedTensor` that holds what needs coordinates. `dim` and `keepdim` are torch's names."""
 
     __slots__ = ()
 
+    @_as_torch_too
     def sum(self, axis: Any = None, *, dim: Any = None, dtype: Any = None, keepdims: bool = False) -> MaskedTensor:
         """The sum of the specified elements over `axis`, all dimensions without; missing where there are none."""
         return _reduce("sum", self, axis, dim, keepdims, dtype=dtype)
 
+    @_as_torch_too
     def prod(self, axis: Any = None, *, dim: Any = None, dtype: Any = None, keepdims: bool = False) -> MaskedTensor:
         """The product of the specified elements."""
         return _reduce("prod", self, axis, dim, keepdims, dtype=dtype)
 
+    @_as_torch_too
     def mean(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
         """The mean of the specified elements, each counted once."""
         return _reduce("mean", self, axis, dim, keepdims)
 
+    @_as_torch_too
     def amin(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
         """The least specified element."""
         return _reduce("min", self, axis, dim, keepdims)
 
+    @_as_torch_too
     def amax(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
         """The largest specified element."""
         return _reduce("max", self, axis, dim, keepdims)
 
-    min, max = amin, amax
+    @_as_torch_too
+    def min(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """`amin`; over torch buffers torch's, with the places too where a dimension is named, but for `axis=`."""
+        return _reduce("min", self, axis, dim, keepdims)
 
+    @_as_torch_too
+    def max(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
+        """`amax`; see `min`."""
+        return _reduce("max", self, axis, dim, keepdims)
+
+    @_as_torch_too
     def var(
         self, axis: Any = None, *, dim: Any = None, correction: float = 0.0, keepdims: bool = False
     ) -> MaskedTensor:
-        """The variance of the specified elements; missing where there are no more than `correction`."""
+        """The variance of the specified elements; missing where there are no more than `correction`.
+
+        Over torch buffers `correction` is 1 without, as torch has it, unless `axis=` or `keepdims=` says otherwise.
+        """
         return _reduce("var", self, axis, dim, keepdims, correction=correction)
 
+    @_as_torch_too
     def std(
         self, axis: Any = None, *, dim: Any = None, correction: float = 0.0, keepdims: bool = False
     ) -> MaskedTensor:
         """The standard deviation of the specified elements; see `var`."""
         return _reduce("std", self, axis, dim, keepdims, correction=correction)
 
+    @_as_torch_too
     def norm(self, ord: float = 2, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
         """The vector norm of the specified elements."""
         return _reduce("norm", self, axis, dim, keepdims, ord=ord)
 
+    @_as_torch_too
     def any(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
         """Whether any specified element is true."""
         return _reduce("any", self, axis, dim, keepdims)
 
+    @_as_torch_too
     def all(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
         """Whether all specified elements are true."""
         return _reduce("all", self, axis, dim, keepdims)
 
+    @_as_torch_too
     def logsumexp(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
         """The logarithm of the sum of exponentials of the specified elements, without overflow."""
         return _reduce("logsumexp", self, axis, dim, keepdims)
@@ -85,12 +136,14 @@ class Methods:
         """How many elements are specified, int64; never missing."""
         return _reduce("count", self, axis, dim, keepdims)
 
+    @_as_torch_too
     def argmin(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
         """Where the first least specified element is."""
         from .reductions import arg_reduce
 
         return arg_reduce("min", _me(self), axis if dim is None else dim, keepdims)
 
+    @_as_torch_too
     def argmax(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
         """Where the first largest specified element is."""
         from .reductions import arg_reduce
@@ -168,13 +221,18 @@ class Methods:
         return self.reshape(-1)
 
     def transpose(self, *axes: Any) -> MaskedTensor:
-        """The dimensions in another order, reversed without one, over the same buffers."""
+        """The dimensions in another order, reversed without one; two integers are exchanged: see `Tensor.transpose`."""
         from .shaping import transpose
 
+        me = _me(self)
+        if len(axes) == 2:
+            axes = tuple(exchanged(me.ndim, *axes, "transpose"))
         given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return transpose(_me(self), given or None)
+        return transpose(me, given or None)
 
-    permute = transpose
+    def permute(self, *axes: Any) -> MaskedTensor:
+        """The dimensions in another order: a sequence, or its entries."""
+        return self.transpose(tuple(axes[0]) if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 
     @property
     def T(self) -> MaskedTensor:

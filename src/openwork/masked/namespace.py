@@ -59,13 +59,20 @@ def _wide(m: MaskedTensor, shape: tuple[int, ...]) -> MaskedTensor:
     return shaping.reshape(m, (1,) * len(shape)).broadcast_to(shape)
 
 
+_AXES = frozenset(("max", "min", "var", "std"))
+"""Methods that are torch's over torch buffers where no axis is named."""
+
+
 def _method(name: str, *given: str) -> Callable[..., Any]:
     """A method by its standard name; `given` are its keywords that have a place in the standard's order."""
 
     def function(m: MaskedTensor, /, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(m, MaskedTensor):
             raise UnsupportedError(f"{name}: the first operand is no masked tensor\n  help: as_masked_tensor(x, mask)")
-        return getattr(m, name)(**dict(zip(given, args, strict=False)), **kwargs)
+        named = dict(zip(given, args, strict=False)) | kwargs
+        if name in _AXES:
+            named.setdefault("axis", None)
+        return getattr(m, name)(**named)
 
     return function
 

@@ -24,9 +24,16 @@ def _method(name: str) -> Callable[..., Any]:
     return function
 
 
+def _along(name: str) -> Callable[..., Any]:
+    def function(m: Any, axis: Any = None, **kwargs: Any) -> Any:
+        return getattr(m, name)(axis=axis, **kwargs)
+
+    return function
+
+
 def _spread(name: str) -> Callable[..., Any]:
     def function(m: Any, axis: Any = None, ddof: float = 0, **kwargs: Any) -> Any:
-        return getattr(m, name)(axis, correction=ddof, **kwargs)
+        return getattr(m, name)(axis=axis, correction=ddof, **kwargs)
 
     return function
 
@@ -35,9 +42,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         name: _method(name)
         for name in (
-            "sum", "prod", "mean", "any", "all", "amin", "amax", "min", "max", "argmin", "argmax", "cumsum", "cumprod",
-            "median", "argsort", "reshape", "squeeze", "roll", "flip", "take", "tril", "triu", "broadcast_to", "clip",
+            "argsort", "reshape", "squeeze", "roll", "flip", "take", "tril", "triu", "broadcast_to", "clip",
             "transpose",
+        )
+    },
+    **{
+        name: _along(name)
+        for name in (
+            "sum", "prod", "mean", "any", "all", "amin", "amax", "min", "max", "argmin", "argmax", "cumsum", "cumprod",
+            "median",
         )
     },
     "nonzero": _method("nonzero"),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..errors import UnsupportedError
 from ..ops.tensor import Tensor
+from ..storage.buffers import as_array, is_torch
 from ..torch.pointwise_functions import BINARY, UNARY
+from ..torch.several import torch_storage
 from . import products, shaping
 from .elementwise import lift, select
 from .structure import restricted
@@ -21,11 +24,12 @@ _MORE = frozenset(("logaddexp", "lerp", "fmod", "addcmul", "addcdiv", "rsub", "x
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """torch's `function` of these arguments, of which one is masked.
+    """torch's `function` of these arguments, of which one is masked; the result is over torch buffers.
 
     Raises UnsupportedError for a function that is not in the table.
     """
     name = _name(function)
+    args, kwargs = tuple(map(_over_torch, args)), {key: _over_torch(x) for key, x in kwargs.items()}
     found = FUNCTIONS.get(name)
     if found is not None:
         return found(*args, **kwargs)
@@ -36,6 +40,17 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     raise UnsupportedError(
         f"torch.{name} does not take a masked tensor\n  help: its methods, m.map(function), or filled(value) first"
     )
+
+
+def _over_torch(x: Any) -> Any:
+    """An argument, masked and other Tensors and arrays of NumPy over torch tensors of the same memory."""
+    if isinstance(x, MaskedTensor):
+        return x if is_torch(x.values) else wrap(_over_torch(x._tensor), x._scalar)
+    if isinstance(x, Tensor):
+        return x if is_torch(x.values) else Tensor._from_storage(torch_storage(x))
+    if isinstance(x, np.ndarray):
+        return as_array(x, like=torch.empty(0))
+    return type(x)(map(_over_torch, x)) if type(x) in (tuple, list) else x
 
 
 def _name(function: Any) -> str:
@@ -90,7 +105,7 @@ def _softmax(name: str) -> Callable[..., Any]:
 
 def norm(m: MaskedTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, **_: Any) -> Any:
     """The vector norm; torch's order of arguments."""
-    return (m if dtype is None else m.astype(dtype)).norm(2 if p in (None, "fro") else p, dim, keepdims=keepdim)
+    return (m if dtype is None else m.astype(dtype)).norm(2 if p in (None, "fro") else p, axis=dim, keepdims=keepdim)
 
 
 def sort(m: MaskedTensor, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[Any, Any]:

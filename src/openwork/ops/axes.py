@@ -9,7 +9,7 @@ from ..integers import AxisError, integer, integers
 from .sources import asarray
 from .tensor import Tensor
 
-__all__ = ["AxisError", "as_tensor", "axes_of", "axis_of"]
+__all__ = ["AxisError", "as_tensor", "axes_of", "axis_of", "exchanged"]
 
 
 def as_tensor(x: Any) -> Tensor:
@@ -26,6 +26,14 @@ def axis_of(axis: Any, ndim: int, operation: str, name: str = "axis", *, boolean
             f"\n  help: axes go from {-ndim} to {ndim - 1}"
         )
     return at + ndim * (at < 0)
+
+
+def exchanged(ndim: int, first: Any, second: Any, operation: str) -> list[int]:
+    """The order of `ndim` dimensions, two of them exchanged."""
+    order = list(range(ndim))
+    a, b = axis_of(first, ndim, operation), axis_of(second, ndim, operation)
+    order[a], order[b] = b, a
+    return order
 
 
 def axes_of(axes: Any, ndim: int, operation: str, name: str = "axis", *, boolean: bool = True) -> tuple[int, ...]:

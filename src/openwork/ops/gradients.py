@@ -85,7 +85,7 @@ def with_grad(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, grad: str | None = None, **kwargs: Any) -> Any:
-        if grad is None and (full is None or not any_full(args)):
+        if grad is None and (full is None or not any_full((*args, *kwargs.values()))):
             return function(*args, **kwargs)
         return rule("full")(function, name, grad, args, kwargs)
 

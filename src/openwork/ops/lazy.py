@@ -80,6 +80,10 @@ class Lazy(Operators):
 
     def transpose(self, *axes: Any) -> Lazy:
         """The dimensions in another order, as `Tensor.transpose` takes them."""
+        if len(axes) == 2:
+            from .axes import exchanged
+
+            axes = (tuple(exchanged(self.ndim, *axes, "transpose")),)
         order = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
         return Lazy(TRANSPOSE, "transpose", (self,), lambda t: t.transpose(*axes), order)
 

@@ -32,20 +32,7 @@ _RENAMED = {
 """NumPy's names that are not this namespace's."""
 
 _KEYWORDS = {"ddof": "correction"}
-_OWN_ORDER = (
-    "tensordot",
-    "einsum",
-    "where",
-    "concatenate",
-    "stack",
-    "kron",
-    "outer",
-    "vecdot",
-    "matmul",
-    "dot",
-    "inner",
-    "vdot",
-)
+_OWN_ORDER = ("einsum", "where", "inner", "vdot")
 """Functions whose arguments are taken as they are given."""
 
 
@@ -175,9 +162,7 @@ def _allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
 
 
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    from .triangles import diagonal
-
-    return diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
+    return _namespace().diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
 
 
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -206,7 +191,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "copy": lambda a: a.clone(),
     "vstack": lambda tup: _namespace().concat(tup, axis=0),
     "hstack": lambda tup: _namespace().concat(tup, axis=min(tup[0].ndim - 1, 1)),
-    "transpose": lambda a, axes=None: a.transpose(axes),
+    "transpose": lambda a, axes=None: a.transpose() if axes is None else a.transpose(tuple(axes)),
     "ravel": lambda a: _namespace().reshape(a, (-1,)),
     "diagonal": _diagonal,
     "trace": _trace,

@@ -95,16 +95,31 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: NotImplemented if _declines(other) else _elementwise(op, other, self)
 
 
-_TORCHS = frozenset(("dim", "keepdim", "unbiased"))
+_TORCHS = frozenset(("dim", "keepdim", "unbiased", "other"))
 """Arguments that only torch's methods have."""
+_STANDARDS = frozenset(("axis", "keepdims"))
+"""Arguments that only the array API's have."""
+_OTHERWISE = frozenset(("max", "min", "var", "std"))
+"""Methods that give something else in torch than in the array API, called alike."""
+
+
+def _values(x: Any) -> Any:
+    """The buffer of values; None of an expression that is not computed."""
+    storage = getattr(x, "_storage", None)
+    return None if storage is None else storage.values
 
 
 def _as_torch_too(method: F) -> F:
-    """A method that is torch's one where it is called as that is, on torch buffers."""
+    """A method that on torch buffers is torch's, unless arguments say that the array API's is meant.
+
+    Where both give the same, torch's is taken only where arguments ask for it.
+    """
+    differs = method.__name__ in _OTHERWISE
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        if (len(args) > 1 or not _TORCHS.isdisjoint(options)) and is_torch(self._storage.values):
+        theirs = len(args) > 1 or not _TORCHS.isdisjoint(options) or (differs and _STANDARDS.isdisjoint(options))
+        if theirs and is_torch(_values(self)):
             from .gradients import rule
 
             function = rule("torch_method")(self, method.__name__)
@@ -213,6 +228,7 @@ class Operators(PythonProtocol):
         """Whether all elements over `axis` are true."""
         return _reduce("all", self, axis, keepdims)
 
+    @_as_torch_too
     def count_nonzero(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """How many elements over `axis` are not zero."""
         return _reduce("count_nonzero", self, axis, keepdims)
@@ -231,12 +247,14 @@ class Operators(PythonProtocol):
 
         return std(cast("Tensor", self), axis, correction, keepdims)
 
+    @_as_torch_too
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Where the least element over `axis` is first."""
         from .search import arg_reduce
 
         return arg_reduce("min", cast("Tensor", self), axis, keepdims)
 
+    @_as_torch_too
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Where the largest element over `axis` is first."""
         from .search import arg_reduce

@@ -272,6 +272,8 @@ class Tensor(Operators, TorchNames, Leaf):
             typed = self.astype(dtype, copy=False)
             return typed if device is None else typed.to(device)
         name, storage = str(device), self._storage
+        if name == "meta":
+            raise UnsupportedError("to: device 'meta' has no memory\n  supported: cpu, cuda\n  help: leave it there")
         if device is None or name == storage.device or (storage.library == "numpy" and name == "cpu"):
             return self
         import torch
@@ -291,9 +293,10 @@ class Tensor(Operators, TorchNames, Leaf):
     def transpose(self, *axes: Any) -> Tensor:
         """The dimensions in another order (reversed without axes), over the same buffers.
 
-        Over torch buffers `transpose(dim0, dim1)` is torch's: the two are exchanged.
+        axes : a sequence that names every dimension once, or its entries, three or more; two integers are exchanged, as
+            torch has it, whatever library the buffers are of: say `transpose((0, 1))` for that order
         """
-        if len(axes) == 2 and buffers.is_torch(self._storage.values):
+        if len(axes) == 2 and (axes[0] != axes[1] or buffers.is_torch(self._storage.values)):
             axes = (self._exchanged(*axes, "transpose"),)
         ndim = self.ndim
         if not axes or axes == (None,):
@@ -335,6 +338,7 @@ class Tensor(Operators, TorchNames, Leaf):
         source = asarray(other)
         if source.shape != self.shape:
             raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
+        source = source.to(self.device)
         fresh = source.asformat(self.format).astype(self.dtype, copy=False)._storage
         like = self._storage.values
         self._storage = fresh.mapped(lambda b: buffers.as_array(b, like=like)).copied()

@@ -222,11 +222,9 @@ class TorchNames:
 
     def _exchanged(self, dim0: int, dim1: int, operation: str) -> list[int]:
         """The order of the dimensions, two of them exchanged."""
-        ndim = _me(self).ndim
-        order = list(range(ndim))
-        first, second = (_axis(d, ndim, operation) for d in (dim0, dim1))
-        order[first], order[second] = second, first
-        return order
+        from .axes import exchanged
+
+        return exchanged(_me(self).ndim, dim0, dim1, operation)
 
     def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
         """Change the shape of a COO tensor in place; its elements keep their coordinates.

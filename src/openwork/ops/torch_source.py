@@ -61,7 +61,7 @@ def _coordinates(obj: Any, take: Take) -> Tensor:
     values = torch_values(obj)
     sparse, dense_dim = int(obj.sparse_dim()), int(obj.dense_dim())
     if sparse == 0:
-        return dense(values.sum(0), Take(None), 0, None)
+        return dense(values.sum(0, dtype=values.dtype), Take(None), 0, None)
     rows = {k: take.index(indices[k]) for k in range(sparse)}
     pos = buffers.as_array([0, int(indices.shape[1])], "i64", indices)
     format = coo(sparse + dense_dim, unique=exact, ordered=exact, dense=dense_dim)

@@ -46,6 +46,7 @@ __all__ = [
     "length",
     "library_of",
     "numpy_dtype",
+    "one_device",
     "outside",
     "refuse_recorded",
     "same_memory",
@@ -125,6 +126,15 @@ def torch_dtype(scalar: str) -> Any:
     return getattr(_torch(), _NAMES[scalar])
 
 
+def one_device(operation: str, *buffers: Array) -> None:
+    """Raise UnsupportedError for buffers on different devices, or on one that has no memory."""
+    devices = list(dict.fromkeys(map(device_of, buffers)))
+    if len(devices) > 1 or devices[0] == "meta":
+        raise UnsupportedError(
+            f"{operation}: operands on {' and '.join(devices)}\n  expected: one device, with memory\n  help: to('cpu')"
+        )
+
+
 def dtype_of(scalar: str, like: Array) -> Any:
     """The dtype of `scalar` in the library of `like`."""
     return numpy_dtype(scalar) if isinstance(like, np.ndarray) else torch_dtype(scalar)
@@ -189,18 +199,24 @@ _HAS_POINTER = bool(_word(id(_sample) + _DATA).value == _sample.__array_interfac
 def address(x: Array) -> int:
     """The address of the first element, for a kernel.
 
-    Raises UnsupportedError for a torch tensor that is recorded: the kernel's work would be lost to its gradient.
+    Raises UnsupportedError for a torch tensor that is recorded, as the kernel's work would be lost to its gradient, and
+    for one on another device, whose memory the kernel cannot reach.
     """
     if _HAS_POINTER and type(x) is np.ndarray:
         return _word(id(x) + _DATA).value
     if isinstance(x, np.ndarray):
         return int(x.__array_interface__["data"][0])
+    if not x.is_cpu:
+        if x.is_meta:
+            raise UnsupportedError(f"a torch tensor without memory, on device {x.device}\n  help: give one with memory")
+        raise UnsupportedError(
+            f"a torch tensor on device {x.device}\n  supported: cpu, where kernels run"
+            "\n  help: move it with .to('cpu') first"
+        )
     if is_recorded(x):
         refuse_recorded(x)
         x = bare(x)
-    if not (found := int(x.data_ptr())) and x.numel():
-        raise UnsupportedError(f"a torch tensor without memory, on device {x.device}\n  help: give one with elements")
-    return found
+    return int(x.data_ptr())
 
 
 def held(x: Any) -> Any:

@@ -95,6 +95,11 @@ def _reducer(op: str) -> Callable[..., Any]:
     return function
 
 
+def count_nonzero(t: Tensor, *dims: Any, dim: Any = None) -> Any:
+    """How many elements are not 0, over one dimension or several, one by one or in a sequence."""
+    return _reducer("count_nonzero")(t, dim if not dims else dims[0] if len(dims) == 1 else dims)
+
+
 def _without_nan(op: str) -> Callable[..., Any]:
     def function(t: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
         numbers = several(lambda v: v.isnan().logical_not().to(v.dtype), t)
@@ -320,7 +325,8 @@ def new_full(t: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, **_: A
 
 
 COMPOSED: dict[str, Callable[..., Any]] = {
-    **{op: _reducer(op) for op in ("sum", "prod", "mean", "any", "all", "count_nonzero")},
+    **{op: _reducer(op) for op in ("sum", "prod", "mean", "any", "all")},
+    "count_nonzero": count_nonzero,
     "sparse_sum": _reducer("sum"), "amax": _reducer("max"), "amin": _reducer("min"),
     "nansum": _without_nan("sum"), "nanmean": _without_nan("mean"),
     "var": _moment(var), "std": _moment(std), "var_mean": _with_mean(var), "std_mean": _with_mean(std),

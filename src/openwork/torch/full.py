@@ -28,6 +28,7 @@ from .full_operations import DENSE, HELD
 from .leaf_gradients import as_dense, leaf_of, ready
 from .pointwise import DIFFERENTIABLE
 from .positions import plain
+from .several import over_torch
 
 __all__ = ["Full", "run"]
 
@@ -171,7 +172,7 @@ def run(
         raise ValueError(f'{name}: grad={grad!r}\n  supported: "sparse", "dense"')
     if name == "asarray":
         return _held(function, args, kwargs) if grad == "dense" else function(*_stripped(args), **kwargs)
-    if grad == "sparse":
+    if grad == "sparse" or name == "detach":
         return function(*_stripped(args), **{k: _stripped(v) for k, v in kwargs.items()})
     call = _Call(function, name, args, kwargs)
     if not call.parts:
@@ -181,7 +182,7 @@ def run(
             f"{name} with gradients at every element, inside a transform of torch.func\n  supported: backward,"
             ' torch.autograd.grad\n  help: grad="sparse", or dense tensors'
         )
-    result = call.plainly(function)
+    result = over_torch(call.plainly(function))
     results = _results(result)
     known = [nothing(r.values, r.shape) if isinstance(r, Tensor) else r.view_as(r) for r in results]
     if not results:
@@ -194,7 +195,7 @@ def _rebuilt(x: Any, carriers: Any) -> Any:
     """The result with a graph in place of the one without."""
     if isinstance(x, tuple | list):
         parts = [_rebuilt(v, carriers) for v in x]
-        return type(x)(parts) if type(x) in (tuple, list) else type(x)(*parts)
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
     if not _results(x):
         return x
     carrier = next(carriers)
@@ -384,6 +385,6 @@ for _name in _METHODS:
     setattr(Full, _name, _method(_name))
 for _name in ["__setitem__", "zero_", "copy_", "transpose_", "sparse_resize_"]:
     setattr(Full, _name, _in_place(_name))
-for _name in ("T", "mT"):
+for _name in ("T", "mT", "mH"):
     setattr(Full, _name, _property(_name))
 gradients.full = Full

@@ -23,21 +23,25 @@ from .orders import ORDERS
 from .placing import PLACING
 from .positions import unique
 from .reduced import mm
-from .several import several
+from .several import over_torch, several
 from .shapes import SHAPES
 
 __all__ = ["FUNCTIONS", "call"]
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """torch's `function` of these arguments, of which one is a Tensor.
+    """torch's `function` of these arguments, of which one is a Tensor; the result is over torch buffers.
 
     Raises UnsupportedError for a function that is not in the table.
     """
     if (out := kwargs.get("out")) is not None:
+        if (device := str(out.device)) != "cpu":
+            raise UnsupportedError(f"out= is on device {device}\n  expected: cpu, as the operands\n  help: to('cpu')")
         return out.copy_(_dense(call(function, args, {**kwargs, "out": None})))
-    kwargs = {key: value for key, value in kwargs.items() if key != "out"}
     names = _names(function)
+    if not names[0].endswith("_"):
+        args = tuple(map(over_torch, args))
+        kwargs = {key: over_torch(value) for key, value in kwargs.items() if key != "out"}
     for name in names:
         if name in FUNCTIONS:
             return FUNCTIONS[name](*args, **kwargs)

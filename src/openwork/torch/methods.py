@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 
+from ..ops.gradients import any_full
 from ..ops.tensor import Tensor
 from . import pointwise_functions as single
+from .full import run
 from .functions import FUNCTIONS, call
 
 __all__ = ["method"]
@@ -39,4 +41,9 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
 
 
 def _called(t: Tensor, name: str, *args: Any, **options: Any) -> Any:
-    return call(getattr(torch.Tensor, name, getattr(torch, name, None)), (t, *args), options)
+    """The method's function, by the protocol that the function itself takes: that of an operand of full gradient."""
+    function = getattr(torch.Tensor, name, getattr(torch, name, None))
+    given = (t, *args)
+    if any_full((*given, *options.values())):
+        return run(lambda *a, **k: call(function, a, k), name, "dense", given, options)
+    return call(function, given, options)

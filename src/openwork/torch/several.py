@@ -24,7 +24,7 @@ from ..storage.buffers import as_array, is_recorded, is_torch, length
 from ..storage.storage import Storage
 from .positions import gathered, located, plain, present, unique
 
-__all__ = ["densely", "extents", "several", "torch_storage", "with_number"]
+__all__ = ["densely", "extents", "over_torch", "several", "torch_storage", "with_number"]
 
 
 def several(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -116,6 +116,13 @@ def torch_storage(t: Tensor) -> Storage:
     """The storage of a Tensor, over torch buffers."""
     s = t._storage
     return s if is_torch(s.values) else s.mapped(lambda b: as_array(b, like=torch.empty(0)))
+
+
+def over_torch(x: Any) -> Any:
+    """An argument or result, Tensors over NumPy buffers over torch tensors of the same memory."""
+    if isinstance(x, Tensor):
+        return x if is_torch(x._storage.values) else Tensor._from_storage(torch_storage(x))
+    return type(x)(map(over_torch, x)) if type(x) in (tuple, list) else x
 
 
 def _fills(call: _Call, storages: Sequence[Storage], numbers: Sequence[Any]) -> list[Any] | None:
