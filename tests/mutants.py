@@ -68,7 +68,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--until", type=float, default=0.0, help="minutes after which no mutant is started (default: none)"
     )
     parser.add_argument("--state", help="folder of what is recorded and found (default: in the temporary folder)")
-    parser.add_argument("--only", default="", help="files of the source that begin with this")
+    parser.add_argument("--only", default="", help="files of the source that begin with one of these (commas)")
     parser.add_argument("--root", default=str(ROOT), help="the tree")
     parser.add_argument("--source", default="src/openwork", help="the package in the tree")
     parser.add_argument("--tests", default="tests", help="its tests in the tree")
@@ -124,7 +124,7 @@ def _drawn(source: Path, record: Record, options: argparse.Namespace) -> Iterato
     sites: dict[tuple[str, int, str], list[Change]] = defaultdict(list)
     texts = {p.relative_to(source).as_posix(): p.read_text(encoding="utf-8") for p in sorted(source.rglob("*.py"))}
     for file, text in texts.items():
-        if file.startswith(options.only):
+        if file.startswith(tuple(options.only.split(","))):
             for change in changes(text):
                 sites[file, change.start, change.kind].append(change)
     draw = random.Random(options.seed)
