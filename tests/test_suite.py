@@ -1,4 +1,4 @@
-"""The suite itself: no test asserts what depends on hypothesis's draws."""
+"""The suite itself: no test asserts what depends on hypothesis's draws, and each has one name in all workers."""
 
 from __future__ import annotations
 
@@ -89,3 +89,8 @@ def test_no_test_counts_draws() -> None:
         for line in counts_of_draws(ast.parse(path.read_text()))
     ]
     assert found == []
+
+
+def test_names_hold_no_addresses(request: pytest.FixtureRequest) -> None:
+    """An object's address in a parameter's name is another one in each of xdist's workers, which then refuse to start."""
+    assert [item.nodeid for item in request.session.items if " at 0x" in item.nodeid] == []
