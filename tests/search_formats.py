@@ -1,0 +1,124 @@
+"""Random formats of the whole grammar and random arrays of awkward values, from a `random.Random`."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+from matrix import FORMATS
+
+import openwork as ow
+
+__all__ = ["DTYPES", "array", "awkward", "extents", "random_format", "tensor"]
+
+Array = np.ndarray[Any, Any]
+LEVELS = (
+    "dense", "dense", "compressed", "compressed", "singleton", "loose_compressed", "bitmap", "ell(2)", "ell(7)",
+    "range", "structured", "batch", "renamed",
+)  # fmt: skip
+PROPERTIES = ("", "", "", "", "(nonunique)", "(unordered)", "(nonunique, unordered)")
+TRIES = 60
+DTYPES = (
+    "bool", "int8", "int32", "int64", "uint8", "uint16", "uint64", "float16", "float32", "float64", "float64",
+    "complex64", "complex128", "complex128",
+)  # fmt: skip
+
+
+def random_format(rng: random.Random, rank: int, levels: tuple[str, ...] = LEVELS) -> ow.Format:
+    """A legal format: texts of the grammar are drawn until one is not refused."""
+    if not rank:
+        return ow.format("() -> ()")
+    if rng.random() < 0.2:
+        return ow.format(rng.choice(FORMATS[rank]), rank)
+    for _ in range(TRIES):
+        try:
+            return ow.format(_text(rng, rank, levels))
+        except ow.FormatError:
+            continue
+    return ow.format("coo", rank)
+
+
+def _text(rng: random.Random, rank: int, levels: tuple[str, ...]) -> str:
+    dims = "abcdefgh"[:rank]
+    order = rng.sample(dims, rank)
+    batch = rng.choice((0, 0, 0, 0, 0, 1, 2)) if "batch" in levels else 0
+    front, rest = order[:batch], order[batch:]
+    parts = list(rest)
+    if len(rest) > 1 and rng.random() < 0.25:
+        parts[0] = rng.choice(("{0} - {1}", "{1} - {0}", "{0} + {1}")).format(*rest[:2])
+    parts = [p for e in parts for p in (_blocks(rng, e) if rng.random() < 0.3 else [e])]
+    if rng.random() < 0.6:
+        rng.shuffle(parts)
+    behind = rng.choice((0, 0, 0, 1, 2))
+    made, above = [f"{d} : batch" for d in front], ""
+    for at, e in enumerate(parts):
+        kind = "dense" if at >= len(parts) - behind else rng.choice(levels)
+        if "nonunique" in above and rng.random() < 0.8:
+            kind = "singleton"
+        if kind == "structured":
+            kind = f"structured({rng.randint(1, 2)}, {e.rpartition('% ')[2] if '%' in e else 4})"
+        above = rng.choice(PROPERTIES) if kind not in ("dense", "bitmap", "range", "batch") else ""
+        if kind.endswith(")") and above:
+            above = f", {above[1:]}"
+            kind = kind[:-1]
+        made.append(f"{e} : {kind}{above}")
+    return f"({', '.join(dims)}) -> ({', '.join(made)})"
+
+
+def _blocks(rng: random.Random, e: str) -> list[str]:
+    e = f"({e})" if " " in e else e
+    n = rng.choice((1, 2, 2, 3, 4))
+    if rng.random() < 0.75:
+        return [f"{e} // {n}", f"{e} % {n}"]
+    return [f"{e} // {2 * n}", f"{e} % {2 * n} // {n}", f"{e} % {n}"]
+
+
+def awkward(dtype: str) -> list[Any]:
+    """Values at which arithmetic of the dtype turns."""
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return [False, True]
+    if kind in "iu":
+        info = np.iinfo(dtype)
+        return [0, 1, 2, 3, int(info.min), int(info.max), int(info.max) - 1]
+    info = np.finfo(dtype)
+    real = [0.0, -0.0, 1.0, -1.5, 2.0, np.nan, np.inf, -np.inf, float(info.smallest_subnormal), float(info.max)]
+    if kind == "f":
+        return real
+    parts = [0.0, -0.0, 1.0, -1.0, np.inf, np.nan]
+    return [0j, 0j, *(complex(a, b) for a in parts for b in parts), 2 + 1j, -1 + 1j]
+
+
+def array(rng: random.Random, shape: tuple[int, ...], dtype: str, tame: bool, fill: Any = 0) -> Array:
+    """An array with more or less of it at the fill value; `tame` values are small whole numbers."""
+    least = 0 if np.dtype(dtype).kind in "bu" else -3
+    pool = list(range(least, 5)) if tame else awkward(dtype)
+    density = rng.choice((0.0, 0.2, 0.4, 0.8, 1.0))
+    flat = [rng.choice(pool) if rng.random() < density else fill for _ in range(int(np.prod(shape)))]
+    return np.array(flat, dtype).reshape(shape)
+
+
+def extents(rng: random.Random, rank: int) -> tuple[int, ...]:
+    return tuple(rng.choice((0, 1, 1, 2, 3, 4, 5, 7)) for _ in range(rank))
+
+
+def tensor(rng: random.Random, dense: Array, fill: Any, format: ow.Format, tame: bool) -> ow.Tensor:
+    """The array in the format, or in one that can hold it; with explicit fill values, at times with duplicates."""
+    if fill == 0 and dense.ndim and rng.random() < 0.4:
+        explicit = np.array([rng.random() < 0.2 for _ in range(dense.size)], bool).reshape(dense.shape)
+        places = np.argwhere(
+            (dense != 0) | np.signbit(dense.real) | explicit if dense.dtype.kind in "fc" else (dense != 0) | explicit
+        )
+        values = dense[tuple(places.T)]
+        if tame and dense.dtype.kind in "if" and len(values) and rng.random() < 0.4:
+            places = np.concatenate([places, places[:1]])
+            values = np.concatenate([values, values[:1] * 0 + 1])
+            values[0] -= 1
+        start = ow.sparse_coo_tensor(places.T.reshape(dense.ndim, len(places)), values, dense.shape)
+    else:
+        start = ow.asarray(dense, format="coo" if dense.ndim else None, fill_value=fill)
+    try:
+        return start.asformat(format)
+    except (ow.FormatError, ow.UnsupportedError, ow.ShapeError):
+        return start

@@ -1,0 +1,156 @@
+"""A case of the search and its judgement: the same value as NumPy, or the same kind of error, and a valid result."""
+
+from __future__ import annotations
+
+import dis
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import openwork as ow
+from openwork.storage.exact import check_indices
+
+__all__ = ["Case", "Failed", "compare", "is_raised", "outcome", "run", "valid"]
+
+Array = np.ndarray[Any, Any]
+SIGNS = False
+"""Whether zeros that are only moved have to keep their signs (`--signs`)."""
+
+
+class Failed(Exception):
+    """A difference; its text says which."""
+
+
+@dataclass
+class Case:
+    """What is called, on what, and what NumPy makes of it; `close` where sums may be in another order."""
+
+    label: str
+    ours: Callable[[], Any]
+    theirs: Callable[[], Any]
+    close: bool = False
+    inputs: list[Any] = field(default_factory=list)
+    signs: bool = False
+    """Whether values are only moved, so that zeros keep their signs."""
+
+    def __str__(self) -> str:
+        return self.label + "".join(f"\n    {_shown(x)}" for x in self.inputs)
+
+
+def _shown(x: Any) -> str:
+    if isinstance(x, ow.Tensor):
+        return f"{x.format} {x.shape} {x.dtype} fill {x.fill_value!r}"
+    return repr(x)[:400]
+
+
+OWN = (ow.FormatError, ow.ShapeError, ow.DTypeError, ow.UnsupportedError)
+
+
+def outcome(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return call(), None
+    except (Failed, TimeoutError):
+        raise
+    except Exception as error:
+        return None, error
+
+
+def valid(t: Any) -> None:
+    """The result keeps all invariants, and its buffers make the same tensor again."""
+    if not isinstance(t, ow.Tensor):
+        return
+    check_indices(t._storage)
+    n = t.format.nlevels
+    pos, crd = ({k: b for k in range(n) if (b := get(k)) is not None} for get in (t.pos, t.crd))
+    ow.assemble(t.format, t.shape, pos=pos, crd=crd, values=t.values, fill_value=t.fill_value)
+
+
+def run(case: Case) -> str | None:
+    """What differs, or None."""
+    want, refused = outcome(case.theirs)
+    got, error = outcome(case.ours)
+    if error is not None:
+        if _is_bare(error) and (refused is None or not isinstance(error, ValueError)):
+            return f"bare {type(error).__name__}: {_line(error)}"
+        if isinstance(error, ow.InvariantError | ow.CompilerBug | AssertionError):
+            return f"{type(error).__name__}: {_line(error)}"
+        if refused is None and not isinstance(error, (*OWN, TypeError, ZeroDivisionError)):
+            return f"{type(error).__name__}, NumPy has a value: {_line(error)}"
+        return None
+    if refused is not None and str(refused).endswith(("no identity", "an empty sequence")) and 0 in got.shape:
+        return None  # NumPy asks for an identity even where there is nothing to be reduced
+    if refused is not None:
+        return f"a value, NumPy has {type(refused).__name__}: {refused}"
+    for t in got if isinstance(got, tuple) else (got,):
+        _, error = outcome(lambda t=t: valid(t))
+        if error is not None:
+            return f"invalid: {type(error).__name__}: {_line(error)}"
+    return compare(got, want, case.close, case.signs)
+
+
+def compare(got: Any, want: Any, close: bool, signs: bool) -> str | None:
+    if isinstance(want, tuple):
+        pairs = zip(got, want, strict=True)
+        return (
+            next((m for g, w in pairs if (m := compare(g, w, close, signs))), None)
+            if len(got) == len(want)
+            else "another number of results"
+        )
+    if want is None:
+        return None
+    got = got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
+    want = np.asarray(want)
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    if got.dtype != want.dtype and not (got.dtype.kind == want.dtype.kind and got.dtype.kind in "iu"):
+        return f"dtype {got.dtype}, expected {want.dtype}"
+    same = (
+        _close(got, want)
+        if close and want.dtype.kind in "fc"
+        else np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
+    )
+    if not same:
+        return f"values {got.tolist()}, expected {want.tolist()}"
+    if (
+        signs
+        and want.dtype.kind == "f"
+        and not np.array_equal(np.signbit(got) & (got == 0), np.signbit(want) & (want == 0))
+    ):
+        return f"signs of zeros in {got.tolist()}, expected {want.tolist()}"
+    return None
+
+
+def _close(got: Array, want: Array) -> bool:
+    """Equal up to rounding; of a complex number both parts, where both are finite, else whether it is NaN."""
+    rtol = {2: 1e-2, 4: 2e-5, 8: 1e-12}[(got.real if got.dtype.kind == "c" else got).dtype.itemsize]
+    with np.errstate(all="ignore"):
+        if want.dtype.kind == "c":
+            finite = np.isfinite(want)
+            odd = bool(((np.isfinite(got) == finite) | (np.abs(want) > 1e150)).all())
+            return odd and bool(np.allclose(got[finite], want[finite], rtol=100 * rtol, atol=rtol))
+        return bool(np.allclose(got, want, rtol=10 * rtol, atol=rtol, equal_nan=True))
+
+
+def _line(error: BaseException) -> str:
+    return str(error).split("\n", 1)[0][:300]
+
+
+def _is_bare(error: BaseException) -> bool:
+    """Whether nobody meant to raise it: it comes from a library, or out of an instruction that is no `raise`."""
+    if isinstance(error, (*OWN, ow.InvariantError, ow.CompilerBug, ow.FileFormatError)):
+        return False
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and not isinstance(error, TypeError | IndexError) and not is_raised(last)
+
+
+def is_raised(last: Any) -> bool:
+    """Whether the last frame of a traceback is ours, and it ends there by a `raise`."""
+    code = last.tb_frame.f_code
+    return "openwork" in code.co_filename and dis.opname[code.co_code[last.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")

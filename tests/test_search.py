@@ -1,0 +1,90 @@
+"""The random search (`python -m tests.search`): a short part of it, that it sees what is broken, and that cases repeat."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import search
+import search_cases
+import search_huge
+import search_oracle
+from search_oracle import Case, run
+
+import openwork as ow
+
+
+def test_a_short_part() -> None:
+    """Cases of one seed, the same in every run, in a process of its own."""
+    assert search.main(["--count", "60", "--seed", "7"]) == 0
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(0)
+def test_the_long_search() -> None:
+    assert search.main(["--count", "50000", "--seed", "1"]) == 0
+
+
+def test_cases_are_drawn_from_their_number_alone() -> None:
+    for module in (search_cases, search_huge):
+        for number in range(12):
+            assert str(module.case(3, number)) == str(module.case(3, number))
+
+
+A = np.array([[0.0, 2.0], [3.0, 0.0]])
+BROKEN = {
+    "values": (lambda: ow.asarray(A + 1, format="coo"), lambda: A),
+    "shape": (lambda: ow.asarray(A[:1], format="coo"), lambda: A),
+    "dtype": (lambda: ow.asarray(A.astype("f4"), format="coo"), lambda: A),
+    "a value, NumPy has TypeError": (lambda: ow.asarray(A), lambda: np.flip(A, 0.5)),
+    "bare ValueError": (lambda: np.zeros(3).reshape(2, 2), lambda: A),
+    "bare KeyError": (lambda: {}["b_crd0"], lambda: A),
+    "MemoryError": (lambda: np.empty(2**50), lambda: A),
+    "signs of zeros": (lambda: ow.asarray(np.zeros(2)), lambda: -np.zeros(2)),
+    "invalid": (
+        lambda: ow.assemble("csr", (1, 3), pos={1: [0, 2]}, crd={1: [2, 1]}, values=[1.0, 2.0], check=False),
+        lambda: np.array([[0, 2.0, 1.0]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_is_broken_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_oracle, "SIGNS", True)
+    difference = run(Case("broken", *BROKEN[kind], signs=kind[0] == "s"))
+    assert difference is not None
+    assert kind in difference
+
+
+def test_refusals_of_our_own_are_no_differences() -> None:
+    def refuse() -> None:
+        raise ow.UnsupportedError("not this")
+
+    assert run(Case("refused", refuse, lambda: A)) is None
+
+
+def test_a_crash_and_a_hang_are_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the process that runs the cases; the next case has a new one."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import os, sys\nn = int(sys.argv[sys.argv.index('--first') + 1])\nprint('#case', n, flush=True)\n"
+        "if n == 1:\n    os.abort()\nprint('#differs', n, 'wrong', flush=True) if n == 2 else None\n"
+    )
+    monkeypatch.setattr(search, "__file__", str(worker))
+    monkeypatch.setattr(search, "BATCH", 1)
+    told: list[str] = []
+    monkeypatch.setattr("builtins.print", lambda *words, **_: told.append(" ".join(map(str, words)).strip()))
+    assert search.main(["--count", "4", "--seed", "5"]) == 1
+    assert told[0].startswith("1 process ended with -6")
+    assert told[1] == "2 wrong"
+    assert told[2].startswith("4 cases of seed 5, 2 differ")
+
+
+def test_the_command() -> None:
+    command = [sys.executable, "-m", "tests.search", "--count", "3", "--seed", "7"]
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
+    assert done.stdout.startswith("3 cases of seed 7, 0 differ"), done.stdout + done.stderr
