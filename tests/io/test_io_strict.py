@@ -116,3 +116,18 @@ def test_large_unsigned_values(tmp_path: Path, name: str) -> None:
     back = ow.read(tmp_path / name)
     assert back.dtype == "uint64"
     assert [int(v) for v in np.asarray(back.values)] == [int(v) for v in values]
+
+
+def test_svmlight_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "1 1:2 3:4 # note\r\n-1 2:1\n\n# only a note\n3\n1 4:0.5\n2 1:1"
+    (tmp_path / "a.svm").write_bytes(text.encode())
+    whole = ow.read(tmp_path / "a.svm").to_numpy()
+    assert whole.shape == (5, 4)
+    for size in (1, 2, 7, 20, 40):
+        monkeypatch.setattr("openwork.io.svmlight._BLOCK", size)
+        np.testing.assert_array_equal(ow.read(tmp_path / "a.svm").to_numpy(), whole)
+        (tmp_path / "b.svm").write_text(text + "\n1 x:3\n")
+        with pytest.raises(FileFormatError, match=r"b\.svm, line 8: "):
+            ow.read(tmp_path / "b.svm")
+    (tmp_path / "a.svm").write_text("")
+    assert ow.read(tmp_path / "a.svm").shape == (0, 0)

@@ -16,6 +16,8 @@ from .source import Text
 
 __all__ = ["labels", "looks_like", "read"]
 
+_BLOCK = 1 << 20
+"""Bytes of lines that are taken apart at a time."""
 _COMMENT = re.compile(rb"#[^\r\n]*")
 
 
@@ -50,7 +52,29 @@ def labels(text: Text) -> Array:
 
 def _numbers(text: Text, options: Options) -> tuple[Array, Array, Array]:
     """All numbers in order, where each row's label stands among them, and how many numbers each row has."""
-    raw = text.part(0, text.size)
+    numbers: list[Array] = [np.empty(0)]
+    counts: list[Array] = [np.empty(0, np.int64)]
+    at, line = 0, text.first
+    while at < text.size:
+        stop = _line_end(text, at + _BLOCK)
+        raw = text.part(at, min(stop, text.size))
+        found, rows = _block(text, at, line, raw)
+        numbers.append(found)
+        counts.append(rows)
+        at, line = stop, line + raw.count(b"\n") + raw.count(b"\r") - raw.count(b"\r\n")
+        if options.progress is not None:
+            options.progress(min(at, text.size), text.size)
+    per_row = np.concatenate(counts)
+    return np.concatenate(numbers), np.cumsum(per_row) - per_row, per_row
+
+
+def _line_end(text: Text, position: int) -> int:
+    """Where the line that holds `position` ends, the end of the text where it is the last."""
+    return text.next_line(position)[1] if position < text.size else text.size
+
+
+def _block(text: Text, at: int, line: int, raw: bytes) -> tuple[Array, Array]:
+    """The numbers of whole lines that begin at byte `at`, and how many each row has."""
     if b"#" in raw:
         raw = _COMMENT.sub(lambda m: b" " * len(m[0]), raw)
     data = np.frombuffer(raw + b"\n", np.uint8)
@@ -66,15 +90,15 @@ def _numbers(text: Text, options: Options) -> tuple[Array, Array, Array]:
     wrong = np.flatnonzero(colon[ends] != (place % 2 == 1))
     even = np.flatnonzero(counts % 2 == 0)
     if wrong.size or int(colon.sum()) != int((place % 2 == 1).sum()):
-        text.fail(int(begins[wrong[0]]) if wrong.size else 0, "expected a label, then pairs index:value")
+        text.fail(at + (int(begins[wrong[0]]) if wrong.size else 0), "expected a label, then pairs index:value")
     if even.size:
-        text.fail(int(begins[starts[even[0]]]), "expected a label, then pairs index:value")
-    spaced = Text.of(raw.replace(b":", b" "), text.name)
-    layout = Layout(0, 1, "f64", comment="", rest=Rest.NEXT)
-    numbers = scan(spaced, 0, layout, row.size, (), options.progress).values
+        text.fail(at + int(begins[starts[even[0]]]), "expected a label, then pairs index:value")
+    spaced = Text.of(raw.replace(b":", b" "), text.name, line)
+    numbers = scan(spaced, 0, Layout(0, 1, "f64", comment="", rest=Rest.NEXT), row.size, ()).values
     index = numbers[place % 2 == 1]
     odd = np.flatnonzero(~((index >= 0) & (index < 2**53) & (index == np.floor(index))))
     if odd.size:
-        at = int(begins[place % 2 == 1][odd[0]])
-        text.fail(at, f"expected an index that is a whole number, got {text.token(at).split(':')[0]!r}")
-    return numbers, starts, counts
+        place_at = at + int(begins[place % 2 == 1][odd[0]])
+        shown = text.token(place_at).split(":")[0]
+        text.fail(place_at, f"expected an index that is a whole number, got {shown!r}")
+    return numbers, counts
