@@ -79,7 +79,7 @@ def make(spec: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float64, 
     keep = torch.rand(shape[-2:], generator=generator) < 0.5
     keep[0, 0] = keep[1, 0] = True
     signs = torch.rand(shape, generator=generator) < 0.3
-    dense = torch.where(signs, -values, values) * keep
+    dense = torch.where(keep, torch.where(signs, -values, values), 0.0)
     dense = dense.to(torch.float64)
     if dtype.is_complex:
         dense = torch.complex(dense, dense.flip(-1) * (dense != 0))

@@ -8,6 +8,7 @@ __all__ = [
     "FileFormatError",
     "FormatError",
     "InvariantError",
+    "ReadOnlyError",
     "ShapeError",
     "SizeError",
     "UnsupportedError",
@@ -28,6 +29,10 @@ class SizeError(ShapeError, MemoryError):
 
 class InvariantError(ValueError):
     """Buffers that break a numbered invariant of the storage (`docs/design.md`, section 3)."""
+
+
+class ReadOnlyError(ValueError):
+    """An in-place form of a tensor whose memory may not be written to."""
 
 
 class DTypeError(TypeError):

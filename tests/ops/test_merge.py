@@ -232,7 +232,7 @@ def test_structure_is_shared_where_it_is_the_same() -> None:
     b = a._from_storage(a._storage.with_values(a.values * 3.0))
     for other in (b, b.clone()):
         got = merge("mul", a, other)
-        assert got.crd(1) is a.crd(1)
+        assert np.shares_memory(got.crd(1), a.crd(1))
         agrees(got, a.to_numpy() ** 2 * 3.0)
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from openwork.errors import ShapeError
-from openwork.format.expression import Dim, Div, Expression, dimensions, interval, rename, render
+from openwork.errors import FormatError, ShapeError
+from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub, dimensions, interval, rename, render
 from openwork.format.level import LevelFormat
+from openwork.format.level import unpickled as unpickled_format
 from openwork.format.message import Problem, refusal
 from openwork.format.printer import show, show_with_spans
 from openwork.format.rules import check
 from openwork.integers import integers
 
-__all__ = ["Format", "Level"]
+__all__ = ["Format", "Level", "unpickled", "unpickled_level"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,9 @@ class Level:
 
     expression: Expression
     format: LevelFormat
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unpickled_level, (self.expression, self.format)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,8 +72,8 @@ class Format:
             return NotImplemented
         return self._hash == other._hash and len(self.dims) == len(other.dims) and self.levels == other.levels
 
-    def __reduce__(self) -> tuple[type[Format], tuple[tuple[str, ...], tuple[Level, ...]]]:
-        return Format, (self.dims, self.levels)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unpickled, (self.dims, self.levels)
 
     def __str__(self) -> str:
         return self.text
@@ -226,3 +230,36 @@ class Format:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def unpickled_level(expression: Expression, format: LevelFormat) -> Level:
+    """A level of a pickle, which may hold anything. Raises FormatError where it is none."""
+    if not isinstance(format, LevelFormat) or not _is_expression(expression):
+        raise FormatError(f"unpickling: no level {expression!r} : {format!r}\n  help: the file was changed")
+    try:
+        again = unpickled_format(type(format), format.arguments, format.unique, format.ordered)
+    except AttributeError as error:
+        raise FormatError(f"unpickling: a level format lacks a part: {error}") from error
+    return Level(expression, again)
+
+
+def unpickled(dims: tuple[str, ...], levels: tuple[Level, ...]) -> Format:
+    """A format of a pickle, which may hold anything. Raises FormatError where it is none."""
+    right = type(dims) is tuple and all(type(d) is str and d.isidentifier() for d in dims) and len({*dims}) == len(dims)
+    if not right or type(levels) is not tuple or not all(isinstance(level, Level) for level in levels):
+        raise FormatError(f"unpickling: no format of {dims!r} and {levels!r}\n  help: the file was changed")
+    named = {d for level in levels for d in dimensions(level.expression)}
+    if max(named, default=-1) >= len(dims):
+        raise FormatError(f"unpickling: dimension {max(named)} of {len(dims)}\n  help: the file was changed")
+    return Format(dims, levels)
+
+
+def _is_expression(e: object) -> bool:
+    match e:
+        case Dim(index):
+            return type(index) is int and index >= 0
+        case Add(left, right) | Sub(left, right):
+            return all(isinstance(x, Dim) and _is_expression(x) for x in (left, right))
+        case Div(base, divisor) | Mod(base, divisor):
+            return type(divisor) is int and divisor > 0 and _is_expression(base)
+    return False

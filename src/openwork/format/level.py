@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from openwork.errors import FormatError
 from openwork.format.message import Problem, counted, refusal
 
-__all__ = ["Insert", "Iterate", "LevelFormat", "LevelFunctions", "MAX_INTEGER"]
+__all__ = ["Insert", "Iterate", "LevelFormat", "LevelFunctions", "MAX_INTEGER", "unpickled"]
 
 MAX_INTEGER = 2**31 - 1
 
@@ -120,6 +121,9 @@ class LevelFormat:
             offset = text.index(kind) if kind in self.properties else len(self.name) + 1
             raise refusal(problem.what, text, offset, problem.detail, problem.help)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unpickled, (type(self), self.arguments, self.unique, self.ordered)
+
     # -- what the level functions say, in words: this is what the rest of the package asks --------------------------
 
     @property
@@ -218,3 +222,14 @@ class LevelFormat:
     def __str__(self) -> str:
         inside = ", ".join([*map(str, self.arguments), *self.properties])
         return f"{self.name}({inside})" if inside else self.name
+
+
+def unpickled(kind: type[LevelFormat], arguments: tuple[int, ...], unique: bool, ordered: bool) -> LevelFormat:
+    """A level format of a pickle, which may hold anything. Raises FormatError where there is no such level format."""
+    right = isinstance(kind, type) and issubclass(kind, LevelFormat) and type(arguments) is tuple
+    if not right or type(unique) is not bool or type(ordered) is not bool:
+        raise FormatError(f"unpickling: no level format {kind!r} of {arguments!r}\n  help: the file was changed")
+    try:
+        return kind(*arguments, unique=unique, ordered=ordered)
+    except TypeError as error:
+        raise FormatError(f"unpickling: {kind.__name__} of {arguments!r}: {error}") from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from ..ops.inplace import refuse
+
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
@@ -88,7 +90,9 @@ class Arithmetic:
     __invert__ = _unary("bnot", "~x")
 
     def __pos__(self) -> MaskedTensor:
-        return _me(self)
+        from .tensor import wrap
+
+        return wrap(+_me(self)._tensor, _me(self)._scalar)
 
     add, sub, mul, div = _named("add"), _named("sub"), _named("mul"), _named("div")
     minimum, maximum, pow = _named("min"), _named("max"), _named("pow")
@@ -133,6 +137,7 @@ class Arithmetic:
     def _take_over(self, result: MaskedTensor) -> MaskedTensor:
         """Write the values of a result of the same structure into this tensor's buffer."""
         me = _me(self)
+        refuse(me._tensor, "in place")
         values = me.values
         if values.dtype != result.values.dtype:
             from ..errors import DTypeError

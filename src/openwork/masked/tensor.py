@@ -6,7 +6,7 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 from ..ops.formats import resolve_format
 from ..ops.layouts import layout_of
 from ..ops.tensor import Tensor
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..format.format import Format
 
-__all__ = ["MaskedTensor", "bits_of", "wrap"]
+__all__ = ["MaskedTensor", "bits_of", "unpickled", "wrap"]
 
 
 class MaskedTensor(Arithmetic, Methods, Protocols):
@@ -42,7 +42,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols):
         raise TypeError("MaskedTensor is not called\n  help: openwork.masked_tensor(data, mask)")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return wrap, (self._tensor, self._scalar)
+        return unpickled, (self._tensor, self._scalar)
 
     @property
     def specified(self) -> Tensor:
@@ -337,6 +337,13 @@ def wrap(tensor: Tensor, scalar: bool = False) -> MaskedTensor:
     self = object.__new__(MaskedTensor)
     self._tensor, self._scalar = tensor, scalar
     return self
+
+
+def unpickled(tensor: Tensor, scalar: bool) -> MaskedTensor:
+    """The masked tensor of a pickle, which may hold anything. Raises InvariantError where it is none."""
+    if not isinstance(tensor, Tensor) or type(scalar) is not bool or (scalar and tensor.shape != (1,)):
+        raise InvariantError(f"unpickling: no masked tensor of {tensor!r}\n  help: save it anew")
+    return wrap(tensor, scalar)
 
 
 def bits_of(s: Storage) -> Any:

@@ -146,7 +146,7 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
 
 
 def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
-    shape = adjacency._storage.shape
+    shape = adjacency._kept.shape
     if len(shape) != 2 or tuple(x.shape) != (shape[1], layer.in_features):
         raise ShapeError(
             f"{type(layer).__name__}: adjacency {shape}, features {tuple(x.shape)}"

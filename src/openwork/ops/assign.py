@@ -99,7 +99,7 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
         host[host_key(key)] = given.to_numpy()
         return from_host(host, t)
     if 0 in selection.shape:
-        return t
+        return t.clone()
     return settle(
         remap(
             [(t._storage, _outside(t._storage, selection)), *_put(t, selection, given, True)],
@@ -121,7 +121,7 @@ def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
             _UFUNCS[op].at(host, host_key(key), given.to_numpy())
         return from_host(host, t)
     if 0 in selection.shape:
-        return t
+        return t.clone()
     if op == "add" and not t.fill_value:
         program = Program()
         for d in range(t.ndim):

@@ -14,13 +14,14 @@ from ..errors import InvariantError, UnsupportedError
 from ..storage.buffers import address, length, scalar_of
 from ..storage.exact import check_indices
 from ..storage.invariants import check_layout
+from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 
 if TYPE_CHECKING:
     from ..codegen.executable import Executable
     from ..format.level import LevelFormat
 
-__all__ = ["check", "holds"]
+__all__ = ["check", "holds", "renewed"]
 
 SMALL = 4096
 """Stored coordinates up to which plain NumPy is quicker than compiling a kernel."""
@@ -41,6 +42,25 @@ def check(storage: Storage, indices: bool = True) -> None:
     check_layout(storage)
     if indices and _quick(storage) is not True:
         check_indices(storage)
+
+
+def renewed(storage: Storage) -> Storage:
+    """A storage over buffers that have changed since they were checked, checked again.
+
+    Raises InvariantError where memory is gone, or what the buffers hold now breaks an invariant.
+    """
+    names = storage.watch.changed()
+    scalar = scalar_of(storage.values)
+    fresh = Storage(
+        storage.shape, storage.format, scalar, python_scalar(storage.fill_value, scalar), storage.pos, storage.crd,
+        storage.values,
+    )  # fmt: skip
+    try:
+        check(fresh, any(name != "values" for name in names))
+    except InvariantError as error:
+        text = f"{error}\n  note: {', '.join(names)} changed after the tensor was made; make it anew, or of clones"
+        raise InvariantError(text) from None
+    return fresh
 
 
 def holds(storage: Storage) -> bool:

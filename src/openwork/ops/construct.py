@@ -96,7 +96,7 @@ def assemble(
     fill = python_scalar(fill_value, scalar)
     storage = Storage(sizes, made, scalar, fill, groups[0], groups[1], buffers.flat(leaf))
     check_storage(storage, check)
-    return Tensor._from_storage(storage)
+    return Tensor._from_storage(storage.adopted())
 
 
 def _parsed(format: str | Format) -> Format:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..ir.index import Access, Apply, Literal
-from ..storage.buffers import is_array, is_torch
+from ..storage.buffers import copied, is_array, is_torch
 from .dtypes import iinfo, isdtype, result_type
 from .elementwise import elementwise, unary
 from .lazy import defer, is_lazy
@@ -195,7 +195,17 @@ subtract = _two("subtract", "sub", "`x1 - x2`.")
 
 
 def positive(x: Any, /) -> Any:
-    """`+x`: the tensor itself."""
+    """`+x`: the elements in memory of their own, as NumPy's; pos and crd are shared."""
+    from .sources import asarray
+
+    if is_lazy(x):
+        return x
+    s = asarray(x)._storage
+    return Tensor._from_storage(s.with_values(copied(s.values)))
+
+
+def _operand(x: Any) -> Any:
+    """`x` as a Tensor; an expression to be computed later itself."""
     from .sources import asarray
 
     return x if is_lazy(x) else asarray(x)
@@ -208,7 +218,9 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
     limits nothing.
     """
-    out: Any = positive(x)
+    if min is None and max is None:
+        return positive(x)
+    out: Any = _operand(x)
     limits = [None if limit is None else _tensor(limit) for limit in (min, max)]
     out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
     for op, limit in zip(("max", "min"), limits, strict=True):
@@ -244,10 +256,10 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """
     if any(map(is_lazy, (condition, x1, x2))):
         return defer("select", "where", where, (condition, x1, x2))
-    test = positive(condition)
-    choices = [x if isinstance(x, int | float | complex) else positive(x) for x in (x1, x2)]
+    test = _operand(condition)
+    choices = [x if isinstance(x, int | float | complex) else _operand(x) for x in (x1, x2)]
     if not any(isinstance(x, Tensor) for x in choices):
-        choices[0] = positive(choices[0])
+        choices[0] = _operand(choices[0])
     dtype = result_type(*choices)
     choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
     if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):

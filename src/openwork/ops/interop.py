@@ -14,6 +14,7 @@ from ..format.expression import Dim
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.storage import Storage
+from ..storage.watch import memory_of
 from . import trace
 from .formats import dense_format
 from .layouts import Layout, layout_of
@@ -92,7 +93,7 @@ def stacked(s: Storage) -> Array:
     width = buffers.itemsize(buffers.scalar_of(first))
     if n and apart == [k * n * width for k in range(len(rows))]:
         if isinstance(first, np.ndarray):
-            if all(r.base is not None and r.base is first.base for r in rows):
+            if all(memory_of(r) is memory_of(first) for r in rows):
                 return np.lib.stride_tricks.as_strided(first, (len(rows), n), (n * width, width))
         elif all(r.untyped_storage().data_ptr() == first.untyped_storage().data_ptr() for r in rows):
             return first.as_strided((len(rows), n), (n, 1))

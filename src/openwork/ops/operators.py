@@ -95,6 +95,27 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: NotImplemented if _declines(other) else _elementwise(op, other, self)
 
 
+def _inplace(method: str, operation: str) -> Callable[[Any, Any], Any]:
+    """The in-place form of an operator; of a tensor to be computed later, the operator itself."""
+
+    def apply(self: Any, other: Any) -> Any:
+        from .inplace import become, refuse
+
+        if not hasattr(self, "_kept"):
+            return NotImplemented
+        refuse(self, operation)
+        result = getattr(self, method)(other)
+        return result if result is NotImplemented or _later(result) else become(self, operation, result)
+
+    return apply
+
+
+def _later(result: Any) -> bool:
+    from .lazy import is_lazy
+
+    return is_lazy(result)
+
+
 _TORCHS = frozenset(("dim", "keepdim", "unbiased", "other"))
 """Arguments that only torch's methods have."""
 _STANDARDS = frozenset(("axis", "keepdims"))
@@ -161,6 +182,16 @@ class Operators(PythonProtocol):
     __rshift__, __rrshift__ = _forward("shr"), _reflected("shr")
     __lt__, __le__, __gt__, __ge__ = _forward("lt"), _forward("le"), _forward("gt"), _forward("ge")
 
+    __iadd__, __isub__, __imul__ = _inplace("__add__", "+="), _inplace("__sub__", "-="), _inplace("__mul__", "*=")
+    __itruediv__, __ifloordiv__ = _inplace("__truediv__", "/="), _inplace("__floordiv__", "//=")
+    __imod__, __ipow__, __imatmul__ = (
+        _inplace("__mod__", "%="),
+        _inplace("__pow__", "**="),
+        _inplace("__matmul__", "@="),
+    )
+    __iand__, __ior__, __ixor__ = _inplace("__and__", "&="), _inplace("__or__", "|="), _inplace("__xor__", "^=")
+    __ilshift__, __irshift__ = _inplace("__lshift__", "<<="), _inplace("__rshift__", ">>=")
+
     def __eq__(self, other: object) -> Any:
         return NotImplemented if _declines(other) else _elementwise("eq", self, other)
 
@@ -173,7 +204,9 @@ class Operators(PythonProtocol):
         return _unary("neg", self)
 
     def __pos__(self) -> Any:
-        return self
+        from .functions import positive
+
+        return positive(self)
 
     def __abs__(self) -> Any:
         return _unary("abs", self)
@@ -182,7 +215,7 @@ class Operators(PythonProtocol):
         return _unary("bnot", self)
 
     def __matmul__(self, other: Any) -> Any:
-        return NotImplemented if _declines(other) else _matmul(self, other)
+        return NotImplemented if type(other) is not np.ndarray and _declines(other) else _matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         return NotImplemented if _declines(other) else _matmul(other, self)
@@ -271,17 +304,13 @@ class Operators(PythonProtocol):
         return index(cast("Tensor", self), key)
 
     def __setitem__(self, key: Any, values: Any) -> None:
-        """Set elements: this tensor gets a new structure, tensors that shared its buffers stay as they are."""
+        """Set elements. Tensors that share the values follow where the structure stays, and else stay as they are."""
         from .assign import assign
-        from .gradients import tracked
+        from .inplace import refuse, write
 
         me = cast("Tensor", self)
-        if me.requires_grad and me.is_leaf and tracked((me._storage.values,)):
-            raise UnsupportedError(
-                "A[key] = value: the tensor is a leaf that requires a gradient"
-                "\n  help: A.at[key].set(value) gives a new tensor; or change it in torch.no_grad()"
-            )
-        me._storage = assign(me, key, values)._storage
+        refuse(me, "A[key] = value")
+        write(me, assign(me, key, values)._storage)
 
     @property
     def at(self) -> At:

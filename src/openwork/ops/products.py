@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.pool import get_num_threads
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
 from ..storage.buffers import Array, address, is_torch, library_of, numpy_dtype
@@ -66,7 +67,8 @@ class _Product:
 
     def fits(self, b: np.ndarray[Any, Any]) -> bool:
         """Whether the launch holds for this array, whose shape and dtype are known to."""
-        return b.flags.c_contiguous and b.flags.aligned and self.ready.valid
+        flags = b.flags
+        return flags.c_contiguous and flags.aligned and self.ready.threads == get_num_threads()
 
     def __call__(self, b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         y = self.make(self.shape, self.dtype)

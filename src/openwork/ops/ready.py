@@ -39,6 +39,7 @@ class Ready:
         "overlap",
         "prepared",
         "problem",
+        "range",
         "rows",
         "slots",
         "threads",
@@ -68,6 +69,8 @@ class Ready:
             (n, problem.operands[n].unit if n in problem.copies else None, _on_lines(problem, n, driver)) for n in names
         )
         self.slots = tuple(places.get(("data", n), -1) for n in names)
+        whole = self.overlap is None and self.rows is None and len(self.bounds) == 2
+        self.range = (self.bounds[0], self.bounds[1]) if whole else None
 
     @property
     def valid(self) -> bool:
@@ -80,6 +83,10 @@ class Ready:
         for slot, address in zip(self.slots, addresses, strict=True):
             if slot >= 0:
                 words[slot] = address
+        if self.range is not None:
+            words[self.out] = out
+            self.prepared.executable.run(words, *self.range)
+            return
         if self.overlap is not None:
             self.overlap.run(self.prepared.executable, words, out)
             return

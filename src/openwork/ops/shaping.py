@@ -114,7 +114,7 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
         total[axis_of(d, t.ndim, "roll")] += n
     total = [n % extent if extent else 0 for n, extent in zip(total, t.shape, strict=True)]
     if not any(total):
-        return index(t, ...)
+        return t.clone()
 
     def write(program: Program) -> None:
         for d, n in enumerate(total):
@@ -329,7 +329,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
     t = expand_dims(t, axis=tuple(range(rank - t.ndim))) if rank > t.ndim else t
     shape = tuple(n * c for n, c in zip(t.shape, counts, strict=True))
     if shape == t.shape:
-        return t
+        return t.clone()
 
     def write(program: Program) -> None:
         program.copies = program.most = math.prod(counts)

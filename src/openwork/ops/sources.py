@@ -243,7 +243,8 @@ def dense(x: Array, take: Take, fill: Any, source: object, format: object = None
     scalar = buffers.scalar_of(out)
     values = take.settle(out, moved and buffers.length(out) > 0)
     nothing = (None,) * len(made.levels)
-    return Tensor._from_storage(Storage(shape, made, scalar, python_scalar(fill, scalar), nothing, nothing, values))
+    storage = Storage(shape, made, scalar, python_scalar(fill, scalar), nothing, nothing, values)
+    return Tensor._from_storage(storage.adopted())
 
 
 def loosened(format: Format, *, ordered: bool) -> Format:
@@ -267,12 +268,12 @@ def settle(storage: Storage, looser: Sequence[Format] | None = None) -> Tensor:
 
     check_layout(storage)
     if holds(storage):
-        return Tensor._from_storage(storage)
+        return Tensor._from_storage(storage.adopted())
     if looser is None:
         looser = [loosened(storage.format, ordered=ordered) for ordered in (True, False)]
     for format in looser:
         storage = storage.with_format(format)
         if holds(storage):
-            return Tensor._from_storage(storage)
+            return Tensor._from_storage(storage.adopted())
     check(storage)
-    return Tensor._from_storage(storage)
+    return Tensor._from_storage(storage.adopted())

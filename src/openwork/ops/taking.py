@@ -90,7 +90,7 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     """
     t = as_tensor(x)
     if t.format.is_dense:
-        return t
+        return t.clone()
     if not (t.format.is_unique and t.format.is_ordered):
         from .remap import canonical
 

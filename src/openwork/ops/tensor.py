@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 from ..integers import integer, integers
 from ..storage import buffers
-from ..storage.buffers import Array
+from ..storage.buffers import Array, is_torch
 from ..storage.scalars import python_scalar, rounds
 from ..storage.storage import Storage
+from ..storage.watch import read_only
+from .check import check, renewed
 from .formats import dense_format, promises_less, resolve_format
+from .inplace import refuse, write
 from .layouts import Layout, layout_of
 from .leaf import Leaf
 from .operators import Operators
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..format.format import Format, Level
 
-__all__ = ["Tensor", "python_scalar", "resolve_format"]
+__all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 
 
 class Tensor(Operators, TorchNames, Leaf):
@@ -33,8 +36,8 @@ class Tensor(Operators, TorchNames, Leaf):
     never changes, values may.
     """
 
-    __slots__ = ("__weakref__", "_storage")
-    _storage: Storage
+    __slots__ = ("__weakref__", "_kept")
+    _kept: Storage
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("Tensor is not called\n  help: openwork.asarray(obj), or openwork.assemble(format, shape, ...)")
@@ -42,8 +45,26 @@ class Tensor(Operators, TorchNames, Leaf):
     @classmethod
     def _from_storage(cls, storage: Storage) -> Tensor:
         self = object.__new__(cls)
-        self._storage = storage
+        self._kept = storage
         return self
+
+    @property
+    def _storage(self) -> Storage:
+        """The storage. Raises InvariantError where buffers were changed so that it is none any more."""
+        kept = self._kept
+        watch = kept._watch or kept.watch
+        for word, at, array, size, _ in watch.arrays:
+            if word.value != at or array.nbytes != size:
+                break
+        else:
+            if not watch.tensors or watch.holds():
+                return kept
+        self._kept = kept = renewed(kept)
+        return kept
+
+    @_storage.setter
+    def _storage(self, storage: Storage) -> None:
+        self._kept = storage
 
     @classmethod
     def _from_dense(cls, array: Any) -> Tensor:
@@ -56,7 +77,7 @@ class Tensor(Operators, TorchNames, Leaf):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._storage,)
+        return unpickled, (self._storage,)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The namespace that has the array API's functions for this type."""
@@ -135,12 +156,12 @@ class Tensor(Operators, TorchNames, Leaf):
         return self._storage.values
 
     def pos(self, level: int) -> Array | None:
-        """The position buffer of a level, None where it stores none."""
-        return self._storage.pos[self._level(level)]
+        """The position buffer of a level, None where it stores none; a view that is not to be written to."""
+        return read_only(self._storage.pos[self._level(level)])
 
     def crd(self, level: int) -> Array | None:
-        """The coordinate buffer of a level, None where it stores none."""
-        return self._storage.crd[self._level(level)]
+        """The coordinate buffer of a level, None where it stores none; a view that is not to be written to."""
+        return read_only(self._storage.crd[self._level(level)])
 
     def _level(self, level: int) -> int:
         n, level = len(self._storage.pos), integer(level, "level", "a level")
@@ -180,27 +201,27 @@ class Tensor(Operators, TorchNames, Leaf):
         self._layout("indices", "coo")
         from .interop import stacked
 
-        return stacked(self._storage)
+        return read_only(stacked(self._storage))
 
     def crow_indices(self) -> Array:
         """Row positions of a CSR or BSR format, shape (*batch, rows + 1)."""
         layout = self._layout("crow_indices", "csr", "bsr")
-        return self._batched(self._storage.pos[layout.level], layout)
+        return self._batched(self.pos(layout.level), layout)
 
     def col_indices(self) -> Array:
         """Column coordinates of a CSR or BSR format, shape (*batch, nse or blocks)."""
         layout = self._layout("col_indices", "csr", "bsr")
-        return self._batched(self._storage.crd[layout.level], layout)
+        return self._batched(self.crd(layout.level), layout)
 
     def ccol_indices(self) -> Array:
         """Column positions of a CSC or BSC format, shape (*batch, columns + 1)."""
         layout = self._layout("ccol_indices", "csc", "bsc")
-        return self._batched(self._storage.pos[layout.level], layout)
+        return self._batched(self.pos(layout.level), layout)
 
     def row_indices(self) -> Array:
         """Row coordinates of a CSC or BSC format, shape (*batch, nse or blocks)."""
         layout = self._layout("row_indices", "csc", "bsc")
-        return self._batched(self._storage.crd[layout.level], layout)
+        return self._batched(self.crd(layout.level), layout)
 
     def is_coalesced(self) -> bool:
         """Whether the format says: no duplicates, coordinates in order."""
@@ -321,14 +342,25 @@ class Tensor(Operators, TorchNames, Leaf):
         order[-2:] = order[:-3:-1]
         return self.transpose(order)
 
+    def check(self) -> Tensor:
+        """The tensor itself. Raises InvariantError where its buffers break an invariant. Cost: O(nse)."""
+        check(self._storage)
+        return self
+
     def clone(self) -> Tensor:
         """A copy with buffers of its own."""
         return Tensor._from_storage(self._storage.copied())
 
     def zero_(self) -> Tensor:
-        """Set every element to zero in place; the structure stays."""
-        self._storage.values[...] = 0
-        self._storage = self._storage.with_values(self._storage.values, python_scalar(0, self._storage.scalar))
+        """Set every element to zero in place; the structure stays. Raises ReadOnlyError where values are read-only."""
+        refuse(self, "zero_")
+        s = self._storage
+        if s.fill_value or (is_torch(s.values) and buffers.is_recorded(s.values)):
+            self._storage = s.with_values(
+                buffers.zeros(buffers.length(s.values), s.scalar, s.values), python_scalar(0, s.scalar)
+            )
+        else:
+            s.values[...] = 0
         return self
 
     def copy_(self, other: Any) -> Tensor:
@@ -338,10 +370,10 @@ class Tensor(Operators, TorchNames, Leaf):
         source = asarray(other)
         if source.shape != self.shape:
             raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
-        source = source.to(self.device)
+        refuse(self, "copy_")
+        source, like = source.to(self.device), self._storage.values
         fresh = source.asformat(self.format).astype(self.dtype, copy=False)._storage
-        like = self._storage.values
-        self._storage = fresh.mapped(lambda b: buffers.as_array(b, like=like)).copied()
+        write(self, fresh.mapped(lambda b: buffers.as_array(b, like=like)).copied())
         return self
 
     @sized
@@ -408,5 +440,14 @@ class Tensor(Operators, TorchNames, Leaf):
         return html(self)
 
 
-def _restore(storage: Storage) -> Tensor:
-    return Tensor._from_storage(storage)
+def unpickled(storage: Storage) -> Tensor:
+    """The tensor of a storage that was copied or unpickled, which may hold anything.
+
+    Raises InvariantError where it breaks an invariant of the storage, those that cost O(nse) included.
+    """
+    if type(storage) is not Storage:
+        raise InvariantError(f"unpickling: expected a Storage; got: {type(storage).__name__}\n  help: save it anew")
+    make, parts = storage.__reduce__()  # of a shallow copy, or by another hand than Storage's own
+    made: Storage = make(*parts)
+    check(made)
+    return Tensor._from_storage(made)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
+from ..errors import FormatError, ShapeError
 from ..integers import AxisError, ExtentError, extents, integer
 from ..storage.buffers import is_torch, length
 from ..storage.storage import Storage
 from .gradients import rule
+from .inplace import become, refuse
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -200,18 +201,22 @@ class TorchNames:
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `alpha * other` in place: the tensor gets a new structure where it needs one, and keeps its format."""
+        refuse(_me(self), "add_")
         return self._becomes("add_", _me(self) + (other if alpha == 1 else other * alpha))
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Subtract `alpha * other` in place."""
+        refuse(_me(self), "sub_")
         return self._becomes("sub_", _me(self) - (other if alpha == 1 else other * alpha))
 
     def mul_(self, other: Any) -> Tensor:
         """Multiply by `other` in place."""
+        refuse(_me(self), "mul_")
         return self._becomes("mul_", _me(self) * other)
 
     def div_(self, other: Any) -> Tensor:
         """Divide by `other` in place."""
+        refuse(_me(self), "div_")
         return self._becomes("div_", _me(self) / other)
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
@@ -257,30 +262,7 @@ class TorchNames:
         return me
 
     def _becomes(self, operation: str, result: Any) -> Tensor:
-        me = _me(self)
-        if me.requires_grad and me.is_leaf:
-            raise UnsupportedError(
-                f"{operation}: the tensor is a leaf that requires a gradient\n  help: use the operation that gives a"
-                " new tensor, or change values in torch.no_grad()"
-            )
-        if tuple(result.shape) != me.shape:
-            raise ShapeError(f"{operation}: the result has shape {tuple(result.shape)}; got {me.shape} to hold it")
-        from .sources import asarray
-
-        made = asarray(result)
-        own, other = (_kind(t._storage.scalar) for t in (me, made))
-        if other > own:
-            raise DTypeError(
-                f"{operation}: the result has dtype {made.dtype}, the tensor {me.dtype}\n  help: convert it first"
-            )
-        made = made.astype(me.dtype, copy=False)
-        me._storage = made.asformat(me.format)._storage
-        return me
-
-
-def _kind(scalar: str) -> int:
-    """bool, integers, floating and complex numbers, in the order in which each holds those before."""
-    return 0 if scalar == "bool" else {"i": 1, "u": 1, "f": 2, "b": 2, "c": 3}[scalar[0]]
+        return become(_me(self), operation, result)
 
 
 def _format(t: Tensor, name: str, blocksize: Sequence[int] | None, dense: int | None) -> Any:

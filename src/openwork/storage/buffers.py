@@ -189,10 +189,10 @@ def scalar_of(x: Array) -> str:
 
 
 _word = ctypes.c_int64.from_address
-_DATA = object.__basicsize__
+DATA = object.__basicsize__
 """Where an ndarray object keeps its data pointer: the first field of NumPy's public struct."""
 _sample = np.empty(1)
-_HAS_POINTER = bool(_word(id(_sample) + _DATA).value == _sample.__array_interface__["data"][0])
+HAS_POINTER = bool(_word(id(_sample) + DATA).value == _sample.__array_interface__["data"][0])
 
 
 @bounded
@@ -202,8 +202,8 @@ def address(x: Array) -> int:
     Raises UnsupportedError for a torch tensor that is recorded, as the kernel's work would be lost to its gradient, and
     for one on another device, whose memory the kernel cannot reach.
     """
-    if _HAS_POINTER and type(x) is np.ndarray:
-        return _word(id(x) + _DATA).value
+    if HAS_POINTER and type(x) is np.ndarray:
+        return _word(id(x) + DATA).value
     if isinstance(x, np.ndarray):
         return int(x.__array_interface__["data"][0])
     if not x.is_cpu:

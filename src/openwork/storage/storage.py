@@ -6,16 +6,31 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from ..errors import InvariantError
+from ..format.format import Format
 from . import sizes
-from .buffers import Array, address, copied, device_of, held, is_recorded, itemsize, length, library_of, scalar_of
+from .buffers import (
+    SCALARS,
+    Array,
+    address,
+    copied,
+    device_of,
+    held,
+    is_array,
+    is_recorded,
+    itemsize,
+    length,
+    library_of,
+    scalar_of,
+)
+from .scalars import python_scalar
+from .watch import Watch, adopted, bare_alias, watch
 
-if TYPE_CHECKING:
-    from ..format.format import Format
-
-__all__ = ["LARGEST", "Storage"]
+__all__ = ["LARGEST", "Storage", "unpickled"]
 
 LARGEST = 2**63 - 1
 """The largest extent."""
@@ -61,6 +76,7 @@ class Storage:
     _positions: tuple[int, ...] | None = field(default=None, init=False, repr=False)
     _nse: int | None = field(default=None, init=False, repr=False)
     _signature: int | None = field(default=None, init=False, repr=False)
+    _watch: Watch | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for d, n in enumerate(self.shape):
@@ -70,9 +86,25 @@ class Storage:
                     "\n  help: coordinates are 64-bit: spread the elements over more dimensions"
                 )
 
-    def __reduce__(self) -> tuple[type[Storage], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles keep the data only, never addresses."""
-        return Storage, (self.shape, self.format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
+        pos, crd = (tuple(map(bare_alias, group)) for group in (self.pos, self.crd))
+        return unpickled, (self.shape, self.format, self.scalar, self.fill_value, pos, crd, self.values)
+
+    @property
+    def watch(self) -> Watch:
+        """What is to hold of the buffers that others have too; noted when it is first asked for."""
+        if self._watch is None:
+            _SET(self, "_watch", watch(self.pos, self.crd, self.values))
+        return self._watch  # type: ignore[return-value]
+
+    def adopted(self) -> Storage:
+        """The storage over the same memory, which others may have too: what they do to it is noticed from now on."""
+        pos, crd = (tuple(None if b is None else adopted(b) for b in group) for group in (self.pos, self.crd))
+        values = adopted(self.values) if self.library == "numpy" else self.values
+        out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, values)
+        _SET(out, "_watch", watch(pos, crd, values))
+        return out
 
     @property
     def like(self) -> Array:
@@ -147,13 +179,15 @@ class Storage:
         shape = tuple(self.shape[a] for a in axes)
         format = _permuted(self.format, self.format.dims, axes)
         out = Storage(shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
-        for name in ("_addresses", "_positions", "_nse"):
+        for name in ("_addresses", "_positions", "_nse", "_watch"):
             _SET(out, name, getattr(self, name))
         return out
 
     def with_format(self, format: Format) -> Storage:
         """The same buffers under another format."""
-        return Storage(self.shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
+        out = Storage(self.shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
+        _SET(out, "_watch", self._watch)
+        return out
 
     def mapped(self, visit: Callable[[Array], Array]) -> Storage:
         """The storage of the same structure over `visit(buffer)` of each buffer."""
@@ -174,3 +208,29 @@ class Storage:
         _SET(out, "_positions", self._positions)
         _SET(out, "_nse", self._nse)
         return out
+
+
+def unpickled(
+    shape: tuple[int, ...], format: Format, scalar: str, fill_value: Any, pos: tuple[Any, ...], crd: tuple[Any, ...],
+    values: Any,
+) -> Storage:  # fmt: skip
+    """The storage of a pickle, which may hold anything: here the kinds of its parts are checked, invariants by the
+    tensor that it belongs to."""
+    tuples = all(type(x) is tuple for x in (shape, pos, crd)) and all(type(n) is int for n in shape)
+    arrays = all(b is None or is_array(b) for b in (*pos, *crd)) and is_array(values) if tuples else False
+    if not tuples or not arrays or not isinstance(format, Format) or scalar not in SCALARS:
+        what = f"shape {shape!r}, format {format!r}, values {type(values).__name__} of {scalar!r}"
+        raise InvariantError(f"unpickling: these are no parts of a tensor\n  got: {what}\n  help: save it anew")
+    try:
+        fill = python_scalar(fill_value, scalar)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvariantError(f"1.4 fill value of {scalar}\n  got: {fill_value!r}\n  help: save it anew") from error
+    pos, crd = (tuple(None if b is None else _plain(b) for b in group) for group in (pos, crd))
+    return Storage(shape, format, scalar, fill, pos, crd, _plain(values))
+
+
+def _plain(x: Any) -> Any:
+    """An array of a pickle as a buffer: aligned, in this machine's byte order."""
+    if not isinstance(x, np.ndarray) or (type(x) is np.ndarray and x.dtype.isnative and x.flags.aligned):
+        return x
+    return np.array(x, x.dtype.newbyteorder("="))

@@ -13,21 +13,25 @@ import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from ..format import expression
-from ..format.format import Format, Level
+from ..format.format import unpickled as unpickled_format
+from ..format.format import unpickled_level
+from ..format.level import unpickled as unpickled_level_format
 from ..format.levels import LEVEL_FORMATS
-from ..masked.tensor import MaskedTensor, wrap
+from ..masked import tensor as masked
+from ..ops import tensor
 from ..ops.joining import stack
-from ..ops.tensor import Tensor, _restore
-from ..storage.storage import Storage
+from ..ops.tensor import Tensor
+from ..storage import storage
 from . import optim
 from .row_gradients import linear, rows_matmul
 
 __all__ = ["linear", "optim", "rows_matmul"]
 
 _EXPRESSIONS = [x for x in vars(expression).values() if isinstance(x, type) and x.__module__ == expression.__name__]
-torch.serialization.add_safe_globals(
-    [Tensor, MaskedTensor, wrap, Storage, _restore, Format, Level, *_EXPRESSIONS, *LEVEL_FORMATS.values()]
-)
+_MAKERS = [
+    tensor.unpickled, masked.unpickled, storage.unpickled, unpickled_format, unpickled_level, unpickled_level_format,
+]  # fmt: skip
+torch.serialization.add_safe_globals([*_MAKERS, *_EXPRESSIONS, *LEVEL_FORMATS.values()])
 
 
 def _collate(batch: list[Tensor], *, collate_fn_map: Any = None) -> Tensor:

@@ -65,7 +65,7 @@ def _fits(t: Any, x: Any) -> bool:
     """Whether a product of these is one of the family: a Tensor without fill value, and a torch tensor."""
     if type(t) is not Tensor or not isinstance(x, torch.Tensor):
         return False
-    s = t._storage
+    s = t._kept
     if not isinstance(s.values, torch.Tensor) or s.values.dtype not in SCALARS or x.dtype not in SCALARS:
         return False
     stacks = len(s.shape) - 2
@@ -75,7 +75,7 @@ def _fits(t: Any, x: Any) -> bool:
 
 def _times(t: Tensor, x: torch.Tensor, left: bool) -> torch.Tensor:
     """`t @ x`, or `x @ t`."""
-    s = t._storage
+    s = t._kept
     stack = tuple([f"b{k}" for k in range(max(len(x.shape), len(s.shape)) - 2)])
     at = (*stack, "i", "j") if len(s.shape) > 2 else ("i", "j")
     indices: Indices
@@ -120,7 +120,7 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
         if ordered and function is torch.Tensor.__rmatmul__:
             return matmul(b, a)
     if function is torch.nn.functional.linear and 2 <= len(args) <= 3 and not kwargs and _fits(args[1], args[0]):
-        s = args[1]._storage
+        s = args[1]._kept
         if len(s.shape) == 2:
             out = linear((s.format, s.shape, s.pos, s.crd), s.values, args[0])
             return out + args[2] if len(args) == 3 and args[2] is not None else out

@@ -1,0 +1,199 @@
+"""Buffers that somebody else may change: what was noted of them when they were checked, and whether it still holds.
+
+NumPy: `adopted(x)` is a view of x's memory over an `Owner`, which notes where that memory is and how long. A view of
+the view has the same owner, so that every storage over it is watched. What is written into an index array through
+another name of it cannot be noticed: see docs/ownership.md.
+torch: `adopted(x)` is an alias of x that nobody else has. Its version counter counts what is written through any other
+alias; its address and the bytes of its memory tell of `resize_` and `set_`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvariantError
+from .buffers import DATA, HAS_POINTER, address
+
+__all__ = ["NOTHING", "Watch", "adopted", "bare_alias", "memory_of", "read_only", "watch"]
+
+_SOURCE = "_openwork_source"
+"""The attribute of a torch alias that says whose version counter counts."""
+_SEEN = "_openwork_seen"
+"""The attribute of a torch alias that keeps what was noted when it was checked."""
+
+
+class Owner:
+    """The base of a view into an array of somebody else's."""
+
+    __slots__ = ("__array_interface__", "array", "at", "size", "word")
+
+    def __init__(self, array: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> None:
+        self.array, self.size, self.at = array, array.nbytes, address(array)
+        self.word: Any = ctypes.c_int64.from_address(id(array) + DATA) if HAS_POINTER else _Address(array)
+        self.__array_interface__ = {
+            "data": (address(view), not view.flags.writeable), "shape": (view.nbytes,), "typestr": "|u1", "version": 3,
+        }  # fmt: skip
+
+
+class _Address:
+    """An array's address, where its object cannot be looked into."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    @property
+    def value(self) -> int:
+        return address(self.array)
+
+
+def _owner(x: Any) -> Any:
+    """Who has the memory of a NumPy array: an `Owner`, an array, or what another library made."""
+    while isinstance(x, np.ndarray) and x.base is not None:
+        x = x.base
+    return x
+
+
+def memory_of(x: Any) -> object:
+    """Something that is the same object for two NumPy arrays exactly where they look into one allocation."""
+    owner = _owner(x)
+    return owner.array if type(owner) is Owner else owner
+
+
+def adopted(x: Any, source: Any = None) -> Any:
+    """A buffer over memory of somebody else's, to be kept in a storage; `source`: the tensor whose version counts."""
+    if isinstance(x, np.ndarray):
+        owner = _owner(x)
+        if not isinstance(owner, np.ndarray) or x.ndim != 1 or not x.flags.c_contiguous:
+            return x
+        return np.asarray(Owner(owner, x)).view(x.dtype)
+    if x.requires_grad or hasattr(x, _SEEN):
+        return x
+    out = x.detach()
+    setattr(out, _SOURCE, x if source is None else source)
+    return out
+
+
+def read_only(x: Any) -> Any:
+    """A view that cannot be written through; of a torch tensor an alias: what is written through it is noticed."""
+    if x is None or not isinstance(x, np.ndarray):
+        return x if x is None else x.detach()
+    out = x.view()
+    out.flags.writeable = False
+    return out
+
+
+def bare_alias(x: Any) -> Any:
+    """A buffer without what was noted of it, to be pickled."""
+    return x if x is None or isinstance(x, np.ndarray) or not hasattr(x, _SEEN) else x.detach()
+
+
+class Watch:
+    """What is to hold of a storage's buffers. NOTHING where nobody else has them."""
+
+    __slots__ = ("arrays", "tensors")
+
+    def __init__(self, arrays: list[tuple[str, Owner]], tensors: list[tuple[str, _Seen]]) -> None:
+        self.arrays = [(o.word, o.at, o.array, o.size, name) for name, o in arrays]
+        self.tensors = tensors
+
+    def holds(self) -> bool:
+        """Whether nothing has changed."""
+        for word, at, array, size, _ in self.arrays:
+            if word.value != at or array.nbytes != size:
+                return False
+        return not self.tensors or all(seen.holds() for _, seen in self.tensors)
+
+    def changed(self) -> list[str]:
+        """The torch buffers that have changed. Raises InvariantError where memory is gone."""
+        for word, at, array, size, name in self.arrays:
+            if word.value != at or array.nbytes != size:
+                raise InvariantError(
+                    f"{_number(name)} {name}: the array that has its memory was resized after the tensor was made\n"
+                    f"  expected: {size} bytes where they were; got: {array.nbytes}\n"
+                    "  help: make the tensor anew, or with copy=True before arrays are resized"
+                )
+        found = [(name, seen) for name, seen in self.tensors if not seen.holds()]
+        for name, seen in found:
+            if seen.lost():
+                raise InvariantError(
+                    f"{_number(name)} {name}: the memory of the torch tensor was resized after the tensor was made\n"
+                    f"  expected: {seen.nbytes} bytes; got: {seen.nbytes_now()}\n"
+                    "  help: make the tensor anew, or of clones before storages are resized"
+                )
+            seen.forget()
+        return [name for name, _ in found]
+
+
+NOTHING = Watch([], [])
+
+
+def _number(name: str) -> str:
+    return {"pos": "3.8", "crd": "3.9"}.get(name[:3], "3.10")
+
+
+class _Seen:
+    """What was noted of a torch tensor; the values' contents may change, their place and kind may not unnoticed."""
+
+    __slots__ = ("at", "dtype", "nbytes", "numel", "source", "storage", "tensor", "version")
+
+    def __init__(self, tensor: Any, index: bool) -> None:
+        self.tensor, self.numel, self.dtype = tensor, tensor.numel(), tensor.dtype
+        self.storage = tensor.untyped_storage()
+        self.source = getattr(tensor, _SOURCE, tensor)
+        known = getattr(tensor, _SEEN, None) if index else None
+        if known is None:
+            version = self.source._version if index and not self.source.is_inference() else None
+            known = tensor.data_ptr(), self.storage.nbytes(), version
+            if index:
+                setattr(tensor, _SEEN, known)
+        self.at: int = known[0]
+        self.nbytes: int = known[1]
+        self.version: int | None = known[2]
+
+    def holds(self) -> bool:
+        """Whether nothing has changed."""
+        t = self.tensor
+        return bool(
+            t.data_ptr() == self.at
+            and t.numel() == self.numel
+            and t.dtype is self.dtype
+            and self.storage.nbytes() == self.nbytes
+            and (self.version is None or self.source._version == self.version)
+            and t.is_contiguous()
+        )
+
+    def nbytes_now(self) -> int:
+        """Bytes of the memory that the tensor looks into now."""
+        return int(self.tensor.untyped_storage().nbytes())
+
+    def lost(self) -> bool:
+        """Whether the tensor reaches beyond its memory."""
+        t = self.tensor
+        end = (t.storage_offset() + t.numel()) * t.element_size()
+        return bool(t.numel() and end > self.nbytes_now())
+
+    def forget(self) -> None:
+        """The tensor is to be looked at again."""
+        if hasattr(self.tensor, _SEEN):
+            delattr(self.tensor, _SEEN)
+
+
+def _names(pos: Any, crd: Any, values: Any) -> list[tuple[str, Any]]:
+    found = [(f"{kind}[{at}]", b) for kind, group in (("pos", pos), ("crd", crd)) for at, b in enumerate(group)]
+    return [(name, b) for name, b in (*found, ("values", values)) if b is not None]
+
+
+def watch(pos: Any, crd: Any, values: Any) -> Watch:
+    """What is to hold of these buffers from now on."""
+    if isinstance(values, np.ndarray):
+        owners = [(name, _owner(b)) for name, b in _names(pos, crd, values) if b.base is not None]
+        arrays = [(name, o) for name, o in owners if type(o) is Owner]
+        return Watch(arrays, []) if arrays else NOTHING
+    try:
+        tensors = [(name, _Seen(b, name != "values")) for name, b in _names(pos, crd, values)]
+    except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer: without memory of its own
+        return NOTHING
+    return Watch([], tensors)
