@@ -126,11 +126,17 @@ def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         if name not in named:
             break
         by_place.append(named.pop(name))
-    taken = {_KEYWORDS.get(key, key): value for key, value in named.items() if value is not None}
+    left = {key: value for key, value in named.items() if value is not None or _means_all(key, asked, found)}
+    taken = {_KEYWORDS.get(key, key) if key not in parameters else key: value for key, value in left.items()}
     refused = [key for key in taken if key not in parameters]
     if refused:
         raise UnsupportedError(f"numpy.{func.__name__}: {refused[0]}= of a Tensor\n  help: leave it out")
     return found(*by_place, **taken)
+
+
+def _means_all(key: str, asked: Any, found: Any) -> bool:
+    """Whether None of this argument is no default: `axis=None` of a function that has another axis without."""
+    return key == "axis" and asked.parameters[key].default is not None and "axis" in signature(found).parameters
 
 
 def _dense(name: str, x: Any) -> Any:
@@ -165,8 +171,34 @@ def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return _namespace().diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
 
 
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return _diagonal(a, offset, axis1, axis2).sum(-1)
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return _diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
+
+
+def _along(name: str, default: int | None) -> Callable[..., Any]:
+    """The function here of that name with NumPy's meaning of `axis=None`: all elements in row-major order."""
+
+    def function(a: Any, axis: Any = default, dtype: Any = None) -> Any:
+        ow = _namespace()
+        a = ow.asarray(a)
+        if axis is None:
+            a, axis = ow.reshape(a, (-1,)), 0
+        return getattr(ow, name)(a, axis=axis, **({} if dtype is None else {"dtype": dtype}))
+
+    return function
+
+
+def _spread(name: str) -> Callable[..., Any]:
+    """`var` or `std`, in a floating-point dtype where one is given."""
+
+    def function(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+        ow = _namespace()
+        if dtype is not None and not ow.isdtype(dtype, "real floating"):
+            raise UnsupportedError(f"numpy.{name}: dtype={dtype!r} of a Tensor\n  supported: floating-point dtypes")
+        found = getattr(ow, name)(a, axis=axis, correction=ddof, keepdims=keepdims)
+        return found if dtype is None else found.astype(dtype)
+
+    return function
 
 
 def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
@@ -196,6 +228,12 @@ _OWN: dict[str, Callable[..., Any]] = {
     "diagonal": _diagonal,
     "trace": _trace,
     "swapaxes": _swapaxes,
+    "sort": _along("sort", -1),
+    "argsort": _along("argsort", -1),
+    "cumsum": _along("cumulative_sum", None),
+    "cumprod": _along("cumulative_prod", None),
+    "var": _spread("var"),
+    "std": _spread("std"),
     "dot": dot,
     "inner": inner,
     "vdot": vdot,

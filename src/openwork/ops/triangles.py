@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
+from ..format.expression import dimensions
 from ..integers import integer
 from ..storage.buffers import Array, as_array, itemsize, length
 from ..storage.scalars import python_scalar
@@ -81,10 +82,19 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
         for d in others:
             program.keep(d)
         program.rises[i] = program.rises[j] = len(others)
-        program.fixed.add(j)
+        if _after(t, j, i):
+            program.fixed.add(j)
         program.coordinates.append(f"x{i} - {program.number(rows)}")
 
     return structural(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
+
+
+def _after(t: Tensor, d: int, other: int) -> bool:
+    """Whether all levels of dimension `other` are walked before those of `d`, so that it is the one that is given."""
+    walked = {
+        k: [n for n, level in enumerate(t.format.levels) if k in dimensions(level.expression)] for k in (d, other)
+    }
+    return max(walked[other]) < min(walked[d])
 
 
 def diag(x: Any, /, *, k: int = 0) -> Tensor:
