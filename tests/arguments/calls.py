@@ -70,6 +70,7 @@ _ORDINARY: dict[str, Call] = {
     "repeat": _call(a(), 2, axis=1),
     "reshape": _call(a(), (3, 2)),
     "roll": _call(a(), 1, axis=1),
+    "set_kernel_limit": _call(200),
     "set_num_threads": _call(1),
     "sparse_bsc_tensor": _call([0, 1, 1, 1], [0], np.ones((1, 2, 1)), (2, 3)),
     "sparse_bsr_tensor": _call([0, 1], [0], np.ones((1, 2, 1)), (2, 3)),

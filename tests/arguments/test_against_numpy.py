@@ -86,6 +86,8 @@ def refused(name: str, dense: np.ndarray, kwargs: dict[str, Any]) -> bool:
         return True  # a variance is a real floating-point number
     if name in ("diff", "roll") and _none(kwargs.get("axis", 0)):
         return True  # differences have an axis; NumPy's roll of a number along none is an error of unpacking
+    if name == "diff" and kwargs.get("n") == 0:
+        return True  # an axis that is not there is refused where nothing is subtracted, too
     return name in ("repeat", "take") and (kwargs.get("repeats") == -1 or dense.size == 0)  # of nothing, too
 
 

@@ -10,16 +10,18 @@ import pytest
 from calls import OPTIONS, call_of, every_integer, functions
 
 import openwork as ow
+from openwork.codegen import cache
 
 FUNCTIONS = dict(functions())
 WRONG: tuple[Any, ...] = (0.5, 1.5, 1.0, "1", 1j, np.float64(1.0), np.array(0.5))
 
 
 @pytest.fixture(autouse=True)
-def threads():
-    before = ow.get_num_threads()
+def settings():
+    before, kernels = ow.get_num_threads(), cache._limit
     yield
     ow.set_num_threads(before)
+    ow.set_kernel_limit(kernels)
 
 
 def bound(name: str, parameter: str) -> inspect.BoundArguments:
