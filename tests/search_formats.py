@@ -52,18 +52,25 @@ def _text(rng: random.Random, rank: int, levels: tuple[str, ...]) -> str:
         rng.shuffle(parts)
     behind = rng.choice((0, 0, 0, 1, 2))
     made, above = [f"{d} : batch" for d in front], ""
+    plan = _blocked(rng, len(parts)) if rng.random() < 0.3 else [""] * len(parts)
     for at, e in enumerate(parts):
-        kind = "dense" if at >= len(parts) - behind else rng.choice(levels)
+        kind = plan[at] or ("dense" if at >= len(parts) - behind else rng.choice(levels))
         if "nonunique" in above and rng.random() < 0.8:
             kind = "singleton"
         if kind == "structured":
             kind = f"structured({rng.randint(1, 2)}, {e.rpartition('% ')[2] if '%' in e else 4})"
-        above = rng.choice(PROPERTIES) if kind not in ("dense", "bitmap", "range", "batch") else ""
+        above = rng.choice(PROPERTIES) if not plan[at] and kind not in ("dense", "bitmap", "range", "batch") else ""
         if kind.endswith(")") and above:
             above = f", {above[1:]}"
             kind = kind[:-1]
         made.append(f"{e} : {kind}{above}")
     return f"({', '.join(dims)}) -> ({', '.join(made)})"
+
+
+def _blocked(rng: random.Random, n: int) -> list[str]:
+    """Levels as blocked formats have them: a few that locate, one that is searched, and dense ones."""
+    above = rng.randint(0, max(0, n - 1))
+    return [rng.choice(("dense", "bitmap")) for _ in range(above)] + ["compressed"] + ["dense"] * (n - above - 1)
 
 
 def _blocks(rng: random.Random, e: str) -> list[str]:

@@ -11,10 +11,10 @@ from itertools import islice, pairwise
 
 import numpy as np
 import pytest
-from mutants import fuelled, mutants
+from kernel_mutants import fuelled, mutants
 
 from openwork.checked import Address, bounded_address
-from openwork.codegen.checked import CheckedExecutable, compile_checked
+from openwork.codegen.checked import compile_checked
 from openwork.codegen.emit import emit
 from openwork.codegen.emit_checked import sites
 from openwork.codegen.pool import apart, get_num_threads, parallel, set_num_threads
@@ -193,7 +193,7 @@ def test_lines_are_those_of_the_text_and_the_text_is_the_same(fmt: str) -> None:
     for site in sites(k):
         assert text[site.line - 1].strip() == site.text
         assert site.subject in site.text or site.kind == "cast"
-    plain = CheckedExecutable(k.name, k.params, 1, lambda: k, "")
+    plain = compile_checked(k)
     assert plain.llvm == emit(k)
     assert plain.loops == show(k)
 
