@@ -55,8 +55,8 @@ ZERO_ANNIHILATES = True
 RULES = ("skip", "choose", "missing", "constant", "settle", "annihilate", "simplify")
 """The rules of an operation by name, in their order: the functions `_skip`, `_choose`, ... below."""
 
-Fill = Const | Op
-"""A fill value: a constant, or `missing`."""
+Fill = Const | Op | Var | Cast
+"""A fill value: a constant, an expression of numbers that the kernel is passed, or `missing`."""
 
 
 def missing(type: Type | str) -> Op:
@@ -91,9 +91,11 @@ def guarded(body: Expr) -> tuple[Expr, Expr | None]:
 
 
 def same(a: Expr, b: Expr) -> bool:
-    """Whether both are constants of one value, or missing: NaN is NaN, -0.0 is 0.0."""
+    """Whether both are one constant, one expression of passed numbers, or missing: NaN is NaN, -0.0 is 0.0."""
     if is_missing(a) or is_missing(b):
         return is_missing(a) and is_missing(b)
+    if not isinstance(a, Const) and not isinstance(b, Const):
+        return a == b
     if not isinstance(a, Const) or not isinstance(b, Const):
         return False
     return a == b or bool(a.value == b.value)
@@ -248,13 +250,18 @@ class Regions:
         if self._given is not None:
             return self._given
         value = partial(self.expr, self.fills, self.annihilate)
-        assert isinstance(value, Const) or (isinstance(value, Op) and is_missing(value))
-        return value
+        assert isinstance(value, Const) or is_missing(value) or self.passed
+        return value  # type: ignore[return-value]
 
     @cached_property
     def masked(self) -> bool:
         """Whether an operand has missing elements."""
         return any(map(is_missing, self.fills.values()))
+
+    @cached_property
+    def passed(self) -> bool:
+        """Whether a fill value is a number that the kernel is passed."""
+        return any(not isinstance(f, Const) and not is_missing(f) for f in self.fills.values())
 
     @cached_property
     def guarded(self) -> bool:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
+
+import numpy as np
 
 from ..codegen import cache, target
 from ..codegen.executable import Executable
 from ..compiler.conversion.target import Kind, Run, runs
 from ..compiler.doubt import doubt
-from ..compiler.fill import Fill, Regions, missing
+from ..compiler.fill import Fill, Regions, is_missing, missing
 from ..compiler.merge import MOST, lower_merge
 from ..compiler.merge.node import stored
 from ..compiler.merge.problem import Array, Input, Merge
 from ..compiler.merge.target import Dims, fitted, native, plain, projected, projects
-from ..compiler.number import numbers_of
+from ..compiler.number import number_name, numbers_of, passes
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.simplify import simplify
 from ..format.format import Format
 from ..ir.index import Expression
-from ..ir.loop import Const, Kernel
-from ..ir.ops import const
+from ..ir.loop import Const, Kernel, Var
+from ..ir.ops import cast, const
 from ..ir.printer import show
+from ..ir.types import Type
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .drive import operand_of
@@ -30,6 +34,14 @@ from .merge_leads import Leads, Scout, scout
 from .merge_types import typed
 
 __all__ = ["Bound", "Compiled", "MergePlan", "plan_merge"]
+
+
+_PASSED = frozenset(("f32", "f64", "i32", "i64", "u32", "u64"))
+"""Types of which fill values are passed."""
+_FILLS = 100
+"""The number of the first operand's fill value: behind those of an expression."""
+_FEW = 3
+"""Operands up to which every set of them has code of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,7 @@ class MergePlan:
     keeps: bool
     """whether operands of one structure give a result of that structure, and nothing is converted"""
     numbers: tuple[str, ...]
-    """numbers that the kernel is passed"""
+    """numbers of the expression, which the kernel is passed"""
     shares: tuple[int, ...]
     """operands whose structure is the result's where both have as many elements: one contains the other"""
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
@@ -92,11 +104,20 @@ class MergePlan:
     """what was found for launches, by shape, leaders and signatures"""
     quick: Any = None
     """the lean launch of the last shape"""
+    passed: Regions | None = None
+    """the regions over fill values that the kernel is passed, where their kind is all that it depends on"""
+    constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    """these fill values, by name"""
     row: MergePlan | None = None
     """the plan for one row alone, once there was a matrix of one long row"""
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The numbers that the kernel is passed: those of the expression, then fill values."""
+        return (*self.numbers, *self.constants)
 
 
 def plan_merge(
@@ -140,13 +161,38 @@ def plan_merge(
     formats = {n: step or s.format for step, (n, s) in zip(steps, storages.items(), strict=True)}
     kinds = [run.kind for run in runs(target)]
     covered = sum(len(run.levels) for run in runs(target)[: kinds.index(Kind.CHAIN)]) if Kind.CHAIN in kinds else 0
+    passed, constants = _by_kind(regions, storages) if not lacking else (None, {})
     return MergePlan(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same,
         tuple(dict.fromkeys(numbers_of(expr))), shares,
         scout=scout(regions, formats, dims, order, covered),
         doubt=_doubt(regions, steps, storages) if annihilate else None, asked=format is not None,
-        masked=bool(lacking),
+        masked=bool(lacking), passed=passed, constants=constants,
     )  # fmt: skip
+
+
+def _by_kind(
+    regions: Regions, storages: Mapping[str, Storage]
+) -> tuple[Regions | None, dict[str, np.ndarray[Any, Any]]]:
+    """The regions with numbers in the place of fill values, and these: for a kernel that serves all of their kind.
+
+    Only where the regions are the same: what a fill value decides is a part of the kernel.
+    """
+    constants: dict[str, np.ndarray[Any, Any]] = {}
+    fills = dict(regions.fills)
+    for k, (name, s) in enumerate(storages.items()):
+        value = s.fill_value
+        if s.scalar in _PASSED and passes(float(value)) and abs(value) < 2**53:
+            number = number_name(_FILLS + k, float(value))
+            constants[number] = np.array([float(value)])
+            fills[name] = cast(Var(number, Type("f64")), s.scalar)  # type: ignore[assignment]
+    if not constants or len(fills) > _FEW:
+        return None, {}
+    made = Regions(regions.expr, fills, None, regions.annihilate)
+    names = frozenset(fills)
+    every = [frozenset(s) for n in range(len(names) + 1) for s in combinations(sorted(names), n)]
+    same = all((made.body(s) is None) == (regions.body(s) is None) for s in every)
+    return (made, constants) if same else (None, {})
 
 
 def _doubt(regions: Regions, steps: Sequence[Format | None], storages: Mapping[str, Storage]) -> float | None:
@@ -227,8 +273,8 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: 
     pos = tuple(index if "pos" in f.buffers else None for f in formats)
     crd = tuple(("bool" if f.is_bitmap else index) if "crd" in f.buffers else None for f in formats)
     target = Operand(plan.scalar, plan.target.ndim, plan.target, pos, crd)
-    arrays = tuple(Array(n, Operand("f64", 0), ((),) * len(order)) for n in plan.numbers)
-    merge = Merge(tuple(inputs), plan.regions, target, arrays, leads=leads)
+    arrays = tuple(Array(n, Operand("f64", 0), ((),) * len(order)) for n in plan.parameters)
+    merge = Merge(tuple(inputs), plan.passed or plan.regions, target, arrays, leads=leads)
     executable = cache.get(_key(merge), lambda: build(merge))
     names = {given.name: given.operand for given in inputs}
     own = tuple(p.name for p in executable.params)
@@ -249,7 +295,10 @@ def _belongs(name: str, operands: Mapping[str, Operand]) -> bool:
 def _key(merge: Merge) -> str:
     regions = merge.regions
     inputs = [(g.name, g.operand, g.levels) for g in merge.inputs]
-    fills = {n: f"{f.value!r} {f.type}" if isinstance(f, Const) else "--" for n, f in regions.fills.items()}
+    fills = {
+        n: f"{f.value!r} {f.type}" if isinstance(f, Const) else "--" if is_missing(f) else show(f)
+        for n, f in regions.fills.items()
+    }
     target = f"{merge.target.format and merge.target.format.canonical} {merge.target}"
     leads = f" led by {merge.leads}" if merge.leads else ""
     return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}{leads}"

@@ -135,7 +135,7 @@ def quick(
         return None
     order = [name for name in made.names if name.startswith("out_")]
     expected = [f"out_pos{chains[0].first}", *(f"out_crd{at}" for at in chains[0].levels), "out_vals"]
-    first = len(made.refs) + len(plan.numbers)
+    first = len(made.refs) + len(plan.parameters)
     if order != expected or made.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
         return None
     found = Quick(plan, made, bound, spans)

@@ -51,7 +51,7 @@ def run_plan(
     plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[float] = ()
 ) -> Storage:
     """The result of a plan on storages of its signatures, in the plan's format; `numbers` are those of the plan."""
-    passed = [np.array([x]) for x in numbers]
+    passed = [*(np.array([x]) for x in numbers), *plan.constants.values()]
     lean: Quick | None = plan.quick
     if (
         lean is not None
@@ -178,7 +178,7 @@ def _assembled(
     whole = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
     reserved = sum(length(b) * itemsize(scalar_of(b)) for b in (*pos, *crd, values) if b is not None)
     words |= {"meta": address(whole), "chunks": 1, **launch.extents}
-    words |= {name: address(x) for name, x in zip(plan.numbers, passed, strict=True)}
+    words |= {name: address(x) for name, x in zip(plan.parameters, passed, strict=True)}
     fill = full(1, plan.scalar, plan.fill, like) if "fill" in made.names else like
     words["fill"] = address(fill)
     packed = [w for s in storages for w in s.addresses]

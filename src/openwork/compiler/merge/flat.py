@@ -79,7 +79,8 @@ def value_of(
     filled = not any(is_missing(regions.fills[n]) for n in here)
     if filled and all(body == regions.plain(base | frozenset(case)) for case, body in bodies):
         chosen = {
-            n: op("select", here[n], v, cast(regions.fills[n], v.type)) if n in here else v for n, v in values.items()
+            n: op("select", here[n], v, replaced(cast(regions.fills[n], v.type), values)) if n in here else v
+            for n, v in values.items()
         }
         named = {n: block.let(f"x{n}", v) for n, v in chosen.items()}
         return replaced(regions.plain(base | frozenset(point.walked)), named)

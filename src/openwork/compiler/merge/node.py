@@ -77,9 +77,9 @@ def stored(regions: Regions) -> tuple[frozenset[str], ...]:
 
     More than there is something to compute for: what goes operation by operation takes the parts of each for numbers
     of which nothing is known, and so keeps `A != A` wherever A is; above the last level some that are there may still
-    turn out not to be. Where elements may be missing nothing goes operation by operation.
+    turn out not to be. Where elements may be missing, or fill values are passed, nothing goes operation by operation.
     """
-    if regions.masked:
+    if regions.masked or regions.passed:
         return regions.sets
     root = node_of(regions.expr, regions.fills, regions.annihilate)
     names = regions.names

@@ -83,7 +83,7 @@ def _meets(node: Node) -> bool:
 def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether the level ends the operands, which are walked in order."""
     reduction = nest.merge.reduction
-    if not nest.sieves or nest.regions.masked:
+    if not nest.sieves or nest.regions.masked or nest.regions.passed:
         return False
     if level.at != len(nest.order) - 1 or level.asked or len(level.walked) < 3:
         return False

@@ -33,7 +33,7 @@ def told_apart(merge: Merge) -> bool:
     """
     if len(merge.inputs) > MOST:
         return False
-    if merge.regions.masked:
+    if merge.regions.masked or merge.regions.passed:
         return True
     formats = [merge.target.format, *(given.operand.format for given in merge.inputs)]
     depth = max(sum(not level.format.functions.full for level in f.levels) for f in formats if f is not None)

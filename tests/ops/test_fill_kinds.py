@@ -1,0 +1,102 @@
+"""A fill value is an argument of a kernel: another one of its kind compiles nothing, and every kind is NumPy's."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.codegen import cache
+
+X = np.array([[1.0, 2, 0], [0, 3, 4], [5, 0, 0], [0, 0, 0]])
+Y = np.array([[0.0, 2, 7], [0, 0, 4], [5, 1, 0], [0, 0, 8]])
+OPERATIONS = (
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.lt, operator.eq, np.maximum, np.minimum,
+    np.hypot, np.copysign, np.arctan2, operator.floordiv, operator.mod,
+)  # fmt: skip
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys of kernels that were not known."""
+    found: list[str] = []
+    known = cache.get
+
+    def get(key: str, build: Any) -> Any:
+        def noted() -> Any:
+            found.append(key)
+            return build()
+
+        if key not in seen:
+            seen.add(key)
+            found.append(key)
+        return known(key, build)
+
+    seen: set[str] = set()
+    monkeypatch.setattr(cache, "get", get)
+    return found
+
+
+def with_fill(x: Any, fill: float, spec: str = "csr", dtype: str = "float64") -> tuple[ow.Tensor, Any]:
+    dense = np.where(x == 0, fill, x).astype(dtype)
+    return ow.asarray(dense, format=spec, fill_value=fill), dense
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_another_fill_value_compiles_nothing(op: Any, compiled: list[str]) -> None:
+    counts = []
+    for k in (1.5, 2.25, 7.0, 3e5, 11.0):
+        for fills in ((k, 0.0), (k, k + 1), (0.0, k)):
+            (a, x), (b, y) = with_fill(X, fills[0]), with_fill(Y, fills[1])
+            with np.errstate(all="ignore"):
+                np.testing.assert_allclose(op(a, b).to_numpy(), op(x, y), rtol=1e-14)
+        counts.append(len([key for key in compiled if key.startswith("merge")]))
+    assert counts[0] == counts[-1], counts
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_other_dtypes(dtype: str, compiled: list[str]) -> None:
+    counts = []
+    for k in (2, 3, 9, 1000):
+        (a, x), (b, y) = with_fill(X, k, dtype=dtype), with_fill(Y, k + 1, dtype=dtype)
+        np.testing.assert_array_equal((a + b).to_numpy(), x + y)
+        np.testing.assert_array_equal((a * b).to_numpy(), x * y)
+        counts.append(len([key for key in compiled if key.startswith("merge")]))
+    assert counts[0] == counts[-1], counts
+
+
+KINDS = (0.0, -0.0, 2.5, -3.5, np.inf, np.nan)
+
+
+@pytest.mark.parametrize("op", [operator.add, operator.truediv, np.minimum])
+def test_every_pair_of_kinds(op: Any) -> None:
+    for fills in itertools.product(KINDS, KINDS):
+        (a, x), (b, y) = with_fill(X, fills[0]), with_fill(Y, fills[1])
+        with np.errstate(all="ignore"):
+            got = op(a, b)
+            np.testing.assert_array_equal(got.to_numpy(), op(x, y), err_msg=str(fills))
+
+
+@pytest.mark.parametrize("spec", ["coo", "dcsr", "csc", "bitmap", "bsr(2,2)", "dia", "dense"])
+def test_formats(spec: str) -> None:
+    for fills in ((2.5, 0.0), (2.5, -7.0), (0.0, 4.0)):
+        (a, x), (b, y) = with_fill(X, fills[0], spec), with_fill(Y, fills[1])
+        for op in (operator.add, operator.mul, operator.lt):
+            got = op(a, b)
+            np.testing.assert_array_equal(got.to_numpy(), op(x, y))
+            want = op(np.array([fills[0]]), np.array([fills[1]]))[0]
+            assert got.fill_value == want or spec == "dense"
+
+
+def test_three_operands_and_broadcasting() -> None:
+    for k in (2.0, 3.0):
+        (a, x), (b, y) = with_fill(X, k), with_fill(Y, -k)
+        c, z = with_fill(np.array([0.0, 3.0, 0.0]), k + 1, "coo")
+        np.testing.assert_array_equal((a + c).to_numpy(), x + z)
+        got = ow.pointwise("A[i, j] * B[i, j] + C[j]", {"A": a, "B": b, "C": c})
+        np.testing.assert_array_equal(got.to_numpy(), x * y + z)
+        np.testing.assert_array_equal(ow.where(a > 1, b, c).to_numpy(), np.where(x > 1, y, z))
