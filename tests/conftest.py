@@ -10,8 +10,10 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -72,3 +74,10 @@ def data_dir() -> Path:
     if not (root / "MANIFEST.tsv").exists():
         pytest.skip("no real matrices here (set OPENWORK_DATA)")
     return root
+
+
+@pytest.fixture(autouse=True)
+def _errors_of_numbers() -> Iterator[None]:
+    """Infinities and NaN are what many cases are about; tests/ops/test_float_errors.py is about the warnings."""
+    with np.errstate(all="ignore"):
+        yield

@@ -114,7 +114,7 @@ def test_dtypes_promote_as_numpy_does(k: int, dtype: str) -> None:
 
 def test_what_numpy_refuses_is_refused() -> None:
     a = ow.asarray(dense_array((5, 6), 1)).asformat("csr").astype("bool")
-    with pytest.raises(DTypeError, match="sub does not take bool, bool"):
+    with pytest.raises(DTypeError, match="subtract does not take bool, bool"):
         merge("sub", a, a)
 
 

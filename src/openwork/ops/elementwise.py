@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.index import Access, Apply, Assignment
+from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
 from ..storage.storage import Storage
-from .annihilation import beyond
+from .annihilation import FINITE, beyond, bounded
 from .contract import shared
 from .drive import pose, prepare, run
+from .float_errors import report, report_dense
 from .gradients import differentiable, rule, tracked
 from .lazy import as_number, defer, is_lazy
 from .merge import merge
 from .operands import adopted, foreign, plain
+from .remap import is_padded
 from .strided import strided
-from .values import apply, apply_scalar, spoken
+from .values import apply, apply_scalar, loudly, spoken
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -56,8 +59,22 @@ def unary(op: str, t: Tensor) -> Tensor:
     if is_lazy(t):
         return defer("elementwise", op, partial(_unary_of_value, op), (t,))  # type: ignore[return-value]
     s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
-    values = _on_values(s, lambda v: apply(op, v))
-    return Tensor._from_storage(s.with_values(values, apply_scalar(op, s.values, (s.fill_value,))))
+    how = apply if _has_gaps(s) else loudly
+    values = _on_values(s, lambda v: how(op, v))
+    made = s.with_values(values, apply_scalar(op, s.values, (s.fill_value,), loud=how is loudly and _is_partial(s)))
+    if how is apply:
+        report(Apply(op, (Access("A", ()),)), {"A": tuple(range(t.ndim))}, {"A": s}, made)
+    return Tensor._from_storage(made)
+
+
+def _has_gaps(s: Storage) -> bool:
+    """Whether some values belong to no specified element."""
+    return is_padded(s) or any(level.format.is_bitmap for level in s.format.levels)
+
+
+def _is_partial(s: Storage) -> bool:
+    """Whether some element is not specified: then the fill value is one of the elements."""
+    return bool(s.values.shape[0] < prod(s.shape))
 
 
 def by_values(t: Tensor, function: Callable[[Any], Any]) -> Tensor:
@@ -116,7 +133,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     a, b = plain(a), plain(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        result = apply(op, a, b)
+        result = loudly(op, a, b)
         return Tensor._from_dense(result) if both else result
     result = _with_dense(op, a, b, zero_annihilates)
     return Tensor._from_dense(result) if both and not isinstance(result, Tensor) else result
@@ -140,9 +157,15 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
         return found
     s = _unique(t, linear)
     boxed = (s.fill_value,)
-    fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)))
-    values = _on_values(s, lambda v: apply(op, v, other) if left else apply(op, other, v))
-    return Tensor._from_storage(s.with_values(values, fill))
+    how = apply if _has_gaps(s) else loudly
+    loud = how is loudly and _is_partial(s)
+    fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud)
+    values = _on_values(s, lambda v: how(op, v, other) if left else how(op, other, v))
+    made = s.with_values(values, fill)
+    if how is apply and isinstance(other, int | float | complex):
+        pair: tuple[Expression, Expression] = (Access("A", ()), Literal(other))
+        report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, made)
+    return Tensor._from_storage(made)
 
 
 @lru_cache(maxsize=256)
@@ -172,13 +195,20 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     keeps = not s.fill_value and (op == "mul" or (op in ("div", "floordiv", "mod") and left))
     lead = len(shape) - array.ndim
     dims = tuple(lead + d for d in range(array.ndim) if array.shape[d] != 1)
+    both: tuple[Expression, Expression] = (Access("A", ()), Access("D", ()))
+    pair = Apply(op, both if left else both[::-1])
     narrow = array.reshape(tuple(n for n in array.shape if n != 1))
     stmt = _statement(op, len(shape), dims, left)
     scalar = _result_scalar(op, s, array, left)
     if keeps:
         found = shared(stmt, {"A": s, "D": strided(narrow)}, scalar)
-        return Tensor._from_storage(found if zero_annihilates else beyond(op, found, s.scalar, array))
-    return _dense_result(op, s, array, narrow, stmt, left, shape)
+        found = found if zero_annihilates else beyond(op, found, s.scalar, array)
+        if isinstance(array, np.ndarray) and found.scalar not in ("bool", "bf16") and not bounded(found.values, FINITE):
+            report_dense(pair, {"A": s, "D": array}, Tensor._from_storage(found).to_numpy())
+        return Tensor._from_storage(found)
+    result = _dense_result(op, s, array, narrow, stmt, left, shape)
+    report_dense(pair, {"A": s, "D": array}, result)
+    return result
 
 
 def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.cache import forgotten_with
@@ -19,6 +20,7 @@ from ..ir.index_text import parse, parse_expression
 from ..storage.buffers import length
 from ..storage.storage import Storage
 from .annihilation import bounded
+from .float_errors import report
 from .formats import resolve_format
 from .merge_plan import MergePlan, plan_merge
 from .merge_run import run_plan
@@ -85,7 +87,9 @@ def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tens
         dims = tuple(range(len(s.shape)))
         plan = _BINARY[key] = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
     if plan.keeps and s.pos is t.pos and s.crd is t.crd and length(s.values) == length(t.values):
-        return a._from_storage(s.with_values(apply(op, s.values, t.values), plan.fill))
+        found = s.with_values(apply(op, s.values, t.values), plan.fill)
+        report(_pair(op), plan.dims, {"A": s, "B": t}, found)
+        return a._from_storage(found)
     if (
         plan.doubt is not None
         and not zero_annihilates
@@ -93,8 +97,17 @@ def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tens
     ):
         names = tuple(f"i{d}" for d in range(len(s.shape)))
         e = Apply(op, (Access("A", names), Access("B", names)))
-        return a._from_storage(_exact(plan, e, (s, t), s.shape))
-    return a._from_storage(run_plan(plan, (s, t), s.shape))
+        found = _exact(plan, e, (s, t), s.shape)
+    else:
+        found = run_plan(plan, (s, t), s.shape)
+    report(_pair(op), plan.dims, {"A": s, "B": t}, found)
+    return a._from_storage(found)
+
+
+@lru_cache(maxsize=256)
+def _pair(op: str) -> Apply:
+    """The operation of two operands, wherever their dimensions are."""
+    return Apply(op, (Access("A", ()), Access("B", ())))
 
 
 def _exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
@@ -242,8 +255,12 @@ def _evaluate(
         plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted, lacking=lacking)
     every = tuple(operands.values())
     if plan.doubt is not None and not how.zero_annihilates and not all(bounded(s.values, plan.doubt) for s in every):
-        return _exact(plan, e, every, shape)
-    return run_plan(plan, every, shape)
+        found = _exact(plan, e, every, shape)
+    else:
+        found = run_plan(plan, every, shape)
+    if not lacking:
+        report(e, dims, operands, found)
+    return found
 
 
 def _count(e: Expression) -> int:

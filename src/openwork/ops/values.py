@@ -11,7 +11,7 @@ from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.arithmetic import expm1
 from ..storage.buffers import Array, is_torch
 
-__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "spoken"]
+__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "loudly", "spoken"]
 
 UNARY = {
     "neg": "negative", "abs": "absolute", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1",
@@ -74,19 +74,26 @@ def _function(name: str, torch_like: bool) -> Callable[..., Any]:
 
 def apply(name: str, *args: Any) -> Any:
     """The operation on arrays of one library and Python scalars; floating-point warnings are not raised."""
+    with np.errstate(all="ignore"):
+        return loudly(name, *args)
+
+
+def loudly(name: str, *args: Any) -> Any:
+    """The same, with NumPy's warnings as `np.errstate` asks."""
     torch_like = any(is_torch(a) for a in args)
     function = _function(name, torch_like)
     if torch_like:
         return _torch_apply(name, function, args)
-    with np.errstate(all="ignore"):
-        try:
-            found = function(*args)
-            return np.array(found) if name in _VIEWS else found
-        except ValueError as error:
-            raise _apart(name, args) from error
-        except TypeError as error:
-            kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-            raise DTypeError(f"{spoken(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
+    try:
+        found = function(*args)
+        return np.array(found) if name in _VIEWS else found
+    except ValueError as error:
+        if _fit(args):
+            raise
+        raise _apart(name, args) from error
+    except TypeError as error:
+        kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
+        raise DTypeError(f"{spoken(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
 
 
 def _shapes(args: tuple[Any, ...]) -> list[tuple[int, ...]]:
@@ -129,8 +136,8 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
 _TENSORS_ONLY = ("min", "max", "atan2", "hypot", "and", "or", "xor", "logaddexp", "nextafter", "copysign")
 
 
-def apply_scalar(name: str, like: Array, *args: Any) -> Any:
-    """The operation on elements of the dtype of `like` and Python scalars: a Python scalar.
+def apply_scalar(name: str, like: Array, *args: Any, loud: bool = False) -> Any:
+    """The operation on elements of the dtype of `like` and Python scalars: a Python scalar; `loud`: with warnings.
 
     `None` among the arguments stands for nothing; a tuple (value,) is a value of the dtype, else a weak scalar.
     """
@@ -145,4 +152,4 @@ def apply_scalar(name: str, like: Array, *args: Any) -> Any:
                 boxed.append(np.array([a[0]], dtype=like.dtype))
         else:
             boxed.append(a)
-    return apply(name, *boxed)[0].item()
+    return (loudly if loud else apply)(name, *boxed)[0].item()

@@ -1,0 +1,100 @@
+"""Warnings of elementwise operations are NumPy's, of the same kinds and under `np.errstate`."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+
+X = np.array([[0.0, 1, 0, -4], [2, 0, 0, 1e200], [0, 0, 0, 5]])
+Y = np.array([[0.0, 3, 1, 0], [2, 0, 0, 1e200], [0, -7, 0, 0]])
+FORMATS = ("coo", "csr", "dcsr", "bitmap", "bsr(2,2)", "ell(3)", "dense", "(i, j) -> (j : compressed, i : compressed)")
+
+
+def said(function: Callable[[], Any]) -> set[str]:
+    """The kinds of warnings."""
+    with warnings.catch_warnings(record=True) as found, np.errstate(all="warn"):
+        warnings.simplefilter("always")
+        function()
+    assert all(w.category is RuntimeWarning for w in found)
+    return {str(w.message).split(" encountered")[0] for w in found}
+
+
+UNARY = (np.log, np.sqrt, np.reciprocal, np.exp, np.arcsin, np.log1p, np.square, np.sin, np.abs, np.arctanh)
+BINARY = (
+    operator.truediv, operator.mul, operator.add, operator.sub, operator.pow, operator.floordiv, operator.mod, np.maximum,
+    np.hypot, operator.lt,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", FORMATS)
+@pytest.mark.parametrize("f", UNARY)
+def test_functions(f: Any, spec: str) -> None:
+    a = ow.asarray(X, format=spec)
+    assert said(lambda: f(a)) == said(lambda: f(X))
+
+
+@pytest.mark.parametrize("spec", FORMATS)
+@pytest.mark.parametrize("op", BINARY)
+def test_operations_of_two_tensors_a_number_and_an_array(op: Any, spec: str) -> None:
+    a, b = ow.asarray(X, format=spec), ow.asarray(Y, format="csr")
+    for left, right, x, y in (
+        (a, b, X, Y),
+        (a, a, X, X),
+        (a, 0.0, X, 0.0),
+        (2.0, a, 2.0, X),
+        (a, Y, X, Y),
+        (Y, a, Y, X),
+    ):
+        assert said(lambda: op(left, right)) == said(lambda: op(x, y)), (left, right)  # noqa: B023
+
+
+def test_elements_that_are_all_specified_say_nothing_of_the_fill_value() -> None:
+    a = ow.asarray(np.array([1.0, 2.0]), format="coo")
+    assert said(lambda: 1 / a) == said(lambda: np.log(a)) == said(lambda: a / a) == set()
+
+
+def test_integers_by_zero() -> None:
+    x, y = np.array([5, 0, -3, 0]), np.array([0, 2, 1, 0])
+    a, b = ow.asarray(x, format="coo"), ow.asarray(y, format="coo")
+    for op in (operator.floordiv, operator.mod):
+        assert said(lambda: op(a, b)) == said(lambda: op(x, y)) == {"divide by zero"}  # noqa: B023
+
+
+def test_broadcasting_and_expressions() -> None:
+    a, b = ow.asarray(X, format="csr"), ow.asarray(np.array([0.0, 0, 2, 0]), format="coo")
+    assert said(lambda: a / b) == said(lambda: X / np.array([0.0, 0, 2, 0]))
+    assert said(lambda: ow.pointwise("log(A[i, j]) + B[j]", {"A": a, "B": b})) == {"divide by zero", "invalid value"}
+    assert said(lambda: ow.pointwise("A[i, j] + B[j]", {"A": a, "B": b})) == set()
+
+
+def test_what_was_infinite_before_is_nothing_new() -> None:
+    x = np.array([np.inf, 0, np.nan, 1])
+    a, b = ow.asarray(x, format="coo"), ow.asarray(np.array([0.0, 3, 1, 0]), format="coo")
+    assert said(lambda: a + b) == said(lambda: a + 1.0) == set()
+
+
+@pytest.mark.parametrize("spec", ["csr", "coo"])
+def test_errstate_decides(spec: str) -> None:
+    a, b = ow.asarray(X, format=spec), ow.asarray(Y, format="dcsr")
+    for function in (lambda: 1 / a, lambda: a / b, lambda: np.log(a)):
+        with np.errstate(all="ignore"):
+            function()
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+            function()
+        called: list[str] = []
+        with np.errstate(all="call", call=lambda kind, _: called.append(kind)):  # noqa: B023
+            function()
+        assert called
+
+
+def test_torch_says_nothing() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = (ow.asarray(torch.from_numpy(v), format="csr") for v in (X, Y))
+    assert said(lambda: a / b) == said(lambda: 1 / a) == said(lambda: a.log()) == set()
