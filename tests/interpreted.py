@@ -34,7 +34,7 @@ def interpreted() -> Iterator[list[str]]:
             memory.update(zip(s.addresses, s.buffers, strict=True))
         return real_assembled(plan, launch, storages, *rest)
 
-    def run(executable: Any, words: Any, bounds: Any) -> None:
+    def run(executable: Any, words: Any, bounds: Any, work: int | None = None) -> None:
         kernel = executable.kernel
         verify(kernel)
         args = {p.name: memory.get(w, w) for p, w in zip(kernel.params, words, strict=True)}
