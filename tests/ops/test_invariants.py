@@ -140,7 +140,7 @@ def _replace(storage: Storage, **changes: object) -> Storage:
 
 CSR = LAYOUTS["csr"]("i4")
 LAYOUT_BREAKS = [
-    ("1.1", {"crd": (None, CSR.crd[1].astype("f8"))}, "int32 or int64; got: float64"),
+    ("1.2", {"crd": (None, CSR.crd[1].astype("f8"))}, "int32 or int64; got: float64"),
     ("1.1", {"pos": (None, CSR.pos[1].astype(object))}, "got: object"),
     ("1.3", {"crd": (None, CSR.crd[1].astype("i2"))}, "got: int16"),
     ("1.3", {"pos": (None, CSR.pos[1].astype("u4"))}, "got: uint32"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..errors import UnsupportedError
 from ..format import coo
 from ..format import format as parse
@@ -18,6 +16,16 @@ from ..storage.infer import infer_shape
 from ..storage.invariants import violation
 from ..storage.storage import Storage
 from .blocks import block_format, flat_blocks
+from .buffer_arguments import (
+    check_axes,
+    check_compressed,
+    check_rows,
+    check_size,
+    index_array,
+    of_integers,
+    renamed,
+    value_array,
+)
 from .check import check as check_storage
 from .dynamo import leave_alone
 from .random import random
@@ -38,14 +46,6 @@ def as_shape(shape: object, operation: str = "size") -> tuple[int, ...]:
     Raises ExtentError, a ShapeError, where it is no sequence of integers.
     """
     return extents(shape, operation, negative=True)
-
-
-def index_array(obj: object, like: Array) -> Array:
-    """`obj` as an index buffer; lists become int64, arrays keep their dtype."""
-    if not buffers.is_array(obj):
-        host = buffers.as_array(obj)
-        obj = host.astype(np.int64) if host.size == 0 or host.dtype.kind in "iu" else host
-    return buffers.as_array(obj, like=like)
 
 
 def assemble(
@@ -83,19 +83,35 @@ def assemble(
     """
     sizes = None if shape is None else as_shape(shape, "assemble")
     made = resolve_format(format, len(sizes)) if sizes is not None else _parsed(format)
-    leaf = buffers.as_array(values)
-    given = {"pos": _by_level("pos", pos, made, leaf), "crd": _by_level("crd", crd, made, leaf)}
-    _root_pos(made, given, leaf)
-    if sizes is None:
-        sizes = _inferred(made, given, leaf)
-    _check_axes(made, sizes, given, leaf)
-    groups = [
-        tuple(None if k not in g else buffers.flat(g[k]) for k in range(len(made.levels))) for g in given.values()
-    ]
-    scalar = buffers.scalar_of(leaf)
-    fill = python_scalar(fill_value, scalar)
-    storage = Storage(sizes, made, scalar, fill, groups[0], groups[1], buffers.flat(leaf))
-    check_storage(storage, check)
+    leaf = value_array(values)
+    positions = _by_level("pos", pos, made, leaf, {})
+    given = {"pos": positions, "crd": _by_level("crd", crd, made, leaf, positions)}
+    return _assembled(made, sizes, given, leaf, fill_value, check, {})
+
+
+def _assembled(
+    format: Format,
+    sizes: tuple[int, ...] | None,
+    given: dict[str, dict[int, Array]],
+    leaf: Array,
+    fill_value: object,
+    check: bool,
+    names: dict[str, str],
+) -> Tensor:
+    """The tensor over arrays of one library; errors call the buffers as `names` says."""
+    arrays = {f"{kind}[{level}]": buffer for kind, group in given.items() for level, buffer in group.items()}
+    with renamed(names, arrays):
+        _root_pos(format, given, leaf)
+        if sizes is None:
+            sizes = infer_shape(format, given["pos"], given["crd"], leaf)
+        check_axes(format, sizes, given, leaf)
+        groups = [
+            tuple(None if k not in g else buffers.flat(g[k]) for k in range(len(format.levels))) for g in given.values()
+        ]
+        scalar = buffers.scalar_of(leaf)
+        fill = python_scalar(fill_value, scalar)
+        storage = Storage(sizes, format, scalar, fill, groups[0], groups[1], buffers.flat(leaf))
+        check_storage(storage, check)
     return Tensor._from_storage(storage.adopted())
 
 
@@ -103,7 +119,9 @@ def _parsed(format: str | Format) -> Format:
     return format if isinstance(format, Format) else parse(format)
 
 
-def _by_level(kind: str, given: Buffers | None, format: Format, like: Array) -> dict[int, Array]:
+def _by_level(
+    kind: str, given: Buffers | None, format: Format, like: Array, positions: dict[int, Array]
+) -> dict[int, Array]:
     pairs = given.items() if isinstance(given, Mapping) else enumerate(given or ())
     out: dict[int, Array] = {}
     for level, buffer in pairs:
@@ -114,7 +132,11 @@ def _by_level(kind: str, given: Buffers | None, format: Format, like: Array) -> 
                 "2.4", what, f"a level from 0 to {len(format.levels) - 1}", repr(level), "number levels from 0"
             )
         if buffer is not None:
-            out[level] = index_array(buffer, like)
+            named, kept = f"{kind}[{level}]", format.levels[level].format
+            below = kind == "crd" and (level in positions or (kept.is_singleton and level > 0))
+            out[level] = index_array(buffer, like, named, kind, below)
+            if not kept.is_bitmap:
+                of_integers(out[level], named, below)
     return out
 
 
@@ -124,46 +146,6 @@ def _root_pos(format: Format, given: dict[str, dict[int, Array]], like: Array) -
         crd = given["crd"][0]
         scalar = "i32" if str(crd.dtype).endswith("int32") else "i64"
         given["pos"][0] = buffers.as_array([0, len(crd)], scalar, like)
-
-
-def _inferred(format: Format, given: dict[str, dict[int, Array]], values: Array) -> tuple[int, ...]:
-    for kind, group in given.items():
-        for level, buffer in group.items():
-            if "int" not in str(buffer.dtype) and not format.levels[level].format.is_bitmap:
-                raise violation("1.1", f"{kind}[{level}] is of integers", "int32 or int64", buffer.dtype, "convert it")
-    return infer_shape(format, given["pos"], given["crd"], values)
-
-
-def _check_axes(format: Format, shape: tuple[int, ...], given: dict[str, dict[int, Array]], values: Array) -> None:
-    """Buffers of more than one dimension have the axes that the format and the shape say."""
-    if len(shape) != format.ndim or any(x < 0 for x in shape):
-        return
-    extents = [hi - lo for lo, hi in format.level_intervals(shape)]
-    batch = tuple(extents[: format.batch_ndim])
-    numbers = {"pos": ("3.2", "3.8"), "crd": ("3.3", "3.9")}
-    for kind, group in given.items():
-        for level, buffer in group.items():
-            got = tuple(buffer.shape)
-            if len(got) not in (1, len(batch) + 1):
-                what = f"{kind}[{level}] has the batch axes and one more, or one"
-                raise violation(numbers[kind][0], what, f"{len(batch) + 1} axes", f"{len(got)}: {got}", "reshape it")
-            if len(got) > 1 and got[:-1] != batch:
-                what = f"batch axes of {kind}[{level}]"
-                raise violation(numbers[kind][1], what, str(batch), str(got[:-1]), "check the shape, or the buffer")
-    got = tuple(values.shape)
-    stored = [at for at, level in enumerate(format.levels) if level.format.buffers]
-    trailing = tuple(extents[max(stored[-1] + 1 if stored else 0, len(batch)) :])
-    full = len(batch) + bool(stored) + len(trailing)
-    if len(got) in (0, 1) and len(got) <= max(full, 1):
-        return
-    if len(got) != full:
-        raise violation(
-            "3.4", "values have batch, element, block and dense axes, or one", f"{full} axes", str(got), "reshape them"
-        )
-    tail = tuple(m if n or 0 not in got else 0 for m, n in zip(got[full - len(trailing) :], trailing, strict=True))
-    if got[: len(batch)] != batch or tail != trailing:
-        expected = f"{batch} in front and {trailing} behind"
-        raise violation("3.10", "axes of values", expected, str(got), "check the shape, or the values")
 
 
 def _finish(t: Tensor, dtype: object, device: object, requires_grad: bool) -> Tensor:
@@ -204,37 +186,39 @@ def sparse_coo_tensor(
 
     Raises InvariantError where the buffers break an invariant.
     """
-    leaf = buffers.as_array(values)
-    rows = index_array(indices, leaf)
+    leaf = value_array(values)
+    rows = index_array(indices, leaf, "indices", "crd", False)
+    of_integers(rows, "indices", False)
     if rows.ndim != 2:
         raise violation(
             "3.3", "indices have axes (sparse_dim, nse)", "2 axes", str(tuple(rows.shape)), "nest them once more"
         )
     sparse, nse = (int(x) for x in rows.shape)
-    if leaf.ndim < 1 or int(leaf.shape[0]) != nse:
+    if leaf.ndim < 1:
+        raise violation("3.4", "values have an axis for elements", "1 axis or more", "none", "give a sequence")
+    if int(leaf.shape[0]) != nse:
         raise violation(
             "3.10", "values have one entry per column of indices", str(nse), str(tuple(leaf.shape)), "check both"
         )
     if sparse == 0:
         return _finish(_summed(leaf, size), dtype, device, requires_grad)
-    ndim = sparse + leaf.ndim - 1
+    dense = leaf.ndim - 1
     exact = bool(is_coalesced)
-    format = coo(ndim, unique=exact, ordered=exact, dense=leaf.ndim - 1)
+    format = coo(sparse + dense, unique=exact, ordered=exact, dense=dense)
     shape = None if size is None else as_shape(size)
-    if shape is not None and len(shape) != ndim:
-        raise violation(
-            "3.1", "size has sparse and dense extents", f"{ndim} extents", f"{len(shape)}: {shape}", "check size"
-        )
-    if shape is None:
+    if shape is not None:
+        check_size(shape, 0, sparse, dense)
+    else:
         shape = (*_tops(rows, sparse), *(int(x) for x in leaf.shape[1:]))
-    t = assemble(format, shape, crd={k: rows[k] for k in range(sparse)}, values=leaf, check=check_invariants)
+    levels = range(sparse)
+    given: dict[str, dict[int, Array]] = {"pos": {}, "crd": {k: rows[k] for k in levels}}
+    names = {f"crd[{k}]": f"indices[{k}]" for k in levels}
+    t = _assembled(format, shape, given, leaf, 0, check_invariants, names)
     return _finish(t, dtype, device, requires_grad)
 
 
 def _tops(rows: Array, sparse: int) -> list[int]:
     host = buffers.to_numpy(rows)
-    if host.dtype.kind not in "iu":
-        raise violation("1.1", "indices are integers", "int32 or int64", host.dtype, "convert them")
     return [max(int(host[k].max()) + 1, 0) if host.shape[1] else 0 for k in range(sparse)]
 
 
@@ -249,43 +233,45 @@ def _summed(values: Array, size: Sequence[int] | None) -> Tensor:
 def _compressed(
     name: str, outer: object, inner: object, values: object, size: Sequence[int] | None, options: dict[str, Any]
 ) -> Tensor:
-    leaf = buffers.as_array(values)
-    pos, crd = index_array(outer, leaf), index_array(inner, leaf)
-    batch = pos.ndim - 1
     names = ("crow_indices", "col_indices") if name in ("csr", "bsr") else ("ccol_indices", "row_indices")
+    leaf = value_array(values)
+    pos, crd = (
+        index_array(outer, leaf, names[0], "pos", False),
+        index_array(inner, leaf, names[1], "crd", True),
+    )
     blocked = name in ("bsr", "bsc")
-    if pos.ndim < 1 or crd.ndim != pos.ndim:
-        raise violation("3.3", f"{names[1]} has as many axes as {names[0]}", str(pos.ndim), crd.ndim, "check both")
-    if leaf.ndim < batch + 1 + 2 * blocked:
-        what = f"values have {batch} batch axes, one for elements" + (" and two for blocks" if blocked else "")
-        raise violation("3.4", what, f"at least {batch + 1 + 2 * blocked} axes", str(tuple(leaf.shape)), "check values")
+    check_compressed(names, pos, crd, leaf, blocked)
+    batch = pos.ndim - 1
     dense = leaf.ndim - batch - 1 - 2 * blocked
     shape = None if size is None else as_shape(size)
+    if shape is not None:
+        check_size(shape, batch, 2, dense)
+    block = (int(leaf.shape[batch + 1]), int(leaf.shape[batch + 2])) if blocked else (1, 1)
+    if 0 in block:
+        raise violation("3.10", "blocks have elements", "extents of 1 or more", str(block), "check the axes of values")
+    if shape is not None:
+        _check_compressed_size(name, names[0], shape, batch, block, pos)
     if blocked:
-        block = (int(leaf.shape[batch + 1]), int(leaf.shape[batch + 2]))
-        if 0 in block:
-            raise violation(
-                "3.10", "blocks have elements", "extents of 1 or more", str(block), "check the axes of values"
-            )
-        if (
-            shape is not None
-            and len(shape) == batch + 2 + dense
-            and any(n % b for n, b in zip(shape[batch:], block, strict=False))
-        ):
-            what = f"size {shape} is a multiple of the block size"
-            raise violation(
-                "3.1", what, f"multiples of {block}", str(shape[batch : batch + 2]), "assemble() allows edge blocks"
-            )
         leaf, column_major = flat_blocks(leaf, batch, dense)
         format = block_format(name, block, batch, dense, column_major)
     else:
         format = parse(name, 2 + batch + dense, batch=batch, dense=dense)
-    if shape is not None and len(shape) != format.ndim:
-        expected = f"{batch} batch, 2 sparse and {dense} dense extents"
-        raise violation("3.1", "size agrees with the axes of the buffers", expected, str(shape), "check size")
-    check = options.pop("check_invariants")
-    t = assemble(format, shape, pos={batch + 1: pos}, crd={batch + 1: crd}, values=leaf, check=check)
+    check, level = options.pop("check_invariants"), batch + 1
+    called = {f"pos[{level}]": names[0], f"crd[{level}]": names[1]}
+    t = _assembled(format, shape, {"pos": {level: pos}, "crd": {level: crd}}, leaf, 0, check, called)
     return _finish(t, **options)
+
+
+def _check_compressed_size(
+    name: str, outer: str, shape: tuple[int, ...], batch: int, block: tuple[int, int], pos: Array
+) -> None:
+    extents = shape[batch : batch + 2]
+    if any(n % b for n, b in zip(extents, block, strict=True)):
+        what = f"size {shape} is a multiple of the block size"
+        raise violation("3.1", what, f"multiples of {block}", str(extents), "assemble() allows edge blocks")
+    compressed = 0 if name in ("csr", "bsr") else 1
+    if tuple(pos.shape[:batch]) == shape[:batch]:
+        check_rows(outer, pos, extents[compressed] // block[compressed] + 1)
 
 
 def sparse_csr_tensor(

@@ -86,9 +86,11 @@ def _check_pos(storage: Storage, at: int, slices: int) -> None:
         sizes = np.diff(pos, axis=1)
     bad = _first((sizes > hi - lo).reshape(-1)) if level.unique else None
     if bad is not None:
+        first = 2 * bad if level.is_loose else bad // (width - 1) * width + bad % (width - 1)
+        got = f"{sizes.flat[bad]}: pos[{at}][{first}:{first + 2}] == {pos.flat[first]}, {pos.flat[first + 1]}"
         raise violation(
             "5.3", f"{where}: a unique level has at most as many children as its extent", f"at most {hi - lo}",
-            f"{sizes.flat[bad]} children of parent {bad}", "say compressed(nonunique), or merge the duplicates",
+            got, "say compressed(nonunique), or merge the duplicates",
         )  # fmt: skip
 
 

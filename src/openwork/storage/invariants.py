@@ -2,7 +2,8 @@
 
 Numbers are those of the PyTorch notes on sparse compressed tensors, generalised to every level format:
 
-1.1 pos and crd are integers     1.2 a singleton's crd has the type of its parent's   1.3 int32 or int64
+1.1 pos are integers, and crd of levels without pos      1.2 crd of levels with pos are integers; a singleton's crd has
+the type of its parent's         1.3 int32 or int64
 1.4 values.dtype == dtype        1.5 the dtype is supported
 2.1 pos, 2.2 crd, 2.3 values are strided arrays   2.4 the buffers are those of the format's levels
 3.1 an extent >= 0 for each dimension             3.2 pos, 3.3 crd, 3.4 values have one dimension
@@ -23,10 +24,14 @@ from . import buffers, sizes
 from .buffers import Array
 from .storage import Storage
 
-__all__ = ["check_layout", "violation"]
+__all__ = ["ElementTypeError", "check_layout", "violation"]
 
 _LARGEST = 2**63 - 1
 _STAGES: list[Callable[[Storage], None]] = []
+
+
+class ElementTypeError(InvariantError, DTypeError):
+    """Buffers of elements that break an invariant of types because no operation takes their dtype."""
 
 
 def violation(number: str, what: str, expected: str, got: object, help: str) -> InvariantError:
@@ -109,8 +114,9 @@ def _types(storage: Storage) -> None:
         if kind == "crd" and level.is_bitmap:
             if text != "bool":
                 raise violation("1.1", f"{name} of a bitmap level is bool", "bool", dtype, f"{name}.astype(bool)")
-        elif "int" not in text or text == "object":
-            raise violation("1.1", f"{name} is of integers", "int32 or int64", dtype, f"convert {name} to int64")
+        elif "int" not in text:
+            number = "1.2" if kind == "crd" and (storage.pos[at] is not None or (level.is_singleton and at)) else "1.1"
+            raise violation(number, f"{name} is of integers", "int32 or int64", dtype, f"convert {name} to int64")
         elif text not in ("int32", "int64"):
             raise violation(
                 "1.3", f"{name} is of int32 or int64", "int32 or int64", dtype, f"convert {name} to int32 or int64"
