@@ -39,6 +39,10 @@ class Interpreted:
         bounds = {"lo": lo, "hi": hi} if self.kernel.ranged else {}
         return interpret.run(self.kernel, args, **bounds)
 
+    def run_sized(self, work: int, words: Any, lo: int = 0, hi: int = 0, status: bool = False) -> int:
+        """The work says only whether a signal may come in between."""
+        return self.run(words, lo, hi, status)
+
 
 @pytest.fixture
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
