@@ -500,3 +500,10 @@ def test_plans_of_expressions_and_of_nothing() -> None:
         ow.explain(3)
     with pytest.raises(TypeError, match="fused: expected a function, got int"):
         ow.fused(3)
+
+
+def test_the_absolute_value_of_a_truth_is_itself() -> None:
+    A = ow.asarray(np.array([[1.0, 0], [0, 2]]), format="csr")
+    got = ow.compute(abs(ow.lazy(A) * 2 > 3))
+    assert got.to_numpy().tolist() == [[False, False], [False, True]]
+    assert ow.pointwise("abs(A > 1)", {"A": A}).dtype == np.bool_

@@ -63,6 +63,8 @@ def _apply(name: str, args: list[Any], library: str) -> Expr:
         first = args[0] if isinstance(args[0], Expr) else _boxed(args[0], _own(args[0]))
         return Op(name, (first, _boxed(args[1], first.type.scalar)), first.type)
     out, computed = _signature(name, kinds, library)
+    if name == "abs" and _own(args[0]) == "bool":
+        return _boxed(args[0], out)
     if name == "select":
         cond = _boxed(args[0], "bool")
         return op("select", cond, _boxed(args[1], out), _boxed(args[2], out))
