@@ -91,7 +91,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", type=int)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--signs", action="store_true", help="zeros that are only moved keep their signs")
-    options = parser.parse_args(arguments)
+    with search_cases.renamed_level():
+        return _run(parser.parse_args(arguments))
+
+
+def _run(options: argparse.Namespace) -> int:
     search_oracle.SIGNS = options.signs
     if options.only is not None:
         return bool(search(options.seed, [options.only], show=True))

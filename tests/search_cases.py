@@ -12,7 +12,8 @@ import sys
 import tempfile
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from search_oracle import Case, Failed
 import openwork as ow
 from openwork.format.levels import LEVEL_FORMATS, compressed
 
-__all__ = ["Draw", "case"]
+__all__ = ["Draw", "case", "renamed_level"]
 
 Array = np.ndarray[Any, Any]
 UNARY = (
@@ -43,17 +44,20 @@ STRANGE = (
 """Arguments in the place of integers."""
 
 
-def _renamed() -> None:
-    """A level format that is `compressed` under another name, made as CONTRIBUTING says."""
+@contextmanager
+def renamed_level() -> Iterator[None]:
+    """Inside the block there is a level format that is `compressed` under another name, made as CONTRIBUTING says."""
     text = inspect.getsource(compressed).replace("Compressed", "Renamed").replace('"compressed"', '"renamed"')
     module = types.ModuleType("openwork_renamed_level")
     sys.modules[module.__name__] = module
     exec(text, module.__dict__)
-    LEVEL_FORMATS["renamed"] = module.__dict__["Renamed"]
-
-
-if "renamed" not in LEVEL_FORMATS:
-    _renamed()
+    before = LEVEL_FORMATS.get("renamed")
+    LEVEL_FORMATS["renamed"] = before or module.__dict__["Renamed"]
+    try:
+        yield
+    finally:
+        if before is None:
+            del LEVEL_FORMATS["renamed"]
 
 
 class Draw:

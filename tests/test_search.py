@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,12 @@ import search_oracle
 from search_oracle import Case, run
 
 import openwork as ow
+
+
+@pytest.fixture(autouse=True)
+def _renamed() -> Iterator[None]:
+    with search_cases.renamed_level():
+        yield
 
 
 def test_a_short_part() -> None:

@@ -76,8 +76,10 @@ def test_the_ratio_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("OPENWORK_READ_RATIO", bad)
         with pytest.raises(ValueError, match="OPENWORK_READ_RATIO must be a whole number"):
             ow.read(path)
-    for bad in (0, 1.5, True, "64"):
-        with pytest.raises(ValueError, match="max_ratio must be a whole number from 1 up"):
+    with pytest.raises(ValueError, match="max_ratio must be a whole number from 1 up"):
+        ow.read(path, max_ratio=0)
+    for bad in (1.5, True, "64"):
+        with pytest.raises(TypeError, match="read: max_ratio is an integer"):
             ow.read(path, max_ratio=bad)
 
 

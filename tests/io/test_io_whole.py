@@ -117,14 +117,12 @@ def test_options_of_read(tmp_path: Path) -> None:
         ("symmetry", "nonsense", '"expand" or "keep"'),
         ("symmetry", None, '"expand" or "keep"'),
         ("base", 2, "0 or 1"),
-        ("base", 1.0, "0 or 1"),
-        ("base", True, "0 or 1"),
         ("values", 1, "True or False"),
     ):
         with pytest.raises(ValueError, match=f"read: {option} must be {known}, got {bad!r}"):
             ow.read(path, **{option: bad})
-    for option, bad in (("variable", 3), ("progress", "x")):
-        with pytest.raises(TypeError, match=f"read: {option} must be"):
+    for option, bad in (("variable", 3), ("progress", "x"), ("base", 1.0)):
+        with pytest.raises(TypeError, match=f"read: {option} (must be|is an integer)"):
             ow.read(path, **{option: bad})
     with pytest.raises(TypeError, match="unexpected keyword argument"):
         ow.read(path, bas=1)

@@ -81,7 +81,7 @@ def test_dtypes(dtype: str) -> None:
 def test_stacks(spec: str) -> None:
     a, rng = np.stack([regular(5, k, density=0.5) for k in range(3)]), np.random.default_rng(0)
     if "batch" in spec:
-        a = np.stack([a[0], 2 * a[0], -a[0]])
+        a = np.stack([a[0], 2 * a[0], 0 - a[0]])
     t = tensor(a, spec)
     b, c = rng.standard_normal(5), rng.standard_normal((3, 5, 2))
     close(linalg.solve(t, b), np.linalg.solve(a, b[None, :, None])[..., 0])

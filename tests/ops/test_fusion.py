@@ -453,7 +453,7 @@ def test_kernels_verify_and_interpret_alike(monkeypatch: pytest.MonkeyPatch) -> 
         memory[address(array)] = array
         return address(array)
 
-    def run(executable: Any, words: Any, bounds: Any) -> None:
+    def run(executable: Any, words: Any, bounds: Any, work: int = 0) -> None:
         verify(executable.kernel)
         args = {p.name: memory.get(w, w) for p, w in zip(executable.kernel.params, words, strict=True)}
         assert interpret(executable.kernel, args, bounds[0], bounds[-1]) == 0

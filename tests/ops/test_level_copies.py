@@ -120,6 +120,11 @@ def test_every_operation_knows_levels_by_property_only(rank: int, spec: str) -> 
             raise AssertionError(f"{name} of {copy.format}: {error}") from error
 
 
+def code(loops: str) -> str:
+    """A kernel's text without its comments, which name dimensions as the first format did that was compiled."""
+    return "\n".join(line for line in loops.split("\n") if not line.startswith("#"))
+
+
 @pytest.mark.parametrize("spec", ["csr", "bsr(2, 3)", "coo", "dia", "ell(12)", "bitmap"])
 def test_kernels_are_those_of_the_originals(spec: str) -> None:
     copy, mine = pair(2, spec)
@@ -128,5 +133,5 @@ def test_kernels_are_those_of_the_originals(spec: str) -> None:
         cache.clear_memory()
         for operation in (MATRICES["products"], ANY["sums"], lambda a: a + a, lambda a: a.asformat("csc")):
             operation(a)
-        texts.append(sorted({original(x.loops) for x in cache._MEMORY.values()}))
+        texts.append(sorted({code(x.loops) for x in cache._MEMORY.values()}))
     assert texts[0] == texts[1]

@@ -33,7 +33,7 @@ def test_sums_of_products_of_ragged_blocks_stay_inside(
         memory[where] = x
         return where
 
-    def parallel(executable: Any, words: Any, bounds: Any) -> None:
+    def parallel(executable: Any, words: Any, bounds: Any, work: int = 0) -> None:
         args = {p.name: memory.get(w, w) for p, w in zip(executable.params, words, strict=True)}
         assert interpret(executable.kernel, args, bounds[0], bounds[-1]) == 0
         ran.append(executable.name)

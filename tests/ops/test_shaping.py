@@ -178,7 +178,7 @@ def test_prune() -> None:
         (lambda t: take_along_axis(t, np.zeros((3, 2), int), axis=1), "do not broadcast"),
         (lambda t: sparse_mask(t, t[:4]), r"shape \(8, 12\) of the tensor, \(4, 12\) of the mask"),
         (lambda t: broadcast_arrays(t, np.zeros(5)), "do not broadcast"),
-        (lambda t: roll(t, (1, 2), axis=0), "2 shifts for 1 axes"),
+        (lambda t: roll(t, (1, 2, 3), axis=(0, 1)), "3 shifts for 2 axes"),
     ],
 )
 def test_errors(wrong: Callable[[Any], Any], message: str) -> None:

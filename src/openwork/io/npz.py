@@ -178,7 +178,7 @@ def _parsed(archive: Archive, text: str, ndim: int) -> Format:
 
 
 def _coordinates(archive: Archive, format: Format, level: int) -> Array:
-    if format.levels[level].format.name != "bitmap":
+    if not format.levels[level].format.is_bitmap:
         return archive.whole(f"crd_{level}")
     bits = archive.array(f"crd_{level}")
     if bits.dtype != np.bool_ or bits.ndim != 1:

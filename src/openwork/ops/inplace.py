@@ -35,7 +35,7 @@ def refuse(t: Tensor, operation: str) -> None:
                 f"{operation}: the values of the tensor are read-only, as the array is that they were taken from"
                 "\n  help: clone() the tensor, or asarray(..., copy=True)"
             )
-    elif values.requires_grad and values.is_leaf and _recording():
+    elif t.requires_grad and t.is_leaf and _recording():
         raise UnsupportedError(
             f"{operation}: the tensor is a leaf that requires a gradient\n  help: use the operation that gives a"
             " new tensor, A.at[key].set(value) for elements, or change it in torch.no_grad()"

@@ -191,7 +191,11 @@ def _along(name: str, default: int | None) -> Callable[..., Any]:
 def _spread(name: str) -> Callable[..., Any]:
     """`var` or `std`, in a floating-point dtype where one is given."""
 
-    def function(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+    def function(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: bool = False
+    ) -> Any:
+        if out is not None:
+            raise UnsupportedError(f"numpy.{name}: out= of a Tensor\n  help: leave it out, and use the result")
         ow = _namespace()
         if dtype is not None and not ow.isdtype(dtype, "real floating"):
             raise UnsupportedError(f"numpy.{name}: dtype={dtype!r} of a Tensor\n  supported: floating-point dtypes")
