@@ -36,7 +36,7 @@ def read(path: str) -> Data:
         labels = [float(line.split(None, 1)[0]) for line in file if line.strip() and not line.startswith("#")]
     X = ow.read(path)
     values = torch.as_tensor(np.asarray(X.values), dtype=torch.float32)
-    pos, crd = (torch.as_tensor(np.asarray(x)) for x in (X.pos(1), X.crd(1)))
+    pos, crd = (torch.as_tensor(np.array(x)) for x in (X.pos(1), X.crd(1)))
     y = torch.tensor(labels)
     return ow.sparse_csr_tensor(pos, crd, values, X.shape), (y == y.max()).float()
 

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     given = parser.parse_args(arguments)
     path = given.path or (str(DATA) if DATA.exists() else None)
     t = (ow.read(path) if path else generated()).coalesce()
-    triples = torch.as_tensor(np.asarray(t.indices()), dtype=torch.int64).T
+    triples = torch.as_tensor(np.array(t.indices()), dtype=torch.int64).T
     print(f"data      {Path(path).name if path else 'generated triples'}: {t.nse:,}, shape {t.shape}")
     torch.manual_seed(0)
     triples = triples[torch.randperm(len(triples))]
