@@ -92,7 +92,7 @@ def test_an_interrupt_is_answered_between_ranges(name: str, threads: int, monkey
     launches.count, launches.limit = 0, AFTER
     with pytest.raises(KeyboardInterrupt):
         operation(A)
-    assert launches.count < whole + (threads > 1)  # ranges that other threads have begun go to their end
+    assert launches.count <= whole  # none anew: those that a helper thread has begun go to their end
     launches.limit = 10**9
     np.testing.assert_array_equal(operation(A), want)
 
