@@ -18,7 +18,7 @@ from openwork.format.levels import Batch, Dense, Range
 from openwork.ir import interpret
 from openwork.ir.loop import Buffer, Kernel
 from openwork.ir.verify import verify
-from openwork.ops import assembly, blocking, recipe, sorting
+from openwork.ops import again, assembly, blocking, recipe, sorting
 from openwork.ops.convert import convert, plan
 from openwork.storage import storage as storage_module
 from openwork.storage.buffers import SCALARS, as_array, numpy_dtype, to_numpy
@@ -62,7 +62,7 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 kernels[key] = Interpreted(build(), arrays)
             return kernels[key]
 
-    for module in (assembly, blocking, sorting, storage_module):
+    for module in (again, assembly, blocking, sorting, storage_module):
         monkeypatch.setattr(module, "address", address)
     monkeypatch.setattr(recipe, "cache", Cache)
     monkeypatch.setattr(recipe, "_FAMILIES", {})
@@ -274,8 +274,9 @@ def test_structured_that_is_too_narrow_says_which_group() -> None:
 
 
 def test_singleton_below_located_levels_needs_one_element_each() -> None:
-    with pytest.raises(FormatError, match="i = 2 has no element"):
-        convert(diagonal(4, 1), fmt("(i, j) -> (i : dense, j : singleton)"))
+    for i, j in ("ij", "ab"):
+        with pytest.raises(FormatError, match=f"{i} = 2 has no element"):
+            convert(diagonal(4, 1), fmt(f"({i}, {j}) -> ({i} : dense, {j} : singleton)"))
     with pytest.raises(FormatError, match="level 0 is unique"):
         convert(diagonal(4, 2), fmt("(i, j) -> (i : compressed, j : singleton)"))
 

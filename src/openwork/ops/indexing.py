@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..format import build
 from ..format import format as parse
+from ..format.cached import cached
 from ..format.expression import Dim, rename
 from ..format.format import Format, Level
 from ..storage.buffers import is_torch, length, to_numpy
@@ -250,7 +250,7 @@ def _rising(program: Program, selection: Selection) -> None:
             program.rises_last[d] = at
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def _inserted(format: Format, new: tuple[int, ...]) -> Format:
     """The format of a tensor with dimensions of extent 1 at `new`, dense levels in front of all but the batch."""
     rank = format.ndim + len(new)

@@ -14,6 +14,7 @@ from ..compiler.conversion.target import is_unique
 from ..compiler.structure import Remap, remap_kernel
 from ..errors import UnsupportedError
 from ..format import build
+from ..format.cached import cached
 from ..format.expression import Dim
 from ..format.format import Format, Level
 from ..storage.buffers import Array, address, as_array, copied, empty, length, numpy_dtype, scalar_of
@@ -243,7 +244,7 @@ def _at(sizes: Any) -> Words:
     return {"sizes": address(sizes)}
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def canonical(format: Format) -> Format:
     """The format with every level ordered and its last sparse one unique, so that no element is stored twice."""
     levels = list(format.levels)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..errors import InvariantError
+from ..format.cached import cached
 from ..format.format import Format
 from . import sizes
 from .buffers import (
@@ -40,9 +40,8 @@ _signatures: dict[object, int] = {}
 _numbers = itertools.count()
 
 
-@lru_cache(maxsize=1024)
-def _permuted(format: Format, names: tuple[str, ...], axes: tuple[int, ...]) -> Format:
-    """Equal formats may name their dimensions differently, so the names are part of the key."""
+@cached(1024)
+def _permuted(format: Format, axes: tuple[int, ...]) -> Format:
     return format.permute(axes)
 
 
@@ -177,7 +176,7 @@ class Storage:
         """The transpose whose dimension k is dimension `axes[k]` of this one, over the same buffers."""
         axes = tuple(axes)
         shape = tuple(self.shape[a] for a in axes)
-        format = _permuted(self.format, self.format.dims, axes)
+        format = _permuted(self.format, axes)
         out = Storage(shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
         for name in ("_addresses", "_positions", "_nse", "_watch"):
             _SET(out, name, getattr(self, name))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
 
 from ...errors import FormatError
 from ...format import build
+from ...format.cached import cached
 from ...format.expression import Dim, Expression, dimensions
 from ...format.format import Format, Level
 from .blocks import blocks_of, turned
@@ -77,7 +77,7 @@ class Plan:
         return "\n".join(map(str, self.stages)) or "nothing to do"
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def plan(source: Format, target: Format) -> Plan:
     """The stages from `source` to `target`.
 

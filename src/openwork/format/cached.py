@@ -1,0 +1,30 @@
+"""From a pure function of formats to one that remembers what it returned, names of dimensions included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import ParamSpec, TypeVar
+
+from .format import Format
+
+__all__ = ["cached"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def cached(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A least-recently-used cache. Equal formats may name their dimensions differently, and results and errors show
+    these names, so they are part of the key."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        known = lru_cache(maxsize)(lambda names, *args, **kwargs: function(*args, **kwargs))
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return known(tuple(a.dims for a in args if isinstance(a, Format)), *args, **kwargs)  # type: ignore[arg-type]
+
+        return call
+
+    return decorate
