@@ -46,10 +46,9 @@ def bounded(values: Array, limit: float) -> bool:
     """
     if limit <= 0:
         return limit == 0 and not len(values)
-    if type(values) is np.ndarray and values.dtype is _F64 and len(values) <= FEW:
-        with np.errstate(over="ignore", invalid="ignore"):
-            if math.sqrt(values.dot(values)) <= limit:
-                return True
+    few = type(values) is np.ndarray and values.dtype is _F64 and len(values) <= FEW
+    if few and math.sqrt(np.vdot(values, values)) <= limit:  # `dot` would warn of overflow
+        return True
     x = to_numpy(bare(values, all_of_batch=True) if is_torch(values) else values, detach=True)
     if not len(x):
         return True
@@ -58,8 +57,7 @@ def bounded(values: Array, limit: float) -> bool:
         return _by_extremes(x, limit)
     scalar, lanes = part
     if len(x) <= FEW:
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = float(np.vdot(x, x).real)
+        squares = float(np.vdot(x, x).real)
     else:
         parts = pool.get_num_threads() if len(x) >= PARALLEL else 1
         out = np.zeros(parts, np.float64)

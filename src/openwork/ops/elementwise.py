@@ -23,9 +23,9 @@ from .drive import pose, prepare, run
 from .float_errors import report, report_dense
 from .gradients import differentiable, rule, tracked
 from .lazy import as_number, defer, is_lazy
-from .merge import merge
+from .merge import merge, merge_equal
 from .operands import adopted, foreign, plain
-from .remap import is_padded
+from .remap import has_gaps
 from .strided import strided
 from .values import apply, apply_scalar, loudly, spoken
 
@@ -59,17 +59,12 @@ def unary(op: str, t: Tensor) -> Tensor:
     if is_lazy(t):
         return defer("elementwise", op, partial(_unary_of_value, op), (t,))  # type: ignore[return-value]
     s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
-    how = apply if _has_gaps(s) else loudly
+    how = apply if has_gaps(s) else loudly
     values = _on_values(s, lambda v: how(op, v))
     made = s.with_values(values, apply_scalar(op, s.values, (s.fill_value,), loud=how is loudly and _is_partial(s)))
     if how is apply:
         report(Apply(op, (Access("A", ()),)), {"A": tuple(range(t.ndim))}, {"A": s}, made)
     return Tensor._from_storage(made)
-
-
-def _has_gaps(s: Storage) -> bool:
-    """Whether some values belong to no specified element."""
-    return is_padded(s) or any(level.format.is_bitmap for level in s.format.levels)
 
 
 def _is_partial(s: Storage) -> bool:
@@ -119,6 +114,8 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     """
     s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
+        if s.shape == t.shape:
+            return a._from_storage(merge_equal(op, s, t, zero_annihilates))
         return merge(op, a, b, zero_annihilates)
     if is_lazy(a) or is_lazy(b):
         return defer("elementwise", op, partial(elementwise, op), (as_number(a, b), as_number(b, a)))
@@ -157,7 +154,7 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
         return found
     s = _unique(t, linear)
     boxed = (s.fill_value,)
-    how = apply if _has_gaps(s) else loudly
+    how = apply if has_gaps(s) else loudly
     loud = how is loudly and _is_partial(s)
     fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud)
     values = _on_values(s, lambda v: how(op, v, other) if left else how(op, other, v))

@@ -1,13 +1,16 @@
 """NumPy's warnings (divide, invalid, overflow) of elementwise operations over NumPy buffers, as `np.errstate` asks.
 
-Kernels compute without flags: vectors speculate, and what they speculate on raises some. Whether a result is finite is
-asked of its values once, as fast as memory is read. Where it is not, NumPy computes the elements that are not finite
-once more, from those of the operands, and warns, raises or calls as it does on dense arrays.
+Sums, products and quotients of floats that set no flag of the processor (`codegen.float_flags`) have nothing to
+report. Flags that are set prove nothing: vectors speculate, and what they speculate on sets some. Then, and of other
+operations, whether a result is finite is asked of its values once, as fast as memory is read. Where it is not, NumPy
+computes the elements that are not finite once more, from those of the operands, and warns, raises or calls as it does
+on dense arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from math import isfinite
 from typing import Any
 
@@ -20,7 +23,7 @@ from ..storage.storage import Storage
 from .annihilation import FINITE, bounded
 from .values import loudly
 
-__all__ = ["report", "report_dense"]
+__all__ = ["Told", "is_small", "report", "report_dense", "told_by"]
 
 _SILENT = frozenset((
     "min", "max", "copysign", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "band", "bor", "bxor",
@@ -30,7 +33,36 @@ _LARGEST = 2**62
 _FEW = 64
 """Elements that Python adds up more quickly than NumPy is called."""
 
+_FLAGGED = frozenset(("add", "sub", "mul", "div", "neg"))
+"""Operations that are one instruction of the processor, which sets flags as IEEE 754 has it."""
+
 Dims = tuple[int | None, ...]
+
+
+class Told(Enum):
+    """What tells whether there may be something to report of an expression's result."""
+
+    NEVER = 0
+    FLAGS = 1
+    VALUES = 2
+
+
+def told_by(e: Expression, scalar: str, fill: Any, library: str) -> Told:
+    """What tells of a result of this type, fill value and library."""
+    if library != "numpy" or scalar in ("bool", "bf16") or (isinstance(e, Apply) and e.op in _SILENT):
+        return Told.NEVER
+    if scalar in ("f32", "f64") and abs(fill) < FINITE and _is_flagged(e):
+        return Told.FLAGS
+    return Told.VALUES
+
+
+def is_small(scalar: str, fill: Any) -> bool:
+    """Whether a fill value is one of floats, and finite: there is nothing to report of it."""
+    return scalar[0] in "fc" and abs(fill) < FINITE
+
+
+def _is_flagged(e: Expression) -> bool:
+    return not isinstance(e, Apply) or (e.op in _FLAGGED and all(map(_is_flagged, e.args)))
 
 
 def report(e: Expression, dims: Mapping[str, Dims], operands: Mapping[str, Storage], result: Storage) -> None:
@@ -38,7 +70,7 @@ def report(e: Expression, dims: Mapping[str, Dims], operands: Mapping[str, Stora
 
     The fill value is an element where there are fewer specified ones than places.
     """
-    if result.library != "numpy" or result.scalar in ("bool", "bf16") or (isinstance(e, Apply) and e.op in _SILENT):
+    if told_by(e, result.scalar, result.fill_value, result.library) is Told.NEVER:
         return
     if result.scalar[0] in "iu":
         _report_integers(e, operands, result)

@@ -17,20 +17,19 @@ from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..ir.index import accesses as accesses_of
 from ..ir.index_text import parse, parse_expression
-from ..storage.buffers import length
 from ..storage.storage import Storage
 from .annihilation import bounded
-from .float_errors import report
+from .float_errors import Told, report
 from .formats import resolve_format
 from .merge_plan import MergePlan, plan_merge
-from .merge_run import run_plan
-from .values import apply
+from .merge_run import run_plan, run_told
+from .values import apply, loudly
 
 if TYPE_CHECKING:
     from ..format.format import Format
     from .tensor import Tensor
 
-__all__ = ["merge", "pointwise"]
+__all__ = ["merge", "merge_equal", "pointwise"]
 
 MAX_MERGED = 10
 """Operands of one kernel; a larger expression is cut, and its parts are kept in temporaries."""
@@ -45,11 +44,6 @@ _BINARY: dict[Any, MergePlan] = {}
 _GENERAL: dict[Any, MergePlan] = {}
 forgotten_with(_BINARY.clear)
 forgotten_with(_GENERAL.clear)
-
-
-def _fill_key(fill: Any) -> Any:
-    """What tells fill values apart, -0.0 and NaN included."""
-    return fill if fill and fill == fill else repr(fill)
 
 
 def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tensor:
@@ -74,34 +68,51 @@ def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tens
     are not, all elements of both are walked.
     """
     s, t = a._storage, b._storage
-    if s.shape != t.shape:
-        n = max(len(s.shape), len(t.shape))
-        names = tuple(f"i{d}" for d in range(n))
-        e = Apply(op, (Access("A", names[n - len(s.shape) :]), Access("B", names[n - len(t.shape) :])))
-        return pointwise(e, {"A": a, "B": b}, zero_annihilates=zero_annihilates)
-    key = (op, s.signature, t.signature, _fill_key(s.fill_value), _fill_key(t.fill_value))
-    plan = _BINARY.get(key)
+    if s.shape == t.shape:
+        return a._from_storage(merge_equal(op, s, t, zero_annihilates))
+    n = max(len(s.shape), len(t.shape))
+    names = tuple(f"i{d}" for d in range(n))
+    e = Apply(op, (Access("A", names[n - len(s.shape) :]), Access("B", names[n - len(t.shape) :])))
+    return pointwise(e, {"A": a, "B": b}, zero_annihilates=zero_annihilates)
+
+
+def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False) -> Storage:
+    """`merge` of storages of one shape."""
+    plan = _BINARY.get((op, s._kind or s.kind, t._kind or t.kind))
     if plan is None:
-        names = tuple(f"i{d}" for d in range(len(s.shape)))
-        e = Apply(op, (Access("A", names), Access("B", names)))
-        dims = tuple(range(len(s.shape)))
-        plan = _BINARY[key] = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
-    if plan.keeps and s.pos is t.pos and s.crd is t.crd and length(s.values) == length(t.values):
-        found = s.with_values(apply(op, s.values, t.values), plan.fill)
-        report(_pair(op), plan.dims, {"A": s, "B": t}, found)
-        return a._from_storage(found)
-    if (
+        e, dims = _expression(op, len(s.shape)), tuple(range(len(s.shape)))
+        plan = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
+        _BINARY[op, s.kind, t.kind] = plan
+    if plan.keeps and s.pos is t.pos and s.crd is t.crd and s.values.shape[0] == t.values.shape[0]:
+        found, silent = _of_one_structure(op, s, t, plan)
+    elif (
         plan.doubt is not None
         and not zero_annihilates
         and not (bounded(s.values, plan.doubt) and bounded(t.values, plan.doubt))
     ):
-        names = tuple(f"i{d}" for d in range(len(s.shape)))
-        e = Apply(op, (Access("A", names), Access("B", names)))
-        found = _exact(plan, e, (s, t), s.shape)
+        found, silent = _exact(plan, _expression(op, len(s.shape)), (s, t), s.shape), plan.told is Told.NEVER
     else:
-        found = run_plan(plan, (s, t), s.shape)
-    report(_pair(op), plan.dims, {"A": s, "B": t}, found)
-    return a._from_storage(found)
+        found, silent = run_told(plan, (s, t), s.shape)
+    if not silent:
+        report(_pair(op), plan.dims, {"A": s, "B": t}, found)
+    return found
+
+
+def _of_one_structure(op: str, s: Storage, t: Storage, plan: MergePlan) -> tuple[Storage, bool]:
+    """The same of operands that share their structure, and whether it is certain that NumPy would warn of nothing.
+
+    NumPy says itself what is to be said of values that are elements, each one.
+    """
+    if plan.loud:
+        return s.with_values(loudly(op, s.values, t.values), plan.fill), True
+    return s.with_values(apply(op, s.values, t.values), plan.fill), plan.told is Told.NEVER
+
+
+@lru_cache(maxsize=256)
+def _expression(op: str, ndim: int) -> Apply:
+    """The operation of two operands of so many dimensions."""
+    names = tuple(f"i{d}" for d in range(ndim))
+    return Apply(op, (Access("A", names), Access("B", names)))
 
 
 @lru_cache(maxsize=256)
@@ -248,17 +259,16 @@ def _evaluate(
     ndim = len(indices)
     wanted: Format | None = None if format is None else resolve_format(format, ndim)
     shape = tuple(sizes[i] for i in indices)
-    fills = tuple(_fill_key(s.fill_value) for s in operands.values())
-    key = (str(e), tuple(s.signature for s in operands.values()), tuple(dims.values()), fills, ndim, wanted, lacking)
+    key = (str(e), tuple(s.kind for s in operands.values()), tuple(dims.values()), ndim, wanted, lacking)
     plan = _GENERAL.get(key)
     if plan is None:
         plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted, lacking=lacking)
     every = tuple(operands.values())
     if plan.doubt is not None and not how.zero_annihilates and not all(bounded(s.values, plan.doubt) for s in every):
-        found = _exact(plan, e, every, shape)
+        found, silent = _exact(plan, e, every, shape), plan.told is Told.NEVER
     else:
-        found = run_plan(plan, every, shape)
-    if not lacking:
+        found, silent = run_told(plan, every, shape)
+    if not silent:
         report(e, dims, operands, found)
     return found
 

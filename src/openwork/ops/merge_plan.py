@@ -27,11 +27,14 @@ from ..ir.loop import Const, Kernel, Var
 from ..ir.ops import cast, const
 from ..ir.printer import show
 from ..ir.types import Type
+from ..storage.buffers import address
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .drive import operand_of
+from .float_errors import Told, is_small, told_by
 from .merge_leads import Leads, Scout, scout
 from .merge_types import typed
+from .remap import has_gaps
 
 __all__ = ["Bound", "Compiled", "MergePlan", "plan_merge"]
 
@@ -108,8 +111,17 @@ class MergePlan:
     """the regions over fill values that the kernel is passed, where their kind is all that it depends on"""
     constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     """these fill values, by name"""
+    told: Told = Told.VALUES
+    """what tells whether NumPy would warn of the result"""
+    loud: bool = False
+    """whether stored values of operands of one structure are all that NumPy would warn of"""
+    constant_words: tuple[int, ...] = field(init=False)
+    """the addresses of the fill values that are passed"""
     row: MergePlan | None = None
     """the plan for one row alone, once there was a matrix of one long row"""
+
+    def __post_init__(self) -> None:
+        self.constant_words = tuple(map(address, self.constants.values()))
 
     def __str__(self) -> str:
         return self.text
@@ -162,12 +174,16 @@ def plan_merge(
     kinds = [run.kind for run in runs(target)]
     covered = sum(len(run.levels) for run in runs(target)[: kinds.index(Kind.CHAIN)]) if Kind.CHAIN in kinds else 0
     passed, constants = _by_kind(regions, storages) if not lacking else (None, {})
+    told = Told.NEVER if lacking else told_by(e, scalar, fill, library)
+    gaps = any(not s.format.is_unique or has_gaps(s) for s in storages.values())
+    loud = not gaps and told is not Told.NEVER and is_small(scalar, fill)
     return MergePlan(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same,
         tuple(dict.fromkeys(numbers_of(expr))), shares,
         scout=scout(regions, formats, dims, order, covered),
         doubt=_doubt(regions, steps, storages) if annihilate else None, asked=format is not None,
         masked=bool(lacking), passed=passed, constants=constants,
+        told=told, loud=loud,
     )  # fmt: skip
 
 

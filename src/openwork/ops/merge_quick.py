@@ -14,12 +14,14 @@ import numpy as np
 
 from ..checked import CHECKED
 from ..codegen import pool
+from ..codegen.float_flags import raised
+from ..codegen.interruptible import LONG
 from ..compiler.conversion.target import Kind
 from ..compiler.merge.size import SLACK
 from ..storage.buffers import address, numpy_dtype
 from ..storage.memory import reserve, shrink
 from ..storage.storage import Storage
-from .launch import storage_word
+from .float_errors import Told
 from .merge_chunks import MINIMUM
 from .merge_plan import Bound, Compiled, MergePlan
 
@@ -33,35 +35,41 @@ class Quick:
     """Launches of one compiled merge for one shape."""
 
     __slots__ = (
-        "_at", "_fields", "_limit", "_made", "_meta", "_most", "_plan", "_pos", "_refs", "_shares", "_sums", "_tail",
-        "leads", "shape",
+        "_before", "_begin", "_behind", "_fields", "_last", "_layout", "_limit", "_made", "_meta", "_most", "_plan",
+        "_pos", "_shares", "_sums", "_tail", "leads", "shape",
     )  # fmt: skip
 
     def __init__(self, plan: MergePlan, made: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
         self._plan, self._made = plan, made
         run = plan.runs[-1]
         sizes = [hi - lo for lo, hi in spans]
-        self._at = run.first
         self._most = math.prod(sizes)
         self._sums = [[(k, math.prod(sizes[at] for at in lacks)) for k, _, lacks in terms] for terms in bound.sums]
         parents = math.prod(sizes[: run.first])
         index, value = numpy_dtype(made.index), numpy_dtype(plan.scalar)
         self._fields = [index] * len(run.levels) + [value]
-        self._pos = (parents + 1, index, -(-(parents + 1) * index.itemsize // 16) * 16)
+        self._pos = parents + 1, index
+        self._begin = -(-(parents + 1) * index.itemsize // 16) * 16
         self._meta = np.array([*spans[0], 0, 0], np.int64)
         extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
         names = made.names[made.names.index("chunks") + 1 :]
         self._tail = (1, *(extents[name] for name in names))
         numbers = {name: k for k, name in enumerate(plan.dims)}
-        self._refs = [(numbers[ref.tensor], ref) for name in made.names if (ref := made.refs.get(name)) is not None]
+        refs = [ref for name in made.names if (ref := made.refs.get(name)) is not None]
+        self._last = [(numbers[ref.tensor], ref.level) for ref in refs]
         self._shares = plan.shares
         self._limit = 2**31 - 1 if made.index == "i32" else 2**62
+        self._before = (None,) * run.first
+        self._behind = (None,) * (plan.target.nlevels - run.first - 1)
+        self._layout: tuple[int, int, tuple[int, ...]] = (-1, 0, ())
+        """of the last call: its bound, the bytes of its allocation, where coordinates and values begin there"""
         self.shape: tuple[int, ...] = ()
         self.leads = made.merge.leads
 
-    def run(self, storages: tuple[Storage, ...], passed: Sequence[Any] = ()) -> Storage | None:
-        """The result for operands of the plan's signatures and this shape, and numbers; None where several threads are
-        to do it, or the index type may be too narrow."""
+    def run(self, storages: tuple[Storage, ...], passed: Sequence[int] = ()) -> tuple[Storage, bool] | None:
+        """The result for operands of the plan's signatures and this shape, and addresses of numbers; whether it is
+        certain that NumPy would warn of nothing. None where several threads are to do it, or the index type may be too
+        narrow."""
         cap = self._most
         for terms in self._sums:
             total = 0
@@ -72,38 +80,49 @@ class Quick:
         if cap >= MINIMUM and (cap >= self._limit or pool.get_num_threads() > 1):
             return None
         cap += SLACK
+        layout = self._layout
+        if layout[0] != cap:
+            layout = self._layout = self._laid_out(cap)
+        _, size, offsets = layout
         meta = self._meta.copy()
-        count, index, begin = self._pos
-        at = begin
-        offsets = [begin]
-        for dtype in self._fields:
-            at += -(-cap * dtype.itemsize // 16) * 16
-            offsets.append(at)
-        small = at <= SMALL
+        count, index = self._pos
+        small = size <= SMALL
         if small:
-            whole = np.empty(at + 16, np.uint8)
+            whole = np.empty(size, np.uint8)
             base = address(whole)
-            words: tuple[int, ...] = (base, *[base + o for o in offsets[:-1]])
-            buffers: list[Any] = []
+            words: tuple[int, ...] = (base, *[base + o for o in offsets])
         else:
             buffers = [reserve(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
             words = tuple(map(address, buffers))
         operands: tuple[int, ...] = ()
         for s in storages:
-            operands += s.addresses
-        for x in passed:
-            operands += (address(x),)
-        for k, ref in self._refs:
-            operands += (storage_word(ref, storages[k]),)
-        self._made.executable.run_sized(cap, (*operands, *words, address(meta), *self._tail), 0, 1)
+            operands += s._addresses or s.addresses
+        last = [max(0, (storages[k]._positions or storages[k].positions)[level] - 1) for k, level in self._last]
+        executable = self._made.executable
+        words = (*operands, *passed, *last, *words, address(meta), *self._tail)
+        if cap < LONG:
+            executable.run(words, 0, 1)
+            silent = self._plan.told is Told.FLAGS and not raised()
+        else:
+            executable.run_sized(cap, words, 0, 1)
+            silent = False
         used = int(meta[3])
         if small:
             pos = np.ndarray((count,), index, whole)
-            parts = [np.ndarray((used,), dtype, whole, o) for dtype, o in zip(self._fields, offsets, strict=False)]
+            parts = [np.ndarray((used,), dtype, whole, o) for dtype, o in zip(self._fields, offsets, strict=True)]
         else:
             pos = buffers[0]
             parts = [shrink(part, used) for part in buffers[1:]]
-        return self._result(storages, pos, parts, used)
+        return self._result(storages, pos, parts, used), silent
+
+    def _laid_out(self, cap: int) -> tuple[int, int, tuple[int, ...]]:
+        """The layout of one allocation for at most `cap` elements."""
+        at = self._begin
+        offsets = []
+        for dtype in self._fields:
+            offsets.append(at)
+            at += -(-cap * dtype.itemsize // 16) * 16
+        return cap, at + 16, tuple(offsets)
 
     def _result(self, storages: tuple[Storage, ...], pos: Any, parts: list[Any], used: int) -> Storage:
         plan = self._plan
@@ -111,11 +130,9 @@ class Quick:
             if storages[k].values.shape[0] == used:
                 s = storages[k]
                 return Storage(s.shape, plan.target, plan.scalar, plan.fill, s.pos, s.crd, parts[-1])
-        n = plan.target.nlevels
-        all_pos: list[Any] = [None] * n
-        all_pos[self._at] = pos
-        crd = (*(None,) * self._at, *parts[:-1])
-        return Storage(self.shape, plan.target, plan.scalar, plan.fill, tuple(all_pos), crd, parts[-1])
+        all_pos = (*self._before, pos, *self._behind)
+        crd = (*self._before, *parts[:-1])
+        return Storage(self.shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1]).unshared()
 
 
 def quick(

@@ -19,6 +19,7 @@ from . import trace
 from .assembly import full
 from .batches import batched
 from .convert import convert, describe, replace_format
+from .float_errors import Told
 from .gradients import differentiable
 from .launch import storage_word
 from .merge_chunks import capacities, cut, work_of
@@ -28,7 +29,7 @@ from .merge_plan import Bound, Compiled, MergePlan, bounds_of, compiled
 from .merge_quick import Quick, quick
 from .merge_row import as_matrix, as_vectors
 
-__all__ = ["converted", "led_text", "loops_text", "run_plan"]
+__all__ = ["converted", "led_text", "loops_text", "run_plan", "run_told"]
 
 
 @dataclass(slots=True)
@@ -46,21 +47,39 @@ KEPT = 16
 """Launches that a plan keeps."""
 
 
+def run_lean(
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[int] = ()
+) -> tuple[Storage, bool] | None:
+    """The result by the launch of the last shape, and whether NumPy would warn of nothing; None where it does not fit.
+
+    numbers: addresses of the plan's numbers
+    """
+    lean: Quick | None = plan.quick
+    if (
+        lean is None
+        or lean.shape != shape
+        or trace.active()
+        or (plan.scout is not None and plan.scout.leads(storages, shape, plan.target) != lean.leads)
+    ):
+        return None
+    return lean.run(storages, (*numbers, *plan.constant_words))
+
+
+def run_told(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> tuple[Storage, bool]:
+    """The result of a plan without numbers, and whether it is certain that NumPy would warn of nothing."""
+    return run_lean(plan, storages, shape) or (run_plan(plan, storages, shape), plan.told is Told.NEVER)
+
+
 @differentiable(lambda plan, storages, shape, numbers=(): [s.values for s in storages])
 def run_plan(
     plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[float] = ()
 ) -> Storage:
     """The result of a plan on storages of its signatures, in the plan's format; `numbers` are those of the plan."""
-    passed = [*(np.array([x]) for x in numbers), *plan.constants.values()]
-    lean: Quick | None = plan.quick
-    if (
-        lean is not None
-        and lean.shape == shape
-        and not trace.active()
-        and (plan.scout is None or plan.scout.leads(storages, shape, plan.target) == lean.leads)
-        and (found := lean.run(storages, passed)) is not None
-    ):
-        return found
+    own = [np.array([x]) for x in numbers]
+    found = run_lean(plan, storages, shape, [address(x) for x in own])
+    if found is not None:
+        return found[0]
+    passed = [*own, *plan.constants.values()]
     if any(s.device != "cpu" for s in storages):
         raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
     like = storages[0].values

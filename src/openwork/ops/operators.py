@@ -22,11 +22,20 @@ __all__ = ["Operators"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@sized
-def _elementwise(op: str, a: Any, b: Any) -> Any:
-    from .elementwise import elementwise
+_elementwise_function: Callable[..., Any] | None = None
 
-    return elementwise(op, a, b)
+
+def _elementwise(op: str, a: Any, b: Any) -> Any:
+    global _elementwise_function
+    if _elementwise_function is None:
+        from .elementwise import elementwise as _elementwise_function
+    try:
+        return _elementwise_function(op, a, b)  # type: ignore[misc]
+    except FAILURES as error:
+        refused = size_error("elementwise", error, (a, b))
+        if refused is None:
+            raise
+        raise refused from None
 
 
 def _unary(op: str, a: Any) -> Any:
@@ -88,11 +97,21 @@ def _stranger(other: Any) -> bool:
 
 
 def _forward(op: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: NotImplemented if _declines(other) else _elementwise(op, self, other)
+    def operator(self: Any, other: Any) -> Any:
+        if type(other) not in _TAKEN and _stranger(other):
+            return NotImplemented
+        return _elementwise(op, self, other)
+
+    return operator
 
 
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: NotImplemented if _declines(other) else _elementwise(op, other, self)
+    def operator(self: Any, other: Any) -> Any:
+        if type(other) not in _TAKEN and _stranger(other):
+            return NotImplemented
+        return _elementwise(op, other, self)
+
+    return operator
 
 
 def _inplace(method: str, operation: str) -> Callable[[Any, Any], Any]:

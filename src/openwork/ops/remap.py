@@ -171,6 +171,11 @@ def is_padded(storage: Storage) -> bool:
     return format.ragged(storage.shape) or any(level.format.functions.padded for level in format.levels)
 
 
+def has_gaps(storage: Storage) -> bool:
+    """Whether some of the values belong to no specified element."""
+    return is_padded(storage) or any(level.format.is_bitmap for level in storage.format.levels)
+
+
 def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], operation: str) -> Storage:
     """The elements of all parts, remapped, as coordinates of rank `len(shape)`, 1 or more.
 

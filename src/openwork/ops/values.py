@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -42,6 +43,9 @@ _SPOKEN = {
 }  # fmt: skip
 
 
+_NEVER_TORCH = frozenset((np.ndarray, float, int, bool, complex))
+
+
 def spoken(op: str) -> str:
     """An operation as users know it, for messages: the namespace's name of what the loop IR calls `op`."""
     return _SPOKEN.get(op, op)
@@ -58,6 +62,7 @@ _VIEWS = ("real", "imag")
 """Operations that give every second element of a complex array."""
 
 
+@cache
 def _function(name: str, torch_like: bool) -> Callable[..., Any]:
     numpy_name = UNARY.get(name) or BINARY.get(name)
     if numpy_name is None:
@@ -80,7 +85,10 @@ def apply(name: str, *args: Any) -> Any:
 
 def loudly(name: str, *args: Any) -> Any:
     """The same, with NumPy's warnings as `np.errstate` asks."""
-    torch_like = any(is_torch(a) for a in args)
+    torch_like = False
+    for a in args:
+        if type(a) not in _NEVER_TORCH and is_torch(a):
+            torch_like = True
     function = _function(name, torch_like)
     if torch_like:
         return _torch_apply(name, function, args)

@@ -28,14 +28,13 @@ from .buffers import (
     scalar_of,
 )
 from .scalars import python_scalar
-from .watch import Watch, adopted, bare_alias, watch
+from .watch import NOTHING, Watch, adopted, bare_alias, watch
 
 __all__ = ["LARGEST", "Storage", "unpickled"]
 
 LARGEST = 2**63 - 1
 """The largest extent."""
 
-_SET = object.__setattr__
 _signatures: dict[object, int] = {}
 _numbers = itertools.count()
 
@@ -45,7 +44,7 @@ def _permuted(format: Format, axes: tuple[int, ...]) -> Format:
     return format.permute(axes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False, init=False)
 class Storage:
     """A sparse tensor's data.
 
@@ -60,6 +59,9 @@ class Storage:
 
     With batch levels every deeper buffer holds one equal slice per batch, one after the other; positions count
     from the slice's begin. Nothing is checked here: see `storage.invariants`.
+
+    Nothing is assigned to from outside: whoever needs another storage makes one. It is not `frozen`, which took half of
+    the time of making one, and a third of that of a small operation.
     """
 
     shape: tuple[int, ...]
@@ -69,21 +71,37 @@ class Storage:
     pos: tuple[Array | None, ...]
     crd: tuple[Array | None, ...]
     values: Array
-    plans: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    plans: dict[Any, Any] = field(repr=False)
     """launches made ready for these buffers, kept by the operations"""
-    _addresses: tuple[int, ...] | None = field(default=None, init=False, repr=False)
-    _positions: tuple[int, ...] | None = field(default=None, init=False, repr=False)
-    _nse: int | None = field(default=None, init=False, repr=False)
-    _signature: int | None = field(default=None, init=False, repr=False)
-    _watch: Watch | None = field(default=None, init=False, repr=False)
+    _addresses: tuple[int, ...] | None = field(repr=False)
+    _positions: tuple[int, ...] | None = field(repr=False)
+    _nse: int | None = field(repr=False)
+    _signature: int | None = field(repr=False)
+    _kind: tuple[int, Any] | None = field(repr=False)
+    _watch: Watch | None = field(repr=False)
 
-    def __post_init__(self) -> None:
-        for d, n in enumerate(self.shape):
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        format: Format,
+        scalar: str,
+        fill_value: Any,
+        pos: tuple[Array | None, ...],
+        crd: tuple[Array | None, ...],
+        values: Array,
+    ) -> None:
+        self.shape = shape
+        self.format = format
+        self.scalar = scalar
+        self.fill_value = fill_value
+        self.pos = pos
+        self.crd = crd
+        self.values = values
+        self.plans = {}
+        self._addresses = self._positions = self._nse = self._signature = self._kind = self._watch = None
+        for n in shape:
             if n > LARGEST:
-                raise InvariantError(
-                    f"3.1 extent {d} of shape {self.shape}\n  expected: an integer from 0 to {LARGEST}; got: {n}"
-                    "\n  help: coordinates are 64-bit: spread the elements over more dimensions"
-                )
+                _refuse(shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles keep the data only, never addresses."""
@@ -94,16 +112,21 @@ class Storage:
     def watch(self) -> Watch:
         """What is to hold of the buffers that others have too; noted when it is first asked for."""
         if self._watch is None:
-            _SET(self, "_watch", watch(self.pos, self.crd, self.values))
-        return self._watch  # type: ignore[return-value]
+            self._watch = watch(self.pos, self.crd, self.values)
+        return self._watch
 
     def adopted(self) -> Storage:
         """The storage over the same memory, which others may have too: what they do to it is noticed from now on."""
         pos, crd = (tuple(None if b is None else adopted(b) for b in group) for group in (self.pos, self.crd))
         values = adopted(self.values) if self.library == "numpy" else self.values
         out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, values)
-        _SET(out, "_watch", watch(pos, crd, values))
+        out._watch = watch(pos, crd, values)
         return out
+
+    def unshared(self) -> Storage:
+        """The storage itself, whose buffers a kernel has just made: nobody else has them."""
+        self._watch = NOTHING
+        return self
 
     @property
     def like(self) -> Array:
@@ -129,8 +152,8 @@ class Storage:
     def addresses(self) -> tuple[int, ...]:
         """Addresses of the buffers that exist: pos and crd of each level in turn, then values."""
         if self._addresses is None:
-            _SET(self, "_addresses", tuple(address(b) for b in self.buffers))
-        return self._addresses  # type: ignore[return-value]
+            self._addresses = tuple(address(b) for b in self.buffers)
+        return self._addresses
 
     @property
     def buffers(self) -> tuple[Array, ...]:
@@ -142,8 +165,8 @@ class Storage:
     def positions(self) -> tuple[int, ...]:
         """Positions of each level over all batch slices."""
         if self._positions is None:
-            _SET(self, "_positions", sizes.positions(self.format, self.shape, self.crd))
-        return self._positions  # type: ignore[return-value]
+            self._positions = sizes.positions(self.format, self.shape, self.crd)
+        return self._positions
 
     @property
     def nse(self) -> int:
@@ -151,8 +174,8 @@ class Storage:
         if self._nse is None:
             from .specified import count
 
-            _SET(self, "_nse", count(self))
-        return self._nse  # type: ignore[return-value]
+            self._nse = count(self)
+        return self._nse
 
     @property
     def nbytes(self) -> int:
@@ -169,8 +192,16 @@ class Storage:
             widths = tuple(None if b is None else scalar_of(b) for b in (*self.pos, *self.crd))
             ragged = self.format.ragged(self.shape)
             key = (self.format, self.scalar, widths, self.library, self.device, ragged)
-            _SET(self, "_signature", _signatures.setdefault(key, next(_numbers)))
-        return self._signature  # type: ignore[return-value]
+            self._signature = _signatures.setdefault(key, next(_numbers))
+        return self._signature
+
+    @property
+    def kind(self) -> tuple[int, Any]:
+        """Signature and fill value, by which plans are kept; -0.0 and NaN are fill values of their own."""
+        if self._kind is None:
+            fill = self.fill_value
+            self._kind = self.signature, fill if fill and fill == fill else repr(fill)
+        return self._kind
 
     def permute(self, axes: Sequence[int]) -> Storage:
         """The transpose whose dimension k is dimension `axes[k]` of this one, over the same buffers."""
@@ -178,14 +209,14 @@ class Storage:
         shape = tuple(self.shape[a] for a in axes)
         format = _permuted(self.format, axes)
         out = Storage(shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
-        for name in ("_addresses", "_positions", "_nse", "_watch"):
-            _SET(out, name, getattr(self, name))
+        out._addresses, out._positions = self._addresses, self._positions
+        out._nse, out._watch = self._nse, self._watch
         return out
 
     def with_format(self, format: Format) -> Storage:
         """The same buffers under another format."""
         out = Storage(self.shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
-        _SET(out, "_watch", self._watch)
+        out._watch = self._watch
         return out
 
     def mapped(self, visit: Callable[[Array], Array]) -> Storage:
@@ -200,13 +231,30 @@ class Storage:
     def with_values(self, values: Array, fill_value: Any = None) -> Storage:
         """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given."""
         fill = self.fill_value if fill_value is None else fill_value
-        values = held(values)
-        out = Storage(self.shape, self.format, scalar_of(values), fill, self.pos, self.crd, values)
-        if self._addresses is not None and (library_of(values) == "numpy" or not is_recorded(values)):
-            _SET(out, "_addresses", (*self._addresses[:-1], address(values)))
-        _SET(out, "_positions", self._positions)
-        _SET(out, "_nse", self._nse)
+        numpy = type(values) is np.ndarray
+        if not numpy:
+            values = held(values)
+        scalar = scalar_of(values)
+        out = Storage(self.shape, self.format, scalar, fill, self.pos, self.crd, values)
+        if self._addresses is not None and (numpy or library_of(values) == "numpy" or not is_recorded(values)):
+            out._addresses = (*self._addresses[:-1], address(values))
+        out._positions = self._positions
+        out._nse = self._nse
+        if numpy and type(self.values) is np.ndarray:
+            if scalar == self.scalar:
+                out._signature = self._signature
+            if self._watch is NOTHING and values.base is None:
+                out._watch = NOTHING
         return out
+
+
+def _refuse(shape: tuple[int, ...]) -> None:
+    """Raise InvariantError for the first extent that is too large."""
+    d, n = next((d, n) for d, n in enumerate(shape) if n > LARGEST)
+    raise InvariantError(
+        f"3.1 extent {d} of shape {shape}\n  expected: an integer from 0 to {LARGEST}; got: {n}"
+        "\n  help: coordinates are 64-bit: spread the elements over more dimensions"
+    )
 
 
 def unpickled(

@@ -1,0 +1,86 @@
+"""Small operations take few Python calls from the operator to the launch, the second time."""
+
+from __future__ import annotations
+
+import operator
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.codegen.float_flags import raised
+
+X = (np.arange(48).reshape(6, 8) % 5 == 0) * np.arange(1.0, 49).reshape(6, 8)
+Y = (np.arange(48).reshape(6, 8) % 3 == 0) * np.arange(2.0, 50).reshape(6, 8)
+ONES = np.ones(8)
+
+
+def calls(function: Callable[[], Any]) -> int:
+    """Python functions that the third call of a function enters, its own left out."""
+    function()
+    function()
+    count = 0
+
+    def visit(_frame: Any, event: str, _arg: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(visit)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count - 1
+
+
+CASES: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
+    "A + A": (14, lambda a, b: a + a),
+    "A * A": (14, lambda a, b: a * a),
+    "A + B": (24, lambda a, b: a + b),
+    "A * B": (30, lambda a, b: a * b),
+    "A @ x": (14, lambda a, b: a @ ONES),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_python_calls(case: str) -> None:
+    most, function = CASES[case]
+    a, b = ow.asarray(X, format="csr"), ow.asarray(Y, format="csr")
+    assert calls(lambda: function(a, b)) <= most
+
+
+def test_flags_of_the_processor_tell_of_overflow_once() -> None:
+    raised()
+    x = np.array([1e300])
+    float(x[0]) * float(x[0])
+    assert raised()
+
+
+@pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.truediv])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("count", [40, 3000])
+def test_warnings_do_not_depend_on_what_was_computed_before(op: Any, shared: bool, dtype: str, count: int) -> None:
+    """Small and large operands, of one structure and of two, after calls that set every flag or none."""
+    large = np.finfo(dtype).max
+    x = np.where(np.arange(count) % 3, 1.5, large).astype(dtype)
+    y = np.where(np.arange(count) % 2, 0.25, -large).astype(dtype)
+    ones = np.ones(count, dtype)
+    a, b, harmless = (ow.asarray(v, format="coo") for v in (x, y, ones))
+    if shared:
+        b, harmless = (ow.Tensor._from_storage(a._storage.with_values(t.values)) for t in (b, harmless))
+    for _ in range(2):
+        for one, other, p, q in ((a, b, x, y), (harmless, harmless, ones, ones), (a, harmless, x, ones)):
+            assert _said(lambda: op(one, other)) == _said(lambda: op(p, q))  # noqa: B023
+
+
+def _said(function: Callable[[], Any]) -> set[str]:
+    with warnings.catch_warnings(record=True) as found, np.errstate(all="warn", under="ignore"):
+        warnings.simplefilter("always")
+        function()
+    return {str(w.message).split(" encountered")[0] for w in found}
