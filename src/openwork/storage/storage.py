@@ -35,6 +35,9 @@ __all__ = ["LARGEST", "Storage", "unpickled"]
 LARGEST = 2**63 - 1
 """The largest extent."""
 
+TRANSPOSES = 8
+"""Transposes that a storage keeps."""
+
 _signatures: dict[object, int] = {}
 _numbers = itertools.count()
 
@@ -79,6 +82,8 @@ class Storage:
     _signature: int | None = field(repr=False)
     _kind: tuple[int, Any] | None = field(repr=False)
     _watch: Watch | None = field(repr=False)
+    _transposes: dict[tuple[int, ...], Storage] | None = field(repr=False)
+    """transposes over the same buffers, by axes"""
 
     def __init__(
         self,
@@ -99,6 +104,7 @@ class Storage:
         self.values = values
         self.plans = {}
         self._addresses = self._positions = self._nse = self._signature = self._kind = self._watch = None
+        self._transposes = None
         for n in shape:
             if n > LARGEST:
                 _refuse(shape)
@@ -204,13 +210,23 @@ class Storage:
         return self._kind
 
     def permute(self, axes: Sequence[int]) -> Storage:
-        """The transpose whose dimension k is dimension `axes[k]` of this one, over the same buffers."""
+        """The transpose whose dimension k is dimension `axes[k]` of this one, over the same buffers.
+
+        The same object each time, so that what was prepared for it is there again.
+        """
         axes = tuple(axes)
-        shape = tuple(self.shape[a] for a in axes)
-        format = _permuted(self.format, axes)
-        out = Storage(shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
-        out._addresses, out._positions = self._addresses, self._positions
-        out._nse, out._watch = self._nse, self._watch
+        if self._transposes is None:
+            self._transposes = {}
+        out = self._transposes.get(axes)
+        if out is None:
+            shape = tuple([self.shape[a] for a in axes])
+            format = _permuted(self.format, axes)
+            out = Storage(shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
+            out._addresses, out._positions = self._addresses, self._positions
+            out._nse, out._watch = self._nse, self._watch
+            if len(self._transposes) >= TRANSPOSES:
+                self._transposes.clear()
+            self._transposes[axes] = out
         return out
 
     def with_format(self, format: Format) -> Storage:
