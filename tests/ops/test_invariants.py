@@ -102,6 +102,7 @@ def test_large_and_located():
 
 def test_small_tensors_wait_for_a_kernel(monkeypatch):
     monkeypatch.setattr(checks, "_kernels", {})
+    monkeypatch.setattr(checks, "_prepared", {})
     monkeypatch.setattr(checks, "_waiting", checks.Counter())
     for _ in range(checks.PATIENCE):
         checks.check(LAYOUTS["csr"]("i4"))

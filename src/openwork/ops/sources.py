@@ -30,6 +30,10 @@ class Take:
 
     def flat(self, x: object, scalar: str | None = None) -> Array:
         """`x` as a 1-D contiguous buffer."""
+        if type(x) is np.ndarray and x.ndim == 1 and not self.copy:
+            flags, known = x.flags, buffers.scalar_name(x.dtype)
+            if flags.c_contiguous and flags.aligned and x.dtype.isnative and scalar in (None, known):
+                return x
         given = buffers.as_array(x)
         out = buffers.flat(buffers.as_array(given, scalar))
         moved = not buffers.is_array(x) or not buffers.same_memory(out, x)
@@ -264,8 +268,10 @@ def settle(storage: Storage, looser: Sequence[Format] | None = None) -> Tensor:
     Tries the format itself, then `looser` in turn: without it, duplicates in order, then duplicates in any order.
     Raises InvariantError where none holds.
     """
-    from .check import check, holds
+    from .check import check, holds, passes
 
+    if passes(storage):
+        return Tensor._from_storage(storage.adopted())
     check_layout(storage)
     if holds(storage):
         return Tensor._from_storage(storage.adopted())
