@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 
 LAYERS = (
-    {"checked", "errors", "faults", "integers", "settings"},
+    {"checked", "errors", "faults", "integers", "interruptible", "settings"},
     {"format"},
     {"storage"},
     {"ir"},

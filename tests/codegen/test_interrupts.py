@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import openwork as ow
-from openwork import faults
-from openwork.codegen import cache, engine, interruptible, pool
+from openwork import faults, interruptible
+from openwork.codegen import cache, engine, pool
 from openwork.codegen.emit import emit
 from openwork.ir.text import parse
 
@@ -111,6 +111,35 @@ def test_what_ends_within_the_grace_is_not_left_behind(spin: Any) -> None:
     with signalled(lambda: flags[0] == 1), pytest.raises(Stopped):
         interruptible.call(work)
     assert flags[3] == 1
+
+
+def test_a_signal_that_another_thread_receives_is_answered() -> None:
+    """It does not wake the main thread: that looks for signals by itself."""
+    flags = [False]
+
+    def work() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+        os.kill(os.getpid(), signal.SIGUSR1)
+        stop = interruptible.here()
+        for _ in range(5000):
+            if stop.now:
+                flags[0] = True
+                break
+            pause.wait(0.001)
+
+    def handler(*_: object) -> None:
+        raise Stopped
+
+    pause = threading.Event()
+    before = signal.signal(signal.SIGUSR1, handler)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        with pytest.raises(Stopped):
+            interruptible.call(work)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGUSR1, before)
+    assert flags == [True]
 
 
 def test_no_range_begins_after_an_interrupt() -> None:
@@ -248,7 +277,7 @@ FORKS = """
 import os, sys, threading, warnings
 warnings.simplefilter("ignore")
 import numpy as np, openwork as ow
-from openwork.codegen import cache, engine, interruptible
+from openwork.codegen import cache, engine
 from openwork.codegen.emit import emit
 from openwork.ir.text import parse
 def kernel(k):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from .. import interruptible
 from ..errors import CompilerBug
 from ..ir.loop import Buffer, Kernel, Param
 from ..storage.buffers import address
-from . import interruptible
 from .emit_builder import bits_of
 from .linker import Code
 

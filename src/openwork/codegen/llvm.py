@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
+from .. import interruptible
 from ..errors import UnsupportedError
-from . import interruptible
 from .forked import renew_locks
 
 try:

@@ -19,9 +19,9 @@ from itertools import pairwise
 from .. import settings
 from ..errors import CompilerBug
 from ..integers import integer
+from ..interruptible import LONG, call, here
 from . import disk, engine, linker
 from .executable import Executable, checked_words
-from .interruptible import LONG, call, here
 
 __all__ = ["LONG", "apart", "available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
 
@@ -97,8 +97,7 @@ def _parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int
     if tasks > wave:
         stop = here()
         for first in range(0, tasks, wave):
-            if stop.now:
-                break
+            stop.check()
             _parallel(executable, words, bounds[first : first + wave + 1])
         return 0
     code = run(
@@ -189,8 +188,7 @@ def _packed(executable: Executable, words: Sequence[int]) -> bytes:
 def _sequential(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> int:
     stop = here()
     for lo, hi in pairwise(bounds):
-        if stop.now:
-            break
+        stop.check()
         executable.run(words, lo, hi)
     return 0
 

@@ -11,6 +11,9 @@ while to end, and is then left behind: the frames of all callers are kept until 
 that it reads or writes. Results that are lost that way nobody has seen; only of an array that the caller gave for the
 result (in place, `out=`) the ranges that had begun are still written.
 
+An operation that is many calls of NumPy is handed over as a whole (`whole`): it must change nothing that anybody else
+holds, and ends at its next kernel. It runs in the caller's context, under its `np.errstate`.
+
 Handing over costs some 20 microseconds, which is why it is left out for work that is known to be short.
 """
 
@@ -20,18 +23,29 @@ import os
 import sys
 import threading
 from _thread import allocate_lock, get_ident, start_new_thread
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
 from types import FrameType
 from typing import Any, TypeVar
 
-__all__ = ["LONG", "Stop", "call", "here"]
+import numpy as np
+
+__all__ = ["LONG", "Left", "Stop", "call", "here", "whole"]
 
 T = TypeVar("T")
 LONG = 1 << 20
 """Elements from which on work is handed over: at most some 0.2 s of work in less than that."""
 GRACE = 0.2
 """Seconds that interrupted work gets to end."""
+GLANCE = 0.05
+"""Seconds after which the waiting main thread looks for signals by itself: one that another thread has received, or that
+came just before it began to wait, does not wake it."""
+
+
+class Left(BaseException):
+    """Ends a job that an interrupt has left behind; nobody sees it."""
 
 
 class Stop:
@@ -41,6 +55,11 @@ class Stop:
 
     def __init__(self) -> None:
         self.now = False
+
+    def check(self) -> None:
+        """Raises Left where the job is to end."""
+        if self.now:
+            raise Left
 
 
 class _Job:
@@ -99,6 +118,7 @@ def here() -> Stop:
 def call(function: Callable[..., T], *args: Any) -> T:
     """The result of `function(*args)`, which should be one native call or few; on the main thread a signal ends it."""
     if get_ident() != _main:
+        _local.stop.check()
         return function(*args)
     helper = _helper()
     if helper is None:
@@ -106,7 +126,8 @@ def call(function: Callable[..., T], *args: Any) -> T:
     job = _Job(function, args)
     try:
         helper.jobs.put(job)
-        job.done.acquire()
+        while not job.done.acquire(timeout=GLANCE):
+            pass
     except BaseException:
         _leave(job, helper)
         raise
@@ -118,6 +139,21 @@ def call(function: Callable[..., T], *args: Any) -> T:
             del job
     result: T = job.result
     return result
+
+
+def whole(function: Callable[..., T], args: tuple[Any, ...], named: Mapping[str, Any]) -> T:
+    """`function(*args, **named)`, an operation without side effects; on the main thread a signal ends it."""
+    if get_ident() != _main:
+        _local.stop.check()
+        return function(*args, **named)
+    found: T = call(copy_context().run, _under, np.geterr(), np.geterrcall(), partial(function, *args, **named))
+    return found
+
+
+def _under(asked: Any, handler: Any, function: Callable[[], T]) -> T:
+    """`function()` under the caller's `np.errstate`, which before NumPy 2 is the thread's and not the context's."""
+    with np.errstate(call=handler, **asked):
+        return function()
 
 
 def _helper() -> _Helper | None:
