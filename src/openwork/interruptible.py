@@ -40,8 +40,8 @@ LONG = 1 << 20
 GRACE = 0.2
 """Seconds that interrupted work gets to end."""
 GLANCE = 0.05
-"""Seconds after which the waiting main thread looks for signals by itself: one that another thread has received, or that
-came just before it began to wait, does not wake it."""
+"""Seconds after which the waiting main thread looks for signals by itself: one that another thread has received, or
+that came just before it began to wait, does not wake it."""
 
 
 class Left(BaseException):

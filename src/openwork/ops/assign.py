@@ -18,6 +18,7 @@ from ..storage import buffers
 from ..storage.buffers import itemsize, length
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from .dispatch import answering
 from .gradients import differentiable
 from .index_keys import Axis, Group, Ints, Selection, select
 from .indexing import host_key, index_selection
@@ -76,6 +77,7 @@ class AtKey:
         return combine(self.tensor, self.key, values, "max")
 
 
+@answering
 @differentiable(lambda t, _, values: (t.values, getattr(values, "values", values)))
 def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     """`t` with `t[key] = values`, as a new tensor.
@@ -110,6 +112,7 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     )
 
 
+@answering
 @differentiable(lambda t, _, values, __: (t.values, getattr(values, "values", values)))
 def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
     """`t` with `op` of the elements at `key` and `values`, as a new tensor; op is add, mul, min or max."""

@@ -1,20 +1,27 @@
-"""Functions of the namespace on operands that are more than a Tensor: the operand's type takes the call over.
+"""Functions of the namespace: operands whose type takes the call over, and operands so long that it is handed over.
 
 A type that has `__openwork_function__(function, args, kwargs)` is asked for the result; masked tensors are of such a
-type. The functions themselves know nothing of it.
+type. A call with long operands runs on a helper thread, as a whole: between its kernels it sorts, searches and gathers
+by NumPy, and the main thread could not answer signals meanwhile. The functions themselves know nothing of either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
+import numpy as np
+
+from ..interruptible import LONG, whole
 from .too_large import FAILURES, size_error
 
-__all__ = ["overridable", "takes_over"]
+__all__ = ["answering", "is_long", "overridable", "takes_over"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 _HOOK = "__openwork_function__"
+_FEW = 8
+"""Operands of a list that are looked at."""
 
 
 def takes_over(x: Any) -> bool:
@@ -37,6 +44,8 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
                 if found is not None:
                     return found.__openwork_function__(function, args, kwargs)
         try:
+            if is_long(args):
+                return whole(function, args, kwargs)
             return function(*args, **kwargs)
         except FAILURES as error:
             refused = size_error(function.__name__, error, _operands(args))
@@ -46,6 +55,37 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__module__ = __name__.partition(".")[0]
     return call
+
+
+def answering(function: F) -> F:
+    """The function, which changes no operand, so that the main thread answers signals while operands are long."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_long(args):
+            return whole(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return cast("F", call)
+
+
+def is_long(args: Iterable[Any]) -> bool:
+    """Whether one of the operands, or of a list of them, is long, and none a torch tensor's: torch has states of
+    threads, such as `no_grad`."""
+    found = False
+    for x in args:
+        kind = type(x)
+        if kind is np.ndarray:
+            found = found or x.size >= LONG
+        elif kind is list or kind is tuple:
+            found = found or is_long(x[:_FEW])
+        else:
+            kept = getattr(x, "_kept", None)
+            if kept is not None:
+                if type(kept.values) is not np.ndarray:
+                    return False
+                found = found or len(kept.values) >= LONG
+    return found
 
 
 def _operands(args: Iterable[Any]) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from ..format.format import Format, Level
 from ..storage.buffers import is_torch, length, to_numpy
 from ..storage.storage import Storage
 from .assembly import full
+from .dispatch import answering
 from .gradients import differentiable
 from .index_keys import Axis, Group, Ints, Selection, Span, select
 from .lookup import look_up
@@ -28,6 +29,7 @@ SCALAR = parse("() -> ()")
 __all__ = ["host_key", "index", "index_selection", "insert_dims"]
 
 
+@answering
 @sized
 @differentiable(lambda t, key: (t.values,))
 def index(t: Tensor, key: Any) -> Tensor:

@@ -12,6 +12,7 @@ from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
 from ..storage.buffers import Array, cast, is_torch
 from .contract import contract
+from .dispatch import answering
 from .reduce import axes_of, finish, fold, missing, statement_names
 from .strided import strided
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["std", "var"]
 
 
+@answering
 def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over `axis`.
 
@@ -42,6 +44,7 @@ def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
     return finish(_rounded(t, _variance(t, axes, correction)), t, axes, keepdims)
 
 
+@answering
 def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`, rounded once."""
     axes = axes_of(axis, t.ndim)

@@ -15,6 +15,7 @@ from ..ir.text import parse
 from ..ir.types import COMPLEX
 from ..storage.buffers import cast, dtype_of, is_torch, scalar_name, scalar_of, to_numpy
 from ..storage.storage import LARGEST
+from .dispatch import answering
 from .promote import accumulator
 from .reduce import axes_of, finish
 
@@ -51,6 +52,7 @@ def _kernel(op: str, coordinate: str, scalar: str) -> Executable:
 kernels.forgotten_with(_kernel.cache_clear)
 
 
+@answering
 def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     """Where the first least ("min") or largest ("max") element is, the first NaN where there is one.
 
@@ -137,6 +139,7 @@ def _linear(crd: list[np.ndarray[Any, Any]], extents: list[int], nse: int) -> np
     return out
 
 
+@answering
 def cumulative(op: str, t: Tensor, axis: int | None, dtype: Any, initial: bool) -> Tensor:
     """The running sum or product along `axis`, which only a vector may leave out: a dense Tensor.
 

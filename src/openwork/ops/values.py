@@ -9,8 +9,10 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..interruptible import whole
 from ..ir.arithmetic import expm1
 from ..storage.buffers import Array, is_torch
+from .dispatch import is_long
 
 __all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "loudly", "spoken"]
 
@@ -93,7 +95,7 @@ def loudly(name: str, *args: Any) -> Any:
     if torch_like:
         return _torch_apply(name, function, args)
     try:
-        found = function(*args)
+        found = whole(function, args, {}) if is_long(args) else function(*args)
         return np.array(found) if name in _VIEWS else found
     except ValueError as error:
         if _fit(args):
