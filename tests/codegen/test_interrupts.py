@@ -20,7 +20,9 @@ import openwork as ow
 from openwork import faults, interruptible
 from openwork.codegen import cache, engine, pool
 from openwork.codegen.emit import emit
+from openwork.io import files
 from openwork.ir.text import parse
+from openwork.ops import dispatch
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
 
@@ -232,6 +234,88 @@ def test_long_work_is_handed_over(work: Callable[[ow.Tensor], Any], monkeypatch:
     monkeypatch.setattr(interruptible, "call", counted)
     np.testing.assert_array_equal(ow.asarray(work(a.clone())).to_numpy(), want)
     assert calls
+
+
+def interrupted_inside(name: str, work: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run `work`, which calls NumPy's function of that name: a signal comes inside it, and is answered there."""
+    seen: list[bool] = []
+    function = getattr(np, name)
+
+    def slow(*args: Any, **named: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread() and not seen:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            for _ in range(5000):
+                if interruptible.here().now:
+                    break
+                pause.wait(0.001)
+            seen.append(interruptible.here().now)
+        return function(*args, **named)
+
+    def handler(*_: object) -> None:
+        raise Stopped
+
+    pause = threading.Event()
+    monkeypatch.setattr(np, name, slow)
+    monkeypatch.setattr(dispatch, "LONG", 1)
+    monkeypatch.setattr(files, "LONG", 1)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(Stopped):
+            work()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("argsort", lambda a: ow.sort(a, axis=1)),
+        ("argsort", lambda a: ow.argsort(a, axis=0)),
+        ("flatnonzero", ow.nonzero),
+        ("unique", ow.unique_counts),
+        ("cumsum", lambda a: ow.cumulative_sum(a, axis=1)),
+        ("searchsorted", lambda a: ow.searchsorted(ow.sort(ow.reshape(a, (-1,))), np.arange(3.0))),
+        ("searchsorted", lambda a: ow.tensordot(a, a, axes=2)),
+        ("exp", ow.softmax),
+        ("sin", lambda a: np.sin(a)),
+        ("flatnonzero", lambda a: a[a > 0.5]),
+        ("where", lambda a: a.argmax(axis=0)),
+    ],
+)
+def test_operations_answer_inside_numpy(
+    name: str, work: Callable[[ow.Tensor], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long call of NumPy holds no signal up; afterwards the same call gives what it gave before."""
+    a = ow.random((20, 30), 0.2, format="coo", rng=0)
+    want = work(a)
+    with monkeypatch.context() as patch:
+        interrupted_inside(name, lambda: work(a), patch)
+    for x, y in zip(*(r if isinstance(r, tuple) else (r,) for r in (work(a), want)), strict=True):
+        np.testing.assert_array_equal(ow.asarray(x).to_numpy(), ow.asarray(y).to_numpy())
+
+
+def test_operations_on_a_helper_see_the_callers_errstate(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = ow.asarray(np.array([[1.0, 0.0], [0.0, 0.0]]), format="csr")
+    monkeypatch.setattr(dispatch, "LONG", 1)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        ow.divide(1.0, a)
+    with np.errstate(divide="ignore"):
+        assert np.isinf(ow.divide(1.0, a).to_numpy()).sum() == 3
+
+
+def test_reading_and_writing_answer_inside_numpy(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an interrupt has left replaces no file."""
+    path = tmp_path / "a.rb"
+    a = ow.random((20, 30), 0.2, format="csc", rng=0)
+    ow.write(path, a)
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        interrupted_inside("lexsort", lambda: ow.write(path, a + a), patch)
+    with monkeypatch.context() as patch:
+        interrupted_inside("diff", lambda: ow.read(path), patch)
+    assert path.read_bytes() == before
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), a.to_numpy())
 
 
 def test_an_interrupt_during_a_compile_then_a_collection() -> None:

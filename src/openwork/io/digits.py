@@ -87,7 +87,7 @@ def _writer(columns: tuple[str, ...], parts: int, dtype: str) -> Callable[[tuple
     def run(indices: tuple[Array, ...], values: Array, out: Array, rows: int) -> int:
         state = np.zeros(1, np.int64)
         words = values.view(np.uint32 if values.dtype == np.float32 else np.uint64)
-        compiled.run(compiled.pack((*indices, words, _powers(), out, state, rows)))
+        compiled.run_sized(len(out), compiled.pack((*indices, words, _powers(), out, state, rows)))
         return int(state[0])
 
     return run

@@ -10,6 +10,8 @@ from typing import Any
 
 from ..errors import FileFormatError, UnsupportedError
 from ..integers import integer
+from ..interruptible import LONG, whole
+from ..ops.dispatch import is_long
 from . import arrays, frostt, hdf5, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet
 from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
@@ -162,16 +164,34 @@ def read(
     """
     base = None if base is None else integer(base, "read", "base")
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
-    from .tensors import to_tensor
-
     options = Options(symmetry, base, values, variable, progress, max_ratio)
     _check_read(options)
+    if progress is None and _is_long(path):
+        return whole(_read, (path, format, options), {})
+    return _read(path, format, options)
+
+
+def _is_long(path: Path_) -> bool:
+    """Whether a file is so long that reading it is handed over to a helper, so that the main thread answers signals.
+
+    A function that is told of the progress is called on the thread that asked for it: between its calls that answers.
+    """
+    try:
+        return os.stat(path).st_size >= LONG
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _read(path: Path_, format: object, options: Options) -> Any:
+    """What `read` gives, after its arguments were checked."""
+    from .tensors import to_tensor
+
     record = load(path, options)
     if isinstance(record, Buffers) and record.masked:
         from ..masked.files import read_masked
 
         return read_masked(path, record, format)
-    return to_tensor(path, record, format, symmetry == "expand")
+    return to_tensor(path, record, format, options.symmetry == "expand")
 
 
 def header(path: Path_) -> Header:
@@ -226,19 +246,31 @@ def write(
     and .npz keep the dtype.
     """
     from ..ops.tensor import Tensor
-    from . import writers
 
     kind = _check_write(path, symmetry, comment, compress, progress)
-    if hasattr(t, "get_mask") and hasattr(t, "specified"):
-        from ..masked.files import write_masked
-
-        write_masked(path, t, kind, compress, progress)
-        return
-    if not isinstance(t, Tensor):
+    masked = hasattr(t, "get_mask") and hasattr(t, "specified")
+    if not masked and not isinstance(t, Tensor):
         import openwork
 
         t = openwork.asarray(t)
-    if kind == ".npz":
+    args = path, t, kind, masked, symmetry, comment, compress, progress
+    if progress is None and is_long((t,)):
+        whole(_write, args, {})  # the path is replaced only where no interrupt has come before
+    else:
+        _write(*args)
+
+
+def _write(
+    path: Path_, t: Any, kind: str, masked: bool, symmetry: str, comment: str, compress: bool, progress: Progress | None
+) -> None:
+    """What `write` does, after its arguments were checked."""
+    from . import writers
+
+    if masked:
+        from ..masked.files import write_masked
+
+        write_masked(path, t, kind, compress, progress)
+    elif kind == ".npz":
         npz.write(path, npz.parts_of(t._storage), compress, progress)
     elif kind in (".rb", ".hb"):
         writers.write_rb(path, t, symmetry, comment, progress)

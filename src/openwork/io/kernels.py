@@ -293,7 +293,7 @@ def scanner(layout: Layout, dtype: np.dtype[Any]) -> Scanner:
     ) -> None:
         room = slow.size // 2 - layout.values
         args = (text, most, powers_of_ten(), index, words, slow, state, end, capacity, room)
-        compiled.run(compiled.pack(args))
+        compiled.run_sized(end - int(state[0]), compiled.pack(args))
 
     return run
 

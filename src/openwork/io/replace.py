@@ -1,8 +1,9 @@
 """A path in, a binary file to write to out: the path keeps its old content until the new one is whole and on disk.
 
 What is written goes to a temporary file `.openwork-*.tmp` of the same directory, which is flushed, synced and renamed
-to the path. Where anything fails on the way, an interrupt too, the temporary is removed and the path is as it was.
-Links are followed; what is no regular file (a pipe, a terminal, /dev/stdout) is written straight.
+to the path. Where anything fails on the way, an interrupt too (also one that has left the writing to a helper), the
+temporary is removed and the path is as it was. Links are followed; what is no regular file (a pipe, a terminal,
+/dev/stdout) is written straight.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from typing import IO, Any, cast
 
 from ..faults import reach
+from ..interruptible import here
 
 __all__ = ["PREFIX", "compressing", "replacing"]
 
@@ -56,6 +58,7 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
                 except BaseException:
                     raw.discards = True
                     raise
+            here().check()
             reach("rename")
             os.replace(temporary, target)
         except BaseException:
@@ -104,6 +107,7 @@ class _Counted(io.FileIO):
     def write(self, data: Any, /) -> int:
         if self.discards:
             return len(memoryview(data).cast("B"))
+        here().check()
         reach("write")
         return super().write(data) or 0
 

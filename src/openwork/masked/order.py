@@ -18,6 +18,7 @@ from ..ops.ordering import plain_values, ranks
 from ..ops.promote import accumulator
 from ..ops.reduce import axes_of
 from ..ops.search import _linear
+from ..ops.sorting import distinct
 from ..ops.tensor import Tensor
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
@@ -181,7 +182,8 @@ def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> 
 
 def unique(m: MaskedTensor) -> MaskedTensor:
     """The distinct specified elements in order, and one missing one behind them where any is missing."""
-    values = np.unique(to_numpy(m.compressed()))
+    held = to_numpy(m.compressed())
+    values = np.unique(held) if held.dtype.kind == "c" else distinct(held)
     more = m.nse < m.size
     bits = np.ones(len(values) + more, np.bool_)
     bits[len(values) :] = False

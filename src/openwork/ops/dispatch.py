@@ -38,11 +38,11 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
         for x in args:
             kind = type(x)
             if hasattr(kind, _HOOK):
-                return kind.__openwork_function__(function, args, kwargs)
+                return _taken_over(kind, function, args, kwargs)
             if kind is list or kind is tuple or kind is dict:
                 found = _inside(x.values() if kind is dict else x)
                 if found is not None:
-                    return found.__openwork_function__(function, args, kwargs)
+                    return _taken_over(found, function, args, kwargs)
         try:
             if is_long(args):
                 return whole(function, args, kwargs)
@@ -55,6 +55,13 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__module__ = __name__.partition(".")[0]
     return call
+
+
+def _taken_over(kind: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the type of an operand makes of a call."""
+    if is_long(args):
+        return whole(kind.__openwork_function__, (function, args, kwargs), {})
+    return kind.__openwork_function__(function, args, kwargs)
 
 
 def answering(function: F) -> F:
@@ -80,7 +87,7 @@ def is_long(args: Iterable[Any]) -> bool:
         elif kind is list or kind is tuple:
             found = found or is_long(x[:_FEW])
         else:
-            kept = getattr(x, "_kept", None)
+            kept = getattr(getattr(x, "_tensor", x), "_kept", None)
             if kept is not None:
                 if type(kept.values) is not np.ndarray:
                     return False

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from .index_keys import Ints
 from .remap import Program
-from .sorting import radix
+from .sorting import distinct, radix
 
 __all__ = ["Table", "keys_of", "look_up", "sorted_places", "test_member"]
 
@@ -154,7 +154,7 @@ def test_member(program: Program, arrays: Mapping[int, Ints], shape: Sequence[in
         raise UnsupportedError(
             f"setting elements by arrays over extents {tuple(shape)}\n  help: set them by slices and integers"
         )
-    key, keys = _key(program, arrays, shape), np.unique(keys_of(arrays, shape))
+    key, keys = _key(program, arrays, shape), distinct(keys_of(arrays, shape))
     n = len(program.steps)
     buffer, size = program.array(keys), program.number(len(keys))
     program.steps.append(BISECT.format(n=n, size=size, keys=buffer, key=key))

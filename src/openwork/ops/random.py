@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..format import coo
 from ..integers import extents
+from ..interruptible import LONG, whole
 from ..storage import buffers
 from ..storage.specified import Ints
 from ..storage.storage import Storage
@@ -69,7 +70,7 @@ def random(
 def _places(rng: np.random.Generator, shape: tuple[int, ...], size: int, nse: int) -> list[Ints]:
     """Sorted distinct coordinates, one array per dimension."""
     if size < 2**63:
-        linear = _distinct(rng, size, nse)
+        linear = whole(_distinct, (rng, size, nse), {}) if nse >= LONG else _distinct(rng, size, nse)
         columns = []
         for n in reversed(shape):
             columns.append(linear % n)

@@ -16,7 +16,7 @@ from .appending import append
 from .assembly import Assembly
 from .recipe import Spans, call
 
-__all__ = ["sort"]
+__all__ = ["by_levels", "distinct", "radix", "sort"]
 
 
 def sort(storage: Storage, stage: Stage) -> Storage:
@@ -73,3 +73,13 @@ def by_levels(keys: list[Any], spans: Spans, bits: list[int]) -> Any:
         call("gather_keys", gather_kernel, words)
         _, order = radix(key, order, 0, bits[at])
     return order
+
+
+def distinct(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The distinct elements of a real vector in order, NaN once: `np.unique`, which hashes them under Python's lock."""
+    found = np.sort(x)
+    kept = np.ones(len(found), bool)
+    kept[1:] = found[1:] != found[:-1]
+    if len(found) and found[-1] != found[-1]:
+        kept[np.searchsorted(found, found[-1]) + 1 :] = False
+    return found[kept]
