@@ -15,9 +15,9 @@ import numpy as np
 from ..checked import CHECKED
 from ..codegen import pool
 from ..codegen.float_flags import raised
-from ..codegen.interruptible import LONG
 from ..compiler.conversion.target import Kind
 from ..compiler.merge.size import SLACK
+from ..interruptible import LONG
 from ..storage.buffers import address, numpy_dtype
 from ..storage.memory import reserve, shrink
 from ..storage.storage import Storage
