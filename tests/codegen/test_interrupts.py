@@ -22,7 +22,7 @@ from openwork.codegen import cache, engine, pool
 from openwork.codegen.emit import emit
 from openwork.io import files
 from openwork.ir.text import parse
-from openwork.ops import dispatch
+from openwork.ops import dispatch, values
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
 
@@ -256,6 +256,7 @@ def interrupted_inside(name: str, work: Callable[[], Any], monkeypatch: pytest.M
 
     pause = threading.Event()
     monkeypatch.setattr(np, name, slow)
+    monkeypatch.setattr(values, "_function", values._function.__wrapped__)
     monkeypatch.setattr(dispatch, "LONG", 1)
     monkeypatch.setattr(files, "LONG", 1)
     before = signal.signal(signal.SIGUSR1, handler)
