@@ -7,7 +7,7 @@ arrays and tensors of rank 0), floats, complex numbers, text and None are not.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from .errors import DTypeError, ShapeError
@@ -41,13 +41,27 @@ def integer(value: Any, operation: str, name: str, *, boolean: bool = True) -> i
     return int(found)
 
 
-def integers(values: Any, operation: str, name: str, *, boolean: bool = True) -> tuple[int, ...]:
-    """An integer, or an iterable of them, as a tuple of Python ints."""
+def integers(
+    values: Any, operation: str, name: str, *, boolean: bool = True, sequences: tuple[type, ...] | None = None
+) -> tuple[int, ...]:
+    """An integer, or a sequence of them, as a tuple of Python ints.
+
+    sequences : the types that may hold several; without, all that have an order: no sets, mappings, iterators or text
+    """
     if type(values) is int:
         return (values,)
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0:
+    if not (_is_sequence(values) if sequences is None else isinstance(values, sequences)):
         return (integer(values, operation, name, boolean=boolean),)
     return tuple([integer(v, operation, name, boolean=boolean) for v in values])
+
+
+def _is_sequence(values: Any) -> bool:
+    """Whether it has a first element, a second, ...: tuples, lists, ranges, arrays and tensors of rank 1 or more."""
+    if isinstance(values, tuple | list | range):
+        return True
+    if isinstance(values, str | bytes | bytearray | Mapping) or getattr(values, "ndim", 1) == 0:
+        return False
+    return hasattr(values, "__len__") and hasattr(values, "__getitem__")
 
 
 def extents(shape: Any, operation: str, name: str = "a shape", *, negative: bool = False) -> tuple[int, ...]:
@@ -82,7 +96,7 @@ def _refused(value: Any, operation: str, name: str) -> DTypeError:
 
 
 def _remedy(value: Any) -> str:
-    """The integer that a float like 2.0 was meant to be."""
+    """The integer that a float like 2.0 was meant to be; a tuple in the place of other collections."""
     if isinstance(value, float) and value.is_integer():
         return f", {int(value)}"
-    return ""
+    return ", or a tuple of ints where several are taken" if hasattr(value, "__iter__") else ""

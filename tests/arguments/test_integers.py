@@ -56,6 +56,51 @@ def test_what_is_no_integer(name, parameter):
 
 
 @pytest.mark.parametrize(("name", "parameter"), every_integer())
+def test_what_has_no_order_is_no_sequence(name, parameter):
+    """Mappings, sets, iterators and bytes hold no integers in an order; an empty one is no empty tuple."""
+    found = bound(name, parameter)
+    p = inspect.signature(FUNCTIONS[name]).parameters[parameter]
+    for value in ({}, {1: 2}, {1}, frozenset(), iter([1]), iter(()), "", b""):
+        found.arguments[parameter] = (value,) if p.kind is p.VAR_POSITIONAL else value
+        with pytest.raises(TypeError, match="help:"):
+            run(name, found)
+
+
+ONE = ("argmax", "argmin", "argsort", "cumulative_prod", "cumulative_sum", "sort", "take", "repeat", "concat", "stack")
+SEVERAL = ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "count_nonzero", "logsumexp", "softmax",
+           "log_softmax", "squeeze")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*ONE, *SEVERAL, "expand_dims", "vector_norm", "norm"])
+def test_axes_are_integers_or_tuples(name):
+    """As NumPy has it: no list or array of them, and a tuple only where several axes make sense."""
+    t = ow.asarray(np.eye(1, 3), format="csr")
+    calls = {
+        "take": lambda axis: ow.take(t, [0], axis=axis), "repeat": lambda axis: ow.repeat(t, 2, axis=axis),
+        "concat": lambda axis: ow.concat([t, t], axis=axis), "stack": lambda axis: ow.stack([t, t], axis=axis),
+        "vector_norm": lambda axis: ow.linalg.vector_norm(t, axis=axis),
+        "norm": lambda axis: ow.linalg.norm(t, axis=axis),
+    }  # fmt: skip
+    call = calls.get(name, lambda axis: getattr(ow, name)(t, axis=axis))
+    wrong = [np.array([0]), np.array([], int), range(1)]
+    wrong += [] if name == "expand_dims" else [[0], []]
+    wrong += [(0,), ()] if name in ONE else []
+    for axis in wrong:
+        with pytest.raises(TypeError, match="help:"):
+            call(axis)
+    if name not in ONE:
+        call((0,))
+
+
+def test_lists_of_dims_are_axes_of_torchs_tensors():
+    torch = pytest.importorskip("torch")
+    x = torch.eye(2, 3)
+    t = ow.asarray(x.to_sparse_coo())
+    assert torch.equal(torch.as_tensor(torch.sum(t, [0]).to_numpy()), x.sum([0]))
+    assert torch.equal(torch.as_tensor(t.sum(dim=[0, 1]).to_numpy()), x.sum([0, 1]))
+
+
+@pytest.mark.parametrize(("name", "parameter"), every_integer())
 def test_whatever_has_an_index(name, parameter):
     if name in ("read", "assemble"):
         pytest.skip("needs a file, or buffers of that shape")
@@ -93,7 +138,9 @@ def test_counts_of_the_solvers(name, option):
 @pytest.mark.parametrize("call", [
     lambda x: x.sum(axis=True), lambda x: ow.argmax(x, axis=True), lambda x: ow.concat([x, x], axis=False),
     lambda x: x.transpose((True, 0)), lambda x: ow.squeeze(x[:1], axis=False), lambda x: ow.reshape(x, (True, 6)),
-    lambda x: ow.zeros(True), lambda x: ow.cumulative_sum(x, axis=True),
+    lambda x: ow.zeros(True), lambda x: ow.cumulative_sum(x, axis=True), lambda x: ow.take(x, [0], axis=True),
+    lambda x: ow.argsort(x, axis=False), lambda x: ow.repeat(x, 2, axis=True), lambda x: ow.eye(True),
+    lambda x: ow.eye(3, False), lambda x: ow.vecdot(x, x, axis=True),
 ])  # fmt: skip
 def test_no_truth_where_numpy_takes_none(call):
     with pytest.raises(TypeError, match="integer"):

@@ -176,7 +176,7 @@ class Format:
                 f"format {self}: expected: a shape of {len(self.dims)} extents; got: {tuple(shape)}\n"
                 f"  help: give one extent for each of {', '.join(self.dims) or 'no dimensions'}"
             )
-        return tuple([interval(level.expression, shape) for level in self.levels])
+        return tuple([level.format.interval(*interval(level.expression, shape)) for level in self.levels])
 
     def ragged(self, shape: Sequence[int]) -> bool:
         """Whether level coordinates inside their ranges can lie outside the shape, so that walking them needs a guard.

@@ -181,6 +181,10 @@ class LevelFormat:
         """All slots are taken: each parent has as many children."""
         return self.functions.insert is Insert.SLOT and not self.functions.padded
 
+    def interval(self, low: int, high: int) -> tuple[int, int]:
+        """The half-open range of its coordinates, where its expression takes the values of `low` to `high`."""
+        return low, high
+
     @property
     def arguments(self) -> tuple[int, ...]:
         return tuple(getattr(self, parameter) for parameter in self.parameters)

@@ -15,7 +15,7 @@ from ..ops.elementwise import unary
 from ..ops.promote import accumulator
 from ..ops.sources import asarray
 from ..ops.tensor import Tensor
-from ..storage.buffers import cast, numpy_dtype, scalar_name, to_numpy
+from ..storage.buffers import cast, is_torch, numpy_dtype, scalar_name, to_numpy
 from .dense_format import linear_algebra, svdvals
 from .operands import common, matrix, square
 
@@ -46,7 +46,8 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     t = _tensor(x)
     if axis is None and ord is None:
         return vector_norm(t, axis=None, keepdims=keepdims)
-    axes = tuple(range(t.ndim)) if axis is None else integers(axis, "norm", "axis")
+    several = (tuple, list) if is_torch(t.values) else (tuple,)
+    axes = tuple(range(t.ndim)) if axis is None else integers(axis, "norm", "axis", boolean=False, sequences=several)
     if len(axes) == 1:
         return vector_norm(t, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:

@@ -36,9 +36,17 @@ def exchanged(ndim: int, first: Any, second: Any, operation: str) -> list[int]:
     return order
 
 
-def axes_of(axes: Any, ndim: int, operation: str, name: str = "axis", *, boolean: bool = True) -> tuple[int, ...]:
-    """Several axes, or one, each at most once."""
-    given = integers(axes, operation, name, boolean=boolean)
+def axes_of(
+    axes: Any,
+    ndim: int,
+    operation: str,
+    name: str = "axis",
+    *,
+    boolean: bool = True,
+    sequences: tuple[type, ...] | None = None,
+) -> tuple[int, ...]:
+    """Several axes in one of the `sequences`, or one, each at most once."""
+    given = integers(axes, operation, name, boolean=boolean, sequences=sequences)
     found = tuple(axis_of(axis, ndim, operation) for axis in given)
     if len(set(found)) < len(found):
         raise ShapeError(f"{operation}: repeated axis in {given}\n  help: name each axis once")

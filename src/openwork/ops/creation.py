@@ -132,7 +132,8 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
     """Ones on the diagonal `k`, zeros elsewhere: COO unless `format=` is given; float64 unless `dtype=` is."""
-    rows, cols = extents(integers((n_rows, n_rows if n_cols is None else n_cols), "eye", "an extent"), "eye")
+    sizes = (n_rows, n_rows if n_cols is None else n_cols)
+    rows, cols = extents(integers(sizes, "eye", "an extent", boolean=False), "eye")
     k = integer(k, "eye", "k")
     scalar = buffers.scalar_name(np.float64 if dtype is None else dtype)
     like = _like(dtype)

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
+from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from .annihilation import FINITE, beyond, bounded
 from .contract import shared
@@ -27,12 +28,12 @@ from .merge import merge, merge_equal
 from .operands import adopted, foreign, plain
 from .remap import has_gaps
 from .strided import strided
-from .values import apply, apply_scalar, loudly, spoken
+from .values import apply, apply_scalar, loudly, negative_power, spoken
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["by_values", "elementwise", "unary"]
+__all__ = ["by_values", "check_powers", "elementwise", "unary"]
 
 _LINEAR_UNARY = {"neg", "real", "imag", "conj"}
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
@@ -114,6 +115,8 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     """
     s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
+        if op == "pow":
+            check_powers(a, b)
         if s.shape == t.shape:
             return a._from_storage(merge_equal(op, s, t, zero_annihilates))
         return merge(op, a, b, zero_annihilates)
@@ -132,8 +135,32 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         result = loudly(op, a, b)
         return Tensor._from_dense(result) if both else result
+    if op == "pow":
+        check_powers(a, b)
     result = _with_dense(op, a, b, zero_annihilates)
     return Tensor._from_dense(result) if both and not isinstance(result, Tensor) else result
+
+
+def check_powers(base: Any, exponent: Any) -> None:
+    """PowerError where an element of an integer exponent of an integer is negative, as NumPy has it of arrays.
+
+    Torch truncates: over its buffers nothing is refused.
+    """
+    s = getattr(exponent, "_storage", None)
+    values = exponent if s is None else s.values
+    like = base if is_array(base) else base._storage.values
+    if is_torch(values) or is_torch(like) or values.dtype.kind != "i" or like.dtype.kind not in "iub":
+        return
+    if 0 in base.shape or 0 in exponent.shape:
+        return
+    if s is not None:
+        s = _unique(exponent, False)
+        values = s.values[coordinates(s)[1]] if has_gaps(s) else s.values
+        if s.fill_value < 0 and _is_partial(s):
+            raise negative_power(f"{s.fill_value}, the fill value of the exponent")
+    least = int(values.min(initial=0))
+    if least < 0:
+        raise negative_power(f"{least}")
 
 
 def _is_scalar(x: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import DTypeError, UnsupportedError
 from ..ir.index import Access, Apply, Literal
 from ..storage.buffers import copied, is_array, is_torch
 from .dtypes import iinfo, isdtype, result_type
@@ -201,6 +201,8 @@ def positive(x: Any, /) -> Any:
     if is_lazy(x):
         return x
     s = asarray(x)._storage
+    if s.scalar == "bool":
+        raise DTypeError("positive does not take bool\n  help: clone() copies; convert with .astype(...)")
     return Tensor._from_storage(s.with_values(copied(s.values)))
 
 
@@ -219,7 +221,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     limits nothing.
     """
     if min is None and max is None:
-        return positive(x)
+        return x if is_lazy(x) else _operand(x).clone()
     out: Any = _operand(x)
     limits = [None if limit is None else _tensor(limit) for limit in (min, max)]
     out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
@@ -236,7 +238,7 @@ def _dtype_like(limit: Any) -> Any:
 
 def _limit(limit: Any, x: Tensor) -> Any:
     """A limit in the dtype of what it limits."""
-    if type(limit) is int and x._storage.scalar[0] in "iu":
+    if type(limit) is int and isdtype(x.dtype, "integral"):
         bounds = iinfo(x.dtype)
         return builtins.min(builtins.max(limit, bounds.min), bounds.max)
     if isinstance(limit, bool | int | float | complex) and not isinstance(limit, np.generic):

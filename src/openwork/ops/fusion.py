@@ -298,6 +298,8 @@ class _Growth:
         metas = [meta_of(a, self.known) for a in x.args]
         if any(m is None for m in metas) or (x.kind == ELEMENTWISE and arity(x.name) != len(metas)):
             return False
+        if x.name == "pow" and all(m.scalar == "bool" or m.scalar[0] in "iu" for m in metas):  # type: ignore[union-attr]
+            return metas[1].number is not None  # type: ignore[union-attr]
         if x.name in ("div", "floordiv", "mod") and len(metas) == 2:
             left, right = metas
             if left.is_sparse and not right.is_sparse and right.number is None:  # type: ignore[union-attr]

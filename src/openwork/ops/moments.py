@@ -40,14 +40,14 @@ def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
     Guarantees: computed in float64 and rounded once; never negative; infinite or NaN where no elements are left.
     Cost: O(nse + size of the result), three walks.
     """
-    axes = axes_of(axis, t.ndim)
+    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
     return finish(_rounded(t, _variance(t, axes, correction)), t, axes, keepdims)
 
 
 @answering
 def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`, rounded once."""
-    axes = axes_of(axis, t.ndim)
+    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
     return finish(_rounded(t, _variance(t, axes, correction) ** 0.5), t, axes, keepdims)
 
 

@@ -21,10 +21,11 @@ from ..compiler.semiring import Semiring
 from ..errors import FormatError, ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
 from ..ir.index_text import parse
-from ..storage.buffers import is_array
+from ..storage.buffers import is_array, is_torch
 from . import statistics
+from .dtypes import isdtype
 from .einsum import einsum
-from .elementwise import elementwise, unary
+from .elementwise import check_powers, elementwise, unary
 from .functions import where
 from .fused import compute
 from .indexing import insert_dims
@@ -34,6 +35,7 @@ from .operands import adopted
 from .sources import asarray
 from .tensor import Tensor
 from .triangles import diagonal
+from .values import negative_power
 
 __all__ = ["evaluate"]
 
@@ -154,6 +156,7 @@ def _expect(stmt: Assignment, known: Mapping[str, Any]) -> None:
 
 def _run(stmt: Assignment, logical: str | None, known: Mapping[str, Any], format: object, semiring: Any) -> Any:
     e, known = _plain(stmt.rhs, known)
+    _check_powers(e, known)
     if logical is not None:
         e = Apply("ne", (e, Literal(0)))
     free = stmt.lhs.indices
@@ -170,6 +173,35 @@ def _run(stmt: Assignment, logical: str | None, known: Mapping[str, Any], format
         plain = any(is_array(known[a.tensor]) for a in accesses(e))
         found = found if plain and format is None else asarray(found)
     return found if format is None else asarray(found).asformat(format)
+
+
+def _check_powers(e: Expression, known: Mapping[str, Any]) -> None:
+    """PowerError for integers to the power of a tensor with negative ones; an exponent that is computed is refused."""
+    if not isinstance(e, Apply):
+        return
+    for arg in e.args:
+        _check_powers(arg, known)
+    if e.op != "pow" or not all(_is_integer(arg, known) for arg in e.args):
+        return
+    base, exponent = e.args
+    if isinstance(exponent, Access):
+        check_powers(next((known[a.tensor] for a in accesses(base)), known[exponent.tensor]), known[exponent.tensor])
+    elif isinstance(exponent, Literal):
+        if isinstance(exponent.value, int) and exponent.value < 0:
+            raise negative_power(f"{exponent.value}")
+    else:
+        raise UnsupportedError(
+            f"evaluate: {e}: whether an integer exponent is negative is asked of a tensor; got an expression"
+            "\n  help: assign the exponent to a tensor in a statement of its own, or take floating-point numbers"
+        )
+
+
+def _is_integer(e: Expression, known: Mapping[str, Any]) -> bool:
+    """Whether the expression is of integers or truths alone, of NumPy's."""
+    values = [known[a.tensor] for a in accesses(e)]
+    if isinstance(e, Literal):
+        return isinstance(e.value, int)
+    return all(not is_torch(getattr(x, "values", x)) and isdtype(x.dtype, ("bool", "integral")) for x in values)
 
 
 def _plain(e: Expression, known: Mapping[str, Any]) -> tuple[Expression, dict[str, Any]]:

@@ -227,7 +227,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "copy": lambda a: a.clone(),
     "vstack": lambda tup: _namespace().concat(tup, axis=0),
     "hstack": lambda tup: _namespace().concat(tup, axis=min(tup[0].ndim - 1, 1)),
-    "transpose": lambda a, axes=None: a.transpose() if axes is None else a.transpose(tuple(axes)),
+    "transpose": lambda a, axes=None: a.transpose() if axes is None else a.transpose(axes),
     "ravel": lambda a: _namespace().reshape(a, (-1,)),
     "diagonal": _diagonal,
     "trace": _trace,

@@ -240,7 +240,7 @@ def _operand(x: Any, axis: int, operation: str) -> tuple[Tensor, int]:
     t = as_tensor(x)
     if t._storage.scalar in COMPLEX:
         raise DTypeError(f"{operation} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
-    return t, axis_of(axis, t.ndim, operation)
+    return t, axis_of(axis, t.ndim, operation, boolean=operation == "sort")
 
 
 def _dense_order(t: Tensor, axis: int, descending: bool) -> Ints:

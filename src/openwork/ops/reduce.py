@@ -59,7 +59,7 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     """
     if is_lazy(t):
         return defer("reduce", op, partial(_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype))  # type: ignore[return-value]
-    axes = axes_of(axis, t.ndim)
+    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
     if op in _OPERATORS:
         s = t._storage
         scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
@@ -86,11 +86,14 @@ def _computed(op: str, axis: Any, keepdims: bool, dtype: Any, x: Any) -> Tensor:
     return reduce(op, asarray(x), axis, keepdims, dtype)
 
 
-def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes as sorted numbers from 0; all of them for None."""
+def axes_of(axis: Any, ndim: int, *, lists: bool = True) -> tuple[int, ...]:
+    """The axes, one or a tuple, as sorted numbers from 0; all of them for None.
+
+    lists : whether a list of them will do, as for torch's `dim`; NumPy takes none
+    """
     if axis is None:
         return tuple(range(ndim))
-    given = integers(axis, "reduce", "axis", boolean=False)
+    given = integers(axis, "reduce", "axis", boolean=False, sequences=(tuple, list) if lists else (tuple,))
     bad = [a for a in given if not -ndim <= a < ndim]
     if bad and ndim:
         raise AxisError(f"axis {bad[0]} of a tensor of rank {ndim}\n  help: axes are {-ndim} to {ndim - 1}")

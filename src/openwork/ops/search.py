@@ -15,9 +15,10 @@ from ..ir.text import parse
 from ..ir.types import COMPLEX
 from ..storage.buffers import cast, dtype_of, is_torch, scalar_name, scalar_of, to_numpy
 from ..storage.storage import LARGEST
+from .axes import axis_of
 from .dispatch import answering
 from .promote import accumulator
-from .reduce import axes_of, finish
+from .reduce import finish
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -70,7 +71,7 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     Cost: O(nse + size of the result), and a conversion to ordered COO.
     Raises ShapeError over an extent of 0, DTypeError for complex numbers.
     """
-    axes = axes_of(axis, t.ndim)
+    axes = tuple(range(t.ndim)) if axis is None else (axis_of(axis, t.ndim, f"arg{op}", boolean=False),)
     scalar = t._storage.scalar
     if scalar in COMPLEX:
         raise DTypeError(f"arg{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
@@ -149,7 +150,7 @@ def cumulative(op: str, t: Tensor, axis: int | None, dtype: Any, initial: bool) 
 
     if t.ndim == 0 or (axis is None and t.ndim != 1):
         raise ShapeError(f"cumulative_{op} of a tensor of shape {t.shape} needs an axis\n  help: give axis=")
-    (along,) = axes_of(0 if axis is None else axis, t.ndim)
+    along = 0 if axis is None else axis_of(axis, t.ndim, f"cumulative_{op}", boolean=False)
     scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
     dense = cast(t.to_dense(), scalar)
     if is_torch(dense):

@@ -43,7 +43,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     t = as_tensor(x)
     order = axes_of(axes, t.ndim, "permute_dims", "axes", boolean=False)
     if len(order) != t.ndim:
-        raise ShapeError(f"permute_dims: axes {tuple(axes)} do not match {t.ndim} dimensions\n  help: name each once")
+        raise ShapeError(f"permute_dims: axes {order} do not match {t.ndim} dimensions\n  help: name each once")
     return t.transpose(order) if order else t
 
 
@@ -69,7 +69,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
     """`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."""
     t = as_tensor(x)
-    axes = integers(axis, "expand_dims", "axis")
+    axes = integers(axis, "expand_dims", "axis", sequences=(tuple, list))
     new = tuple(sorted(axes_of(axes, t.ndim + len(axes), "expand_dims")))
     return Tensor._from_storage(insert_dims(t._storage, new)) if new else t
 
@@ -81,7 +81,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     """
     t = as_tensor(x)
     ones = tuple(d for d, n in enumerate(t.shape) if n == 1)
-    gone = ones if axis is None else axes_of(axis, t.ndim, "squeeze", boolean=False)
+    gone = ones if axis is None else axes_of(axis, t.ndim, "squeeze", boolean=False, sequences=(tuple,))
     for d in gone:
         if t.shape[d] != 1:
             raise ShapeError(
@@ -268,7 +268,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     t = as_tensor(x)
     if axis is None:
         return repeat(reshape(t, (-1,)), repeats, axis=0)
-    d = axis_of(axis, t.ndim, "repeat")
+    d = axis_of(axis, t.ndim, "repeat", boolean=False)
     given = repeats.to_numpy() if isinstance(repeats, Tensor) else to_numpy(repeats) if is_torch(repeats) else repeats
     counts = np.asarray(given)
     if counts.dtype.kind not in "iub" or counts.ndim > 1:

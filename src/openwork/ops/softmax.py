@@ -59,7 +59,7 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     Tensor of dense format. Cost: O(nse + size of the result). Raises ShapeError over an extent of 0.
     """
     t = _floating(as_tensor(x))
-    axes = axes_of(axis, t.ndim)
+    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
     s = (t if t.format.is_unique else t.coalesce())._storage
     most = fold("max", Tensor._from_storage(s).detach(), axes, s.scalar)
     most = _where_finite(most)
@@ -92,7 +92,7 @@ def _where_finite(x: Array) -> Array:
 def _shifted(t: Tensor, axis: int) -> tuple[Storage, Array, Array]:
     """The storage without duplicates, its values less the largest along the axis, and the sums of exponentials."""
     t = _floating(t)
-    axes = axes_of(axis, t.ndim)
+    axes = axes_of(axis, t.ndim, lists=False)
     t = t if t.format.is_unique else t.coalesce()
     s = t._storage
     names, kept = statement_names(t.ndim, axes)

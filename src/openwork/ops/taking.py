@@ -30,7 +30,7 @@ __all__ = ["found_at", "prune", "sparse_mask", "take", "take_along_axis"]
 def _integers(indices: Any, operation: str) -> Ints:
     given = indices.to_numpy() if isinstance(indices, Tensor) else to_numpy(indices) if is_torch(indices) else indices
     found = np.asarray(given)
-    if found.size == 0 and found.dtype.kind == "f":
+    if found.size == 0 and not hasattr(given, "dtype"):
         found = found.astype(np.int64)
     if found.dtype.kind not in "iu":
         raise DTypeError(f"{operation}: indices are integers; got dtype {found.dtype}\n  help: convert them")
@@ -45,7 +45,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     t = as_tensor(x)
     if axis is None:
         return take(reshape(t, (-1,)), indices, axis=0)
-    d = axis_of(axis, t.ndim, "take")
+    d = axis_of(axis, t.ndim, "take", boolean=False)
     return index(t, (*(slice(None),) * d, _integers(indices, "take")))
 
 

@@ -320,7 +320,7 @@ class Tensor(Operators, TorchNames, Leaf):
         if len(axes) == 2 and (axes[0] != axes[1] or buffers.is_torch(self._storage.values)):
             axes = (self._exchanged(*axes, "transpose"),)
         ndim = self.ndim
-        if not axes or axes == (None,):
+        if not axes or (len(axes) == 1 and axes[0] is None):
             return Tensor._from_storage(self._storage.permute(range(ndim)[::-1]))
         order = integers(axes[0] if len(axes) == 1 else axes, "transpose", "axes", boolean=False)
         wanted = [a + ndim * (a < 0) for a in order]

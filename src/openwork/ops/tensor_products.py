@@ -289,7 +289,7 @@ def _tensor(s: Storage) -> Tensor:
 
 
 def _axis(operation: str, d: int, ndim: int) -> int:
-    d = integer(d, operation, "axis")
+    d = integer(d, operation, "axis", boolean=operation != "vecdot")
     if not -ndim <= d < ndim:
         raise AxisError(f"{operation}: axis {d} of {ndim} dimensions\n  help: axes are {-ndim} to {ndim - 1}")
     return d % ndim

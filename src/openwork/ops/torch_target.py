@@ -94,7 +94,8 @@ def _coordinates(t: Tensor, layout: Layout) -> Any:
     import torch
 
     indices = _tensor(stacked(t._storage)).to(torch.int64)
-    values = _tensor(t.values).reshape(-1, *t.shape[layout.sparse :])
+    dense = t.shape[layout.sparse :]
+    values = _tensor(t.values).reshape(indices.shape[1], *dense)
     return torch.sparse_coo_tensor(indices, values, t.shape, check_invariants=False, is_coalesced=layout.exact)
 
 

@@ -98,12 +98,25 @@ def loudly(name: str, *args: Any) -> Any:
         found = whole(function, args, {}) if is_long(args) else function(*args)
         return np.array(found) if name in _VIEWS else found
     except ValueError as error:
+        if name == "pow" and "negative integer power" in str(error):
+            raise negative_power("a negative exponent") from None
         if _fit(args):
             raise
         raise _apart(name, args) from error
     except TypeError as error:
         kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         raise DTypeError(f"{spoken(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
+
+
+class PowerError(DTypeError, ValueError):
+    """An integer to the power of a negative integer, which is no integer; a ValueError as NumPy's."""
+
+
+def negative_power(got: str) -> PowerError:
+    """The error of an integer power whose exponent is `got`."""
+    return PowerError(
+        f"pow: integers to negative integer powers are not integers; got {got}\n  help: astype(float64) first"
+    )
 
 
 def _shapes(args: tuple[Any, ...]) -> list[tuple[int, ...]]:

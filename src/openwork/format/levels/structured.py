@@ -34,6 +34,10 @@ class Structured(LevelFormat):
         fixed_width=True,
     )
 
+    def interval(self, low: int, high: int) -> tuple[int, int]:
+        """The remainders by m: n of them are stored for each parent, of an extent of 0 too."""
+        return (0, self.m)
+
     @classmethod
     def problem(cls, arguments: tuple[int, ...], properties: tuple[str, ...]) -> Problem | None:
         if found := super(Structured, cls).problem(arguments, properties):

@@ -1,0 +1,76 @@
+"""Tensors with an extent of 0 in every format: what is written is read, and what is taken apart is put together."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matrix import FORMATS
+
+import openwork as ow
+
+MORE = {
+    2: (
+        "(i, j) -> (j % 1 : structured(1, 1), j // 1 : dense, i : dense)",
+        "(i, j) -> (j % 2 : structured(1, 2), j // 2 : dense, i : dense)",
+        "(i, j) -> (j % 4 : structured(2, 4), i : dense, j // 4 : dense)",
+        "(i, j) -> (i : dense, j // 4 : dense, j % 4 : structured(2, 4))",
+        "(i, j) -> (j % 2 : ell(2), j // 2 : dense, i : dense)",
+        "(i, j) -> (j % 2 : bitmap, j // 2 : compressed, i : dense)",
+        "(i, j) -> (j % 2 : compressed, j // 2 : dense, i : dense)",
+    ),
+    3: ("(b, i, j) -> (b : batch, j % 2 : structured(1, 2), j // 2 : dense, i : dense)",),
+}
+CASES = [
+    (text, shape)
+    for rank in (1, 2, 3)
+    for text in (*FORMATS[rank], *MORE.get(rank, ()))
+    for shape in itertools.product((0, 2), repeat=rank)
+    if 0 in shape
+]
+
+
+def empty(text: str, shape: tuple[int, ...]) -> ow.Tensor:
+    return ow.asarray(np.zeros(shape), format="coo").asformat(ow.format(text, len(shape)))
+
+
+@pytest.mark.parametrize(("text", "shape"), CASES)
+def test_written_and_read(text: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    t = empty(text, shape)
+    for suffix in (".npz", ".mtx", ".tns", ".rb"):
+        path = tmp_path / f"a{suffix}"
+        try:
+            ow.write(path, t)
+        except ow.UnsupportedError:
+            assert suffix == ".rb"
+            continue
+        again = ow.read(path)
+        assert again.shape == shape
+        assert suffix != ".npz" or again.format == t.format or again.nse == t.nse == 0
+
+
+@pytest.mark.parametrize(("text", "shape"), CASES)
+def test_taken_apart(text: str, shape: tuple[int, ...]) -> None:
+    t = empty(text, shape)
+    pos, crd = ({k: b for k in range(t.format.nlevels) if (b := get(k)) is not None} for get in (t.pos, t.crd))
+    for again in (
+        ow.assemble(t.format, shape, pos=pos, crd=crd, values=t.values), pickle.loads(pickle.dumps(t)),
+        copy.deepcopy(t), t.T.T, t.asformat("coo").asformat(t.format),
+    ):  # fmt: skip
+        assert again.shape == shape
+        assert again.to_numpy().shape == shape
+
+
+@pytest.mark.parametrize(("text", "shape"), CASES)
+def test_to_torch(text: str, shape: tuple[int, ...]) -> None:
+    pytest.importorskip("torch")
+    t = empty(text, shape)
+    try:
+        there = t.to_torch()
+    except ow.UnsupportedError:
+        return
+    assert tuple(there.shape) == shape
