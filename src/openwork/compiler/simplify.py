@@ -51,8 +51,9 @@ def simplify(kernel: Kernel) -> Kernel:
     Guarantees: it computes the same; simplify(simplify(k)) == simplify(k).
     """
     body = kernel.body
+    irreducible: dict[int, Expr] = {}
     for _ in range(_ROUNDS):
-        pass_ = _Pass(kernel, body)
+        pass_ = _Pass(kernel, body, irreducible)
         new = pass_.drop(pass_.block(body, {}))
         if new == body:
             return kernel if body == kernel.body else replace(kernel, body=body)
@@ -63,7 +64,9 @@ def simplify(kernel: Kernel) -> Kernel:
 class _Pass:
     """One walk over the body, top-down with the values of Lets, so that what they enable is seen at once."""
 
-    def __init__(self, kernel: Kernel, body: Body) -> None:
+    def __init__(self, kernel: Kernel, body: Body, irreducible: dict[int, Expr]) -> None:
+        self.irreducible = irreducible
+        """Expressions, by identity, to which no rule applies at the root."""
         everything = list(statements(body))
         self.bindings = Counter(s.name for s in everything if isinstance(s, Let | Mut | For))
         self.bindings.update(s.buffer for s in everything if isinstance(s, Alloc))
@@ -75,7 +78,12 @@ class _Pass:
         def rule(e: Expr) -> Expr | None:
             if isinstance(e, Var):
                 return values.get(e.name)
-            return _rule(e)
+            if id(e) in self.irreducible:
+                return None
+            new = _rule(e)
+            if new is None:
+                self.irreducible[id(e)] = e
+            return new
 
         return walk(expr, rule)
 

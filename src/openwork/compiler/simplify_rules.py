@@ -14,10 +14,11 @@ sides): which is why `x + 0.0` and `x * 0.0` stay. A result made of constants is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..errors import CompilerBug
 from ..ir import ops
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.index_text import parse_expression
@@ -165,24 +166,30 @@ def expression_rule(expr: Expr) -> Expr | None:
 
 def constant(expr: Expr) -> bool | int | float | complex | None:
     """The value of a constant, or of one spread over lanes; None for anything else."""
-    match expr:
-        case Const(value, _):
-            return value
-        case Cast(Const(value, inner), type) if inner.scalar == type.scalar and inner.lanes == 1:
-            return value
+    if isinstance(expr, Const):
+        return expr.value
+    if isinstance(expr, Cast) and isinstance(expr.arg, Const):
+        inner = expr.arg.type
+        if inner.scalar == expr.type.scalar and inner.lanes == 1:
+            return expr.arg.value
     return None
 
 
 def _fold(expr: Op) -> Expr | None:
     """The constant that an operation on constants is, lane by lane alike; None where machine and NumPy may differ."""
-    values = [constant(a) for a in expr.args]
-    if any(v is None for v in values) or expr.op in ops.OF_LANES:
+    values = []
+    for a in expr.args:
+        value = constant(a)
+        if value is None:
+            return None
+        values.append(value)
+    if expr.op in ops.OF_LANES:
         return None
     if expr.op in _INEXACT and not all(a.type.is_integer for a in expr.args):
         return None
     if expr.type.scalar in ("f16", "bf16"):  # computed in f32: a constant would be rounded too early
         return None
-    args = tuple(Const(v, a.type.with_lanes(1)) for v, a in zip(values, expr.args, strict=True) if v is not None)
+    args = tuple(Const(v, a.type.with_lanes(1)) for v, a in zip(values, expr.args, strict=True))
     alone = expr.type.with_lanes(1)
     return ops.cast(ops.const(evaluate(Op(expr.op, args, alone)).item(), alone), expr.type)
 
@@ -205,29 +212,57 @@ def _negated(op: str, args: tuple[Expr, ...]) -> Expr | None:
 
 def _table(expr: Op) -> Expr | None:
     scalar = expr.args[-1].type.scalar
-    for rule in rules().get(expr.op, ()):
+    for rule, matches in _matchers().get(expr.op, ()):
         if scalar in rule.scalars:
             found: dict[str, Expr] = {}
-            if _matches(rule.pattern, expr, found):
+            if matches(expr, found):
                 return build(rule.result, found, expr.type)
     return None
 
 
-def _matches(pattern: Expression, expr: Expr, found: dict[str, Expr]) -> bool:
+Matcher = Callable[[Expr, dict[str, Expr]], bool]
+
+
+@lru_cache(maxsize=1)
+def _matchers() -> Mapping[str, tuple[tuple[Rule, Matcher], ...]]:
+    return {op: tuple((rule, _matcher(rule.pattern)) for rule in found) for op, found in rules().items()}
+
+
+def _matcher(pattern: Expression) -> Matcher:
+    """Whether an expression is of a pattern, as a function of it and of what the pattern's names stand for so far."""
     match pattern:
         case Literal(value):
-            held = constant(expr)
-            return held is not None and repr(fit(value, expr.type.scalar)) == repr(held)
+            shown: dict[str, str] = {}
+
+            def literal(expr: Expr, found: dict[str, Expr]) -> bool:
+                held = constant(expr)
+                if held is None:
+                    return False
+                scalar = expr.type.scalar
+                if scalar not in shown:
+                    shown[scalar] = repr(fit(value, scalar))
+                return shown[scalar] == repr(held)
+
+            return literal
         case Access(name, _):
-            if name in ("c", "d") and constant(expr) is None:
-                return False
-            return found.setdefault(name, expr) == expr
+            fixed = name in ("c", "d")
+
+            def variable(expr: Expr, found: dict[str, Expr]) -> bool:
+                if fixed and constant(expr) is None:
+                    return False
+                return found.setdefault(name, expr) == expr
+
+            return variable
         case Apply(op, args):
-            return (
-                isinstance(expr, Op)
-                and expr.op == op
-                and all(_matches(p, e, found) for p, e in zip(args, expr.args, strict=True))
-            )
+            of_args = tuple(_matcher(a) for a in args)
+
+            def operation(expr: Expr, found: dict[str, Expr]) -> bool:
+                if not isinstance(expr, Op) or expr.op != op:
+                    return False
+                return all(matches(arg, found) for matches, arg in zip(of_args, expr.args, strict=True))
+
+            return operation
+    raise CompilerBug(f"no pattern: {pattern}")
 
 
 def build(e: Expression, names: Mapping[str, Expr], type: Type, fold: bool = True) -> Expr:

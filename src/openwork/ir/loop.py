@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import is_
 
 from .types import I64, Type
 
@@ -223,16 +224,15 @@ class Kernel:
 
 def map_expr(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
     """Rebuild `expr` with `visit` applied to each child; the node itself is not visited."""
-    match expr:
-        case Load(buffer, index, type):
-            new = visit(index)
-            return expr if new is index else Load(buffer, new, type)
-        case Op(op, args, type):
-            fresh = tuple(visit(a) for a in args)
-            return expr if all(a is b for a, b in zip(args, fresh, strict=True)) else Op(op, fresh, type)
-        case Cast(arg, type):
-            new = visit(arg)
-            return expr if new is arg else Cast(new, type)
+    if isinstance(expr, Op):
+        fresh = tuple([visit(a) for a in expr.args])
+        return expr if all(map(is_, expr.args, fresh)) else Op(expr.op, fresh, expr.type)
+    if isinstance(expr, Load):
+        new = visit(expr.index)
+        return expr if new is expr.index else Load(expr.buffer, new, expr.type)
+    if isinstance(expr, Cast):
+        new = visit(expr.arg)
+        return expr if new is expr.arg else Cast(new, expr.type)
     return expr
 
 

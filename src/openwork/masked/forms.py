@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from ..compiler.conversion.target import unbatched
 from ..format import build
+from ..format.cached import cached
 from ..format.expression import Dim, Div, Expression, Mod
 from ..format.format import Format, Level
 from ..ops.remap import canonical
@@ -35,7 +36,7 @@ def strided(ndim: int) -> Format:
     return parse("bitmap", max(ndim, 1))
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def fitting(format: Format) -> Format:
     """The format that holds the specified elements of any mask over data of this format, and nothing else."""
     if not format.levels:
@@ -43,7 +44,7 @@ def fitting(format: Format) -> Format:
     return canonical(unbatched(in_place(format) or format))
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def in_place(format: Format) -> Format | None:
     """The format with bits where its last level has all children; None for a last level that lacks some itself."""
     *above, last = format.levels
@@ -52,7 +53,7 @@ def in_place(format: Format) -> Format | None:
     return Format(format.dims, (*above, build.bitmap(last.expression)))
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def keeping(format: Format) -> Format:
     """The format whose elements are those that this one stores, each with a bit that says whether it is specified."""
     if has_bits(format):
@@ -70,7 +71,7 @@ def has_bits(format: Format) -> bool:
     return bool(format.levels) and format.levels[-1].format.is_bitmap
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def plain(format: Format) -> Format:
     """The format of data and mask: all that is stored, with or without its bit."""
     if not has_bits(format):

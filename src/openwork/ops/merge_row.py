@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from ..codegen import pool
 from ..compiler.conversion.target import runs
 from ..compiler.merge.target import Dims
+from ..format.cached import cached
 from ..format.expression import Dim, dimensions, rename
 from ..format.format import Format, Level
 from ..storage.buffers import length
@@ -67,7 +67,7 @@ def _single(format: Format, shape: tuple[int, ...]) -> int | None:
     return None if any(first.index in dimensions(e.expression) for e in format.levels[1:]) else first.index
 
 
-@lru_cache(maxsize=64)
+@cached(1024)
 def _without(format: Format, d: int) -> Format:
     """The format of what lies at one coordinate of the outermost level."""
     position = [k - (k > d) for k in range(format.ndim)]

@@ -15,6 +15,7 @@ import numpy as np
 from ..codegen import pool
 from ..compiler.structure import points_kernel, ranges_kernel
 from ..format import format as parse
+from ..format.cached import cached
 from ..format.expression import Dim, dimensions, rename
 from ..format.format import Format, Level
 from ..format.level import LevelFormat
@@ -125,7 +126,7 @@ def join_outer(parts: Sequence[Storage]) -> Storage | None:
     return Storage(shape, first.format, first.scalar, first.fill_value, tuple(pos), tuple(crd), values)
 
 
-@lru_cache(maxsize=4096)
+@cached(1024)
 def _without(format: Format, d: int) -> Format | None:
     """The format without its outermost level, which holds dimension d."""
     first, rest = format.levels[0].format, list(format.levels[1:])

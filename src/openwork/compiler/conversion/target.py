@@ -13,6 +13,7 @@ from functools import cache
 
 from ...errors import UnsupportedError
 from ...format import build
+from ...format.cached import cached
 from ...format.format import Format
 from ...format.level import Insert
 
@@ -68,7 +69,7 @@ def runs(format: Format) -> tuple[Run, ...]:
     return tuple(found)
 
 
-@cache
+@cached(4096)
 def unbatched(format: Format) -> Format:
     """The format with dense levels for batch levels."""
     if not format.batch_ndim:

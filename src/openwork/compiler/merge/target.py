@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from ...format import build
+from ...format.cached import cached
 from ...format.expression import Dim, Expression, Mod, dimensions, rename
 from ...format.format import Format, Level
 from ..conversion.target import is_unique
@@ -17,7 +17,7 @@ Dims = tuple[int | None, ...]
 """For each dimension of an operand that of the result; None for one that is stretched."""
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def native(format: Format) -> Format:
     """The format with the same level expressions that a merge assembles: every level located, or appended to.
 
