@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -54,11 +55,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden kernels instead of comparing")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _thin(items)
     if CHECKED:
         for item in items:
             if item.get_closest_marker("unchecked"):
                 item.add_marker(pytest.mark.skip(reason="asks about code without checks"))
+
+
+def _thin(items: list[pytest.Item]) -> None:
+    """Of a test marked `thin(k)`, every k-th case stays, and one for each value of each parameter where it has
+    several; the others are slow. A step prime to the number of formats pairs each format with other operations."""
+    seen: dict[str, int] = {}
+    values: set[tuple[str, str, int]] = set()
+    for item in items:
+        marker = item.get_closest_marker("thin")
+        if marker is None or not hasattr(item, "callspec"):
+            continue
+        test = item.nodeid.split("[")[0]
+        number = seen[test] = seen.get(test, -1) + 1
+        axes = [
+            re.split(r"[, ]", m.args[0])[0] if isinstance(m.args[0], str) else m.args[0][0]
+            for m in item.iter_markers("parametrize")
+        ]
+        fresh = {(test, name, item.callspec.indices[name]) for name in axes} - values if len(axes) > 1 else set()
+        if number % marker.args[0] and not fresh:
+            item.add_marker(pytest.mark.slow)
+        else:
+            values |= fresh
 
 
 @pytest.fixture

@@ -255,13 +255,12 @@ def sweep(
 
 
 def leaks(run: Callable[[], Any]) -> tuple[int, int]:
-    """Blocks of arrays and workspaces, and storages, that `run` leaves behind."""
-    gc.collect()
-    before = allocator().live, _storages()
+    """Blocks of arrays and workspaces, and storages, that `run` leaves behind.
+
+    What was there before is frozen: the collector walks over what is new only.
+    """
+    gc.freeze()
+    before = allocator().live
     run()
     gc.collect()
-    return allocator().live - before[0], _storages() - before[1]
-
-
-def _storages() -> int:
-    return sum(type(x) is Storage for x in gc.get_objects())
+    return allocator().live - before, sum(type(x) is Storage for x in gc.get_objects())

@@ -158,6 +158,7 @@ def tried(act: Operation, given: dict[str, Any], forget: Callable[[], None] = la
     return points
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_allocation_of_an_operation(name: str) -> None:
     given = operands()
@@ -225,6 +226,7 @@ TORCH_OPERATIONS: dict[str, Operation] = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", TORCH_OPERATIONS)
 def test_every_allocation_over_torch_buffers(name: str) -> None:
     """Whatever torch is asked to do fails too, its own backward steps included: each is an allocation."""

@@ -470,6 +470,7 @@ def test_kernels_verify_and_interpret_alike(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(ran) == 8
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("threads", [2, 7])
 def test_threads(threads: int) -> None:
     """Integers are the same for any number of threads, however the loops are cut."""

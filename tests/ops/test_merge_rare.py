@@ -37,6 +37,7 @@ def sparse(shape: tuple[int, ...], seed: int, density: float = 0.5) -> np.ndarra
     return np.where(rng.random(shape) < density, rng.integers(1, 9, shape), 0).astype(float)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("op", [np.add, np.multiply, np.less])
 @pytest.mark.parametrize("spec", ["coo", "csf", "bitmap"])
 @pytest.mark.parametrize("shapes", [((3, 1, 4), (3, 2, 4)), ((2, 1, 3, 1), (2, 2, 3, 2)), ((1, 3, 1), (2, 3, 2))])
@@ -66,6 +67,7 @@ def batch(x: np.ndarray[Any, Any], text: str) -> ow.Tensor:
         return ow.asarray(x).asformat(text)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("text", BATCHED)
 def test_results_of_batches_are_valid(text: str) -> None:
     a = batch(X, text)

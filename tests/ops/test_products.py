@@ -22,6 +22,7 @@ def _case(spec: str, shape: tuple[int, int]) -> Any:
 TWO = [_case(spec, shape) for spec in FORMATS[2] for shape in SHAPES[2]]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("spec", "shape"), TWO)
 class TestMatmul:
     def test_vector_right(self, spec: str, shape: tuple[int, int]) -> None:

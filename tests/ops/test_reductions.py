@@ -36,6 +36,7 @@ def agree(name: str, t: ow.Tensor, array: np.ndarray[Any, Any], axis: Any, **opt
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
 @pytest.mark.parametrize("spec", SOME)
 @pytest.mark.parametrize("shape", [(8, 12), (0, 4), (4, 0)], ids=str)

@@ -59,6 +59,7 @@ OTHERWISE = {"softmax", "log_softmax", "prune", "floor_divide"}
 """Functions in which unspecified elements play no part, or that depend on what is stored, or that torch has no gradient of."""
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", ["csr", "ragged bsr"])
 def test_public_functions(layout: str) -> None:
     """What a function gives for a sparse tensor of full gradient is what it gives for the dense one."""
@@ -104,6 +105,7 @@ def test_what_is_not_kept_has_gradient_zero() -> None:
     torch.testing.assert_close(mine.grad, 2 * torch.eye(4, 6, dtype=torch.float64))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", ["csr", "ragged bsr"])
 def test_double_backward(layout: str) -> None:
     spec, _ = EVERY[layout]

@@ -85,6 +85,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", SOME)
 def test_the_same_call(layout: str) -> None:
     for function in FUNCTIONS.values():

@@ -22,12 +22,14 @@ def over(t: ow.Tensor, values: torch.Tensor) -> ow.Tensor:
     return t._from_storage(t._storage.with_values(values))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", EVERY)
 def test_unary(layout: str) -> None:
     for mine, theirs in UNARY.values():
         check(make(*EVERY[layout]), mine, theirs)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", EVERY)
 def test_binary(layout: str) -> None:
     for name, function in BINARY.items():
@@ -36,12 +38,14 @@ def test_binary(layout: str) -> None:
         check(make(*EVERY[layout]), function, function)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", EVERY)
 def test_products(layout: str) -> None:
     for function in PRODUCTS.values():
         check(make(*EVERY[layout]), function, function)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", EVERY)
 def test_structural(layout: str) -> None:
     for name, (mine, theirs) in STRUCTURAL.items():
@@ -70,6 +74,7 @@ FAMILIES: dict[str, Any] = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", ["csr", "uncoalesced coo", "ragged bsr"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_double_backward(layout: str, family: str) -> None:
