@@ -436,6 +436,77 @@ end.set()
     assert done.stdout == "0\n", done.stderr
 
 
+def test_no_lock_of_ours_stays_held_in_a_child() -> None:
+    """All locks of all modules are held by another thread; in the child each can be had."""
+    script = """
+import os, pkgutil, importlib, sys, threading
+import openwork
+for found in pkgutil.walk_packages(openwork.__path__, "openwork."):
+    if not found.name.startswith(("openwork.torch", "openwork.nn", "openwork.cli", "openwork.linalg")):
+        importlib.import_module(found.name)
+from openwork.codegen import llvm
+llvm.LAST = 0.1
+kinds = type(threading.Lock()), type(threading.RLock())
+def locks():
+    names = sorted(name for name in sys.modules if name.startswith("openwork."))
+    return [(name, key) for name in names for key, value in vars(sys.modules[name]).items() if isinstance(value, kinds)]
+names = locks()
+held, end = threading.Event(), threading.Event()
+def hold():
+    for name, key in names:
+        vars(sys.modules[name])[key].acquire()
+    held.set()
+    end.wait()
+t = threading.Thread(target=hold, daemon=True); t.start(); held.wait()
+pid = os.fork()
+if not pid:
+    stuck = [pair for pair in names if not vars(sys.modules[pair[0]])[pair[1]].acquire(timeout=1)]
+    print(len(names) > 4, stuck, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+end.set()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True []\n", done.stderr
+
+
+def test_a_child_born_while_another_thread_imports_llvmlite_can_compile() -> None:
+    """For longer than a fork waits: Python frees no module's lock in a child."""
+    script = """
+import importlib.abc, importlib.machinery, os, sys, threading
+import numpy as np, openwork as ow
+from openwork.codegen import llvm
+llvm.LAST = 0.1
+held, end, me = threading.Event(), threading.Event(), os.getpid()
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "llvmlite.binding.ffi" and os.getpid() == me:
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            run = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (held.set(), end.wait(), run(module))
+            return spec
+t = threading.Thread(target=lambda: ow.asarray(np.eye(4), format="csr") @ np.ones(4))
+sys.meta_path.insert(0, Slow())
+t.start(); held.wait()
+pid = os.fork()
+if not pid:
+    a = ow.asarray(np.eye(3), format="csr")
+    os._exit(0 if (a @ np.ones(3) == 1).all() else 1)
+for _ in range(300):
+    found, status = os.waitpid(pid, os.WNOHANG)
+    if found:
+        break
+    end.wait(0.1)
+else:
+    os.kill(pid, 9)
+print(found == pid, status)
+end.set(); t.join()
+"""
+    env = {**os.environ, "OPENWORK_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=90, env=env)
+    assert done.stdout == "True 0\n", done.stderr
+
+
 def test_what_runs_at_the_end_of_a_process_can_compile() -> None:
     script = """
 import atexit

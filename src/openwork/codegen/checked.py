@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import struct
 import threading
 from collections.abc import Callable, Sequence
@@ -91,6 +92,16 @@ class CheckedExecutable(Executable):
             f"checked kernel {kernel.name}: {found.describe(index, low, high)}\n"
             f"  line {found.line}: {found.text}\n  key: {kernel.key}"
         )
+
+
+def _after_fork() -> None:
+    """A thread that the child does not have may have held the lock."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def compile_checked(kernel: Kernel, key: str | None = None) -> CheckedExecutable:

@@ -1,12 +1,29 @@
-"""After a fork: locks of our classes that a thread of the parent held, free again in the child."""
+"""After a fork: what a thread of the parent held, free again in the child: locks of our classes, imports half done."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from functools import cached_property
+from importlib import _bootstrap
+from typing import Any
 
-__all__ = ["renew_locks"]
+__all__ = ["forget_imports", "renew_locks"]
+
+
+def forget_imports(package: str) -> None:
+    """Where a thread that the child does not have was importing from a package, let the child import it anew.
+
+    Python frees no module's lock after a fork: whoever imports it in the child would wait for ever.
+    """
+    mine = [name for name in list(sys.modules) if name.partition(".")[0] == package]
+    locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
+    held = [name for name in list(locks) if name.partition(".")[0] == package]
+    if any(getattr(getattr(sys.modules[name], "__spec__", None), "_initializing", False) for name in mine):
+        for name in mine:
+            del sys.modules[name]
+    for name in held:
+        locks.pop(name, None)
 
 
 def renew_locks() -> None:

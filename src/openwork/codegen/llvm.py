@@ -2,7 +2,8 @@
 
 A call runs where no signal can land (`interruptible`), so that no exception comes between LLVM's objects; the main
 thread waits for it, and answers. A fork waits for a call of another thread, the import of llvmlite included: the child
-would have LLVM's data as they are in the middle of one. Where that takes too long it goes ahead, with new locks.
+would have LLVM's data as they are in the middle of one. Where that takes too long it goes ahead, with new locks, and
+the child imports anew what another thread was importing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 from .. import interruptible
 from ..errors import UnsupportedError
-from .forked import renew_locks
+from .forked import forget_imports, renew_locks
 
 try:
     import resource
@@ -108,6 +109,7 @@ def _after_fork_in_child() -> None:
     global _LOCK, _no_fork, _inside
     _LOCK, _no_fork, _inside = threading.RLock(), threading.Event(), None
     _no_fork.set()
+    forget_imports("llvmlite")
     ffi: Any = sys.modules.get("llvmlite.binding.ffi")
     lock: Any = getattr(getattr(ffi, "lib", None), "_lock", None)
     if hasattr(lock, "_lock"):

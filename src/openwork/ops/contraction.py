@@ -19,6 +19,7 @@ from ..compiler.semiring import Semiring
 from ..errors import UnsupportedError
 from ..format import Format, coo
 from ..format import format as parse
+from ..interruptible import LONG, whole
 from ..storage.buffers import as_array, cast, length, scalar_of, to_numpy
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
@@ -176,6 +177,12 @@ def _by(t: Term, shared: str) -> str:
 
 def _unfolded(m: Rows, rows: Sequence[int], columns: Sequence[int], semiring: Semiring, *operands: Storage) -> Storage:
     """The tensor that a matrix is, of the dtype that its operands give."""
+    if type(m.values) is np.ndarray and type(operands[0].values) is np.ndarray and len(m.values) >= LONG:
+        return whole(_unfold, (m, rows, columns, semiring, *operands), {})
+    return _unfold(m, rows, columns, semiring, *operands)
+
+
+def _unfold(m: Rows, rows: Sequence[int], columns: Sequence[int], semiring: Semiring, *operands: Storage) -> Storage:
     like = operands[0].values
     scalar = semiring.result(promote(tuple(s.scalar for s in operands), operands[0].library))
     zero = python_scalar(semiring.add.identity_of(scalar), scalar)
