@@ -133,3 +133,33 @@ def outcome(function: Callable[[], Any]) -> str:
     except InvariantError as error:
         return str(error)
     return "right"
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's, when it first has tangents
+def test_prepared_products_of_torch_see_what_changes() -> None:
+    """Gradients, tangents, transforms, strides, conjugates and memory are asked at every call."""
+    torch = pytest.importorskip("torch")
+    dense = torch.from_numpy(X)
+    a, x = ow.asarray(dense.to_sparse_csr()), torch.arange(8.0, dtype=torch.float64)
+    want = dense @ x
+    for _ in range(3):
+        assert torch.equal(a @ x, want)
+    assert calls(lambda: a @ x) <= 16
+    v = x.clone().requires_grad_()
+    (a @ v).sum().backward()
+    assert torch.equal(v.grad, dense.sum(0))
+    with torch.no_grad():
+        assert not (a @ v).requires_grad
+    assert torch.equal(torch.func.vmap(lambda row: a @ row)(torch.stack([x, 2 * x])), torch.stack([want, 2 * want]))
+    assert torch.equal(torch.func.jvp(lambda y: a @ y, (x,), (x,))[1], want)
+    assert torch.equal(a @ torch.stack([x, x], 1)[:, 1], want)
+    z = (x + 1j * x).conj()
+    assert torch.equal(a @ z, dense.to(z.dtype) @ z)
+    a.values.requires_grad_()
+    assert (a @ x).requires_grad
+    a.values.requires_grad_(False)
+    a.values.mul_(2)
+    assert torch.equal(a @ x, 2 * want)
+    a.values.untyped_storage().resize_(0)
+    with pytest.raises(InvariantError):
+        a @ x

@@ -16,7 +16,9 @@ __all__ = ["adopted", "foreign", "is_operand", "plain"]
 def foreign(x: Any) -> bool:
     """Whether `x` is a sparse tensor of another library: SciPy's, torch's, pydata's or pandas'."""
     kind = type(x)
-    if kind is np.ndarray or kind is float or kind is int or getattr(x, "_storage", None) is not None:
+    if kind is np.ndarray or kind is float or kind is int or hasattr(kind, "_kept"):
+        return False
+    if getattr(x, "_storage", None) is not None:
         return False
     if is_torch(x):
         import torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -17,6 +18,7 @@ from ..storage.memory import LARGE
 from ..storage.storage import Storage
 from . import trace
 from .contract import contract
+from .gradients import tracked
 from .lazy import defer, is_lazy
 from .operands import adopted, plain
 from .promote import compute_scalar, promote
@@ -50,7 +52,19 @@ def matmul(a: Any, b: Any, /) -> Any:
             ready = storage.plans.get((left, array.shape, array.dtype))
             if ready is not None and ready.fits(array):
                 return ready(array)
+    elif _torch is not None and not trace.active():
+        left = type(b) is _torch.Tensor
+        array, x = (b, a) if left else (a, b)
+        if type(array) is _torch.Tensor and hasattr(type(x), "_kept"):
+            s = x._storage
+            ready = s.plans.get((left, array.shape, array.dtype))
+            if ready is not None and ready.fits(array, s.values):
+                return ready(array)
     return _matmul(a, b)
+
+
+_torch: Any = None
+"""torch, once a product of its tensors was prepared."""
 
 
 class _Product:
@@ -61,20 +75,47 @@ class _Product:
     def __init__(self, ready: Ready, shape: tuple[int, ...], scalar: str) -> None:
         self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
         self.lined = ready.inputs[0][2]
-        self.make: Callable[[Any, Any], np.ndarray[Any, Any]] = np.zeros
+        self.make: Callable[..., Any] = np.zeros
         if ready.prepared.schedule.covers:
             self.make = fresh if math.prod(shape) * self.dtype.itemsize >= LARGE else np.empty
 
-    def fits(self, b: np.ndarray[Any, Any]) -> bool:
+    def fits(self, b: Any, values: Any = None) -> bool:
         """Whether the launch holds for this array, whose shape and dtype are known to."""
         flags = b.flags
         return flags.c_contiguous and flags.aligned and self.ready.threads == get_num_threads()
 
     def __call__(self, b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        y = self.make(self.shape, self.dtype)
+        y: np.ndarray[Any, Any] = self.make(self.shape, self.dtype)
         if self.lined and address(b) % LINE:
             b = on_lines(strided(b)).owner
         self.ready.start((address(b),), address(y))
+        return y
+
+
+class _TorchProduct(_Product):
+    """A product ready to run on a tensor of torch's of known shape and dtype."""
+
+    __slots__ = ()
+
+    def __init__(self, ready: Ready, like: Any) -> None:
+        self.ready, self.shape, self.dtype, self.lined = ready, like.shape, like.dtype, False
+        self.make = _torch.empty if ready.prepared.schedule.covers else _torch.zeros
+
+    def fits(self, b: Any, values: Any = None) -> bool:
+        """Whether the launch holds, and torch records nothing: no graph, no tangents, no transform of `torch.func`."""
+        if self.ready.threads != get_num_threads() or b.layout is not _torch.strided or not b.is_cpu:
+            return False
+        if (b.requires_grad or values.requires_grad) and _torch.is_grad_enabled():
+            return False
+        if _torch.autograd.forward_ad._current_level >= 0 or _torch._C._functorch.maybe_current_level() is not None:
+            return False
+        if b.data_ptr() % b.element_size() or not b.is_contiguous():
+            return False
+        return not (b.is_conj() or b.is_neg() or b._is_zerotensor())
+
+    def __call__(self, b: Any) -> Any:
+        y = self.make(self.shape, dtype=self.dtype)
+        self.ready.start((b.data_ptr(),), y.data_ptr())
         return y
 
 
@@ -163,9 +204,28 @@ def _product(a: Any, b: Any) -> Array:
     result = contract(stmt, values, scalar, array)
     if storage.fill_value:
         return result + _fill_part(storage.fill_value, array, left, storage.shape)
-    if not is_torch(array) and storage.batches == 1 and len(storage.shape) == 2:
-        _remember(stmt, values, scalar, storage, array, result, left)
+    if storage.batches == 1 and len(storage.shape) == 2:
+        if not is_torch(array):
+            _remember(stmt, values, scalar, storage, array, result, left)
+        elif storage.library == "torch":
+            _remember_torch(stmt, values, scalar, storage, array, result, left)
     return result
+
+
+def _remember_torch(
+    stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any, left: bool
+) -> None:
+    """The same of a tensor of torch's; what is recorded, or no plain memory, is asked at every call."""
+    global _torch
+    torch = sys.modules["torch"]
+    if compute_scalar(scalar) != scalar or type(array) is not torch.Tensor or type(result) is not torch.Tensor:
+        return
+    if tracked((storage.values, array, result)) or torch.compiler.is_compiling() or not array.is_contiguous():
+        return
+    ready = recall(storage, key_of(stmt, scalar, values))
+    if ready is not None and not ready.problem.copies and result.is_contiguous() and not ready.inputs[0][2]:
+        _torch = torch
+        remember(storage, (left, array.shape, array.dtype), _TorchProduct(ready, result))
 
 
 def _remember(

@@ -90,17 +90,17 @@ class Tensor(Operators, TorchNames, Leaf):
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents of the dimensions."""
-        return self._storage.shape
+        return self._kept.shape
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self._storage.shape)
+        return len(self._kept.shape)
 
     @property
     def size(self) -> int:
         """The number of elements, specified or not; called as torch's method, `size(d)`, the extents or one of them."""
-        shape = self._storage.shape
+        shape = self._kept.shape
         found = Size(math.prod(shape))
         found.shape = shape
         return found
@@ -118,12 +118,12 @@ class Tensor(Operators, TorchNames, Leaf):
     @property
     def format(self) -> Format:
         """The storage format."""
-        return self._storage.format
+        return self._kept.format
 
     @property
     def levels(self) -> tuple[Level, ...]:
         """The levels of the format."""
-        return tuple(self._storage.format.levels)
+        return tuple(self._kept.format.levels)
 
     @property
     def fill_value(self) -> Any:

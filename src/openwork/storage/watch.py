@@ -104,7 +104,10 @@ class Watch:
         for word, at, array, size, _ in self.arrays:
             if word.value != at or array.nbytes != size:
                 return False
-        return not self.tensors or all(seen.holds() for _, seen in self.tensors)
+        for _, seen in self.tensors:  # noqa: SIM110  a generator takes as long as what it asks
+            if not seen.holds():
+                return False
+        return True
 
     def changed(self) -> list[str]:
         """The torch buffers that have changed. Raises InvariantError where memory is gone."""
@@ -137,12 +140,14 @@ def _number(name: str) -> str:
 class _Seen:
     """What was noted of a torch tensor; the values' contents may change, their place and kind may not unnoticed."""
 
-    __slots__ = ("at", "dtype", "nbytes", "numel", "source", "storage", "tensor", "version")
+    __slots__ = ("at", "dtype", "nbytes", "numel", "own", "source", "storage", "tensor", "version")
 
     def __init__(self, tensor: Any, index: bool) -> None:
         self.tensor, self.numel, self.dtype = tensor, tensor.numel(), tensor.dtype
         self.storage = tensor.untyped_storage()
         self.source = getattr(tensor, _SOURCE, tensor)
+        self.own = index and hasattr(tensor, _SOURCE)
+        """whether nobody else has the object itself, so that its shape and type stay"""
         known = getattr(tensor, _SEEN, None) if index else None
         if known is None:
             version = self.source._version if index and not self.source.is_inference() else None
@@ -156,14 +161,11 @@ class _Seen:
     def holds(self) -> bool:
         """Whether nothing has changed."""
         t = self.tensor
-        return bool(
-            t.data_ptr() == self.at
-            and t.numel() == self.numel
-            and t.dtype is self.dtype
-            and self.storage.nbytes() == self.nbytes
-            and (self.version is None or self.source._version == self.version)
-            and t.is_contiguous()
-        )
+        if t.data_ptr() != self.at or self.storage.nbytes() != self.nbytes:
+            return False
+        if self.version is not None and self.source._version != self.version:
+            return False
+        return self.own or (t.numel() == self.numel and t.dtype is self.dtype and bool(t.is_contiguous()))
 
     def nbytes_now(self) -> int:
         """Bytes of the memory that the tensor looks into now."""
