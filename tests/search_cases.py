@@ -265,7 +265,7 @@ def chain(d: Draw) -> Case:
     t, a = d.operand()
     first, second = random_format(d.rng, a.ndim), random_format(d.rng, a.ndim)
     d.inputs += [str(first), str(second)]
-    return d.case("asformat twice", lambda: t.asformat(first).asformat(second), lambda: a, signs=True)
+    return d.case("asformat twice", lambda: t.asformat(first).asformat(second), lambda: a, signs=first.is_unique)
 
 
 def cast(d: Draw) -> Case:

@@ -124,3 +124,15 @@ def test_what_would_be_dense_is_refused_by_a_typed_error(name: str, shape: tuple
         sized = not isinstance(error, ow.SizeError) or re.search(r"[\d,]{15,} bytes", str(error))
         assert sized, error  # noqa: PT017
     assert made is None or (len(shape) == 1 and getattr(made, "nbytes", 0) < 10_000)
+
+
+@pytest.mark.parametrize("source", ["bsc(2, 3)", "bsr(2, 3)"])
+@pytest.mark.parametrize("target", ["coo", "dcsr", "dcsc"])
+def test_blocks_turned(source: str, target: str) -> None:
+    """A few blocks of another order are sorted: no array is as long as the extent, which the source stores none of."""
+    shape = (WIDE, 1) if source.startswith("bsc") else (1, WIDE)
+    a = pair(shape, source)
+    b = a.asformat(target)
+    assert b.format == ow.format(target, 2)
+    assert elements(b) == elements(pair(shape))
+    assert elements(a * pair(shape)) == {p: v * v for p, v in elements(pair(shape)).items()}

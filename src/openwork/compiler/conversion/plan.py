@@ -97,7 +97,7 @@ def plan(source: Format, target: Format) -> Plan:
     if (append := _append(stage, needed)) is not None:
         return Plan((append,))
     if (unique or stage.keep) and (blocks := _by_blocks(stage, needed)) is not None:
-        return Plan(blocks)
+        return Plan(blocks, stage if len(blocks) > 1 and parts[0].kind is not Kind.LOCATED else None)
     if _is_grouped(source, goal, parts):
         return Plan((replace(stage, strategy=Strategy.GROUP),))
     if (bucket := _bucket(stage, parts)) is not None:
