@@ -86,3 +86,23 @@ def test_a_stored_zero_to_the_power_of_zero_is_one(spec: str) -> None:
 def test_the_sign_of_a_negative_zero_is_zero() -> None:
     got = ow.pointwise("sign(A[i])", {"A": stored(np.array([-0.0, 0.0, NAN]))}).values
     assert not np.signbit(np.asarray(got)[:2]).any()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "uint64", "bool"])
+@pytest.mark.parametrize("name", ["remainder", "floor_divide"])
+def test_integers_by_a_fill_value_of_nan(dtype: str, name: str) -> None:
+    """NaN, not what lies in memory: LLVM takes an fmod of what cannot be infinite for one that cannot be NaN."""
+    b = np.array([0, 3, 0, 1, 255, 2]).astype(dtype)
+    a = np.array([np.nan, np.nan, 0.0, np.nan, np.nan, 1.0])
+    with np.errstate(all="ignore"):
+        got = getattr(ow, name)(ow.asarray(b, format="coo"), ow.asarray(a, format="coo", fill_value=np.nan))
+        np.testing.assert_array_equal(got.to_numpy(), getattr(np, name)(b, a))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_bounded_function_of_nan_modulo_a_number(dtype: str) -> None:
+    x = np.array([np.nan, 0, 0.5, -2, np.nan, 7], dtype)
+    for number in (np.nan, 2.0, -0.5):
+        with np.errstate(all="ignore"):
+            got = ow.fused(lambda t, n=number: ow.sin(t) % n)(ow.asarray(x, format="coo"))
+            np.testing.assert_allclose(got.to_numpy(), np.sin(x) % np.dtype(dtype).type(number), rtol=1e-6)

@@ -9,14 +9,14 @@ from ..errors import CompilerBug
 from ..ir.types import Type, real_of
 from .target import Target
 
-__all__ = ["Builder", "Parts", "bits_of", "memory_type", "register_type", "round_float"]
+__all__ = ["PURE", "Builder", "Parts", "bits_of", "memory_type", "register_type", "round_float"]
 
 Parts = tuple[str, ...]
 """A value in registers: one LLVM value, or (real, imaginary) for a complex type."""
 
 _REGISTERS = {"bool": "i1", "f16": "float", "bf16": "float", "f32": "float", "f64": "double"}
 _MEMORY = {"bool": "i8", "f16": "half", "bf16": "i16"}
-_PURE = "nounwind willreturn memory(none)"
+PURE = "nounwind willreturn memory(none)"
 
 
 def register_type(scalar: str, lanes: int = 1) -> str:
@@ -113,7 +113,7 @@ class Builder:
         self.metadata.append(text)
         return f"!{len(self.metadata) - 1}"
 
-    def call(self, result: str, name: str, *args: tuple[str, str], flags: str = "", attributes: str = _PURE) -> str:
+    def call(self, result: str, name: str, *args: tuple[str, str], flags: str = "", attributes: str = PURE) -> str:
         """Call an external function or intrinsic, declaring it."""
         if name not in self.helpers:
             types = ", ".join(t for t, _ in args)

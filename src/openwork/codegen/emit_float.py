@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..ir.ops import COMPARISONS
 from ..ir.types import Type, real_of
-from .emit_builder import Builder, register_type
+from .emit_builder import PURE, Builder, register_type
 
 __all__ = ["float_op", "math_call"]
 
@@ -48,7 +48,9 @@ def math_call(b: Builder, op: str, t: Type, *args: str) -> str:
     name = op + ("f" if scalar == "float" else "")
     if not b.target.is_cpu:
         name = "__nv_" + name
-    out = [b.call(scalar, name, *((scalar, b.lane(a, t, i)) for a in args)) for i in range(t.lanes)]
+    # of an fmod whose dividend cannot be infinite LLVM makes an instruction that is said never to be NaN: it is, of NaN
+    kind = f"{PURE} nobuiltin" if op == "fmod" and b.target.is_cpu else PURE
+    out = [b.call(scalar, name, *((scalar, b.lane(a, t, i)) for a in args), attributes=kind) for i in range(t.lanes)]
     return b.gather_lanes(out, t)
 
 
