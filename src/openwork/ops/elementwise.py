@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["by_values", "check_powers", "elementwise", "unary"]
 
 _LINEAR_UNARY = {"neg", "real", "imag", "conj"}
+_NUMBERS = (float, int, bool, complex)
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 
 
@@ -120,6 +121,8 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
         if s.shape == t.shape:
             return a._from_storage(merge_equal(op, s, t, zero_annihilates))
         return merge(op, a, b, zero_annihilates)
+    if (type(b) in _NUMBERS and hasattr(type(a), "_kept")) or (type(a) in _NUMBERS and hasattr(type(b), "_kept")):
+        return _with_scalar(op, a, b)
     if is_lazy(a) or is_lazy(b):
         return defer("elementwise", op, partial(elementwise, op), (as_number(a, b), as_number(b, a)))
     if foreign(a) or foreign(b):

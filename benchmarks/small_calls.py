@@ -1,0 +1,110 @@
+"""Microseconds of calls on 50 x 50 tensors, one thread: openwork's, the peer's, and their ratio.
+
+    python benchmarks/small_calls.py [--rounds 60] [--match "A @"]
+
+The peer of NumPy buffers is SciPy, that of torch's buffers torch's own CSR. Calls of both are timed in turn, in rounds
+of twenty calls; the least of all rounds counts, so that what else the machine does matters little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import openwork as ow
+
+Call = Callable[[], Any]
+CALLS = 20
+
+
+def numpy_rows() -> dict[str, tuple[Call, Call]]:
+    """Calls on NumPy buffers, and SciPy's."""
+    rng = np.random.default_rng(0)
+    s, t = (sp.random_array((50, 50), density=0.1, format="csr", rng=rng) for _ in range(2))
+    a, b = ow.asarray(s), ow.asarray(t)
+    x, mask, rows = np.ones(50), np.arange(50) % 3 == 0, [1, 2]
+    return {
+        "A @ x": (lambda: a @ x, lambda: s @ x),
+        "A.T @ x": (lambda: a.T @ x, lambda: s.T @ x),
+        "A @ B": (lambda: a @ b, lambda: s @ t),
+        "A + A": (lambda: a + a, lambda: s + s),
+        "A + B": (lambda: a + b, lambda: s + t),
+        "A * B": (lambda: a * b, lambda: s * t),
+        "A * 2": (lambda: a * 2, lambda: s * 2),
+        "full sum": (lambda: ow.sum(a), lambda: s.sum()),
+        "row sums": (lambda: ow.sum(a, axis=1), lambda: s.sum(axis=1)),
+        "A[3, 4]": (lambda: a[3, 4], lambda: s[3, 4]),
+        "A[[1, 2]]": (lambda: a[rows], lambda: s[rows]),
+        "A[mask]": (lambda: a[mask], lambda: s[mask]),
+        "concat": (lambda: ow.concat([a, b]), lambda: sp.vstack([s, t])),
+        "diagonal": (lambda: ow.diagonal(a), lambda: s.diagonal()),
+        "transpose": (lambda: a.T, lambda: s.T),
+        "asarray(SciPy)": (lambda: ow.asarray(s), lambda: sp.csr_array((s.data, s.indices, s.indptr), s.shape)),
+    }
+
+
+def torch_rows() -> dict[str, tuple[Call, Call]]:
+    """Calls on torch buffers, and those of torch's sparse CSR; nothing where torch is not there."""
+    try:
+        import torch
+    except ImportError:
+        return {}
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    values = torch.from_numpy(np.where(rng.random((50, 50)) < 0.1, rng.random((50, 50)), 0.0))
+    t = values.to_sparse_csr()
+    a, x = ow.asarray(t), torch.ones(50, dtype=torch.float64)
+    w, v = ow.asarray(values.to_sparse_csr()).requires_grad_(), values.to_sparse_csr().requires_grad_()
+    y = torch.ones(50, 1, dtype=torch.float64, requires_grad=True)
+
+    def step(matrix: Any) -> None:
+        matrix.grad = y.grad = None
+        (matrix @ y).sum().backward()
+
+    return {
+        "torch: A @ x": (lambda: a @ x, lambda: t @ x),
+        "torch: A * 2": (lambda: a * 2, lambda: t * 2),
+        "torch: A + A": (lambda: a + a, lambda: t + t),
+        "torch: forward": (lambda: w @ y, lambda: v @ y),
+        "torch: forward and backward": (lambda: step(w), lambda: step(v)),
+    }
+
+
+def least(pair: tuple[Call, Call], rounds: int) -> tuple[float, float]:
+    """The least microseconds of both calls, in turn."""
+    best = [float("inf")] * 2
+    for call in pair * 3:
+        call()
+    for _ in range(rounds):
+        for k, call in enumerate(pair):
+            start = time.perf_counter()
+            for _ in range(CALLS):
+                call()
+            best[k] = min(best[k], (time.perf_counter() - start) / CALLS)
+    return best[0] * 1e6, best[1] * 1e6
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--match", default="", help="only rows whose name contains this regular expression")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    ow.set_num_threads(1)
+    print("| call | openwork | peer | ours / peer |\n| --- | --- | --- | --- |")
+    for name, pair in (numpy_rows() | torch_rows()).items():
+        if re.search(options.match, name):
+            ours, theirs = least(pair, options.rounds)
+            print(f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
