@@ -17,8 +17,9 @@ from .target import Target, host
 __all__ = ["assembly", "load", "optimised", "quick", "to_object"]
 
 T = TypeVar("T")
-ROOM, BYTES = 96 << 20, 2000
-"""Bytes that LLVM may need, at least and for each character of a text, where the address space is limited."""
+ROOM, BYTES = 16 << 20, 300
+"""Bytes that LLVM may need, at least and for each character of a text, where the address space is limited: a text of
+39,000 characters took 3 MiB."""
 SPEED = 2
 MANY = 24_000
 """Characters of LLVM IR from which on loops are not unrolled, nor statements put into vectors: in kernels of many loops

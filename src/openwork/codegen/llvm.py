@@ -9,6 +9,7 @@ the child imports anew what another thread was importing.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import sys
 import threading
@@ -35,6 +36,8 @@ _no_fork.set()
 _held = False
 _inside: int | None = None
 """The thread that has the lock."""
+_ARENA_MAX = -8
+"""glibc's name for the most heaps."""
 LAST = 5.0
 """Seconds that a fork, and the end of the process, wait for a call of another thread."""
 
@@ -68,8 +71,18 @@ def is_limited() -> bool:
 
 def by_llvm(function: Callable[..., T], *args: Any) -> T:
     """`function(*args)`, one thread at a time, and where no signal can land: the main thread waits for it."""
+    if is_limited():
+        _one_heap()
     result: T = interruptible.call(_locked, function, *args)
     return result
+
+
+@cache
+def _one_heap() -> None:
+    """Have no thread reserve 64 MiB of addresses for a heap of its own, as glibc's malloc does: LLVM needs them."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(_ARENA_MAX, 1)
 
 
 def _locked(function: Callable[..., T], *args: Any) -> T:
