@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checked import CHECKED
 from ..codegen.pool import get_num_threads
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
@@ -115,7 +116,8 @@ class _TorchProduct(_Product):
 
     def __call__(self, b: Any) -> Any:
         y = self.make(self.shape, dtype=self.dtype)
-        self.ready.start((b.data_ptr(),), y.data_ptr())
+        where = address if CHECKED else _torch.Tensor.data_ptr
+        self.ready.start((where(b),), where(y))
         return y
 
 
