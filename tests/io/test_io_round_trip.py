@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import formats, shapes
 
+import openwork as ow
 import openwork.io as io
 from openwork.errors import ShapeError, UnsupportedError
 from openwork.io import Coordinates
@@ -203,3 +204,20 @@ def test_fill_value_needs_npz(tmp_path: Path) -> None:
 def test_unknown_extension(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"unknown extension '\.xyz'; written are \.mtx \.tns \.npz \.rb"):
         io.write(tmp_path / "t.xyz", random_tensor(4, (4, 3), "float64", 5))
+
+
+@pytest.mark.parametrize("properties", ["nonunique", "nonunique, unordered"])
+@pytest.mark.parametrize("columns", [[], [0, 2], [2, 0]])
+def test_coordinates_keep_their_format(properties: str, columns: list[int], tmp_path: Path) -> None:
+    """Also where those of an uncoalesced COO happen to be sorted and distinct."""
+    inner = properties.partition(", ")[2]
+    inner = f"({properties})" if inner else ""
+    if not inner:
+        columns = sorted(columns)
+    crd = {0: np.zeros(len(columns), np.int64), 1: np.array(columns, np.int64)}
+    text = f"(i, j) -> (i : compressed({properties}), j : singleton{inner})"
+    t = ow.assemble(text, (2, 3), pos={0: [0, len(columns)]}, crd=crd, values=np.ones(len(columns)))
+    ow.write(tmp_path / "a.npz", t)
+    again = ow.read(tmp_path / "a.npz")
+    assert again.format == t.format
+    np.testing.assert_array_equal(again.crd(1), columns)

@@ -225,6 +225,9 @@ def _scipy(archive: Archive, kind: str) -> Buffers | Coordinates:
         record = _compressed(archive, kind, (shape[0], shape[1]))
     else:
         archive.fail(f"unknown format {kind!r}; read are csr, csc, bsr, dia, coo and openwork's own")
+    if isinstance(record, Coordinates) and "openwork_format" in archive:
+        pos = np.array([0, record.values.size], record.indices[0].dtype)
+        record = Buffers("coo", shape, {0: pos}, dict(enumerate(record.indices)), record.values)
     if isinstance(record, Buffers) and "openwork_format" in archive:
         text = archive.text("openwork_format")[:_LONGEST]
         _parsed(archive, text, len(shape))
