@@ -25,9 +25,9 @@ from openwork.ir.index import Apply, Assignment
 from openwork.ir.index import Expression as Term
 from openwork.ir.index_evaluate import evaluate
 from openwork.ir.loop import Buffer, Kernel
-from openwork.ops.drive import Problem, pose
-from openwork.ops.launch import outer_range, word
-from openwork.ops.strided import Strided, new_output, strided
+from openwork.runtime.launch import outer_range, word
+from openwork.runtime.single_operand import Problem, pose
+from openwork.runtime.strided import Strided, new_output, strided
 from openwork.storage.buffers import numpy_dtype
 from openwork.storage.storage import Storage
 

@@ -12,7 +12,7 @@ import pytest
 
 from openwork.ir.interpret import run as interpret
 from openwork.ir.verify import verify
-from openwork.ops import merge_run
+from openwork.runtime.coiterate import run as merge_run
 
 __all__ = ["interpreted"]
 
@@ -49,5 +49,7 @@ def interpreted() -> Iterator[list[str]]:
         m.setattr(merge_run, "_assembled", assembled)
         m.setattr(merge_run, "pool", Pool)
         m.setattr(merge_run, "quick", lambda *_: None)
-        m.setattr(importlib.import_module("openwork.ops.merge"), "_GENERAL", {})  # plans that have a lean way
+        m.setattr(
+            importlib.import_module("openwork.ops.elementwise.pointwise"), "_GENERAL", {}
+        )  # plans that have a lean way
         yield ran

@@ -10,17 +10,7 @@ from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
 from openwork.format.inverse import solve
 from openwork.format.level import LevelFormat
-from openwork.format.levels import (
-    Batch,
-    Bitmap,
-    Compressed,
-    Dense,
-    Ell,
-    LooseCompressed,
-    Range,
-    Singleton,
-    Structured,
-)
+from openwork.format.levels import Batch, Bitmap, Compressed, Dense, Ell, LooseCompressed, Range, Singleton, Structured
 
 __all__ = ["formats", "shapes"]
 

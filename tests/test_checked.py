@@ -23,7 +23,7 @@ from openwork.ir.interpret import run as interpret
 from openwork.ir.loop import Kernel
 from openwork.ir.printer import show
 from openwork.ir.text import parse
-from openwork.ops.kernel import build_kernel
+from openwork.runtime.kernel_text import build_kernel
 
 SPMV = "y[i] += A[i, j] * x[j]"
 ROWS = "def k(lo: i64, hi: i64, x: f64[const], y: f64[mut], n: i64):\n"

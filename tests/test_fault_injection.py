@@ -19,7 +19,7 @@ from faulty import allocator, leaks, relink_kernels, sweep
 
 import openwork as ow
 from openwork.faults import reach
-from openwork.ops.check import check
+from openwork.runtime.check import check
 from openwork.storage import buffers
 
 Operation = Callable[[dict[str, Any]], Any]

@@ -1,8 +1,11 @@
-"""Imports go down the list of layers only, at module level or inside functions (docs/design.md, section 12)."""
+"""Imports go down the list of layers, no file is in a circle, and imports inside functions are for optional packages
+(docs/design.md, section 12)."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,20 +13,26 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 
 LAYERS = (
-    {"checked", "errors", "faults", "integers", "interruptible", "settings"},
+    {"errors", "faults", "settings", "checked", "late", "integers", "interruptible", "tables"},
     {"format"},
     {"storage"},
     {"ir"},
     {"compiler"},
     {"codegen"},
+    {"runtime"},
+    {"tensor"},
+    {"interop"},
     {"ops"},
+    {"fusion"},
     {"io", "linalg", "torch", "masked", "dask", "nn", "plot", "cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1
+OPTIONAL = {"openwork.masked.isolation", "openwork.torch"}
+"""Modules that import an optional package themselves: they may be imported inside functions."""
 
 # The array API standard has a tensor's `__array_namespace__` return the package itself.
-ALLOWED = {("openwork.ops.tensor", "openwork")}
+ALLOWED = {("openwork.tensor.tensor", "openwork")}
 
 
 def module_name(path: Path, root: Path) -> list[str]:
@@ -31,45 +40,125 @@ def module_name(path: Path, root: Path) -> list[str]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def imported(tree: ast.AST, module: list[str], is_package: bool) -> list[tuple[int, str]]:
-    """(line, absolute dotted name) of everything that a module imports, lazily or not."""
-    found: list[tuple[int, str]] = []
-    for node in ast.walk(tree):
+def _runs(tree: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node that runs, and whether it does in a function: what stands under `if TYPE_CHECKING` does not."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for other in node.orelse:
+                yield other, inside
+                yield from _runs(other, inside)
+            continue
+        yield node, inside
+        yield from _runs(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+def imported(tree: ast.AST, module: list[str], is_package: bool) -> list[tuple[int, str, bool]]:
+    """(line, absolute dotted name, whether in a function) of everything that a module imports."""
+    found: list[tuple[int, str, bool]] = []
+    for node, inside in _runs(tree):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            found += [(node.lineno, alias.name, inside) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             keep = len(module) - node.level + is_package
             base = module[:keep] if node.level else []
             source = [*base, *(node.module.split(".") if node.module else [])]
-            found += [(node.lineno, ".".join([*source, alias.name])) for alias in node.names]
+            found += [(node.lineno, ".".join([*source, alias.name]), inside) for alias in node.names]
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in ("import_module", "__import__") and isinstance(node.args[0].value, str):
-                found.append((node.lineno, node.args[0].value))
-    return [(line, name) for line, name in found if name == "openwork" or name.startswith("openwork.")]
+                found.append((node.lineno, node.args[0].value, inside))
+    return [x for x in found if x[1] == "openwork" or x[1].startswith("openwork.")]
+
+
+def sources(root: Path) -> dict[str, list[tuple[int, str, bool]]]:
+    """What each module imports; the package's own `__init__` may import anything."""
+    out = {}
+    for path in sorted(root.rglob("*.py")):
+        module = module_name(path, root)
+        if module != ["openwork"]:
+            out[".".join(module)] = imported(ast.parse(path.read_text()), module, path.name == "__init__.py")
+    return out
 
 
 def violations(root: Path) -> list[str]:
-    """Every import that goes up; the package's own `__init__` may import anything."""
+    """Every import that goes up."""
     wrong = []
-    for path in sorted(root.rglob("*.py")):
-        module = module_name(path, root)
-        if module == ["openwork"]:
+    for module, imports in sources(root).items():
+        package = module.split(".")[1]
+        if package not in RANK:
+            wrong.append(f"{module}: package {package} is in no layer")
             continue
-        if module[1] not in RANK:
-            wrong.append(f"{path.name}: package {module[1]} is in no layer")
-            continue
-        rank = RANK[module[1]]
-        for line, name in imported(ast.parse(path.read_text()), module, path.name == "__init__.py"):
+        for line, name, _ in imports:
             target = name.split(".")[1] if "." in name else ""
-            above = RANK.get(target, TOP) > rank
-            if above and (".".join(module), name) not in ALLOWED:
-                wrong.append(f"{'.'.join(module)}:{line} imports {name}")
+            if RANK.get(target, TOP) > RANK[package] and (module, name) not in ALLOWED:
+                wrong.append(f"{module}:{line} imports {name}")
     return wrong
+
+
+def circles(root: Path) -> list[tuple[str, ...]]:
+    """Sets of modules that import each other, at module level or inside functions."""
+    imports = sources(root)
+    graph = {m: {_module(name, imports) for _, name, _ in found} - {m} for m, found in imports.items()}
+    reach = {m: _reachable(graph, m) for m in graph}
+    found = {tuple(sorted({m, *(n for n in reach[m] if m in reach[n])})) for m in graph if m in reach[m]}
+    return sorted(found)
+
+
+def _module(name: str, known: dict[str, list[tuple[int, str, bool]]]) -> str:
+    return name if name in known else name.rpartition(".")[0]
+
+
+def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        m = waiting.pop()
+        if m not in seen:
+            seen.add(m)
+            waiting += graph.get(m, ())
+    return seen
+
+
+def hidden(root: Path) -> list[str]:
+    """Imports of own modules inside functions, where the module needs no optional package."""
+    return [
+        f"{module}:{line} imports {name}"
+        for module, imports in sources(root).items()
+        for line, name, inside in imports
+        if inside and (module, name) not in ALLOWED and not any(name.startswith(o) for o in OPTIONAL)
+    ]
+
+
+def late_names(root: Path) -> list[tuple[str, str]]:
+    """The functions that `late(module, name)` stands for."""
+    nodes = (node for path in root.rglob("*.py") for node in ast.walk(ast.parse(path.read_text())))
+    return [
+        (module, name)
+        for node in nodes
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "late"
+        for module, name in [[a.value for a in node.args if isinstance(a, ast.Constant)]]
+    ]
 
 
 def test_imports_go_down_the_layers() -> None:
     assert violations(PACKAGE) == []
+
+
+def test_no_file_is_in_a_circle() -> None:
+    assert circles(PACKAGE) == []
+
+
+def test_imports_inside_functions_are_for_optional_packages() -> None:
+    assert hidden(PACKAGE) == []
+
+
+def test_what_is_called_late_is_there() -> None:
+    pytest.importorskip("torch")
+    names = late_names(PACKAGE)
+    assert len(names) > 20
+    for module, name in names:
+        found = getattr(import_module(f"openwork.{module}"), name)
+        assert callable(found) or isinstance(found, dict)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +172,7 @@ def test_imports_go_down_the_layers() -> None:
         ("compiler/__init__.py", "from ..codegen import engine"),
         ("codegen/a.py", "import importlib\nimportlib.import_module('openwork.ops')"),
         ("codegen/deep/a.py", "from ...ops import tensor"),
+        ("runtime/a.py", "from ..tensor.tensor import Tensor"),
         ("surprise/a.py", ""),
     ],
 )
@@ -99,6 +189,10 @@ def test_the_check_finds_an_import_that_goes_up(tmp_path: Path, place: str, text
         ("ops/a.py", "from ..codegen import engine\nfrom . import b\nfrom .b import c"),
         ("format/levels/dense.py", "from ..level import LevelFormat\nfrom ...errors import FormatError"),
         ("cli/a.py", "import openwork as ow\nfrom openwork.io import read"),
+        (
+            "tensor/a.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..ops.sets import unique_values",
+        ),
         ("__init__.py", "from . import cli"),
     ],
 )
@@ -107,3 +201,12 @@ def test_the_check_lets_imports_that_go_down_pass(tmp_path: Path, place: str, te
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     assert violations(tmp_path) == []
+
+
+def test_the_check_finds_a_circle_and_an_import_inside_a_function(tmp_path: Path) -> None:
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops" / "a.py").write_text("from .b import x")
+    (tmp_path / "ops" / "b.py").write_text("def f():\n    from .c import x")
+    (tmp_path / "ops" / "c.py").write_text("from . import a")
+    assert circles(tmp_path) == [("openwork.ops.a", "openwork.ops.b", "openwork.ops.c")]
+    assert hidden(tmp_path) == ["openwork.ops.b:2 imports openwork.ops.c.x"]

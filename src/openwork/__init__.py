@@ -22,9 +22,9 @@ from .errors import (
     UnsupportedError,
 )
 from .format import Format, format
-from .ops import dynamo as _dynamo
-from .ops import gradients as _gradients
-from .ops.dispatch import overridable
+from .runtime import dynamo as _dynamo
+from .runtime import gradient_hook as _gradients
+from .runtime.overrides import overridable
 
 if TYPE_CHECKING:
     from . import linalg as linalg
@@ -37,48 +37,49 @@ if TYPE_CHECKING:
     from .codegen.cache import set_kernel_limit as set_kernel_limit
     from .codegen.pool import get_num_threads as get_num_threads
     from .codegen.pool import set_num_threads as set_num_threads
+    from .fusion.explain import explain as explain
+    from .fusion.notation import evaluate as evaluate
+    from .fusion.program import compute as compute
+    from .fusion.program import fused as fused
+    from .interop.constructors import *  # noqa: F403
     from .io import read as read
     from .io import write as write
     from .masked import MaskedTensor as MaskedTensor
     from .masked import as_masked_tensor as as_masked_tensor
     from .masked import masked_tensor as masked_tensor
-    from .ops.addmm import addmm as addmm
-    from .ops.construct import *  # noqa: F403
     from .ops.creation import *  # noqa: F403
-    from .ops.differences import diff as diff
-    from .ops.dtypes import *  # noqa: F403
-    from .ops.einsum import einsum as einsum
-    from .ops.einsum import mttkrp as mttkrp
-    from .ops.einsum import ttm as ttm
-    from .ops.einsum import ttv as ttv
-    from .ops.explain import explain as explain
-    from .ops.functions import *  # noqa: F403
-    from .ops.fused import compute as compute
-    from .ops.fused import fused as fused
-    from .ops.joining import *  # noqa: F403
-    from .ops.lazy import lazy as lazy
-    from .ops.merge import pointwise as pointwise
+    from .ops.elementwise.functions import *  # noqa: F403
+    from .ops.elementwise.pointwise import pointwise as pointwise
+    from .ops.indexing.taking import *  # noqa: F403
+    from .ops.manipulation.differences import diff as diff
+    from .ops.manipulation.joining import *  # noqa: F403
+    from .ops.manipulation.shaping import *  # noqa: F403
+    from .ops.manipulation.triangles import *  # noqa: F403
     from .ops.namespace import __array_namespace_info__ as __array_namespace_info__
-    from .ops.notation import evaluate as evaluate
-    from .ops.ordering import argsort as argsort
-    from .ops.ordering import nonzero as nonzero
-    from .ops.ordering import searchsorted as searchsorted
-    from .ops.ordering import sort as sort
-    from .ops.products import matmul as matmul
-    from .ops.sddmm import sddmm as sddmm
-    from .ops.semirings import *  # noqa: F403
+    from .ops.products.addmm import addmm as addmm
+    from .ops.products.einsum import einsum as einsum
+    from .ops.products.einsum import mttkrp as mttkrp
+    from .ops.products.einsum import ttm as ttm
+    from .ops.products.einsum import ttv as ttv
+    from .ops.products.matmul import matmul as matmul
+    from .ops.products.sddmm import sddmm as sddmm
+    from .ops.products.spgemm import spgemm as spgemm
+    from .ops.products.tensor_products import kron as kron
+    from .ops.products.tensor_products import outer as outer
+    from .ops.products.tensor_products import tensordot as tensordot
+    from .ops.products.tensor_products import vecdot as vecdot
+    from .ops.random import random as random
+    from .ops.reductions.softmax import *  # noqa: F403
+    from .ops.reductions.statistics import *  # noqa: F403
     from .ops.sets import *  # noqa: F403
-    from .ops.shaping import *  # noqa: F403
-    from .ops.softmax import *  # noqa: F403
-    from .ops.statistics import *  # noqa: F403
-    from .ops.taking import *  # noqa: F403
-    from .ops.tensor import Tensor as Tensor
-    from .ops.tensor_products import kron as kron
-    from .ops.tensor_products import outer as outer
-    from .ops.tensor_products import spgemm as spgemm
-    from .ops.tensor_products import tensordot as tensordot
-    from .ops.tensor_products import vecdot as vecdot
-    from .ops.triangles import *  # noqa: F403
+    from .ops.sorting import argsort as argsort
+    from .ops.sorting import nonzero as nonzero
+    from .ops.sorting import searchsorted as searchsorted
+    from .ops.sorting import sort as sort
+    from .runtime.semirings import *  # noqa: F403
+    from .tensor.dtypes import *  # noqa: F403
+    from .tensor.lazy import lazy as lazy
+    from .tensor.tensor import Tensor as Tensor
 
 __version__ = "0.1.0.dev0"
 __array_api_version__ = "2024.12"
@@ -88,25 +89,25 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("read", "write"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
-    "ops.addmm": ("addmm",),
-    "ops.construct": (
-        "asarray", "assemble", "random", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor",
+    "ops.products.addmm": ("addmm",),
+    "interop.constructors": (
+        "asarray", "assemble", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor",
         "sparse_csc_tensor", "sparse_csr_tensor",
     ),
     "ops.creation": (
         "arange", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones",
         "ones_like", "zeros", "zeros_like",
     ),
-    "ops.differences": ("diff",),
-    "ops.dtypes": (
+    "ops.manipulation.differences": ("diff",),
+    "tensor.dtypes": (
         "astype", "bool", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64", "iinfo",
         "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type", "uint8", "uint16",
         "uint32", "uint64",
     ),
-    "ops.einsum": ("einsum", "mttkrp", "ttm", "ttv"),
-    "ops.explain": ("explain",),
-    "ops.fused": ("compute", "fused"),
-    "ops.functions": (
+    "ops.products.einsum": ("einsum", "mttkrp", "ttm", "ttv"),
+    "fusion.explain": ("explain",),
+    "fusion.program": ("compute", "fused"),
+    "ops.elementwise.functions": (
         "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
         "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
         "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot",
@@ -115,35 +116,38 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit",
         "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
     ),
-    "ops.joining": ("concat", "concatenate", "stack", "unstack"),
-    "ops.merge": ("pointwise",),
-    "ops.notation": ("evaluate",),
-    "ops.lazy": ("lazy",),
+    "ops.manipulation.joining": ("concat", "concatenate", "stack", "unstack"),
+    "ops.elementwise.pointwise": ("pointwise",),
+    "fusion.notation": ("evaluate",),
+    "tensor.lazy": ("lazy",),
     "ops.namespace": ("__array_namespace_info__",),
-    "ops.ordering": ("argsort", "nonzero", "searchsorted", "sort"),
-    "ops.products": ("matmul",),
-    "ops.sddmm": ("sddmm",),
-    "ops.semirings": ("Monoid", "Semiring", "monoid", "register_semiring", "semiring"),
+    "ops.sorting": ("argsort", "nonzero", "searchsorted", "sort"),
+    "ops.products.matmul": ("matmul",),
+    "ops.products.sddmm": ("sddmm",),
+    "runtime.semirings": ("Monoid", "Semiring", "monoid", "register_semiring", "semiring"),
+    "ops.random": ("random",),
     "ops.sets": ("unique_all", "unique_counts", "unique_inverse", "unique_values"),
-    "ops.shaping": (
+    "ops.manipulation.shaping": (
         "broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose", "moveaxis", "permute_dims",
         "repeat", "reshape", "roll", "squeeze", "tile",
     ),
-    "ops.softmax": ("log_softmax", "logsumexp", "softmax"),
-    "ops.statistics": (
+    "ops.reductions.softmax": ("log_softmax", "logsumexp", "softmax"),
+    "ops.reductions.statistics": (
         "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "max", "mean", "min",
         "prod", "std", "sum", "var",
     ),
-    "ops.taking": ("prune", "sparse_mask", "take", "take_along_axis"),
-    "ops.tensor": ("Tensor",),
-    "ops.tensor_products": ("kron", "outer", "spgemm", "tensordot", "vecdot"),
-    "ops.triangles": ("diag", "diagonal", "tril", "triu"),
+    "ops.indexing.taking": ("prune", "sparse_mask", "take", "take_along_axis"),
+    "tensor.tensor": ("Tensor",),
+    "ops.products.spgemm": ("spgemm",),
+    "ops.products.tensor_products": ("kron", "outer", "tensordot", "vecdot"),
+    "ops.manipulation.triangles": ("diag", "diagonal", "tril", "triu"),
 }  # fmt: skip
 """The modules that public names are loaded from when first used."""
 
 _PLAIN = frozenset((
-    "codegen.pool", "io", "masked", "ops.construct", "ops.creation", "ops.explain", "ops.fused", "ops.lazy",
-    "ops.namespace", "ops.semirings", "ops.tensor",
+    "codegen.pool", "io", "masked", "interop.constructors", "ops.creation", "ops.random",
+    "fusion.explain", "fusion.program", "tensor.lazy",
+    "ops.namespace", "runtime.semirings", "tensor.tensor",
 ))  # fmt: skip
 """Modules whose names are not functions of tensors, or make some: no operand takes these calls over."""
 
@@ -157,11 +161,8 @@ _DIFFERENTIABLE |= {
     name
     for home, names in _HOMES.items()
     for name in names
-    if home.removeprefix("ops.") in (
-        "addmm", "differences", "einsum", "functions", "joining", "merge", "ordering", "products", "sddmm", "shaping",
-        "softmax", "statistics", "taking", "tensor_products", "triangles",
-    )
-}  # fmt: skip
+    if home.startswith("ops.") and home not in _PLAIN and home.rpartition(".")[2] not in ("sets", "creation", "random")
+}
 """The functions of tensors, each of which takes `grad=`."""
 
 __all__ = [

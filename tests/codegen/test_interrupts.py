@@ -22,7 +22,8 @@ from openwork.codegen import cache, engine, pool
 from openwork.codegen.emit import emit
 from openwork.io import files
 from openwork.ir.text import parse
-from openwork.ops import dispatch, values
+from openwork.runtime import overrides as dispatch
+from openwork.runtime import values
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
 

@@ -154,7 +154,7 @@ def elements(shape: tuple[int, ...], seed: int = 3) -> list[tuple[tuple[int, ...
 
 
 PRINT_KERNELS = """
-from openwork.ops.kernel import show_kernel
+from openwork.runtime.kernel_text import show_kernel
 for spec in ("csr", "coo", "bsr(2,3)", "dia", "ell(4)", "bitmap", "(i, j) -> (i // 2 : dense, j : compressed, i % 2 : dense)"):
     for text in ("y[i] += A[i, j] * x[j]", "Y[i, r] += A[i, j] * X[j, r]", "y += A[i, j] * B[i, r] * C[j, r]"):
         print(show_kernel(text, {"A": spec}))

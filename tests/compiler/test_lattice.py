@@ -13,7 +13,7 @@ from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Const
 from openwork.ir.ops import const
 from openwork.ir.printer import show
-from openwork.ops.merge_types import typed
+from openwork.runtime.coiterate.types import typed
 
 INF, NAN = math.inf, math.nan
 

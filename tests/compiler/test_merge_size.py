@@ -16,9 +16,9 @@ from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Kernel
 from openwork.ir.ops import const
 from openwork.ir.rewrite import operands, statements, subexpressions
-from openwork.ops import merge as merging
-from openwork.ops import merge_plan
-from openwork.ops.merge_types import typed
+from openwork.ops.elementwise.maps import pointwise as merging
+from openwork.runtime.coiterate import plan as merge_plan
+from openwork.runtime.coiterate.types import typed
 
 
 def regions(text: str) -> Regions:

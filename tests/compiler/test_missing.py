@@ -12,7 +12,7 @@ from openwork.compiler.lattice import lattice
 from openwork.ir.index_text import parse_expression
 from openwork.ir.ops import const
 from openwork.ir.printer import show
-from openwork.ops.merge_types import typed
+from openwork.runtime.coiterate.types import typed
 
 NONE = missing("f64")
 

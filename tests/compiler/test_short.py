@@ -12,7 +12,7 @@ from matrix import dense_array
 import openwork as ow
 from openwork.format import format as parse_format
 from openwork.ir.index_text import parse
-from openwork.ops.drive import _is_short
+from openwork.runtime.single_operand import _is_short
 
 STATEMENTS = {
     2: ["y[i] += A[i, j] * x[j]", "y[i] += u[i] * A[i, j] * x[j]", "y[i] += A[i, j]", "y[i] max= A[i, j]", "Y[b, i] += A[i, j] * X[b, j]"],

@@ -13,9 +13,9 @@ from openwork.compiler.simplify import simplify
 from openwork.compiler.spgemm import ProductTypes, bound_kernel, count_kernel, masked_kernel, product_kernel
 from openwork.errors import DTypeError, UnsupportedError
 from openwork.ir.verify import verify
-from openwork.ops import spgemm
-from openwork.ops.semirings import monoid, register_semiring, semiring
-from openwork.ops.spgemm import Rows, multiply
+from openwork.runtime.contraction import spgemm
+from openwork.runtime.contraction.spgemm import Rows, multiply
+from openwork.runtime.semirings import monoid, register_semiring, semiring
 
 sparse = pytest.importorskip("scipy.sparse")
 TYPES = ProductTypes(("i32", "i32", "f64"), ("i32", "i64", "f32"), ("i32", "i32"), "f64")

@@ -16,7 +16,7 @@ import pytest
 import openwork as ow
 import openwork.io as io
 from openwork.errors import FileFormatError, UnsupportedError
-from openwork.ops.check import check
+from openwork.runtime.check import check
 
 FORMATS = [
     "csr",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from openwork.errors import FileFormatError
 from openwork.io import kernels, scan
 from openwork.io.digits import table_lines, table_lines_python
-from openwork.io.scan import Layout, Rest
+from openwork.io.scan_layout import Layout, Rest
 from openwork.io.source import Text
 
 NUMBERS = st.one_of(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from masked_cases import FEW, MOST, SHAPES, agree, arrays, made, reference
 
 import openwork as ow
-from openwork.ops.total import total
+from openwork.runtime.full_sum import total
 
 AXES = {1: (None, 0), 2: (None, 0, 1, (0, 1)), 3: (None, 0, 2, (0, 2)), 4: (1, (0, 3))}
 

@@ -14,9 +14,9 @@ from openwork.compiler.doubt import doubt
 from openwork.compiler.fill import Regions
 from openwork.ir.index_text import parse_expression
 from openwork.ir.ops import const
-from openwork.ops import annihilation
-from openwork.ops.annihilation import bounded
-from openwork.ops.merge_types import typed
+from openwork.runtime import zero_annihilation as annihilation
+from openwork.runtime.coiterate.types import typed
+from openwork.runtime.zero_annihilation import bounded
 
 INF, NAN = np.inf, np.nan
 X = np.array([[0, 1.0, 0, 7], [2, 0, 3, 0], [0, 0, 0, 0]])

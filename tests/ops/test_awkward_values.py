@@ -9,7 +9,7 @@ import pytest
 
 import openwork as ow
 from openwork.ir.arithmetic import FUNCTIONS
-from openwork.ops.values import UNARY, apply
+from openwork.runtime.values import UNARY, apply
 
 INF, NAN = np.inf, np.nan
 REAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, INF, -INF, NAN]

@@ -18,8 +18,12 @@ from openwork.format.levels import Batch, Dense, Range
 from openwork.ir import interpret
 from openwork.ir.loop import Buffer, Kernel
 from openwork.ir.verify import verify
-from openwork.ops import again, assembly, blocking, recipe, sorting
-from openwork.ops.convert import convert, plan
+from openwork.runtime import prepared_results as again
+from openwork.runtime.conversion import assembly
+from openwork.runtime.conversion import conversion_kernels as recipe
+from openwork.runtime.conversion import copy_blocks as blocking
+from openwork.runtime.conversion import radix_sort as sorting
+from openwork.runtime.conversion.convert import convert, plan
 from openwork.storage import storage as storage_module
 from openwork.storage.buffers import SCALARS, as_array, numpy_dtype, to_numpy
 from openwork.storage.specified import coordinates

@@ -12,8 +12,8 @@ from convert_cases import NAMED, UNCOALESCED, buffers_equal, uncoalesced
 
 from openwork.codegen import pool
 from openwork.format import format as fmt
-from openwork.ops import ranges
-from openwork.ops.convert import convert
+from openwork.runtime.conversion import ranges
+from openwork.runtime.conversion.convert import convert
 from openwork.storage.storage import Storage
 
 

@@ -8,15 +8,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
+from openwork.ops.products.matmul.subscripts import parse_subscripts
+from openwork.ops.products.matmul.tensor_products import kron, outer, spgemm, tensordot, vecdot
 
 import openwork as ow
 from openwork.codegen import pool
 from openwork.errors import FormatError, ShapeError, UnsupportedError
-from openwork.ops import drive, merge_chunks, merge_quick, overlap, ranges
-from openwork.ops import spgemm as spgemm_module
-from openwork.ops.contract_path import Size, find_path
-from openwork.ops.subscripts import parse_subscripts
-from openwork.ops.tensor_products import kron, outer, spgemm, tensordot, vecdot
+from openwork.runtime import private_accumulators as overlap
+from openwork.runtime import single_operand as drive
+from openwork.runtime.coiterate import partition as merge_chunks
+from openwork.runtime.coiterate import prepared as merge_quick
+from openwork.runtime.contraction import spgemm as spgemm_module
+from openwork.runtime.contraction.path import Size, find_path
+from openwork.runtime.conversion import ranges
 
 SPARSE = {n: tuple(f for f in specs if "dense" not in (f, f[:5])) for n, specs in FORMATS.items() if n}
 SOME = (

@@ -18,11 +18,11 @@ from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
 from openwork.errors import ShapeError
+from openwork.fusion import program as programs
+from openwork.fusion.explain import Plan
 from openwork.ir.interpret import run as interpret
 from openwork.ir.verify import verify
-from openwork.ops import fused as programs
-from openwork.ops import merge_sum
-from openwork.ops.explain import Plan
+from openwork.runtime.coiterate import reduction as merge_sum
 from openwork.storage.buffers import address
 
 Function = Callable[..., Any]

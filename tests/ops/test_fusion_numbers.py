@@ -14,10 +14,10 @@ from matrix import dense_array, tensor
 import openwork as ow
 from openwork.codegen import cache
 from openwork.compiler.number import passes, settled
+from openwork.fusion import program as programs
 from openwork.ir.loop import Cast, Var
 from openwork.ir.ops import const
 from openwork.ir.types import Type
-from openwork.ops import fused as programs
 
 A, B, X = dense_array((9, 12), 0, density=0.5), dense_array((9, 12), 1, density=0.5), np.arange(12.0)
 U, V = np.arange(36.0).reshape(9, 4), np.ones((4, 12))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
-from openwork.ops.shaping import expand_dims
+from openwork.ops.manipulation.shaping import expand_dims
 
 SHAPE = {0: (), 1: (12,), 2: (8, 12), 3: (4, 6, 5), 4: (3, 4, 2, 5)}
 FULL = ("csr", "coo")

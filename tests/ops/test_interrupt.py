@@ -16,7 +16,8 @@ import openwork as ow
 from openwork.codegen import pool
 from openwork.codegen.executable import Executable
 from openwork.interruptible import here
-from openwork.ops import drive, spgemm
+from openwork.runtime import single_operand as drive
+from openwork.runtime.contraction import spgemm
 
 SIZE = 400
 AFTER = 3

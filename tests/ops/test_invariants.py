@@ -9,7 +9,7 @@ from invariant_cases import BREAKS, LAYOUTS, Break, make
 from openwork.compiler.checks import Chain, ChainLevel, kernel
 from openwork.errors import InvariantError
 from openwork.format import format as parse
-from openwork.ops import check as checks
+from openwork.runtime import check as checks
 from openwork.storage import Storage
 from openwork.storage.buffers import as_array
 

@@ -8,7 +8,7 @@ from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
 from openwork.errors import ShapeError, UnsupportedError
-from openwork.ops.joining import concat, concatenate, stack, unstack
+from openwork.ops.manipulation.joining import concat, concatenate, stack, unstack
 
 A, B = dense_array((8, 12), 3), dense_array((8, 12), 4)
 

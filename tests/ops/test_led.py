@@ -13,10 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreted import interpreted
 from matrix import dense_array, same, tensor
+from openwork.ops.elementwise.maps.pointwise import pointwise
 
 import openwork as ow
-from openwork.ops import merge_chunks, merge_leads, merge_quick, merge_run
-from openwork.ops.merge import pointwise
+from openwork.runtime.coiterate import gallop_choice as merge_leads
+from openwork.runtime.coiterate import partition as merge_chunks
+from openwork.runtime.coiterate import prepared as merge_quick
+from openwork.runtime.coiterate import run as merge_run
 
 LOOSE = "(i, j) -> (i : dense, j : loose_compressed)"
 HYBRID = "(i, j, k) -> (i : dense, j : dense, k : compressed)"
@@ -40,7 +43,7 @@ def _everybody_leads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(merge_leads, "RATIO", 0)
     monkeypatch.setattr(merge_leads, "SMALL", 0)
     for plans in ("_BINARY", "_GENERAL"):
-        monkeypatch.setattr(importlib.import_module("openwork.ops.merge"), plans, {})
+        monkeypatch.setattr(importlib.import_module("openwork.ops.elementwise.pointwise"), plans, {})
     kept = ow.get_num_threads()
     ow.set_num_threads(1)
     yield

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import openwork as ow
 from openwork.errors import DTypeError, FormatError, InvariantError, ShapeError
-from openwork.ops import check as checks
+from openwork.runtime import check as checks
 from openwork.storage.specified import coordinates
 
 FORMATS = ("csr", "csc", "coo", "dcsr", "bsr(2, 2)", "dia", "ell(2)", "nm(2, 4)", "csf", "bitmap", "dense",

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from interpreted import interpreted
 from matrix import FORMATS, SHAPES, dense_array, tensor
+from openwork.ops.elementwise.maps.pointwise import merge, pointwise
 
 import openwork as ow
-import openwork.ops.merge as merge_module
+import openwork.ops.elementwise.pointwise as merge_module
 from openwork.errors import DTypeError, ShapeError, UnsupportedError
-from openwork.ops import merge_chunks, merge_quick
-from openwork.ops.merge import merge, pointwise
+from openwork.runtime.coiterate import partition as merge_chunks
+from openwork.runtime.coiterate import prepared as merge_quick
 from openwork.storage.exact import check_indices
 
 Array = np.ndarray[Any, Any]

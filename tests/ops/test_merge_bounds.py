@@ -9,7 +9,8 @@ import pytest
 
 import openwork as ow
 from openwork.ir.interpret import run as interpret
-from openwork.ops import launch, merge_sum
+from openwork.runtime import launch
+from openwork.runtime.coiterate import reduction as merge_sum
 
 FORMATS = (
     "(i, j) -> (i // 16 : dense, j // 16 : compressed, i % 16 : dense, j % 16 : dense)",

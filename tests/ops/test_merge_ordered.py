@@ -10,7 +10,9 @@ import pytest
 
 import openwork as ow
 from openwork.codegen import pool
-from openwork.ops import merge_chunks, merge_ordered, merge_quick
+from openwork.runtime.coiterate import ordered_concat as merge_ordered
+from openwork.runtime.coiterate import partition as merge_chunks
+from openwork.runtime.coiterate import prepared as merge_quick
 
 MATRICES = ["csr", "dcsr", "bsr(2, 2)", "dia", "(i, j) -> (i : compressed, j : bitmap)"]
 TENSORS = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import openwork as ow
-from openwork.ops import drive
-from openwork.ops.launch import outer_range, work_bounds
+from openwork.runtime import single_operand as drive
+from openwork.runtime.launch import outer_range, work_bounds
 
 ROWS, COLS, NSE = 10, 12, 50
 FORMATS = {

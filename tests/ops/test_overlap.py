@@ -10,7 +10,10 @@ import pytest
 from matrix import dense_array, same, tensor
 
 import openwork as ow
-from openwork.ops import drive, merge_chunks, merge_quick, overlap
+from openwork.runtime import private_accumulators as overlap
+from openwork.runtime import single_operand as drive
+from openwork.runtime.coiterate import partition as merge_chunks
+from openwork.runtime.coiterate import prepared as merge_quick
 from openwork.storage.exact import check_indices
 
 HYBRID = "(i, j, k) -> (i : dense, j : compressed, k : dense)"

@@ -9,7 +9,7 @@ import pytest
 from matrix import dense_array, same, tensor
 
 import openwork as ow
-from openwork.ops import drive
+from openwork.runtime import single_operand as drive
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreted import interpreted
 from matrix import FORMATS
+from openwork.ops.elementwise.maps.pointwise import _BINARY, _GENERAL
 
 import openwork as ow
-from openwork.ops import merge_chunks, merge_quick, ranges
-from openwork.ops.merge import _BINARY, _GENERAL
+from openwork.runtime.coiterate import partition as merge_chunks
+from openwork.runtime.coiterate import prepared as merge_quick
+from openwork.runtime.conversion import ranges
 from openwork.storage.exact import check_indices
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ from test_sieve import built, narrow
 
 import openwork as ow
 from openwork.codegen import cache, target
-from openwork.ops import fused as programs
+from openwork.fusion import program as programs
 
 COLUMNS = 90
 rows_of = st.lists(

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
+from openwork.ops.indexing.index.taking import prune, sparse_mask, take, take_along_axis
 
 import openwork as ow
 from openwork.errors import ShapeError, UnsupportedError
 from openwork.ops.creation import eye
-from openwork.ops.shaping import (
+from openwork.ops.manipulation.shaping import (
     broadcast_arrays,
     broadcast_to,
     expand_dims,
@@ -28,8 +29,7 @@ from openwork.ops.shaping import (
     squeeze,
     tile,
 )
-from openwork.ops.taking import prune, sparse_mask, take, take_along_axis
-from openwork.ops.triangles import diag, diagonal, tril, triu
+from openwork.ops.manipulation.triangles import diag, diagonal, tril, triu
 
 Array = np.ndarray[Any, Any]
 Case = tuple[Callable[[Any], Any], Callable[[Array], Any]]

@@ -14,9 +14,11 @@ from matrix import dense_array, same, tensor
 
 import openwork as ow
 from openwork.compiler.merge.size import SLACK
+from openwork.fusion import program as programs
 from openwork.ir.loop import Alloc, Kernel
-from openwork.ops import fused as programs
-from openwork.ops import merge_chunks, merge_plan, merge_quick
+from openwork.runtime.coiterate import partition as merge_chunks
+from openwork.runtime.coiterate import plan as merge_plan
+from openwork.runtime.coiterate import prepared as merge_quick
 
 CHAINS = [
     "A * B + C", "A * B + C * D", "A + B * C - D", "A * B * C", "A * B * C * D", "(A + B) * C", "(A + B) * C - D",

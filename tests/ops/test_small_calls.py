@@ -15,8 +15,8 @@ import openwork as ow
 from openwork.checked import CHECKED
 from openwork.codegen.float_flags import raised
 from openwork.errors import InvariantError
-from openwork.ops import check as checks
-from openwork.ops.check import check
+from openwork.runtime import check as checks
+from openwork.runtime.check import check
 from openwork.storage.exact import check_indices
 from openwork.storage.invariants import check_layout
 from openwork.storage.storage import Storage

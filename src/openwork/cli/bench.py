@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+import openwork as ow
 from openwork.errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
 
 from .contests import DENSE_LIMIT, Problem, Skip, contest, parse_operation
@@ -123,8 +124,6 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 def check_request(formats: Sequence[str], operations: Sequence[str], ndim: int = 2) -> None:
     """Refuse what is not known before any work is done."""
-    import openwork as ow
-
     if not formats or not operations:
         raise CliError("nothing to measure: --op and --formats each need at least one name")
     for operation in operations:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+import openwork as ow
+
 from .main import CliError
 from .output import bytes_text
 from .peers import has_torch, in_scipy, in_torch, same_matrix
@@ -36,8 +38,6 @@ class Problem:
     @classmethod
     def of(cls, csr: Any, format: str, torch: bool | None = None) -> Problem:
         """Convert to `format`; torch takes part where it is installed, unless said otherwise."""
-        import openwork as ow
-
         ours = ow.asarray(csr).asformat(ow.format(format, ndim=2))
         return cls(csr, format, ours, has_torch() if torch is None else torch)
 
@@ -136,8 +136,6 @@ def sampled(csr: Any, a: Any, b: Any) -> Any:
 
 
 def sddmm(problem: Problem, text: str) -> Contest:
-    import openwork as ow
-
     k = extent(text, 32)
     ours, csr = problem.ours, problem.csr
     a, b = problem.dense(csr.shape[0], k), problem.dense(k, csr.shape[1])
@@ -199,8 +197,6 @@ COLUMN_COO = "(i, j) -> (j : compressed(nonunique), i : singleton)"
 
 def conversion(target: str) -> Builder:
     def build(problem: Problem, text: str) -> Contest:
-        import openwork as ow
-
         full = f"bsr({text or '4'},{text or '4'})" if target == "bsr" else target
         if ow.format(full, ndim=2) == ow.format(problem.format, ndim=2):
             raise Skip("it is in this format already")
@@ -220,8 +216,6 @@ def conversion(target: str) -> Builder:
 def to_coo(problem: Problem, text: str) -> Contest:
     """To coordinates ordered by rows, or by columns. Peers whose way does not order the elements go over CSR or CSC,
     or coalesce: all make the same."""
-    import openwork as ow
-
     if text not in ("", "columns"):
         raise CliError(f"--op: to_coo takes nothing, or columns, got {text!r}")
     wanted = ow.format(COLUMN_COO if text else "coo", ndim=2)

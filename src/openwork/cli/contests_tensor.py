@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+import openwork as ow
+
 from .contests import Contest, close, extent
 from .main import CliError
 from .peers import has_torch
@@ -29,8 +31,6 @@ class TensorProblem:
     @classmethod
     def of(cls, coo: Any, format: str) -> TensorProblem:
         """Convert a tensor in COO without duplicates to `format`."""
-        import openwork as ow
-
         ours = coo.asformat(ow.format(format, ndim=coo.ndim))
         return cls(np.asarray(coo.indices()), np.asarray(coo.values), coo.shape, format, ours)
 
@@ -47,8 +47,6 @@ def incidence(problem: TensorProblem, dims: tuple[int, ...], weights: Any) -> An
 
 def mttkrp(problem: TensorProblem, text: str) -> Contest:
     """out[i, r] = sum of t[i, j, ...] * B[j, r] * ...; SciPy adds up the products of rows by a matrix."""
-    import openwork as ow
-
     rank, rng = extent(text, 32), np.random.default_rng(1)
     factors = [rng.standard_normal((n, rank)).astype(problem.values.dtype) for n in problem.shape]
     adder = incidence(problem, (0,), problem.values)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import openwork as ow
+
 from .load import read
 from .main import CliError, one_line
 from .output import bytes_text, count_text, progress
@@ -12,8 +14,6 @@ __all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import openwork as ow
-
     with progress("convert", 3) as step:
         step("read")
         t = read(arguments.input)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import openwork as ow
+
 from .output import table
 
 __all__ = ["run"]
@@ -27,8 +29,6 @@ EXAMPLES = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import openwork as ow
-
     rows = [[name, note, str(ow.format(name, ndim=ndim))] for name, ndim, note in EXAMPLES]
     table(["name", "stores", "in the language"], rows, left=(0, 1, 2))
     return 0

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from openwork.codegen.cache import cache_info
+
 from .load import read, to_csr
 from .output import bars, bytes_text, count_text, heading, progress, table
 from .sizes import block_count, format_table
@@ -95,7 +97,6 @@ def tensor_sizes(t: Any) -> list[list[str]]:
 
 def cache_rows() -> list[tuple[str, str]]:
     """What the cache of kernels holds."""
-    from openwork.codegen.cache import cache_info
 
     found = cache_info()
     numbers = {name: value for name, value in found.items() if isinstance(value, int)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from openwork.runtime.kernel_text import show_kernel
+
 from .load import bindings
 from .main import BAD_INPUT, CliError, one_line
 
@@ -11,7 +13,6 @@ __all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from openwork.ops.kernel import show_kernel
 
     formats, dtypes = bindings(arguments.formats, "formats"), bindings(arguments.dtypes, "dtypes")
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import openwork as ow
+
 from .main import CliError, one_line
 
 __all__ = ["bindings", "read", "split_outside", "to_csr"]
@@ -12,8 +14,6 @@ __all__ = ["bindings", "read", "split_outside", "to_csr"]
 
 def read(path: str, format: str | None = None) -> Any:
     """The tensor in a file."""
-    import openwork as ow
-
     if not Path(path).is_file():
         raise CliError(f"{path}: no such file" if not Path(path).exists() else f"{path}: not a file")
     try:

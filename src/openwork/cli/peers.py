@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+import openwork as ow
+
+from .sizes import diagonal_count
+
 __all__ = ["blocks_of", "has_torch", "in_scipy", "in_torch", "same_matrix", "set_threads"]
 
 BLOCKED = re.compile(r"bs[rc]\(\s*(\d+)\s*,\s*(\d+)\s*\)")
@@ -21,8 +25,6 @@ def has_torch() -> bool:
 
 def set_threads(threads: int) -> None:
     """The same number of threads for openwork and torch (SciPy's sparse products use one)."""
-    import openwork as ow
-
     ow.set_num_threads(threads)
     if has_torch():
         import torch
@@ -51,11 +53,9 @@ def in_scipy(csr: Any, format: str) -> tuple[str, Any]:
     name = format.strip().lower()
     if name in ("csr", "csc", "coo"):
         return name, csr.asformat(name)
-    if name == "dia":
-        from .sizes import diagonal_count
 
-        if diagonal_count(csr) * csr.shape[1] <= DIA_LIMIT * max(1, csr.nnz):
-            return name, csr.todia()
+    if name == "dia" and diagonal_count(csr) * csr.shape[1] <= DIA_LIMIT * max(1, csr.nnz):
+        return name, csr.todia()
     blocks = blocks_of(name)
     if blocks and name.startswith("bsr"):
         return name, padded(csr, blocks).tobsr(blocks)

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+import openwork as ow
+from openwork.runtime.kernel_text import show_kernel
+
 from .bench import Row, measure, print_rows
 from .contests import Problem
 from .generate import rmat, stencil
@@ -27,8 +30,6 @@ EXPRESSION = "y(i) += A(i,j) * x(j)"
 
 def show_formats(csr: Any, formats: tuple[str, ...], step: Any) -> tuple[list[list[str]], bool]:
     """Rows (format, bytes, conversion time, SpMV equal to SciPy's, in the language), and whether all are equal."""
-    import openwork as ow
-
     x = np.random.default_rng(0).standard_normal(csr.shape[1])
     want = csr @ x
     source = ow.asarray(csr)
@@ -46,7 +47,6 @@ def show_formats(csr: Any, formats: tuple[str, ...], step: Any) -> tuple[list[li
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from openwork.ops.kernel import show_kernel
 
     begun = time.perf_counter()
     set_threads(1)

@@ -23,6 +23,7 @@ from pathlib import Path
 from .. import settings
 from ..ir.loop import Buffer, Param, Scalar
 from .private_folder import PrivateFolder, private_folder
+from .target import host
 
 __all__ = ["Entry", "clear", "folder", "read", "usage", "why_not", "write"]
 
@@ -226,7 +227,6 @@ def _processor() -> str:
         kept = [line for line in first.splitlines() if line.lower().startswith(_CPU_LINES)]
         if kept:
             return "\n".join([platform.machine(), *kept])
-    from .target import host
 
     target = host()
     return f"{target.triple} {target.cpu} {target.features}"

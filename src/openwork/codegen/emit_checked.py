@@ -16,24 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
-from ..ir.loop import (
-    Assign,
-    Buffer,
-    Cast,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Mut,
-    Op,
-    Param,
-    Stmt,
-    Store,
-    Var,
-    While,
-)
+from ..ir.loop import Assign, Buffer, Cast, Expr, For, If, Kernel, Let, Load, Mut, Op, Param, Stmt, Store, Var, While
 from ..ir.printer import show
 from ..ir.types import Type, itemsize
 from ..ir.values import int_range

@@ -11,8 +11,11 @@ from typing import Any
 from .. import interruptible
 from ..errors import CompilerBug
 from ..ir.loop import Buffer, Kernel, Param
+from ..ir.printer import show
 from ..storage.buffers import address
+from .emit import emit
 from .emit_builder import bits_of
+from .engine import assembly
 from .linker import Code
 
 __all__ = ["Executable", "run"]
@@ -48,21 +51,18 @@ class Executable:
     @cached_property
     def loops(self) -> str:
         """The kernel as text."""
-        from ..ir.printer import show
 
         return show(self.kernel)
 
     @cached_property
     def llvm(self) -> str:
         """LLVM IR text before optimisation."""
-        from .emit import emit
 
         return emit(self.kernel)
 
     @cached_property
     def asm(self) -> str:
         """Assembly of the host."""
-        from .engine import assembly
 
         return assembly(self.llvm)
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from ..ir.interpret import evaluate
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.ops import const
+from ..ir.ops import op as make
 
 __all__ = ["is_number", "number_name", "numbers_of", "passes", "sample", "settled"]
 
@@ -79,7 +80,6 @@ def settled(op: str, operands: Sequence[Expr]) -> Const | None:
 
 
 def _evaluated(op: str, pair: Sequence[Const]) -> Const:
-    from ..ir.ops import op as make
 
     made = make(op, *pair)
     return const(evaluate(made).item(), made.type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from openwork.errors import FormatError, ShapeError
 from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub, dimensions, interval, rename, render
@@ -15,6 +15,14 @@ from openwork.format.message import Problem, refusal
 from openwork.format.printer import show, show_with_spans
 from openwork.format.rules import check
 from openwork.integers import integers
+
+from ..late import late
+
+if TYPE_CHECKING:
+    from .named import recognise
+else:
+    recognise = late("format.named", "recognise")
+
 
 __all__ = ["Format", "Level", "unpickled", "unpickled_level"]
 
@@ -100,7 +108,6 @@ class Format:
 
         Guarantees: `format(f.name, f.ndim, batch=f.batch_ndim, dense=0 if f.is_dense else f.dense_ndim) == f`.
         """
-        from openwork.format.named import recognise
 
         return recognise(self)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import files, records
+
 if TYPE_CHECKING:
     from .files import header, load, read, write
     from .records import Buffers, Coordinates, Header, Options, expand
@@ -16,6 +18,5 @@ _FILES = ("header", "load", "read", "write")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import files, records
 
     return getattr(files if name in _FILES else records, name)

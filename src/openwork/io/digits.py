@@ -12,8 +12,11 @@ from functools import cache
 
 import numpy as np
 
+from ..codegen import cache as kernels
+from ..ir.text import parse
 from .records import Array
-from .scan import Layout, scan
+from .scan import scan
+from .scan_layout import Layout
 from .source import Text
 
 __all__ = ["table_lines", "table_lines_python"]
@@ -77,8 +80,6 @@ def _powers() -> Array:
 @cache
 def _writer(columns: tuple[str, ...], parts: int, dtype: str) -> Callable[[tuple[Array, ...], Array, Array, int], int]:
     """The compiled writer: fills the buffer, returns the number of bytes."""
-    from ..codegen import cache as kernels
-    from ..ir.text import parse
 
     source = _source(columns, parts, dtype)
     digest = hashlib.sha256(source.encode()).hexdigest()

@@ -10,11 +10,15 @@ from typing import Any
 
 from ..errors import FileFormatError, UnsupportedError
 from ..integers import integer
+from ..interop.sources import asarray
 from ..interruptible import LONG, whole
-from ..ops.dispatch import is_long
-from . import arrays, frostt, hdf5, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet
+from ..runtime.overrides import is_long
+from ..tensor.tensor import Tensor
+from . import arrays, frostt, hdf5, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet, writers
+from .masked import read_masked, write_masked
 from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
+from .tensors import to_tensor
 
 __all__ = ["header", "load", "read", "write"]
 
@@ -184,12 +188,9 @@ def _is_long(path: Path_) -> bool:
 
 def _read(path: Path_, format: object, options: Options) -> Any:
     """What `read` gives, after its arguments were checked."""
-    from .tensors import to_tensor
 
     record = load(path, options)
     if isinstance(record, Buffers) and record.masked:
-        from ..masked.files import read_masked
-
         return read_masked(path, record, format)
     return to_tensor(path, record, format, options.symmetry == "expand")
 
@@ -245,14 +246,11 @@ def write(
     Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz keeps any format, .mtx, .tns
     and .npz keep the dtype.
     """
-    from ..ops.tensor import Tensor
 
     kind = _check_write(path, symmetry, comment, compress, progress)
     masked = hasattr(t, "get_mask") and hasattr(t, "specified")
     if not masked and not isinstance(t, Tensor):
-        import openwork
-
-        t = openwork.asarray(t)
+        t = asarray(t)
     args = path, t, kind, masked, symmetry, comment, compress, progress
     if progress is None and is_long((t,)):
         whole(_write, args, {})  # the path is replaced only where no interrupt has come before
@@ -264,11 +262,8 @@ def _write(
     path: Path_, t: Any, kind: str, masked: bool, symmetry: str, comment: str, compress: bool, progress: Progress | None
 ) -> None:
     """What `write` does, after its arguments were checked."""
-    from . import writers
 
     if masked:
-        from ..masked.files import write_masked
-
         write_masked(path, t, kind, compress, progress)
     elif kind == ".npz":
         npz.write(path, npz.parts_of(t._storage), compress, progress)

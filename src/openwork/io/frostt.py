@@ -16,7 +16,8 @@ import numpy as np
 
 from .declared import as_declared, check_end
 from .records import Array, Coordinates, Header, Options
-from .scan import LIMIT, Layout, Rest, index_dtype, scan, whole_numbers
+from .scan import LIMIT, index_dtype, scan, whole_numbers
+from .scan_layout import Layout, Rest
 from .source import Text
 
 __all__ = ["header_tns", "read_docword", "read_edges", "read_sptensor", "read_tns"]

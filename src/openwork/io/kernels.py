@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import cache as kernels
+from ..ir.text import parse
 from .records import Array
-from .scan import Fault, Layout, Rest, Scanner
+from .scan_layout import Fault, Layout, Rest, Scanner
 
 __all__ = ["powers_of_ten", "scan_python", "scanner", "source_text"]
 
@@ -268,12 +270,8 @@ def powers_of_ten() -> Array:
 
 @cache
 def scanner(layout: Layout, dtype: np.dtype[Any]) -> Scanner:
-    """The compiled scanner for `layout` with indices of `dtype`; the reference where nothing compiles."""
-    try:
-        from ..codegen import cache as kernels
-        from ..ir.text import parse
-    except ImportError:
-        return lambda *args: scan_python(layout, *args)
+    """The compiled scanner for `layout` with indices of `dtype`."""
+
     names = {
         "I": "i32" if dtype.itemsize == 4 else "i64",
         "COLUMNS": str(layout.columns),

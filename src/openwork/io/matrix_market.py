@@ -15,7 +15,8 @@ import numpy as np
 
 from .declared import as_declared, check_end
 from .records import SYMMETRIES, Array, Coordinates, Header, Options
-from .scan import Layout, Rest, record_start, scan, whole_numbers
+from .scan import record_start, scan, whole_numbers
+from .scan_layout import Layout, Rest
 from .source import Text
 from .symmetry import KEEP, contradiction, dense_contradiction
 

@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import FileFormatError, FormatError, UnsupportedError
 from ..format import format as parse
 from ..format.format import Format
+from ..storage.buffers import SCALARS, numpy_dtype, to_numpy
 from .archive import Archive, archive_of
 from .compressed import check_pointers, compressed
 from .records import Array, Buffers, Coordinates, Header, Options, Progress
@@ -83,7 +84,6 @@ def write(
 
 def parts_of(storage: Any, ours: bool = False) -> dict[str, Array]:
     """The arrays that stand for a storage: SciPy's where its layout has the format, ours otherwise and with `ours`."""
-    from ..storage.buffers import to_numpy
 
     format, shape = storage.format, np.array(storage.shape, np.int64)
     values = to_numpy(storage.values)
@@ -187,7 +187,6 @@ def _coordinates(archive: Archive, format: Format, level: int) -> Array:
 
 
 def _values(archive: Archive) -> Array:
-    from ..storage.buffers import SCALARS, numpy_dtype
 
     scalar, values = archive.text("scalar"), archive.array("values")
     if scalar not in SCALARS:

@@ -12,7 +12,8 @@ import numpy as np
 from ..errors import UnsupportedError
 from .compressed import compressed
 from .records import Array, Buffers, Header, Options
-from .scan import LIMIT, Layout, Rest, scan
+from .scan import LIMIT, scan
+from .scan_layout import Layout, Rest
 from .source import Text
 from .symmetry import KEEP, contradiction
 

@@ -10,20 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import numpy as np
 
+from . import kernels
 from .records import Array, Progress
+from .scan_layout import Fault, Layout, Rest, Scanner
 from .source import Text
 
 __all__ = [
     "LIMIT",
-    "Fault",
-    "Layout",
-    "Rest",
-    "Scanner",
     "Table",
     "index_dtype",
     "number",
@@ -31,46 +28,6 @@ __all__ = [
     "scan",
     "whole_numbers",
 ]
-
-
-class Fault(IntEnum):
-    """Why a scan stopped; the numbers are the kernel's."""
-
-    NONE = 0
-    INTEGER = 1
-    NUMBER = 2
-    RANGE = 3
-    MISSING = 4
-    EXTRA = 5
-    MANY = 6
-
-
-class Rest(IntEnum):
-    """What more fields on the line are: an error, nothing to us, or the next record."""
-
-    REFUSE = 0
-    IGNORE = 1
-    NEXT = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The fields of one record, which stands on one line.
-
-    `columns` indices come first, `base` is the smallest one allowed; then `values` numbers of kind "f64" or "i64".
-    `comment` is the byte that starts a comment ("" for none); `rest` says what to do with more fields on the line.
-    """
-
-    columns: int
-    values: int
-    scalar: str = "f64"
-    base: int = 1
-    comment: str = "%"
-    rest: Rest = Rest.REFUSE
-
-    def describe(self) -> str:
-        kind = {0: "", 1: "a value", 2: "a real and an imaginary part"}.get(self.values, f"{self.values} values")
-        return ", ".join(p for p in (f"{self.columns} indices" if self.columns else "", kind) if p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +94,6 @@ def scan(
     that names the line for a malformed number, an index out of range, and too few or too many records.
     Cost: the file once; memory in proportion to the file, whatever it declares.
     """
-    from . import kernels
 
     capacity = room(text, start, layout) + 1  # one more, so that a line that breaks off is reached and named
     if rows is not None:
@@ -159,7 +115,6 @@ def scan(
 
 def record_start(text: Text, start: int, layout: Layout, record: int) -> int:
     """The byte at which a record begins, counted from 0 at byte `start`, of a text that has been read."""
-    from . import kernels
 
     most = np.full(layout.columns, LIMIT, np.int64)
     state = Scan(text, start, layout, record, most, np.dtype(np.int64))
@@ -186,16 +141,6 @@ _LONGEST = 4096
 _POSITION, _ROWS, _FAULT, _AT, _COLUMN, _PENDING = range(6)
 """The slots of `state`, which a scanner reads and writes: where it is, records done, why it stopped, where, in which
 field, and how many numbers wait for Python."""
-
-
-class Scanner(Protocol):
-    """Fill `index` (column k of record r at k * capacity + r) and `words` (value v of record r at r * values + v, as
-    bits) from `state` on, until the text position reaches `end`, a fault, or too many numbers wait in `slow`
-    ((position, slot) pairs)."""
-
-    def __call__(
-        self, text: Array, end: int, capacity: int, most: Array, index: Array, words: Array, slow: Array, state: Array
-    ) -> None: ...
 
 
 class Scan:

@@ -6,7 +6,8 @@ import numpy as np
 
 from .compressed import compressed
 from .records import Buffers, Header, Options
-from .scan import Layout, Rest, scan, whole_numbers
+from .scan import scan, whole_numbers
+from .scan_layout import Layout, Rest
 from .source import Text
 
 __all__ = ["header", "read"]

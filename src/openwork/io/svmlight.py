@@ -11,7 +11,8 @@ import numpy as np
 
 from .compressed import compressed
 from .records import Array, Buffers, Options
-from .scan import Layout, Rest, scan
+from .scan import scan
+from .scan_layout import Layout, Rest
 from .source import Text
 
 __all__ = ["labels", "looks_like", "read"]

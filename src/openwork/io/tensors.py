@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import FileFormatError, FormatError, InvariantError, ShapeError, UnsupportedError
+from ..format import format as parse
+from ..format.named import coo
+from ..runtime.check import check, holds
+from ..storage.buffers import scalar_of, to_numpy
+from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .compressed import coordinates
 from .records import Array, Buffers, Coordinates, expand
 
 if TYPE_CHECKING:
-    from ..ops.tensor import Tensor
+    from ..tensor.tensor import Tensor
 
 __all__ = ["coordinates_of", "to_tensor"]
 
@@ -34,9 +40,6 @@ def to_tensor(path: str | os.PathLike[str], record: Coordinates | Buffers, forma
 
 
 def _from_coordinates(record: Coordinates) -> Tensor:
-    from ..format import format as parse
-    from ..format.named import coo
-    from ..ops.check import holds
 
     ndim = len(record.shape)
     if record.dense is not None:
@@ -63,8 +66,6 @@ def _begins_sorted(columns: tuple[Array, ...]) -> bool:
 
 
 def _from_buffers(path: str | os.PathLike[str], record: Buffers) -> Tensor:
-    from ..format import format as parse
-    from ..ops.check import check
 
     try:
         format = parse(record.format, len(record.shape))
@@ -85,9 +86,6 @@ def _tensor(
     crd: tuple[Array | None, ...],
     fill: Any,
 ) -> Tensor:
-    from ..ops.tensor import Tensor
-    from ..storage.buffers import scalar_of
-    from ..storage.storage import Storage
 
     zero = values.dtype.type(fill).item()
     return Tensor._from_storage(Storage(shape, format, scalar_of(values), zero, pos, crd, values))
@@ -98,8 +96,6 @@ def coordinates_of(t: Tensor, what: str) -> Coordinates:
 
     Raises UnsupportedError where the fill value is not zero, which no text format can say.
     """
-    from ..format.named import coo
-    from ..storage.buffers import to_numpy
 
     storage = t._storage
     if storage.fill_value != 0:

@@ -12,7 +12,8 @@ import numpy as np
 
 from .matrix_market import read_dense
 from .records import Array, Coordinates, Header, Options
-from .scan import Layout, index_dtype, scan, whole_numbers
+from .scan import index_dtype, scan, whole_numbers
+from .scan_layout import Layout
 from .source import Text
 from .symmetry import KEEP, contradiction
 

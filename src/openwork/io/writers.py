@@ -17,7 +17,7 @@ from .replace import compressing
 from .tensors import coordinates_of
 
 if TYPE_CHECKING:
-    from ..ops.tensor import Tensor
+    from ..tensor.tensor import Tensor
 
 __all__ = ["write_mtx", "write_rb", "write_tns"]
 

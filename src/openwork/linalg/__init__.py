@@ -7,13 +7,13 @@ dense format. SciPy is imported when a function first needs it.
 
 from __future__ import annotations
 
-from ..ops import gradients as _gradients
-from ..ops.cross import cross
-from ..ops.dispatch import overridable as _overridable
-from ..ops.products import matmul
-from ..ops.shaping import matrix_transpose
-from ..ops.tensor_products import outer, tensordot, vecdot
-from ..ops.triangles import diagonal
+from ..ops.manipulation.shaping import matrix_transpose
+from ..ops.manipulation.triangles import diagonal
+from ..ops.products.cross import cross
+from ..ops.products.matmul import matmul
+from ..ops.products.tensor_products import outer, tensordot, vecdot
+from ..runtime import gradient_hook as _gradients
+from ..runtime.overrides import overridable as _overridable
 from .cholesky import cholesky
 from .dense_format import eigh, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
 from .direct import Factorization, det, factorized, inv, slogdet, solve, spilu, spsolve

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.construct import asarray
-from ..ops.joining import stack
-from ..ops.settle import settle
-from ..ops.shaping import reshape
-from ..ops.tensor import Tensor
+from ..interop.constructors import asarray
+from ..ops.manipulation.joining import stack
+from ..ops.manipulation.shaping import reshape
+from ..ops.result_format import settle
 from ..storage.buffers import is_torch
+from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
 from .operands import common, dense_array, matrices, narrow, scipy_matrix, square
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..ops.tensor import Tensor
 from ..storage.buffers import Array, as_array, is_torch, itemsize
+from ..tensor.tensor import Tensor
 from .operands import common, dense_array, matrix, square
 
 __all__ = [

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
-from ..ops.gradients import differentiable
-from ..ops.tensor import Tensor
+from ..runtime.gradient_hook import differentiable
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
+from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
 from .operands import (
     check_rows,

@@ -9,14 +9,16 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer, integers
-from ..ops import statistics as st
+from ..interop.sources import asarray
 from ..ops.axes import axes_of
-from ..ops.elementwise import unary
-from ..ops.promote import accumulator
-from ..ops.sources import asarray
-from ..ops.tensor import Tensor
+from ..ops.creation import eye
+from ..ops.elementwise.maps import unary
+from ..ops.reductions import statistics as st
+from ..runtime.promote import accumulator
 from ..storage.buffers import cast, is_torch, numpy_dtype, scalar_name, to_numpy
+from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra, svdvals
+from .eigen import svds
 from .operands import common, matrix, square
 
 __all__ = ["matrix_norm", "matrix_power", "norm", "trace", "vector_norm"]
@@ -115,8 +117,6 @@ def _spectral(t: Tensor, keepdims: bool) -> Tensor:
     if min(t.shape) <= 2:
         largest = np.linalg.norm(t.to_numpy(), 2) if min(t.shape) else 0.0
     else:
-        from .eigen import svds
-
         start = np.ones(min(t.shape), t.dtype)
         largest = svds(t, 1, return_singular_vectors=False, v0=start)[0]
     real = np.zeros((), t.to_numpy().dtype if t.size == 0 else numpy_dtype(t._storage.scalar)).real.dtype
@@ -157,8 +157,6 @@ def matrix_power(a: Any, n: int, /) -> Any:
     if n < 0:
         raise UnsupportedError(f"matrix_power: n={n} needs the inverse\n  help: factorized(A), and solve {-n} times")
     if n == 0:
-        from ..ops.creation import eye
-
         if t.ndim != 2:
             raise UnsupportedError("matrix_power: n=0 of a stack\n  supported: one matrix")
         return eye(t.shape[0], dtype=t.dtype, format=t.format)

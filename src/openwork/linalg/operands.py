@@ -10,11 +10,12 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
-from ..ops.layouts import layout_of
-from ..ops.promote import promote
-from ..ops.sources import asarray
-from ..ops.tensor import Tensor
+from ..interop.constructors import sparse_coo_tensor
+from ..interop.sources import asarray
+from ..runtime.layouts import layout_of
+from ..runtime.promote import promote
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, refuse_recorded, scalar_of, to_numpy
+from ..tensor.tensor import Tensor
 
 __all__ = [
     "check_rows",
@@ -137,7 +138,6 @@ def matrices(t: Tensor, scalar: str) -> list[Tensor]:
     for c, n in zip(crd[: len(batch)], batch, strict=True):
         place = place * n + c
     bounds = np.searchsorted(place, np.arange(int(np.prod(batch)) + 1))
-    from ..ops.construct import sparse_coo_tensor
 
     leaf = to_numpy(coo.values)
     return [

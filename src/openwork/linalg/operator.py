@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ops.products import matmul
-from ..ops.tensor import Tensor
+from ..ops.products.matmul import matmul
 from ..storage.buffers import cast, numpy_dtype, refuse_recorded
+from ..tensor.tensor import Tensor
 from .operands import common, dense, matrix
 
 __all__ = ["aslinearoperator", "preconditioner"]

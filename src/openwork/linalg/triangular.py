@@ -10,10 +10,10 @@ import numpy as np
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..ir.text import parse
-from ..ops.gradients import differentiable
-from ..ops.layouts import layout_of
-from ..ops.tensor import Tensor
+from ..runtime.gradient_hook import differentiable
+from ..runtime.layouts import layout_of
 from ..storage.buffers import numpy_dtype, scalar_of, to_numpy
+from ..tensor.tensor import Tensor
 from .direct import over_stacks
 from .operands import check_rows, recorded, right_side, square
 

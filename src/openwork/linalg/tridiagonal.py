@@ -16,8 +16,8 @@ from ..codegen.executable import Executable
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse_format
 from ..ir.text import parse
-from ..ops.tensor import Tensor
 from ..storage.buffers import cast, numpy_dtype, to_numpy
+from ..tensor.tensor import Tensor
 from .operands import check_rows, common, right_side, square
 
 __all__ = ["is_tridiagonal", "solve_tridiagonal"]

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from ..ops.inplace import refuse
+from ..errors import DTypeError
+from ..late import late
+from ..tensor.inplace import refuse
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
+
+if TYPE_CHECKING:
+    from .elementwise import binary, lift, select, unary
+    from .tensor import wrap
+else:
+    unary = late("masked.elementwise", "unary")
+    binary = late("masked.elementwise", "binary")
+    wrap = late("masked.tensor", "wrap")
+    lift = late("masked.elementwise", "lift")
+    select = late("masked.elementwise", "select")
+
 
 __all__ = ["Arithmetic"]
 
@@ -19,7 +32,6 @@ def _me(x: Any) -> MaskedTensor:
 
 def _unary(op: str, doc: str) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
-        from .elementwise import unary
 
         return unary(op, self)
 
@@ -29,7 +41,6 @@ def _unary(op: str, doc: str) -> Callable[[Any], Any]:
 
 def _binary(op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        from .elementwise import binary
 
         return binary(op, self, other)
 
@@ -38,7 +49,6 @@ def _binary(op: str) -> Callable[[Any, Any], Any]:
 
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        from .elementwise import binary
 
         return binary(op, other, self)
 
@@ -47,7 +57,6 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
 
 def _named(op: str) -> Callable[..., Any]:
     def method(self: Any, other: Any, how: str = "equal") -> Any:
-        from .elementwise import binary
 
         return binary(op, self, other, how)
 
@@ -57,7 +66,6 @@ def _named(op: str) -> Callable[..., Any]:
 
 def _inplace(op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        from .elementwise import binary
 
         return _me(self)._take_over(binary(op, self, other))
 
@@ -90,7 +98,6 @@ class Arithmetic:
     __invert__ = _unary("bnot", "~x")
 
     def __pos__(self) -> MaskedTensor:
-        from .tensor import wrap
 
         return wrap(+_me(self)._tensor, _me(self)._scalar)
 
@@ -114,13 +121,11 @@ class Arithmetic:
 
     def map(self, function: Callable[[Any], Any]) -> MaskedTensor:
         """A function of arrays that works element by element, on the specified elements."""
-        from .elementwise import lift
 
         return lift(function, (self,), getattr(function, "__name__", "map"))
 
     def clamp(self, min: Any = None, max: Any = None) -> MaskedTensor:
         """The elements, no less than `min` and no more than `max`."""
-        from .elementwise import binary
 
         out = _me(self)
         out = out if min is None else binary("max", out, min)
@@ -130,7 +135,6 @@ class Arithmetic:
 
     def where(self, condition: Any, other: Any) -> MaskedTensor:
         """The elements where the condition holds, those of `other` elsewhere."""
-        from .elementwise import select
 
         return select(condition, self, other)
 
@@ -140,8 +144,6 @@ class Arithmetic:
         refuse(me._tensor, "in place")
         values = me.values
         if values.dtype != result.values.dtype:
-            from ..errors import DTypeError
-
             raise DTypeError(
                 f"in place: the result has dtype {result.dtype}, the tensor {me.dtype}\n  help: m = m + x, or astype()"
             )

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
-from ..ops.gradients import tracked
-from ..ops.remap import canonical
-from ..ops.sources import asarray
-from ..ops.taking import found_at, sparse_mask
-from ..ops.tensor import Tensor
+from ..interop.sources import asarray
+from ..ops.indexing.taking import found_at, sparse_mask
+from ..runtime.conversion.remap import canonical
+from ..runtime.gradient_hook import tracked
 from ..storage import buffers
 from ..storage.buffers import Array, as_array, flat, is_torch, scalar_of, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from . import forms
 from .structure import pattern, restricted, same
 from .tensor import MaskedTensor, wrap, zero

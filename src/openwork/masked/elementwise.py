@@ -15,15 +15,16 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
-from ..ops.gradients import tracked
-from ..ops.shaping import broadcast_to
-from ..ops.taking import found_at, sparse_mask
-from ..ops.tensor import Tensor
-from ..ops.values import apply
+from ..ops.indexing.taking import found_at, sparse_mask
+from ..ops.manipulation.shaping import broadcast_to
+from ..runtime.gradient_hook import tracked
+from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, is_array, is_torch, length, scalar_of
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from . import forms
 from .structure import merged, require_equal, same, sampled, settled, values_on
+from .tensor import MaskedTensor, wrap, zero
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -66,7 +67,6 @@ def lift(
     op : the operation of the loop IR that the function is, if it is one: masks that differ are then walked once, and
         computed on the way
     """
-    from .tensor import MaskedTensor
 
     if all(type(x) is MaskedTensor for x in operands) and how in HOW:
         structures = [x._tensor._storage for x in operands]
@@ -112,7 +112,6 @@ def _unequal(
 ) -> MaskedTensor:
     """Of structures that may differ: one pass where the operation compiles; else the values are taken where all are
     specified, and what is specified by one only is put beside."""
-    from .tensor import MaskedTensor
 
     named = {f"x{k}": x for k, x in enumerate(operands)}
     masked = {name: x for name, x in named.items() if isinstance(x, MaskedTensor)}
@@ -150,7 +149,6 @@ def _called(function: Callable[..., Any], values: list[Any]) -> Any:
 
 def remade(s: Storage, values: Array, scalar: bool) -> MaskedTensor:
     """The masked tensor of a structure over other values."""
-    from .tensor import wrap, zero
 
     if tuple(values.shape) != (length(s.values),):
         raise ShapeError(
@@ -162,7 +160,6 @@ def remade(s: Storage, values: Array, scalar: bool) -> MaskedTensor:
 
 def _operand(x: Any) -> Any:
     """An operand as a masked tensor, an array, or a Python scalar."""
-    from .tensor import MaskedTensor
 
     if isinstance(x, MaskedTensor) or is_array(x) or isinstance(x, bool | int | float | complex | np.generic):
         return x
@@ -182,7 +179,6 @@ def _shape(operation: str, operands: tuple[Any, ...]) -> tuple[int, ...]:
 
 def stretched(m: MaskedTensor, shape: tuple[int, ...]) -> MaskedTensor:
     """The masked tensor broadcast to a shape."""
-    from .tensor import wrap
 
     if m.shape == shape:
         return m
@@ -202,7 +198,6 @@ def select(condition: Any, a: Any, b: Any) -> MaskedTensor:
     a, b : masked tensors, of one format where both are; a dense operand or scalar is specified everywhere, so that
         the result is strided
     """
-    from .tensor import MaskedTensor
 
     given = {name: _operand(x) for name, x in zip("cab", (condition, a, b), strict=True)}
     shape = _shape("where", tuple(given.values()))

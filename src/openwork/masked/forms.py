@@ -19,11 +19,12 @@ from functools import lru_cache
 
 from ..compiler.conversion.target import unbatched
 from ..format import build
+from ..format import format as parse
 from ..format.cached import cached
 from ..format.expression import Dim, Div, Expression, Mod
 from ..format.format import Format, Level
-from ..ops.remap import canonical
-from ..ops.settle import family
+from ..ops.result_format import family
+from ..runtime.conversion.remap import canonical
 
 __all__ = ["fitting", "in_place", "keeping", "plain", "related", "strided"]
 
@@ -31,7 +32,6 @@ __all__ = ["fitting", "in_place", "keeping", "plain", "related", "strided"]
 @lru_cache(maxsize=64)
 def strided(ndim: int) -> Format:
     """The bitmap format of a rank, row-major: what a dense array and its mask are; that of rank 0 has one dimension."""
-    from ..format import format as parse
 
     return parse("bitmap", max(ndim, 1))
 

@@ -6,11 +6,41 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ..late import late
 from ..ops.axes import exchanged
 from ..storage.buffers import is_torch
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
+
+if TYPE_CHECKING:
+    from .order import argsort, cumulative, median, nonzero, sort, topk, unique
+    from .products import log_softmax, matmul, softmax
+    from .reductions import arg_reduce, reduce
+    from .shaping import FUNCTIONS, item_at, put, reshape, shaped, split, transpose
+    from .torch_functions import FUNCTIONS as TORCHS
+else:
+    reduce = late("masked.reductions", "reduce")
+    FUNCTIONS = late("masked.shaping", "FUNCTIONS")
+    shaped = late("masked.shaping", "shaped")
+    arg_reduce = late("masked.reductions", "arg_reduce")
+    cumulative = late("masked.order", "cumulative")
+    sort = late("masked.order", "sort")
+    argsort = late("masked.order", "argsort")
+    topk = late("masked.order", "topk")
+    median = late("masked.order", "median")
+    unique = late("masked.order", "unique")
+    nonzero = late("masked.order", "nonzero")
+    item_at = late("masked.shaping", "item_at")
+    put = late("masked.shaping", "put")
+    reshape = late("masked.shaping", "reshape")
+    transpose = late("masked.shaping", "transpose")
+    split = late("masked.shaping", "split")
+    matmul = late("masked.products", "matmul")
+    softmax = late("masked.products", "softmax")
+    log_softmax = late("masked.products", "log_softmax")
+    TORCHS = late("masked.torch_functions", "FUNCTIONS")
+
 
 __all__ = ["Methods"]
 
@@ -22,13 +52,11 @@ def _me(x: Any) -> MaskedTensor:
 
 
 def _reduce(op: str, m: Any, axis: Any, dim: Any, keep: bool, **options: Any) -> MaskedTensor:
-    from .reductions import reduce
 
     return reduce(op, _me(m), axis if dim is None else dim, keep, **options)
 
 
 def _shaped(name: str, m: Any, *args: Any, **kwargs: Any) -> MaskedTensor:
-    from .shaping import FUNCTIONS, shaped
 
     return shaped(FUNCTIONS[name], _me(m), *args, **kwargs)
 
@@ -47,9 +75,7 @@ def _as_torch_too(method: F) -> F:
     def call(self: Any, *args: Any, **options: Any) -> Any:
         theirs = len(args) > 1 or not _TORCHS.isdisjoint(options) or (differs and _STANDARDS.isdisjoint(options))
         if theirs and is_torch(self.values):
-            from .torch_functions import FUNCTIONS
-
-            return FUNCTIONS[name](self, *args, **options)
+            return TORCHS[name](self, *args, **options)
         return method(self, *args, **options)
 
     return cast("F", call)
@@ -139,80 +165,67 @@ class Methods:
     @_as_torch_too
     def argmin(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
         """Where the first least specified element is."""
-        from .reductions import arg_reduce
 
         return arg_reduce("min", _me(self), axis if dim is None else dim, keepdims)
 
     @_as_torch_too
     def argmax(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
         """Where the first largest specified element is."""
-        from .reductions import arg_reduce
 
         return arg_reduce("max", _me(self), axis if dim is None else dim, keepdims)
 
     def cumsum(self, axis: int | None = None, *, dim: int | None = None) -> MaskedTensor:
         """Running sums along an axis, past missing elements, which stay missing."""
-        from .order import cumulative
 
         return cumulative("sum", _me(self), axis if dim is None else dim)
 
     def cumprod(self, axis: int | None = None, *, dim: int | None = None) -> MaskedTensor:
         """Running products along an axis, past missing elements, which stay missing."""
-        from .order import cumulative
 
         return cumulative("prod", _me(self), axis if dim is None else dim)
 
     def sort(self, axis: int = -1, *, dim: int | None = None, descending: bool = False) -> MaskedTensor:
         """Sorted along an axis, missing elements last."""
-        from .order import sort
 
         return sort(_me(self), axis if dim is None else dim, descending)
 
     def argsort(self, axis: int = -1, *, dim: int | None = None, descending: bool = False) -> MaskedTensor:
         """Where the elements of `sort` stand, int64; missing where these are."""
-        from .order import argsort
 
         return argsort(_me(self), axis if dim is None else dim, descending)
 
     def topk(self, k: int, axis: int = -1, *, dim: int | None = None, largest: bool = True) -> tuple[Any, Any]:
         """The `k` largest or least elements along an axis, in order, and their places; missing where too few."""
-        from .order import topk
 
         return topk(_me(self), k, axis if dim is None else dim, largest)
 
     def median(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
         """The median of the specified elements: the mean of the middle two for an even number."""
-        from .order import median
 
         return median(_me(self), axis if dim is None else dim, keepdims)
 
     def unique(self) -> MaskedTensor:
         """The distinct specified elements in order, and one missing one behind them where any is missing."""
-        from .order import unique
 
         return unique(_me(self))
 
     def nonzero(self) -> tuple[Any, ...]:
         """Coordinates, one array for each dimension, of the specified elements that are not zero, row-major."""
-        from .order import nonzero
 
         return nonzero(_me(self))
 
     def __getitem__(self, key: Any) -> MaskedTensor:
-        from .shaping import item_at
 
         return item_at(_me(self), key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Set elements; None makes them missing. The tensor gets buffers of its own."""
-        from .shaping import put
 
         me = _me(self)
         me._tensor = put(me, key, value)._tensor
 
     def reshape(self, *shape: Any) -> MaskedTensor:
         """The elements in another shape, row-major."""
-        from .shaping import reshape
 
         return reshape(_me(self), shape[0] if len(shape) == 1 else shape)
 
@@ -222,7 +235,6 @@ class Methods:
 
     def transpose(self, *axes: Any) -> MaskedTensor:
         """The dimensions in another order, reversed without one; two integers are exchanged: see `Tensor.transpose`."""
-        from .shaping import transpose
 
         me = _me(self)
         if len(axes) == 2:
@@ -285,28 +297,23 @@ class Methods:
 
     def split(self, sizes: Any, axis: int = 0) -> tuple[MaskedTensor, ...]:
         """Parts along an axis, of one size or of the sizes given."""
-        from .shaping import split
 
         return split(_me(self), sizes, axis)
 
     def __matmul__(self, other: Any) -> MaskedTensor:
-        from .products import matmul
 
         return matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> MaskedTensor:
-        from .products import matmul
 
         return matmul(other, self)
 
     def softmax(self, axis: int = -1, *, dim: int | None = None) -> MaskedTensor:
         """Exponentials along `axis`, divided by their sum; a row without specified elements stays missing."""
-        from .products import softmax
 
         return softmax(_me(self), axis if dim is None else dim)
 
     def log_softmax(self, axis: int = -1, *, dim: int | None = None) -> MaskedTensor:
         """The logarithm of `softmax`."""
-        from .products import log_softmax
 
         return log_softmax(_me(self), axis if dim is None else dim)

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..errors import UnsupportedError
 from ..ir.index import Expression
-from ..ops import merge
-from ..ops.formats import resolve_format
-from ..ops.tensor import Tensor
+from ..ops.elementwise import pointwise as merge
+from ..runtime.formats import resolve_format
+from ..tensor import dtypes
+from ..tensor.tensor import Tensor
 from . import forms, products, shaping
 from .elementwise import binary, select, unary
 from .structure import settled
@@ -138,7 +139,6 @@ def unstack(m: MaskedTensor, /, *, axis: int = 0) -> tuple[MaskedTensor, ...]:
 
 def _types(name: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
-        from ..ops import dtypes
 
         plain = (x._tensor if isinstance(x, MaskedTensor) else x for x in args)
         return getattr(dtypes, name)(*plain, **kwargs)

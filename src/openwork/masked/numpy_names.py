@@ -8,7 +8,7 @@ from typing import Any
 from . import products, shaping
 from .elementwise import select
 
-__all__ = ["ACCUMULATIONS", "FUNCTIONS", "REDUCTIONS"]
+__all__ = ["ACCUMULATIONS", "FUNCTIONS", "REDUCTIONS", "function_named", "method_named"]
 
 REDUCTIONS = {
     "add": "sum", "multiply": "prod", "minimum": "amin", "maximum": "amax", "logical_and": "all", "logical_or": "any",
@@ -68,3 +68,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": products.matmul,
 }  # fmt: skip
 """The functions by NumPy's name."""
+
+
+def function_named(name: str) -> Callable[..., Any] | None:
+    """The function that NumPy's of this name is here."""
+    return FUNCTIONS.get(name)
+
+
+def method_named(method: str, ufunc: str) -> str | None:
+    """The method that a ufunc's "reduce" or "accumulate" is here."""
+    return {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}.get(method, {}).get(ufunc)

@@ -13,18 +13,20 @@ from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.text import parse
 from ..ir.types import COMPLEX, FLOATS
-from ..ops.gradients import tracked
-from ..ops.ordering import plain_values, ranks
-from ..ops.promote import accumulator
-from ..ops.reduce import axes_of
-from ..ops.search import _linear
-from ..ops.sorting import distinct
-from ..ops.tensor import Tensor
+from ..ops.reductions.folds import axes_of
+from ..ops.reductions.search import _linear
+from ..ops.sorting import plain_values, ranks
+from ..runtime.conversion.radix_sort import distinct
+from ..runtime.gradient_hook import tracked
+from ..runtime.promote import accumulator
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
+from .elementwise import remade
 from .reductions import counts
+from .tensor import wrap
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -73,7 +75,6 @@ def _fibres(m: MaskedTensor, d: int) -> tuple[Tensor, Ints, tuple[int, ...]]:
 
 def _back(t: Tensor, order: tuple[int, ...], m: MaskedTensor) -> MaskedTensor:
     """A result with its dimensions where they were, in the format of `m`."""
-    from .tensor import wrap
 
     place = sorted(range(len(order)), key=order.__getitem__)
     return wrap(t.transpose(place).asformat(forms.fitting(m.format)))
@@ -84,7 +85,6 @@ def cumulative(op: str, m: MaskedTensor, axis: int | None) -> MaskedTensor:
 
     Cost: O(nse), and a conversion to COO where the format is not strided.
     """
-    from .elementwise import remade
 
     d = _axis(f"cumulative {op}", m, axis)
     s = m._tensor._storage

@@ -15,23 +15,25 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
-from ..ops import einsum as tensors
-from ..ops.annihilation import bounded
-from ..ops.elementwise import elementwise
-from ..ops.sddmm import sddmm
-from ..ops.shaping import broadcast_to
-from ..ops.softmax import log_softmax as log_softmax_of
-from ..ops.softmax import softmax as softmax_of
-from ..ops.subscripts import parse_subscripts
-from ..ops.tensor import Tensor
+from ..ops.elementwise.maps import elementwise
+from ..ops.manipulation.shaping import broadcast_to
+from ..ops.products import einsum as tensors
+from ..ops.products.sddmm import sddmm
+from ..ops.products.subscripts import parse_subscripts
+from ..ops.reductions.softmax import log_softmax as log_softmax_of
+from ..ops.reductions.softmax import softmax as softmax_of
+from ..runtime.zero_annihilation import bounded
 from ..storage.buffers import Array, as_array, cast, is_array, is_torch, scalar_of, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
 from .elementwise import binary
 from .reductions import reduce
+from .shaping import item_at
 from .structure import pattern, settled
+from .tensor import MaskedTensor, wrap
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -57,7 +59,6 @@ def einsum(subscripts: str, /, *operands: Any) -> MaskedTensor:
     MaskedTensor in the format of the first masked operand, or one like it of the result's rank; missing where no
     product of specified elements was summed
     """
-    from .tensor import MaskedTensor
 
     given = [x if isinstance(x, MaskedTensor) else _dense(x) for x in operands]
     masked = [x for x in given if isinstance(x, MaskedTensor)]
@@ -83,7 +84,6 @@ def _dense(x: Any) -> Array:
 
 
 def _wrapped(t: Tensor, like: MaskedTensor) -> MaskedTensor:
-    from .tensor import wrap
 
     return wrap(settled(t, like.format))
 
@@ -92,7 +92,6 @@ def _companion(
     values: Any, inputs: tuple[str, ...], output: str, given: list[Any], masked: list[MaskedTensor]
 ) -> MaskedTensor:
     """A dense result, specified where the patterns of the masked operands have a product."""
-    from .tensor import MaskedTensor
 
     dense = values.to_dense() if isinstance(values, Tensor) else values
     terms = [t for t, x in zip(inputs, given, strict=True) if isinstance(x, MaskedTensor)]
@@ -123,7 +122,6 @@ def _is_plain(x: Any) -> bool:
 
 def _strided(text: str, given: list[Any]) -> MaskedTensor:
     """The array library's product, and that of the masks."""
-    from .tensor import MaskedTensor
 
     arrays = [x.filled(0).to_dense() if isinstance(x, MaskedTensor) else x for x in given]
     found = np.einsum(text, *(_marks(x) for x in given), optimize=True)
@@ -169,14 +167,12 @@ def linear(x: Any, weight: Any, bias: Any = None) -> MaskedTensor:
 
 def softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     """Exponentials along `axis`, divided by their sum, of specified elements; a row without any stays missing."""
-    from .tensor import wrap
 
     return wrap(softmax_of(m._tensor, axis), m._scalar)
 
 
 def log_softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     """The logarithm of `softmax`, more accurate than of its result."""
-    from .tensor import wrap
 
     return wrap(log_softmax_of(m._tensor, axis), m._scalar)
 
@@ -218,8 +214,6 @@ def nll_loss(log_probabilities: Any, target: MaskedTensor, reduction: str = "mea
     log_probabilities : shape (n, classes), masked or dense
     target : masked tensor of class numbers, shape (n,)
     """
-    from .shaping import item_at
-    from .tensor import MaskedTensor
 
     rows = np.flatnonzero(to_numpy(target.get_mask().to_dense()))
     classes = to_numpy(target.to_dense().compressed()).astype(np.int64)
@@ -252,7 +246,6 @@ def attention(query: Array, key: Array, value: Array, mask: Any, scale: float | 
     places: the matrix of scores is never dense. Several places are the blocks of one block-diagonal matrix.
     Raises ShapeError where shapes do not fit.
     """
-    from .tensor import MaskedTensor
 
     held = mask._tensor if isinstance(mask, MaskedTensor) else mask
     lead = _leading(query, key, value, held)
@@ -316,6 +309,5 @@ def _attended(query: Array, key: Array, value: Array, mask: Tensor, scale: float
 
 
 def _wrapped_pattern(t: Tensor) -> MaskedTensor:
-    from .tensor import wrap
 
     return wrap(pattern(t._storage))

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError
+from ..late import late
+
+if TYPE_CHECKING:
+    from .elementwise import lift
+    from .namespace import call
+    from .numpy_names import function_named, method_named
+    from .torch_functions import call as call_torch
+else:
+    lift = late("masked.elementwise", "lift")
+    function_named = late("masked.numpy_names", "function_named")
+    method_named = late("masked.numpy_names", "method_named")
+    call = late("masked.namespace", "call")
+    call_torch = late("masked.torch_functions", "call")
+
 
 __all__ = ["Protocols"]
 
@@ -16,19 +30,18 @@ class Protocols:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Any ufunc, on the specified elements; its `reduce` and `accumulate` where there is a reduction for it."""
-        from .elementwise import lift
-        from .numpy_names import ACCUMULATIONS, FUNCTIONS, REDUCTIONS
 
         given = {key: value for key, value in kwargs.items() if value is not None and key != "out"}
         if kwargs.get("out") is not None or "where" in given:
             name = ufunc.__name__
             raise UnsupportedError(f"{name}: out= and where= of a masked tensor\n  help: m.where(condition, x)")
         if ufunc.__name__ == "matmul" and method == "__call__":
-            return FUNCTIONS["matmul"](*inputs)
+            matmul = function_named("matmul")
+            assert matmul is not None
+            return matmul(*inputs)
         if method == "__call__" and ufunc.nout == 1 and ufunc.signature is None:
             return lift(lambda *values: ufunc(*values, **given), inputs, ufunc.__name__)
-        table = {"reduce": REDUCTIONS, "accumulate": ACCUMULATIONS}.get(method, {})
-        name = table.get(ufunc.__name__)
+        name = method_named(method, ufunc.__name__)
         if name is None:
             raise UnsupportedError(f"{ufunc.__name__}.{method} of a masked tensor\n  help: filled(value) first")
         axis = inputs[1] if len(inputs) > 1 else given.pop("axis", 0)
@@ -36,9 +49,8 @@ class Protocols:
 
     def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """NumPy's functions that have a counterpart here."""
-        from .numpy_names import FUNCTIONS
 
-        found = FUNCTIONS.get(func.__name__)
+        found = function_named(func.__name__)
         if found is None:
             raise UnsupportedError(f"numpy.{func.__name__} does not take a masked tensor\n  help: filled(value) first")
         return found(*args, **{key: value for key, value in kwargs.items() if value is not None})
@@ -46,7 +58,6 @@ class Protocols:
     @classmethod
     def __openwork_function__(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The functions of this namespace with a masked tensor among their operands."""
-        from .namespace import call
 
         return call(function, args, kwargs)
 
@@ -59,6 +70,5 @@ class Protocols:
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """torch's functions and operators with a masked tensor among their operands."""
-        from .torch_functions import call
 
-        return call(func, args, kwargs or {})
+        return call_torch(func, args, kwargs or {})

@@ -17,20 +17,20 @@ from ..compiler.product import identity
 from ..errors import DTypeError, UnsupportedError
 from ..format.expression import Dim
 from ..ir.types import COMPLEX, FLOATS
-from ..ops.contract import contract
-from ..ops.gradients import tracked
-from ..ops.moments import _distances
-from ..ops.promote import accumulator
-from ..ops.ready import remember
-from ..ops.reduce import _statement, axes_of, fold, statement_names, wide
-from ..ops.search import extremes
-from ..ops.softmax import _take
-from ..ops.strided import strided
-from ..ops.tensor import Tensor
-from ..ops.total import extreme, total, total_and_count
-from ..ops.values import apply
+from ..ops.reductions.folds import _statement, axes_of, fold, statement_names, wide
+from ..ops.reductions.moments import _distances
+from ..ops.reductions.search import extremes
+from ..ops.reductions.softmax import _take
+from ..runtime.contract import contract
+from ..runtime.full_sum import extreme, total, total_and_count
+from ..runtime.gradient_hook import tracked
+from ..runtime.prepared import remember
+from ..runtime.promote import accumulator
+from ..runtime.strided import strided
+from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name, to_numpy
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
 

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ops import joining, shaping, taking, triangles
-from ..ops.assign import assign
-from ..ops.indexing import index
-from ..ops.taking import found_at
-from ..ops.tensor import Tensor
+from ..ops.indexing import taking
+from ..ops.indexing.assign import assign
+from ..ops.indexing.index import index
+from ..ops.indexing.taking import found_at
+from ..ops.manipulation import joining, shaping, triangles
 from ..storage.buffers import as_array, cast, is_array, to_numpy
+from ..tensor.tensor import Tensor
 from . import forms
+from .construct import strided_tensor
 from .structure import pattern, settled
+from .tensor import MaskedTensor, wrap
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -29,14 +32,12 @@ def shaped(function: Callable[..., Tensor], m: MaskedTensor, *args: Any, **kwarg
 
 
 def _settled(t: Tensor, like: MaskedTensor) -> MaskedTensor:
-    from .tensor import wrap
 
     return wrap(settled(t, like.format))
 
 
 def item_at(m: MaskedTensor, key: Any) -> MaskedTensor:
     """`m[key]`, with every key that a Tensor takes; a bool masked tensor asks for what is specified and True."""
-    from .tensor import MaskedTensor, wrap
 
     parts = key if isinstance(key, tuple) else (key,)
     parts = tuple(_host(p) if isinstance(p, MaskedTensor) else p for p in parts)
@@ -73,7 +74,6 @@ def put(m: MaskedTensor, key: Any, value: Any) -> MaskedTensor:
 
     value : scalar or array, specified everywhere; masked tensor; None makes the elements missing
     """
-    from .tensor import MaskedTensor, wrap
 
     t, marks = m._tensor, pattern(m._tensor._storage)
     if value is None:
@@ -112,7 +112,6 @@ def _alike(parts: Sequence[MaskedTensor]) -> list[Tensor]:
 
 def pad(m: MaskedTensor, widths: Sequence[tuple[int, int]], value: Any = None) -> MaskedTensor:
     """With `widths[d]` elements before and behind in dimension d: missing ones, or all of `value`."""
-    from .construct import strided_tensor
 
     if len(widths) != m.ndim:
         raise ShapeError(f"pad: {len(widths)} pairs of widths for {m.ndim} dimensions\n  help: give one for each")
@@ -158,7 +157,6 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
 
 def reshape(m: MaskedTensor, shape: int | Sequence[int]) -> MaskedTensor:
     """The elements in another shape, row-major; -1 stands for what is left."""
-    from .tensor import wrap
 
     wanted = (shape,) if isinstance(shape, int) else tuple(shape)
     if wanted == ():
@@ -171,7 +169,6 @@ def reshape(m: MaskedTensor, shape: int | Sequence[int]) -> MaskedTensor:
 
 def transpose(m: MaskedTensor, axes: Sequence[int] | None = None) -> MaskedTensor:
     """The dimensions in another order, reversed without one, over the same buffers."""
-    from .tensor import wrap
 
     if m._scalar:
         return m

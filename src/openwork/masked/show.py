@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ops.indexing import index
+from ..ops.indexing.index import index
 from ..storage.buffers import to_numpy
+from .structure import pattern
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -39,7 +40,6 @@ def _edges(n: int) -> list[int] | None:
 
 def _arrays(m: MaskedTensor, keep: list[list[int] | None] | None) -> tuple[Any, Any]:
     """The bits and the data of what is shown, as dense arrays."""
-    from .structure import pattern
 
     t = m._tensor.detach()
     for d, places in enumerate(keep or ()):

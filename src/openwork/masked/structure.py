@@ -8,16 +8,17 @@ import numpy as np
 
 from ..compiler.merge.target import native
 from ..errors import FormatError, ShapeError
-from ..ops.gradients import tracked
-from ..ops.merge import pointwise
-from ..ops.settle import family
-from ..ops.softmax import _take
-from ..ops.taking import found_at, sparse_mask
-from ..ops.tensor import Tensor
+from ..ops.elementwise.pointwise import pointwise
+from ..ops.indexing.taking import found_at, sparse_mask
+from ..ops.reductions.softmax import _take
+from ..ops.result_format import family
+from ..runtime.gradient_hook import tracked
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from . import forms
+from .tensor import MaskedTensor, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,8 +92,6 @@ def require_equal(operation: str, a: MaskedTensor, b: MaskedTensor) -> Array:
             '\n  help: how="intersection" or how="union" in openwork.masked.binary, or filled(value)'
         )
     if s.format == t.format and not forms.loose(s.format):
-        from .tensor import wrap
-
         return values_on(s, wrap(Tensor._from_storage(t)))
     raise ShapeError(
         f"{operation}: the masks agree, but what is stored does not: {length(s.values)} elements and "
@@ -123,7 +122,6 @@ def merged(e: Expression, operands: Mapping[str, Any], like: Format, shape: tupl
     What an operation makes of missing elements, the fill algebra says: they beat everything but `either`, `given` and
     the branch that `select` does not take. The result has a format that fits that of an operand, `like`.
     """
-    from .tensor import MaskedTensor, wrap
 
     lacking = [name for name, x in operands.items() if isinstance(x, MaskedTensor)]
     array = operands[lacking[0]].values
@@ -133,7 +131,6 @@ def merged(e: Expression, operands: Mapping[str, Any], like: Format, shape: tupl
 
 
 def _tensor(x: Any, like: Array) -> Tensor:
-    from .tensor import MaskedTensor
 
     if isinstance(x, MaskedTensor):
         return x._tensor

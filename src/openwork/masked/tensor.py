@@ -7,12 +7,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
-from ..ops.formats import resolve_format
-from ..ops.layouts import layout_of
-from ..ops.tensor import Tensor
+from ..format import coo
+from ..late import late
+from ..runtime.formats import resolve_format
+from ..runtime.layouts import layout_of
 from ..storage import buffers
 from ..storage.buffers import Array
+from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from . import forms
 from .arithmetic import Arithmetic
 from .methods import Methods
@@ -22,6 +25,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..format.format import Format
+
+if TYPE_CHECKING:
+    from .show import html, text
+else:
+    text = late("masked.show", "text")
+    html = late("masked.show", "html")
+
 
 __all__ = ["MaskedTensor", "bits_of", "unpickled", "wrap"]
 
@@ -198,7 +208,6 @@ class MaskedTensor(Arithmetic, Methods, Protocols):
 
     def compressed(self) -> Array:
         """The specified elements as a 1-D array of the tensor's own library, in row-major order."""
-        from ..format import coo
 
         if self._scalar:
             return self.values[bits_of(self._tensor._storage)]
@@ -295,14 +304,12 @@ class MaskedTensor(Arithmetic, Methods, Protocols):
         return wrap(self._tensor.detach(), self._scalar)
 
     def __repr__(self) -> str:
-        from .show import text
 
         return text(self)
 
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        from .show import html
 
         return html(self)
 
@@ -354,14 +361,12 @@ def bits_of(s: Storage) -> Any:
 @cache
 def zero(scalar: str) -> Any:
     """The fill value that stands where nothing is specified: nobody sees it."""
-    from ..storage.scalars import python_scalar
 
     return python_scalar(0, scalar)
 
 
 def python_value(value: Any, s: Storage) -> Any:
     """A value as a Python scalar of the storage's type."""
-    from ..storage.scalars import python_scalar
 
     if isinstance(value, complex) and s.scalar[0] != "c":
         raise DTypeError(f"filled: {value!r} is no value of dtype {s.scalar}\n  help: astype() first")

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from ..errors import UnsupportedError
-from ..ops.tensor import Tensor
 from ..storage.buffers import as_array, is_torch
+from ..tensor.tensor import Tensor
 from ..torch.pointwise_functions import BINARY, UNARY
 from ..torch.several import torch_storage
 from . import products, shaping

@@ -8,8 +8,8 @@ import torch
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..integers import integer
-from ..ops.construct import sparse_coo_tensor
-from ..ops.tensor import Tensor
+from ..interop.constructors import sparse_coo_tensor
+from ..tensor.tensor import Tensor
 from ..torch.row_gradients import rows_matmul
 
 __all__ = ["SparseEmbedding", "SparseEmbeddingBag"]

@@ -8,13 +8,13 @@ import torch
 
 from ..errors import ShapeError
 from ..integers import integer
-from ..ops.construct import asarray, sparse_coo_tensor
-from ..ops.dtypes import astype
-from ..ops.products import matmul
-from ..ops.sddmm import sddmm
-from ..ops.softmax import softmax
-from ..ops.tensor import Tensor
+from ..interop.constructors import asarray, sparse_coo_tensor
+from ..ops.products.matmul import matmul
+from ..ops.products.sddmm import sddmm
+from ..ops.reductions.softmax import softmax
 from ..storage.buffers import is_torch
+from ..tensor.dtypes import astype
+from ..tensor.tensor import Tensor
 
 __all__ = ["GraphAttention", "GraphConv", "attend", "normalized_adjacency"]
 

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from ..errors import ShapeError
-from ..ops.construct import asarray
-from ..ops.products import matmul
-from ..ops.tensor import Tensor
+from ..interop.constructors import asarray
+from ..ops.products.matmul import matmul
 from ..storage.buffers import is_torch
+from ..tensor.tensor import Tensor
+from ..torch.traced import linear
 
 __all__ = ["SparseLinear"]
 
@@ -77,7 +78,6 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
 
     def _traced(self, x: torch.Tensor) -> torch.Tensor:
         """`x @ weight.T` as an operator of torch.library, which torch.compile takes."""
-        from ..torch.traced import linear
 
         s = self._structure
         pos, crd = ([getattr(self, f"{name}_{k}", None) for k in range(len(s.pos))] for name in ("pos", "crd"))

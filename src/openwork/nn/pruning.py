@@ -8,9 +8,9 @@ import torch
 
 from ..errors import ShapeError
 from ..format.format import Format
-from ..ops.construct import asarray
-from ..ops.formats import resolve_format
-from ..ops.taking import sparse_mask
+from ..interop.constructors import asarray
+from ..ops.indexing.taking import sparse_mask
+from ..runtime.formats import resolve_format
 from .linear import SparseLinear
 
 __all__ = ["densify", "prune"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..integers import AxisError, integer, integers
-from .sources import asarray
-from .tensor import Tensor
+from ..interop.sources import asarray
+from ..tensor.tensor import Tensor
 
 __all__ = ["AxisError", "as_tensor", "axes_of", "axis_of", "exchanged"]
 

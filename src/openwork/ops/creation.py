@@ -17,12 +17,12 @@ from ..errors import DTypeError, UnsupportedError
 from ..format import format as parse
 from ..format.format import Format
 from ..integers import extents, integer, integers
+from ..interop.sources import asarray
+from ..runtime.formats import resolve_format
 from ..storage import buffers
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
-from .formats import resolve_format
-from .sources import asarray
-from .tensor import Tensor
+from ..tensor.tensor import Tensor
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones",

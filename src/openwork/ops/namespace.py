@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import DTypeError
 from ..ir.types import COMPLEX, FLOATS, INTEGERS
 from ..storage.buffers import numpy_dtype
-from . import dtypes
+from ..tensor import dtypes
 
 __all__ = ["NamespaceInfo", "__array_namespace_info__"]
 

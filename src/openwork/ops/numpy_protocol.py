@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..tensor.lazy import is_lazy
+from ..tensor.operators import PRIORITY
+from ..tensor.tensor import Tensor
 from .axes import axis_of
-from .lazy import is_lazy
-from .operators import PRIORITY
-from .tensor_products import dot, inner, vdot
+from .elementwise.maps import by_values
+from .products.tensor_products import dot, inner, vdot
 
 __all__ = ["call_function", "call_ufunc"]
 
@@ -37,7 +39,6 @@ _OWN_ORDER = ("einsum", "where", "inner", "vdot")
 
 
 def _namespace() -> Any:
-    from .tensor import Tensor
 
     return Tensor.__array_namespace__(object.__new__(Tensor))
 
@@ -77,8 +78,6 @@ def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     found = getattr(_namespace(), _RENAMED.get(ufunc.__name__, ufunc.__name__), None)
     if found is not None and ufunc.__name__ in np.__dict__:
         return found(*inputs)
-    from .elementwise import by_values
-    from .tensor import Tensor
 
     tensors = [x for x in inputs if isinstance(x, Tensor)]
     if len(tensors) != 1 or any(not isinstance(x, Tensor) and np.ndim(x) for x in inputs):
@@ -141,7 +140,6 @@ def _means_all(key: str, asked: Any, found: Any) -> bool:
 
 def _dense(name: str, x: Any) -> Any:
     """An argument of a function that is not here: dense Tensors as arrays."""
-    from .tensor import Tensor
 
     if isinstance(x, list | tuple):
         return type(x)(_dense(name, item) for item in x) if any(isinstance(i, Tensor) for i in x) else x

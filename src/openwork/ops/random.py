@@ -15,7 +15,7 @@ from ..interruptible import LONG, whole
 from ..storage import buffers
 from ..storage.specified import Ints
 from ..storage.storage import Storage
-from .tensor import Tensor, python_scalar
+from ..tensor.tensor import Tensor, python_scalar
 
 __all__ = ["random"]
 

@@ -12,11 +12,11 @@ from ..errors import UnsupportedError
 from ..format import coo
 from ..storage.buffers import as_array, is_torch, length, to_numpy
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .axes import as_tensor
-from .index_keys import Ints
-from .ordering import plain_values
-from .settle import settle
-from .tensor import Tensor
+from .indexing.keys import Ints
+from .result_format import settle
+from .sorting import plain_values
 
 __all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
 

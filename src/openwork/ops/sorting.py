@@ -1,4 +1,4 @@
-"""The general conversion: target coordinates as keys, a radix sort, and the target appended from sorted elements."""
+"""Sorting along a dimension, searching sorted vectors, and the places of nonzero elements."""
 
 from __future__ import annotations
 
@@ -6,80 +6,264 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.conversion import Stage
-from ..compiler.conversion.sort import DIGIT, count_kernel, extract_kernel, gather_kernel, radix_kernel
-from ..compiler.conversion.stream import Sorted
-from ..compiler.conversion.target import Kind
-from ..storage.buffers import address, length
+from ..compiler.conversion.target import unbatched
+from ..errors import DTypeError, ShapeError
+from ..format import coo
+from ..ir.types import COMPLEX
+from ..runtime.conversion.radix_sort import radix
+from ..runtime.promote import promote
+from ..storage.buffers import as_array, bare, cast, is_torch, length, outside, to_numpy
 from ..storage.storage import Storage
-from .appending import append
-from .assembly import Assembly
-from .recipe import Spans, call
+from ..tensor.tensor import Tensor
+from .axes import as_tensor, axis_of
+from .indexing.keys import Ints
+from .result_format import settle
 
-__all__ = ["by_levels", "distinct", "radix", "sort"]
+__all__ = ["argsort", "nonzero", "plain_values", "ranks", "searchsorted", "sort"]
 
 
-def sort(storage: Storage, stage: Stage) -> Storage:
-    """Convert by sorting; keys of one word where the coordinates' bits fit, else one sort per level."""
-    out = Assembly.begin(storage, stage)
-    recipe, words = out.recipe, out.words
-    bits = [max(hi - lo - 1, 0).bit_length() for lo, hi in out.spans]
-    packed = sum(bits) <= 62
-    if stage.drop or recipe.padded:
-        recipe.run("count elements", lambda: count_kernel("count", recipe.stream, stage.target), words)
-        count = out.total(0)
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements of every fibre along `axis` in order.
+
+    Parameters
+    ----------
+    x : Tensor of rank 1 or more, any format and fill value, real
+    axis : along which elements move
+    descending : the largest first
+    stable : either way equal elements keep their order
+
+    Returns
+    -------
+    Tensor, same shape, dtype and fill value, canonical, in the format of `x` where it suits: of a sparse fibre the
+    elements before the fill value come first, those after it last. NaN is the largest value: last, or first where
+    `descending`.
+
+    Guarantees: sort(sort(x)) == sort(x); a format without blocks stores as many elements as x.coalesce().
+    Cost: O(nse log nse); of a dense format O(size log size). Gradients go to where the elements came from.
+    Raises DTypeError for complex numbers, AxisError for an axis that is not there.
+    """
+    t, d = _operand(x, axis, "sort")
+    if t.format.is_dense:
+        order = _dense_order(t, d, descending)
+        dense = t.to_dense()
+        if is_torch(dense):
+            import torch
+
+            return _dense_like(torch.take_along_dim(dense, torch.from_numpy(order).to(dense.device), d), t)
+        return _dense_like(np.take_along_axis(dense, order, d), t)
+    fibres = _Fibres(t, d)
+    order, places, _ = fibres.sorted(descending)
+    s = fibres.storage
+    last = as_array(places.astype(to_numpy(s.crd[-1]).dtype), like=s.values)
+    moved = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, (*s.crd[:-1], last), _taken(s.values, order))
+    back = Tensor._from_storage(moved.permute(np.argsort(fibres.order).tolist()))
+    return settle(back._storage, t.format)
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Where the elements of every fibre along `axis` are, in order: `take_along_axis(x, argsort(x)) == sort(x)`.
+
+    Returns
+    -------
+    Tensor of dense format, int64, of the shape of `x`: every place of a fibre occurs once, so no value fills it.
+    Equal elements are in the order of their places; NaN is the largest value, as in `sort`.
+
+    Cost: O(size + nse log nse), `x` itself is not made dense; of a dense format O(size log size).
+    Raises DTypeError for complex numbers, AxisError for an axis that is not there.
+    """
+    t, d = _operand(x, axis, "argsort")
+    if t.format.is_dense:
+        return Tensor._from_dense(_index(_dense_order(t, d, descending), t))
+    fibres = _Fibres(t, d)
+    order, places, apart = fibres.sorted(descending)
+    n, rows = t.shape[d], fibres.rows()
+    held = to_numpy(fibres.storage.crd[-1])[order].astype(np.int64)
+    out, free = np.empty(t.size, np.int64), np.ones(t.size, bool)
+    starts = (rows * n)[apart]
+    out[starts + places[apart]] = held[apart]
+    free[starts + held[apart]] = False
+    middle = np.ones(t.size, bool)
+    middle[starts + places[apart]] = False
+    out[middle] = np.flatnonzero(free) % max(n, 1)
+    shape = tuple(t.shape[k] for k in fibres.order)
+    turned = out.reshape(shape).transpose(np.argsort(fibres.order))
+    return Tensor._from_dense(_index(np.ascontiguousarray(turned), t))
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+    """The places in the sorted vector `x1` before which the elements of `x2` keep it sorted.
+
+    Parameters
+    ----------
+    x1 : Tensor of rank 1, any format, ascending (through `sorter`, where given)
+    x2 : Tensor of any shape, format and fill value
+    side : "left" is the first such place, "right" the last
+    sorter : the order in which `x1` is ascending, as `argsort` gives it
+
+    Returns
+    -------
+    Tensor, int64, of the shape and in the structure of `x2`; its fill value is the place of that of `x2`
+
+    Cost: O(nse log nse) of both: unspecified elements of `x1` are counted, not visited.
+    Raises ShapeError where `x1` is no vector or `sorter` has not its shape, ValueError for another side.
+    """
+    a, b = as_tensor(x1), as_tensor(x2)
+    if a.ndim != 1:
+        raise ShapeError(f"searchsorted: expected a vector to search; got shape {a.shape}\n  help: sort one fibre")
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side is 'left' or 'right'; got {side!r}")
+    if sorter is not None and as_tensor(sorter).shape != a.shape:
+        raise ShapeError(
+            f"searchsorted: sorter of shape {as_tensor(sorter).shape} for {a.shape[0]} elements"
+            "\n  help: use argsort(x1)"
+        )
+    scalar = promote((a._storage.scalar, b._storage.scalar))
+    if not b.format.is_unique:
+        b = b.coalesce()
+    plain = a.asformat("dense")._storage if a.format.is_dense else a.asformat(coo(1))._storage
+    held = plain_values(plain.values, scalar)
+    if sorter is not None or not a.format.is_dense:
+        held = np.sort(held)
+    wanted = np.append(plain_values(b.values, scalar), plain_values(np.asarray([b.fill_value]), scalar))
+    found = np.searchsorted(held, wanted, side).astype(np.int64)  # type: ignore[call-overload]
+    absent = a.size - len(held)
+    if absent:
+        fill = plain_values(np.asarray([a.fill_value]), scalar)
+        # The fill value stands before what it would be inserted before.
+        found += absent * np.searchsorted(fill, wanted, side)  # type: ignore[call-overload]
+    places = as_array(found[:-1].copy(), like=b.values)
+    return Tensor._from_storage(b._storage.with_values(places, int(found[-1])))
+
+
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+    """The coordinates of the elements that are not zero, in row-major order: one vector for each dimension.
+
+    Parameters
+    ----------
+    x : Tensor of rank 1 or more, any format, dtype and fill value; NaN is not zero
+
+    Returns
+    -------
+    tuple of Tensors of dense format, int64, shape (count_nonzero(x),)
+
+    Guarantees: all(x[nonzero(x)] != 0).
+    Cost: O(nse log nse) for fill value 0, O(size) for any other.
+    Raises ShapeError for rank 0.
+    """
+    t = as_tensor(x)
+    if not t.ndim:
+        raise ShapeError("nonzero: a tensor of rank 0 has no coordinates\n  help: reshape it to (1,)")
+    if t.format.is_dense:
+        found: Any = np.nonzero(to_numpy(t.to_dense()))
+        return tuple(Tensor._from_dense(_index(np.ascontiguousarray(c), t)) for c in found)
+    s = t.asformat(coo(t.ndim))._storage
+    values, crd = to_numpy(s.values), [to_numpy(c) for c in s.crd if c is not None]
+    if t.fill_value == 0:
+        kept = np.flatnonzero(values != 0)
+        found = [c[kept].astype(np.int64) for c in crd]
     else:
-        count = length(storage.values)
-    shifts = [sum(bits[at + 1 :]) for at in range(len(bits))]
-    if packed:
-        for at, n in enumerate(bits):
-            words[f"shift{at}"], words[f"mask{at}"] = shifts[at], (1 << n) - 1
-    leaves = np.empty(count, np.int64)
-    keys = [np.empty(count, np.uint64 if packed else np.int64) for _ in range(1 if packed else len(bits))]
-    words |= {"key" if packed else f"key{at}": address(key) for at, key in enumerate(keys)}
-    words["order" if packed else "leaves"] = address(leaves)
-    kind = "packed" if packed else "levels"
-    recipe.run(f"extract {kind}", lambda: extract_kernel("extract", recipe.stream, recipe.target, packed=packed), words)
-    last = [run for run in out.runs if run.kind is not Kind.LOCATED][-1].last
-    if packed:
-        key, order = radix(keys[0], leaves, shifts[last], sum(bits))
-        words["key"], words["order"] = address(key), address(order)
-    else:
-        order = by_levels(keys[: last + 1], out.spans, bits)
-        words["order"], words["leaves"] = address(order), address(leaves)
-    words["count"] = count
-    return append(out, Sorted(len(bits), packed), count, f"append sorted {kind}")
+        flags = np.ones(t.shape, bool)
+        flags[tuple(c[values == 0] for c in crd)] = False
+        found = np.nonzero(flags)
+    return tuple(Tensor._from_dense(_index(np.ascontiguousarray(c), t)) for c in found)
 
 
-def radix(key: Any, order: Any, low: int, high: int) -> tuple[Any, Any]:
-    """`key` and `order` sorted stably by the bits low to high of the keys."""
-    if low < high and len(key) > 1:
-        key_out, order_out = np.empty_like(key), np.empty_like(order)
-        for shift in range(low, high, DIGIT):
-            words = {"count": len(key), "shift": shift, "key": address(key), "order": address(order)}
-            words |= {"key_out": address(key_out), "order_out": address(order_out)}
-            call("radix_pass", radix_kernel, words)
-            key, key_out, order, order_out = key_out, key, order_out, order
-    return key, order
+class _Fibres:
+    """The stored elements with `axis` last: canonical COO, so that fibres lie one behind the other."""
+
+    __slots__ = ("extent", "order", "storage")
+
+    def __init__(self, t: Tensor, axis: int) -> None:
+        self.order = [*(d for d in range(t.ndim) if d != axis), axis]
+        self.extent = t.shape[axis]
+        self.storage = t.transpose(self.order).asformat(coo(t.ndim))._storage
+
+    def groups(self) -> Ints:
+        """The number of each element's fibre, among those that have elements."""
+        count = length(self.storage.values)
+        new = np.zeros(count, bool)
+        for c in self.storage.crd[:-1]:
+            held = to_numpy(c)
+            new[1:] |= held[1:] != held[:-1]
+        return np.cumsum(new, dtype=np.int64)
+
+    def rows(self) -> Ints:
+        """The number of each element's fibre, among all."""
+        out = np.zeros(length(self.storage.values), np.int64)
+        for c, n in zip(self.storage.crd[:-1], self.storage.shape, strict=False):
+            out *= n
+            out += to_numpy(c)
+        return out
+
+    def sorted(self, descending: bool) -> tuple[Ints, Ints, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """The elements in order within their fibres, their new coordinates, and which of them differ from the fill."""
+        s, groups = self.storage, self.groups()
+        values = plain_values(s.values)
+        order = ranks(values, descending)
+        if len(groups) and groups[-1]:
+            keys = groups[order].astype(np.uint64)
+            _, order = radix(keys, order, 0, int(groups[-1]).bit_length())
+        values, fill = values[order], plain_values(np.asarray([s.fill_value]), s.scalar)[0]
+        if descending:
+            after, same = (values < fill) | ((fill != fill) & (values == values)), values == fill
+        else:
+            after, same = (values > fill) | ((fill == fill) & (values != values)), values == fill
+        if fill != fill:
+            same = values != values
+        counts = np.bincount(groups) if len(groups) else np.zeros(0, np.int64)
+        starts = np.cumsum(counts) - counts
+        places = np.arange(len(groups)) - starts[groups]
+        places += np.where(after, self.extent - counts[groups], 0)
+        return order, places, ~same
 
 
-def by_levels(keys: list[Any], spans: Spans, bits: list[int]) -> Any:
-    """The permutation that sorts by several keys, the first the most significant."""
-    order = np.arange(len(keys[0]), dtype=np.int64)
-    for at in reversed(range(len(keys))):
-        key = np.empty(len(order), np.uint64)
-        words = {"count": len(order), "low": spans[at][0]}
-        words |= {"raw": address(keys[at]), "order": address(order), "key": address(key)}
-        call("gather_keys", gather_kernel, words)
-        _, order = radix(key, order, 0, bits[at])
-    return order
+def ranks(values: np.ndarray[Any, Any], descending: bool = False) -> Ints:
+    """The stable order of the values, NaN the largest."""
+    if not descending:
+        return np.argsort(values, kind="stable")
+    turned = np.argsort(values[::-1], kind="stable")[::-1]
+    return np.ascontiguousarray(len(values) - 1 - turned)
 
 
-def distinct(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The distinct elements of a real vector in order, NaN once: `np.unique`, which hashes them under Python's lock."""
-    found = np.sort(x)
-    kept = np.ones(len(found), bool)
-    kept[1:] = found[1:] != found[:-1]
-    if len(found) and found[-1] != found[-1]:
-        kept[np.searchsorted(found, found[-1]) + 1 :] = False
-    return found[kept]
+@outside()
+def plain_values(values: Any, scalar: str | None = None) -> np.ndarray[Any, Any]:
+    """Values as a NumPy array whose order NumPy knows, converted to a scalar type where one is given.
+
+    Only for what orders and counts: the results' own values are gathered from the operand's, with their gradients.
+    """
+    values = bare(values) if is_torch(values) else values
+    given = values if scalar is None else cast(values, scalar)
+    return to_numpy(cast(given, "f32") if "bfloat16" in str(given.dtype) else given)
+
+
+def _operand(x: Any, axis: int, operation: str) -> tuple[Tensor, int]:
+    t = as_tensor(x)
+    if t._storage.scalar in COMPLEX:
+        raise DTypeError(f"{operation} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
+    return t, axis_of(axis, t.ndim, operation, boolean=operation == "sort")
+
+
+def _dense_order(t: Tensor, axis: int, descending: bool) -> Ints:
+    values = plain_values(t.to_dense())
+    if not descending:
+        return np.argsort(values, axis=axis, kind="stable")
+    turned = np.flip(np.argsort(np.flip(values, axis), axis=axis, kind="stable"), axis)
+    return np.ascontiguousarray(t.shape[axis] - 1 - turned)
+
+
+def _dense_like(array: Any, t: Tensor) -> Tensor:
+    """A dense array in the dense format, and with the fill value, of `t`."""
+    out = Tensor._from_dense(array)._storage
+    return Tensor._from_storage(out.with_values(out.values, t.fill_value)).asformat(unbatched(t.format))
+
+
+def _taken(values: Any, order: Ints) -> Any:
+    if not is_torch(values):
+        return values[order]
+    import torch
+
+    return values.index_select(0, torch.from_numpy(order).to(values.device))
+
+
+def _index(array: Ints, t: Tensor) -> Any:
+    return as_array(array.astype(np.int64, copy=False), like=t.values)

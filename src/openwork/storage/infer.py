@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ShapeError
+from ..format.expression import Mod
 from .buffers import Array, to_numpy
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ class _Walk:
         return n // self.slices if self.slices else 0
 
     def step(self, at: int, pos: Array | None, crd: Array | None) -> None:
-        from ..format.expression import Mod
 
         level = self.format.levels[at]
         fixed = level.expression.divisor if isinstance(level.expression, Mod) else None

@@ -28,6 +28,7 @@ from .buffers import (
     scalar_of,
 )
 from .scalars import python_scalar
+from .specified import count
 from .watch import NOTHING, Watch, adopted, bare_alias, watch
 
 __all__ = ["LARGEST", "Storage", "unpickled"]
@@ -178,8 +179,6 @@ class Storage:
     def nse(self) -> int:
         """Specified elements: stored ones without padding (outside the shape, empty slots, gaps)."""
         if self._nse is None:
-            from .specified import count
-
             self._nse = count(self)
         return self._nse
 

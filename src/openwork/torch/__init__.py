@@ -18,10 +18,10 @@ from ..format.format import unpickled_level
 from ..format.level import unpickled as unpickled_level_format
 from ..format.levels import LEVEL_FORMATS
 from ..masked import tensor as masked
-from ..ops import tensor
-from ..ops.joining import stack
-from ..ops.tensor import Tensor
+from ..ops.manipulation.joining import stack
 from ..storage import storage
+from ..tensor import tensor
+from ..tensor.tensor import Tensor
 from . import optim
 from .row_gradients import linear, rows_matmul
 

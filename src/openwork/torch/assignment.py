@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..ops import assign as assigning
-from ..ops.elementwise import elementwise
-from ..ops.index_keys import Axis, Group, Selection, select
-from ..ops.indexing import index_selection
-from ..ops.lookup import keys_of
-from ..ops.remap import remap
-from ..ops.shaping import broadcast_to
-from ..ops.tensor import Tensor
+from ..ops.creation import zeros
+from ..ops.elementwise.maps import elementwise
+from ..ops.indexing import assign as assigning
+from ..ops.indexing.index import index_selection
+from ..ops.indexing.key_join import keys_of
+from ..ops.indexing.keys import Axis, Group, Selection, select
+from ..ops.manipulation.shaping import broadcast_to
+from ..runtime.conversion.remap import remap
 from ..storage.buffers import as_array
+from ..tensor.tensor import Tensor
 from .positions import by_places
 
 __all__ = ["assign", "combine"]
@@ -68,7 +69,6 @@ def _dense(t: Tensor, selection: Selection) -> torch.Tensor:
 
 def _placed(shape: tuple[int, ...], selection: Selection, v: Tensor) -> Tensor:
     """The elements of `v` at their places, as often as they are named."""
-    from ..ops.creation import zeros
 
     nothing = zeros(shape, format="coo", dtype="int64")
     parts = assigning._put(nothing, selection, v, False)

@@ -14,11 +14,12 @@ from typing import Any
 import torch
 
 from ..errors import UnsupportedError
-from ..ops import gradients
-from ..ops.strided import Strided, strided
-from ..ops.tensor import Tensor
+from ..runtime import gradient_hook as gradients
+from ..runtime.strided import Strided, strided
 from ..storage.buffers import is_batched
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
+from .pointwise import DIFFERENTIABLE
 
 __all__ = ["each", "transformed"]
 
@@ -54,7 +55,6 @@ def _linear(name: str, args: tuple[Any, ...]) -> bool:
     """Whether only dense operands of a product are batches."""
     if name not in ("contract", "shared"):
         return False
-    from .pointwise import DIFFERENTIABLE
 
     stored = [v.values for v in args[1].values() if isinstance(v, Storage)]
     return args[2] in DIFFERENTIABLE and not any(is_batched(v) for v in stored if isinstance(v, torch.Tensor))

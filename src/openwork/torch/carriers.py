@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from ..ops.tensor import Tensor
 from ..storage.buffers import scalar_of
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .drive import Product, product
 
 __all__ = ["Elements", "Layout", "Spread", "Stored", "dense", "nothing", "taken"]

@@ -18,7 +18,8 @@ import torch
 from ..errors import ShapeError
 from ..format import format as parse
 from ..format.format import Format
-from ..ops import gradients, products
+from ..ops.products import matmul as products
+from ..runtime import gradient_hook as gradients
 from ..storage.buffers import torch_dtype
 from ..storage.invariants import check_layout
 from ..storage.storage import Storage

@@ -11,13 +11,17 @@ from torch.nn import functional as F
 
 from .. import linalg
 from ..errors import ShapeError, UnsupportedError
-from ..ops import creation, reduce, shaping, softmax, tensor_products, triangles
-from ..ops.einsum import einsum
-from ..ops.elementwise import elementwise
-from ..ops.moments import std, var
-from ..ops.products import matmul
-from ..ops.tensor import Tensor
+from ..ops import creation
+from ..ops.elementwise.maps import elementwise
+from ..ops.manipulation import shaping, triangles
+from ..ops.products import tensor_products
+from ..ops.products.einsum import einsum
+from ..ops.products.matmul import matmul
+from ..ops.reductions import folds as reduce
+from ..ops.reductions import softmax
+from ..ops.reductions.moments import std, var
 from ..storage.buffers import is_recorded
+from ..tensor.tensor import Tensor
 from .several import densely, several, torch_storage
 from .shapes import hollow, narrow, shape_of
 

@@ -25,10 +25,10 @@ import torch
 from ..errors import UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..ir.index import accesses as accesses_of
-from ..ops import contract as statements
-from ..ops.merge_types import typed
-from ..ops.ready import sparse_operand
-from ..ops.strided import Strided, strided
+from ..runtime import contract as statements
+from ..runtime.coiterate.types import typed
+from ..runtime.prepared import sparse_operand
+from ..runtime.strided import Strided, strided
 from ..storage.buffers import Array, as_array, bare, is_recorded, is_torch, outside, scalar_of
 from ..storage.storage import Storage
 from .batched import each

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..ops import torch_source
+from ..interop import from_torch as torch_source
 
 __all__ = ["torch_values"]
 

@@ -16,13 +16,13 @@ from typing import Any
 import torch
 
 from ..errors import UnsupportedError
-from ..ops import gradients
-from ..ops.assign import AtKey
-from ..ops.construct import asarray
-from ..ops.remap import canonical
-from ..ops.tensor import Tensor
+from ..interop.constructors import asarray
+from ..ops.indexing.assign import AtKey
+from ..runtime import gradient_hook as gradients
+from ..runtime.conversion.remap import canonical
 from ..storage.buffers import is_recorded
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .carriers import Elements, Layout, Spread, Stored, dense, nothing, taken
 from .full_operations import DENSE, HELD
 from .leaf_gradients import as_dense, leaf_of, ready

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.construct import asarray
-from ..ops.functions import abs as absolute
-from ..ops.functions import where
-from ..ops.tensor import Tensor
+from ..interop.constructors import asarray
+from ..ops.elementwise.functions import abs as absolute
+from ..ops.elementwise.functions import where
+from ..tensor.tensor import Tensor
 
 __all__ = ["DENSE", "HELD"]
 

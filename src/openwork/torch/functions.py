@@ -8,14 +8,14 @@ from typing import Any
 import torch
 
 from ..errors import UnsupportedError
-from ..ops import tensor_products
-from ..ops.einsum import einsum
-from ..ops.elementwise import elementwise
-from ..ops.indexing import index
-from ..ops.products import matmul
-from ..ops.sddmm import sddmm
-from ..ops.taking import sparse_mask
-from ..ops.tensor import Tensor
+from ..ops.elementwise.maps import elementwise
+from ..ops.indexing.index import index
+from ..ops.indexing.taking import sparse_mask
+from ..ops.products import tensor_products
+from ..ops.products.einsum import einsum
+from ..ops.products.matmul import matmul
+from ..ops.products.sddmm import sddmm
+from ..tensor.tensor import Tensor
 from . import pointwise_functions as single
 from .composed import COMPOSED
 from .losses import LOSSES, cross_entropy, loss, nll_loss, triplet_margin_loss

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
-from ..ops.construct import asarray
-from ..ops.tensor import Tensor
+from ..interop.constructors import asarray
 from ..storage.buffers import as_array, is_array, scalar_of
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .pointwise import DIFFERENTIABLE
 from .positions import gathered, located, plain, present, unique
 

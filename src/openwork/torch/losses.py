@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.nn._reduction import legacy_get_string
 
-from ..ops import softmax
-from ..ops.elementwise import elementwise
-from ..ops.tensor import Tensor
+from ..ops.elementwise.maps import elementwise
+from ..ops.reductions import softmax
+from ..tensor.tensor import Tensor
 from .composed import pairwise_distance
 from .several import several
 from .shapes import gather

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from ..ops.gradients import any_full
-from ..ops.tensor import Tensor
+from ..runtime.gradient_hook import any_full
+from ..tensor.tensor import Tensor
 from . import pointwise_functions as single
 from .full import run
 from .functions import FUNCTIONS, call

@@ -8,11 +8,15 @@ from typing import Any
 import torch
 
 from ..errors import ShapeError, UnsupportedError
-from ..ops import ordering, reduce, sets, shaping
-from ..ops.elementwise import elementwise
-from ..ops.search import arg_reduce, cumulative
-from ..ops.taking import take, take_along_axis
-from ..ops.tensor import Tensor
+from ..ops import sets
+from ..ops import sorting as ordering
+from ..ops.elementwise.maps import elementwise
+from ..ops.indexing.taking import take, take_along_axis
+from ..ops.manipulation import shaping
+from ..ops.manipulation.differences import diff as differences
+from ..ops.reductions import folds as reduce
+from ..ops.reductions.search import arg_reduce, cumulative
+from ..tensor.tensor import Tensor
 from .pointwise import exactly
 from .several import densely, several
 from .shapes import narrow
@@ -244,7 +248,6 @@ def _along(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def diff(t: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The n-th differences of neighbours along a dimension."""
-    from ..ops.differences import diff as differences
 
     return differences(t, axis=dim, n=n, prepend=prepend, append=append)
 

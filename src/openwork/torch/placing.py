@@ -13,16 +13,18 @@ import numpy as np
 import torch
 
 from ..errors import UnsupportedError
-from ..ops import indexing, shaping
-from ..ops.assign import _places, assign
-from ..ops.construct import sparse_coo_tensor
-from ..ops.elementwise import elementwise
-from ..ops.index_keys import select
-from ..ops.sources import asarray
-from ..ops.tensor import Tensor
+from ..interop.constructors import sparse_coo_tensor
+from ..interop.sources import asarray
+from ..ops.elementwise.maps import elementwise
+from ..ops.indexing import index as indexing
+from ..ops.indexing.assign import _places, assign
+from ..ops.indexing.keys import select
+from ..ops.manipulation import shaping
 from ..storage.buffers import to_numpy
+from ..tensor.tensor import Tensor
 from .positions import by_places
 from .several import several
+from .shapes import broadcast_tensors
 
 __all__ = ["PLACING", "placed"]
 
@@ -138,7 +140,6 @@ def masked_scatter(t: Tensor, mask: Any, source: Any) -> Tensor:
 
 def masked_select(t: Any, mask: Any) -> Any:
     """The elements where the mask holds, row-major."""
-    from .shapes import broadcast_tensors
 
     t, mask = broadcast_tensors(t, mask)
     if not isinstance(t, Tensor):

@@ -16,12 +16,12 @@ import torch
 from ..compiler.fill import is_missing
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.types import COMPLEX, FLOATS
-from ..ops.merge_plan import MergePlan
-from ..ops.merge_run import run_plan as run
-from ..ops.tensor import Tensor
-from ..ops.values import apply
+from ..runtime.coiterate.plan import MergePlan
+from ..runtime.coiterate.run import run_plan as run
+from ..runtime.values import apply
 from ..storage.buffers import as_array, is_dual, is_transformed, outside, torch_dtype
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .positions import gathered, located, plain, present, structure, unique
 
 __all__ = ["DIFFERENTIABLE", "exactly", "dense_result", "evaluate", "run_plan"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from ..ops.elementwise import elementwise
-from ..ops.functions import where as choose
+from ..ops.elementwise.functions import where as choose
+from ..ops.elementwise.maps import elementwise
 from .several import several
 
 __all__ = ["BINARY", "ELEMENTWISE", "UNARY", "div", "scaled", "where"]

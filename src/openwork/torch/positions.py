@@ -15,17 +15,20 @@ from typing import Any
 import torch
 
 from ..format.format import Format
-from ..ops import indexing, joining, settle, taking
+from ..ops import result_format as settle
 from ..ops.axes import as_tensor
-from ..ops.convert import convert as convert_storage
-from ..ops.promote import promote
-from ..ops.ready import remember
-from ..ops.remap import canonical
-from ..ops.tensor import Tensor
+from ..ops.indexing import index as indexing
+from ..ops.indexing import taking
+from ..ops.manipulation import joining
+from ..runtime.conversion.convert import convert as convert_storage
+from ..runtime.conversion.remap import canonical
+from ..runtime.prepared import remember
+from ..runtime.promote import promote
 from ..storage.buffers import as_array, bare, cast, dtype_of, length, outside
 from ..storage.scalars import python_scalar
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 
 __all__ = [
     "by_places",

@@ -15,13 +15,13 @@ import torch
 
 from ..compiler.semiring import Semiring
 from ..errors import UnsupportedError
-from ..ops import contraction
-from ..ops.contraction import Term
-from ..ops.semirings import semiring as semiring_of
-from ..ops.taking import found_at
-from ..ops.tensor import Tensor
+from ..ops.indexing.taking import found_at
+from ..runtime.contraction import sparse as contraction
+from ..runtime.contraction.sparse import Term
+from ..runtime.semirings import semiring as semiring_of
 from ..storage.buffers import as_array, is_dual, is_recorded, is_transformed, length, outside
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .batched import each
 from .drive import _conjugate, _like
 from .pointwise import DIFFERENTIABLE, exactly

@@ -12,12 +12,12 @@ import torch
 
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
-from ..ops.contract import contract, shared
-from ..ops.products import matmul
-from ..ops.strided import strided
-from ..ops.tensor import Tensor
+from ..ops.products.matmul import matmul
+from ..runtime.contract import contract, shared
+from ..runtime.strided import strided
 from ..storage.buffers import as_array, is_recorded, scalar_of
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .positions import plain, present, unique
 from .several import torch_storage
 

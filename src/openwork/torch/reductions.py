@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import torch
 
-from ..ops import reduce
-from ..ops.reduce import kept_shape, missing, statement_names
-from ..ops.tensor import Tensor
+from ..ops.reductions import folds as reduce
+from ..ops.reductions.folds import kept_shape, missing, statement_names
 from ..storage.buffers import Array, cast, outside, torch_dtype
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .drive import Product, product
 from .pointwise import DIFFERENTIABLE, exactly
 from .positions import plain, present, structure, unique

@@ -9,11 +9,11 @@ import torch
 
 from ..errors import ShapeError, UnsupportedError
 from ..format import coo
-from ..ops.elementwise import elementwise
-from ..ops.products import matmul
-from ..ops.tensor import Tensor
+from ..ops.elementwise.maps import elementwise
+from ..ops.products.matmul import matmul
 from ..storage.buffers import as_array, cast, scalar_of
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .drive import Product, _conjugate, _like, product
 from .positions import plain
 

@@ -15,7 +15,7 @@ from ..compiler.semiring import Semiring
 from ..errors import UnsupportedError
 from ..ir.text import parse_expr
 from ..ir.types import Type
-from ..ops.contraction import Term
+from ..runtime.contraction.sparse import Term
 from ..storage.buffers import length
 from ..storage.specified import coordinates
 from .pointwise import evaluate

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 
 from ..errors import DTypeError, ShapeError
-from ..ops.merge import merge
-from ..ops.shaping import broadcast_to
-from ..ops.tensor import Tensor
-from ..ops.values import apply
+from ..ops.elementwise.pointwise import merge
+from ..ops.manipulation.shaping import broadcast_to
+from ..runtime.values import apply
 from ..storage.buffers import as_array, is_recorded, is_torch, length
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .positions import gathered, located, plain, present, unique
 
 __all__ = ["densely", "extents", "over_torch", "several", "torch_storage", "with_number"]

@@ -11,11 +11,13 @@ import numpy as np
 import torch
 
 from ..errors import ShapeError, UnsupportedError
-from ..ops import creation, joining, settle, shaping, triangles
+from ..ops import creation
+from ..ops import result_format as settle
 from ..ops.axes import axis_of
-from ..ops.indexing import index
-from ..ops.taking import take, take_along_axis
-from ..ops.tensor import Tensor
+from ..ops.indexing.index import index
+from ..ops.indexing.taking import take, take_along_axis
+from ..ops.manipulation import joining, shaping, triangles
+from ..tensor.tensor import Tensor
 from .several import extents
 
 __all__ = ["SHAPES", "hollow", "narrow", "shape_of", "split"]

@@ -13,11 +13,12 @@ import torch
 
 from ..errors import UnsupportedError
 from ..linalg import direct, triangular
-from ..ops.shaping import reshape
-from ..ops.tensor import Tensor
+from ..ops.manipulation.shaping import reshape
+from ..ops.manipulation.triangles import tril, triu
 from ..storage.buffers import as_array, bare, length, scalar_of
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
 from .batched import each
 from .drive import Product, _conjugate, _like, product
 from .positions import structure as structure_of
@@ -188,7 +189,6 @@ def solve_triangular(a: Any, b: Any, *, lower: bool = True, unit_diagonal: bool 
 
 
 def _read(a: Any, lower: bool, unit_diagonal: bool) -> Any:
-    from ..ops.triangles import tril, triu
 
     if not isinstance(a, Tensor):
         return a

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from ..format.format import Format
-from ..ops.products import _matmul
-from ..ops.tensor import Tensor
+from ..ops.products.matmul import _matmul
+from ..tensor.tensor import Tensor
 from . import full, functions
 from .rules import RULES
 

@@ -19,7 +19,7 @@ from openwork.ir.ops import const
 from openwork.ir.printer import show
 from openwork.ir.text import parse as parse_loops
 from openwork.ir.verify import verify
-from openwork.ops.merge_types import typed
+from openwork.runtime.coiterate.types import typed
 
 FOLDER = Path(__file__).parent
 

@@ -1,0 +1,269 @@
+"""What an operation will give, before it is run: shape, type, format and fill value, by the rules of the operations.
+
+None is "not known": where a rule depends on what is stored, or the operation will refuse its operands. Such a node is
+run by itself, and says what there is to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..format import coo
+from ..format import format as parse
+from ..format.format import Format
+from ..ir.index import Access, Apply, Expression, Literal
+from ..ir.ops import arity
+from ..ops.reductions.folds import axes_of
+from ..runtime.coiterate.plan import plan_merge
+from ..runtime.contraction.sparse import result_format
+from ..runtime.promote import accumulator, promote
+from ..runtime.values import apply, apply_scalar
+from ..storage.buffers import dtype_of, empty, is_array, is_torch, library_of, scalar_name, scalar_of
+from ..storage.storage import Storage
+from ..tensor.lazy import ELEMENTWISE, LEAF, MATMUL, REDUCE, SELECT, TRANSPOSE, Lazy
+
+__all__ = ["Meta", "meta_of", "of_value"]
+
+_EMPTY = {"numpy": np.empty(0)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Meta:
+    """A Tensor where there is a storage, real or without elements; else an array, or a Python number."""
+
+    shape: tuple[int, ...]
+    scalar: str
+    library: str
+    storage: Storage | None = None
+    number: Any = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a Tensor of a format that is not dense."""
+        return self.storage is not None and not self.storage.format.is_dense
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.storage is not None
+
+    @property
+    def like(self) -> Any:
+        """An empty array of this type."""
+        return empty(0, self.scalar, _like(self.library))
+
+    @property
+    def dtype(self) -> Any:
+        return dtype_of(self.scalar, _like(self.library))
+
+
+def _like(library: str) -> Any:
+    if library == "numpy":
+        return _EMPTY["numpy"]
+    import torch
+
+    return torch.empty(0)
+
+
+def meta_of(x: Any, known: dict[int, Meta | None] | None = None) -> Meta | None:
+    """What `x`, a node or an operand, will be. `known` remembers by node, and may say what some of them are."""
+    known = {} if known is None else known
+    if not isinstance(x, Lazy):
+        return of_value(x)
+    if id(x) not in known:
+        known[id(x)] = _node(x, known)
+    return known[id(x)]
+
+
+def of_value(x: Any) -> Meta | None:
+    """What a value is."""
+    storage = getattr(x, "_storage", None)
+    if storage is not None:
+        return Meta(storage.shape, storage.scalar, storage.library, storage)
+    if type(x) in (bool, int, float, complex):
+        return Meta((), {bool: "bool", int: "i64", float: "f64", complex: "c128"}[type(x)], "numpy", None, x)
+    if is_array(x) and x.ndim and (not is_torch(x) or x.device.type == "cpu"):
+        try:
+            return Meta(tuple(x.shape), scalar_of(x), library_of(x))
+        except DTypeError:
+            return None
+    return None
+
+
+def _node(node: Lazy, known: dict[int, Meta | None]) -> Meta | None:
+    if node.kind == LEAF or node.known:
+        return of_value(node.compute())
+    args = [meta_of(a, known) for a in node.args]
+    rule = _RULES.get(node.kind)
+    if rule is None or any(a is None for a in args):
+        return None
+    try:
+        return rule(node, *args)
+    except (DTypeError, ShapeError, UnsupportedError, OverflowError, ValueError):
+        return None
+
+
+def _proxy(shape: tuple[int, ...], format: Format, scalar: str, fill: Any, library: str) -> Meta:
+    none = (None,) * format.nlevels
+    values = empty(0, scalar, _like(library))
+    return Meta(shape, scalar, library, Storage(shape, format, scalar, fill, none, none, values))
+
+
+def _dense(shape: tuple[int, ...], scalar: str, library: str, tensor: bool) -> Meta:
+    return _proxy(shape, parse("dense", len(shape)), scalar, 0, library) if tensor else Meta(shape, scalar, library)
+
+
+def _mapped(m: Meta, linear: bool, visit: Callable[[Any], Any], scalar: str) -> Meta:
+    """A Tensor whose stored elements and fill value are mapped; duplicates are summed first unless it is linear."""
+    s = m.storage
+    assert s is not None
+    format = s.format if linear or s.format.is_unique else coo(s.format.ndim, dense=s.format.dense_ndim)
+    return _proxy(m.shape, format, scalar, visit((s.fill_value,)), m.library)
+
+
+# -- elementwise -------------------------------------------------------------------------------------------------------
+
+
+def _elementwise(node: Lazy, *args: Meta) -> Meta | None:
+    op = node.name
+    if arity(op) != len(args):
+        return None
+    return _unary(op, args[0]) if len(args) == 1 else _binary(op, *args)
+
+
+def _unary(op: str, m: Meta) -> Meta | None:
+    scalar = scalar_of(apply(op, m.like))
+    s = m.storage
+    if s is None:
+        return Meta(m.shape, scalar, m.library)
+    linear = op in ("neg", "real", "imag", "conj") and not s.fill_value
+    return _mapped(m, linear, lambda fill: apply_scalar(op, m.like, fill), scalar)
+
+
+def _binary(op: str, a: Meta, b: Meta) -> Meta | None:
+    if a.number is not None and b.number is not None:
+        return None
+    if a.number is not None or b.number is not None:
+        return _scalar(op, a, b)
+    if a.library != b.library:
+        return None
+    if a.is_sparse and b.is_sparse:
+        return _merged(Apply(op, (Access("A"), Access("B"))), {"A": a, "B": b})
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    scalar = scalar_of(apply(op, a.like, b.like))
+    plain = _dense(shape, scalar, a.library, a.is_tensor and b.is_tensor)
+    if not a.is_sparse and not b.is_sparse:
+        return plain
+    m = a if a.is_sparse else b
+    assert m.storage is not None
+    if shape != m.shape:
+        return None
+    if m.storage.fill_value or not (op == "mul" or (op in ("div", "floordiv", "mod") and m is a)):
+        return plain
+    return _mapped(m, op in ("mul", "div") and m is a, lambda _: 0, scalar)
+
+
+def _scalar(op: str, a: Meta, b: Meta) -> Meta:
+    m, left = (a, True) if b.number is not None else (b, False)
+    args = (m.like, b.number) if left else (a.number, m.like)
+    scalar = scalar_of(apply(op, *args))
+    if m.storage is None:
+        return Meta(m.shape, scalar, m.library)
+    linear = not m.storage.fill_value and (op == "mul" or (op == "div" and left))
+    number = b.number if left else a.number
+
+    def visit(fill: Any) -> Any:
+        return apply_scalar(op, m.like, *((fill, number) if left else (number, fill)))
+
+    return _mapped(m, linear, visit, scalar)
+
+
+def _merged(e: Expression, operands: dict[str, Meta]) -> Meta:
+    """What a merge gives: `plan_merge` knows."""
+    shape = np.broadcast_shapes(*(m.shape for m in operands.values()))
+    dims = {
+        n: tuple(None if size == 1 != shape[d] else d for d, size in enumerate(m.shape, len(shape) - len(m.shape)))
+        for n, m in operands.items()
+    }
+    storages = {n: m.storage for n, m in operands.items() if m.storage is not None}
+    plan = plan_merge(e, storages, dims, len(shape), None)
+    return _proxy(shape, plan.format, plan.scalar, plan.fill, next(iter(operands.values())).library)
+
+
+def _select(node: Lazy, *args: Meta) -> Meta | None:
+    operands = {n: m for n, m in zip("CAB", args, strict=True) if m.number is None}
+    if not all(m.is_sparse for m in operands.values()) or "C" not in operands or operands["C"].scalar != "bool":
+        return None
+    if len({m.scalar for n, m in operands.items() if n != "C"}) != 1 or len({m.library for m in operands.values()}) > 1:
+        return None
+    arms = [Access(n) if m.number is None else Literal(m.number) for n, m in zip("AB", args[1:], strict=True)]
+    return _merged(Apply("select", (Access("C"), *arms)), operands)
+
+
+# -- products, reductions, transposes ----------------------------------------------------------------------------------
+
+
+def _matmul(node: Lazy, a: Meta, b: Meta) -> Meta | None:
+    if a.number is not None or b.number is not None or a.library != b.library or max(len(a.shape), len(b.shape)) >= 3:
+        return None
+    if not a.shape or not b.shape or a.shape[-1] != b.shape[0]:
+        return None
+    shape = (*a.shape[:-1], *b.shape[1:])
+    scalar = promote((a.scalar, b.scalar), a.library)
+    if not (a.is_sparse and b.is_sparse):
+        return _dense(shape, scalar, a.library, a.is_tensor and b.is_tensor)
+    assert a.storage is not None
+    assert b.storage is not None
+    if len(shape) != 2 or a.storage.format != b.storage.format or a.storage.fill_value or b.storage.fill_value:
+        return None
+    few = result_format((a.storage, b.storage), shape)
+    return _proxy(shape, few, scalar, 0, a.library) if few == a.storage.format else None
+
+
+def _reduce(node: Lazy, m: Meta) -> Meta | None:
+
+    _, axis, keepdims, dtype = node.options
+    if m.storage is None and node.options[0]:
+        return None
+    axes = axes_of(axis, len(m.shape))
+    shape = tuple(1 if d in axes else n for d, n in enumerate(m.shape) if keepdims or d not in axes)
+    scalar = {"any": "bool", "all": "bool", "count_nonzero": "i64"}.get(node.name, m.scalar)
+    if node.name in ("sum", "prod"):
+        scalar = accumulator(m.scalar, m.library) if dtype is None else scalar_name(dtype)
+    if node.name == "mean":
+        scalar = m.scalar if m.scalar[0] in "fbc" and m.scalar != "bool" else "f64"
+    return _dense(shape, scalar, m.library, True)
+
+
+def transposed(node: Lazy, ndim: int) -> tuple[int, ...] | None:
+    """The axes of a transpose of so many dimensions; None where it refuses."""
+    axes = list(range(ndim))
+    if node.name == "mT":
+        if ndim < 2:
+            return None
+        return (*axes[:-2], ndim - 1, ndim - 2)
+    order = [int(a) + ndim * (int(a) < 0) for a in node.options] or axes[::-1]
+    return tuple(order) if sorted(order) == axes else None
+
+
+def _transpose(node: Lazy, m: Meta) -> Meta | None:
+    axes = transposed(node, len(m.shape))
+    if axes is None or m.number is not None:
+        return None
+    shape = tuple(m.shape[a] for a in axes)
+    if m.storage is None:
+        return Meta(shape, m.scalar, m.library)
+    return Meta(shape, m.scalar, m.library, m.storage.permute(axes))
+
+
+_RULES: dict[str, Callable[..., Meta | None]] = {
+    ELEMENTWISE: _elementwise,
+    SELECT: _select,
+    MATMUL: _matmul,
+    REDUCE: _reduce,
+    TRANSPOSE: _transpose,
+}

@@ -1,0 +1,291 @@
+"""Parts that run: the kernels of a region on values, or an operation by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.number import is_number
+from ..ir.index import Access, Apply, Assignment, Expression, Literal
+from ..ir.loop import Cast, Expr, Op, Var
+from ..ops.elementwise.single_statement import linear, vanishes
+from ..ops.products.spgemm import spgemm
+from ..ops.reductions.folds import add_fill, wide
+from ..runtime.coiterate.plan import MergePlan, plan_merge
+from ..runtime.coiterate.reduction import SumPlan, plan_sum, run_sum
+from ..runtime.coiterate.run import run_plan
+from ..runtime.coiterate.types import typed
+from ..runtime.contract import contract, shared
+from ..runtime.promote import compute_scalar
+from ..runtime.strided import Strided, strided
+from ..storage.buffers import cast, is_torch
+from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
+from .infer import Meta
+from .partition import Region
+from .replay import limit_of, replay_of, within
+
+__all__ = ["Part", "part_of"]
+
+Part = Callable[..., Any]
+"""Called with the values of its operands and its numbers, gives the value of its node."""
+
+
+def part_of(region: Region, meta: Meta) -> Part:
+    """The part of a region whose node has this meta."""
+    kinds: dict[str, Callable[[Region, Meta], Part]] = {"elementwise": _Elementwise, "sampled": _Sampled, "sum": _Sum}
+    part, again = kinds[region.kind](region, meta), replay_of(region)
+    limit, torch = limit_of(region, region.expression), meta.library == "torch"
+    if limit is None and not torch:
+        return part
+    count = len(region.operands)
+
+    def run(*values: Any) -> Any:
+        fits = within(values[:count], limit, torch) and (limit is None or all(abs(x) <= limit for x in values[count:]))
+        return part(*values) if fits else again(*values)
+
+    return run
+
+
+def _storage(x: Any) -> Storage:
+    storage: Storage | None = getattr(x, "_storage", None)
+    if storage is None:
+        storage = Tensor._from_dense(x)._storage
+    return storage
+
+
+def _dims(region: Region, order: Sequence[str], stretch: bool) -> dict[str, tuple[int | None, ...]]:
+    """For each operand the loops of its dimensions: None, or left out, for one that is stretched."""
+    found = {}
+    for name, (_, indices) in region.operands.items():
+        shape = region.metas[name].shape
+        dims = [None if n == 1 != region.extents[i] else order.index(i) for i, n in zip(indices, shape, strict=True)]
+        found[name] = tuple(d for d in dims if stretch or d is not None or region.metas[name].is_sparse)
+    return found | dict.fromkeys(region.numbers, ())
+
+
+def _bare(e: Expression) -> Expression:
+    """The accesses without their indices."""
+    match e:
+        case Access(tensor):
+            return Access(tensor)
+        case Apply(op, args):
+            return Apply(op, tuple(map(_bare, args)))
+    return e
+
+
+class _Elementwise:
+    """A merge with a sparse result."""
+
+    def __init__(self, region: Region, meta: Meta) -> None:
+        assert meta.storage is not None
+        self.region, self.format = region, meta.storage.format
+        self.e, self.shape = _bare(region.expression), tuple(region.extents[i] for i in region.kept)
+        self.dims = _dims(region, region.kept, True)
+        self.names = tuple(region.operands)
+        self.dims = {n: self.dims[n] for n in self.names}
+        self.plans: dict[Any, MergePlan] = {}
+
+    def __call__(self, *values: Any) -> Any:
+
+        count = len(self.names)
+        storages = tuple(map(_storage, values[:count]))
+        key = tuple([(s.signature, repr(s.fill_value)) for s in storages])
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = self._plan(dict(zip(self.names, storages, strict=True)))
+        numbers = dict(zip(self.region.numbers, values[count:], strict=True))
+        return Tensor._from_storage(run_plan(plan, storages, self.shape, [numbers[n] for n in plan.numbers]))
+
+    def _plan(self, storages: dict[str, Storage]) -> MergePlan:
+        """The merge that gives the format which the operations one by one would give."""
+        plan = plan_merge(self.e, storages, self.dims, len(self.shape), None)
+        if plan.format == self.format:
+            return plan
+        return plan_merge(self.e, storages, self.dims, len(self.shape), self.format)
+
+
+class _Summing:
+    """What reductions share: operands laid out, and the choice between a walk of one operand and a merge."""
+
+    def __init__(self, region: Region, meta: Meta, scalar: str, compute: str) -> None:
+        self.region, self.meta, self.scalar, self.compute = region, meta, scalar, compute
+        self.names = tuple(region.operands)
+        self.indices = (*region.kept, *region.reduced)
+        self.extents = tuple(region.extents[i] for i in self.indices)
+        self.plans: dict[Any, SumPlan] = {}
+
+    def laid(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Storages of sparse operands, strided views of dense ones without the dimensions that are stretched."""
+        found: dict[str, Any] = {}
+        for name, value in zip(self.names, values, strict=False):
+            if self.region.metas[name].is_sparse:
+                found[name] = value._storage
+                continue
+            array = value.to_dense() if hasattr(value, "_storage") else value
+            _, indices = self.region.operands[name]
+            if any(n == 1 != self.region.extents[i] for n, i in zip(array.shape, indices, strict=True)):
+                array = array.reshape(
+                    [n for n, i in zip(array.shape, indices, strict=True) if n == self.region.extents[i]]
+                )
+            found[name] = strided(array)
+        for name, value in zip(self.region.numbers, values[len(self.names) :], strict=True):
+            found[name] = strided(np.array(value))
+        return found
+
+    def like(self, laid: dict[str, Any]) -> Any:
+        dense = next((v.owner for n, v in laid.items() if isinstance(v, Strided) and not is_number(n)), None)
+        return dense if dense is not None else next(iter(laid.values())).values
+
+    def plan(self, laid: dict[str, Any], e: Expression, op: str, along: str | None) -> SumPlan:
+        key = tuple([(v.signature, repr(v.fill_value)) if isinstance(v, Storage) else v.scalar for v in laid.values()])
+        plan = self.plans.get(key)
+        if plan is None:
+            kept = tuple(range(len(self.region.kept)))
+            plan = self.plans[key] = plan_sum(
+                _bare(e), laid, _dims(self.region, self.indices, False), len(self.indices), kept, op, self.compute,
+                self.meta.library, along,
+            )  # fmt: skip
+        return plan
+
+
+def _driven(region: Region, e: Expression, scalar: str, library: str) -> Expression | None:
+    """The statement's right side where one sparse operand is walked and all is computed in one type; else None."""
+    if len(region.sparse) != 1:
+        return None
+    (name,) = region.sparse
+    meta = region.metas[name]
+    assert meta.storage is not None
+    stretched = any(
+        n == 1 != region.extents[i]
+        for k, (_, indices) in region.operands.items() if k in region.sparse
+        for i, n in zip(indices, region.metas[k].shape, strict=True)
+    )  # fmt: skip
+    if stretched or meta.storage.fill_value or not vanishes(e, name):
+        return None
+    if not meta.storage.format.is_unique and not linear(e, name):
+        return None
+    if not _one_type(typed(e, {n: m.scalar for n, m in region.metas.items()}, library), scalar):
+        return None
+    return _narrowed(region, e)
+
+
+def _one_type(expr: Expr, scalar: str) -> bool:
+    """Whether every operation is one of numbers in this type, so that operands can be cast first."""
+    match expr:
+        case Var():
+            return True
+        case Cast(arg, type):
+            return isinstance(arg, Var) and type.scalar == scalar
+        case Op(op, args, type):
+            plain = op in ("mul", "add", "sub", "neg", "div")
+            return plain and type.scalar == scalar and all(_one_type(a, scalar) for a in args)
+    return expr.type.scalar == scalar
+
+
+def _narrowed(region: Region, e: Expression) -> Expression:
+    """The accesses of dense operands without the indices of dimensions that are stretched."""
+    match e:
+        case Access(tensor, indices) if indices:
+            shape = region.metas[tensor].shape
+            kept = tuple(i for i, n in zip(indices, shape, strict=True) if n == region.extents[i])
+            return Access(tensor, kept)
+        case Apply(op, args):
+            return Apply(op, tuple(_narrowed(region, a) for a in args))
+    return e
+
+
+class _Sampled(_Summing):
+    """A product with a sum inside, at the elements of one operand."""
+
+    def __init__(self, region: Region, meta: Meta) -> None:
+        super().__init__(region, meta, meta.scalar, compute_scalar(meta.scalar))
+        e = _driven(region, region.expression, meta.scalar, meta.library)
+        self.stmt = None if e is None else Assignment(Access("C", region.kept), "+=", e)
+        assert meta.storage is not None
+        self.fill = meta.storage.fill_value
+        self.along = next(
+            n for n, m in region.metas.items()
+            if m.is_sparse and region.operands[n][1] == region.kept and m.storage is not None
+            and m.storage.format == meta.storage.format
+        )  # fmt: skip
+
+    def __call__(self, *values: Any) -> Any:
+
+        laid = self.laid(values)
+        if self.stmt is not None:
+            found = shared(self.stmt, laid, self.scalar)
+            return Tensor._from_storage(found.with_values(found.values, self.fill))
+        plan = self.plan(laid, self.region.expression, "add", self.along)
+        made = run_sum(plan, laid, self.extents, self.like(laid))
+        assert made.structure is not None
+        array = made.array if self.compute == self.scalar else cast(made.array, self.scalar)
+        return Tensor._from_storage(made.structure.with_values(array, self.fill))
+
+
+class _Sum(_Summing):
+    """A reduction of an elementwise expression, or its product with dense operands."""
+
+    def __init__(self, region: Region, meta: Meta) -> None:
+        name = "sum" if region.root.kind == "matmul" else region.root.name
+        e, scalar, compute = _summand(name, region, meta)
+        super().__init__(region, meta, scalar, compute)
+        self.name, self.e = name, e
+        self.op = _OPS[name]
+        driven = _driven(region, e, compute, meta.library) if self.op == "add" else None
+        self.stmt = None if driven is None else Assignment(Access("y", region.kept), "+=", driven)
+        keeps = region.root.kind != "matmul" and region.root.options[2]
+        self.shape = meta.shape if keeps else None
+
+    def __call__(self, *values: Any) -> Any:
+
+        laid = self.laid(values)
+        like = self.like(laid)
+        stmt = self.stmt
+        result = self._merged(laid, like) if stmt is None else contract(stmt, laid, self.compute, like)
+        if self.name == "mean":
+            count = math.prod(self.region.extents[i] for i in self.region.reduced)
+            result = result / count
+        if self.meta.scalar != self.compute:
+            result = cast(result if is_torch(result) else np.asarray(result), self.meta.scalar)
+        if self.shape is not None:
+            result = result.reshape(self.shape)
+        return Tensor._from_dense(result) if self.meta.is_tensor else result
+
+    def _merged(self, laid: dict[str, Any], like: Any) -> Any:
+        plan = self.plan(laid, self.e, self.op, None)
+        made = run_sum(plan, laid, self.extents, like)
+        if made.counts is None:
+            return made.array
+        absent = math.prod(self.region.extents[i] for i in self.region.reduced) - made.counts
+        return add_fill(_NAMES[self.op], made.array, absent, plan.fill, self.compute)
+
+
+_OPS = {"sum": "add", "mean": "add", "count_nonzero": "add", "prod": "mul", "min": "min", "max": "max",
+        "any": "max", "all": "min"}  # fmt: skip
+_NAMES = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}
+
+
+def _summand(name: str, region: Region, meta: Meta) -> tuple[Expression, str, str]:
+    """What is combined, the type of the result, and that in which it is combined."""
+    e = region.expression
+    own = typed(e, {n: m.scalar for n, m in region.metas.items()}, meta.library).type.scalar
+    if name in ("any", "all", "count_nonzero"):
+        truth = e if own == "bool" else Apply("ne", (e, Literal(0)))
+        return truth, meta.scalar, "i64" if name == "count_nonzero" else "bool"
+    if name == "mean":
+        return e, meta.scalar, wide(own)
+    whole = not region.kept and region.root.kind == "reduce" and name == "sum"
+    if whole and meta.scalar in ("f32", "f16", "bf16"):
+        return e, meta.scalar, "f64"
+    return e, meta.scalar, compute_scalar(meta.scalar)
+
+
+def masked_product(mask: Any, a: Any, b: Any, swapped: bool) -> Any:
+    """`mask * (a @ b)`, or `(a @ b) * mask`, of sparse matrices: the product is formed where the mask has elements."""
+
+    product = spgemm(a, b, mask=mask)
+    return product * mask if swapped else mask * product

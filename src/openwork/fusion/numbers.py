@@ -1,0 +1,74 @@
+"""Numbers of expressions: those that kernels are passed, and those that a plan depends on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..compiler.number import number_name, settled
+from ..errors import DTypeError
+from ..ir.index import Access, Apply
+from ..ir.loop import Cast, Op, Var
+from ..ir.ops import cast, const
+from ..runtime.coiterate.types import typed
+from ..tensor.lazy import ELEMENTWISE, Lazy, is_lazy
+from .infer import Meta, meta_of
+
+__all__ = ["fixed_numbers", "with_numbers"]
+
+_PLACE = re.compile("\0(\\d+)\0")
+
+
+def fixed_numbers(roots: Sequence[Lazy], numbers: Mapping[float, int], known: dict[int, Meta | None]) -> frozenset[int]:
+    """The numbers, by slot, that a fill value depends on, and with it the plan."""
+    found: set[int] = set()
+    seen: set[int] = set()
+
+    def visit(x: Any) -> None:
+        if not is_lazy(x) or x.known or id(x) in seen:
+            return
+        seen.add(id(x))
+        for a in x.args:
+            visit(a)
+            if type(a) is float and a in numbers and not _is_free(x, a, known):
+                found.add(numbers[a])
+
+    for root in roots:
+        visit(root)
+    return frozenset(found)
+
+
+def _is_free(node: Lazy, number: float, known: dict[int, Meta | None]) -> bool:
+    """Whether an operation of a number gives the same type, format and fill value for every number of its sign."""
+    if node.kind != ELEMENTWISE or len(node.args) != 2:
+        return False
+    others = [a for a in node.args if is_lazy(a)]
+    meta = meta_of(others[0], known) if len(others) == 1 else None
+    if meta is None or meta.scalar in ("f16", "bf16"):
+        return False
+    if meta.storage is None:
+        return True
+    name = number_name(0, number)
+    try:
+        args = tuple(Access("A" if is_lazy(a) else name) for a in node.args)
+        e = typed(Apply(node.name, args), {"A": meta.scalar}, meta.library)
+    except DTypeError:
+        return False
+    while isinstance(e, Cast):
+        e = e.arg
+    if not isinstance(e, Op):
+        return False
+    fill = const(meta.storage.fill_value, meta.scalar)
+    return settled(e.op, [cast(fill, a.type) if _is_operand(a) else a for a in e.args]) is not None
+
+
+def _is_operand(e: object) -> bool:
+    while isinstance(e, Cast):
+        e = e.arg
+    return isinstance(e, Var) and e.name == "A"
+
+
+def with_numbers(text: str, numbers: Sequence[float]) -> str:
+    """The text with numbers in their places."""
+    return _PLACE.sub(lambda m: repr(numbers[int(m[1])]), text)

@@ -1,0 +1,226 @@
+"""Buffers that a caller gives: made arrays, types and axes checked, and named in errors as the caller named them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from ..errors import DTypeError, InvariantError
+from ..format.expression import Mod
+from ..format.format import Format
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.invariants import ElementTypeError, violation
+from ..tensor.tensor import Tensor
+from .sources import is_sparse_source
+
+__all__ = [
+    "check_axes", "check_compressed", "check_rows", "check_size", "index_array", "of_integers", "renamed", "strided",
+    "value_array",
+]  # fmt: skip
+
+Names = Mapping[str, str]
+"""What the caller calls a buffer, by what a storage calls it: {"pos[1]": "crow_indices"}."""
+
+
+def strided(number: str, name: str, obj: object) -> None:
+    """Raise InvariantError with this number where a buffer is itself sparse: nothing else can be asked of it then."""
+    layout = getattr(obj, "layout", None) if buffers.is_torch(obj) else None
+    if layout is not None:
+        if str(layout) == "torch.strided":
+            return
+        got = str(layout)
+    elif not isinstance(obj, np.ndarray) and (
+        not obj.format.is_dense if isinstance(obj, Tensor) else is_sparse_source(obj)
+    ):
+        got = f"a sparse {type(obj).__name__}"
+    else:
+        return
+    raise violation(
+        number, f"{name} is a strided array", "a NumPy array or a strided torch tensor", got, "convert it to one"
+    )
+
+
+def value_array(obj: object) -> Array:
+    """`obj` as values: an array whose dtype is supported."""
+    strided("2.3", "values", obj)
+    try:
+        out = buffers.as_array(obj)
+        buffers.scalar_of(out)
+    except DTypeError as error:
+        supported = ", ".join(buffers.SCALARS)
+        what = "values are of a supported dtype"
+        raise _mistyped("1.5", what, supported, error, "convert the values to one of these") from error
+    return out
+
+
+def index_array(obj: object, like: Array, name: str, kind: str, below: bool) -> Array:
+    """`obj` as an index buffer of integers; lists become int64, arrays keep their dtype.
+
+    Parameters
+    ----------
+    obj : what the caller gave
+    like : an array of the library and device that are wanted
+    name : what the caller calls it
+    kind : "pos" or "crd"
+    below : whether its type is compared with that of another buffer of indices (1.2), or stands for itself (1.1)
+    """
+    strided("2.1" if kind == "pos" else "2.2", name, obj)
+    number = "1.2" if below else "1.1"
+    try:
+        if not buffers.is_array(obj):
+            host = buffers.as_array(obj)
+            obj = host.astype(np.int64) if host.size == 0 or host.dtype.kind in "iu" else host
+        return buffers.as_array(obj, like=like)
+    except DTypeError as error:
+        what = f"{name} is of integers"
+        raise _mistyped(number, what, "int32 or int64", error, f"convert {name} to int64") from error
+
+
+def of_integers(buffer: Array, name: str, below: bool) -> None:
+    """Raise InvariantError 1.1, or 1.2 where it has another buffer's type, for indices that are no integers."""
+    if "int" not in str(buffer.dtype):
+        number = "1.2" if below else "1.1"
+        raise violation(number, f"{name} is of integers", "int32 or int64", buffer.dtype, f"convert {name} to int64")
+
+
+def _mistyped(number: str, what: str, expected: str, error: DTypeError, help: str) -> ElementTypeError:
+    got = str(error).splitlines()[0]
+    return ElementTypeError(f"{number} {what}\n  expected: {expected}; got: {got}\n  help: {help}")
+
+
+@contextmanager
+def renamed(names: Names, arrays: Mapping[str, Array]) -> Iterator[None]:
+    """Errors from here name buffers as the caller does, and places in a batch with the batch's index."""
+    try:
+        yield
+    except InvariantError as error:
+        text = str(error)
+        told = _PLACE.sub(lambda found: _place(found, names, arrays), text)
+        if told == text:
+            raise
+        raise type(error)(told) from None
+
+
+_PLACE = re.compile(r"\b((?:pos|crd)\[\d+\])(?:\[(\d+)(?::(\d+))?\])?")
+
+
+def _place(found: re.Match[str], names: Names, arrays: Mapping[str, Array]) -> str:
+    buffer, first, end = found.groups()
+    name = names.get(buffer, buffer)
+    if first is None:
+        return name
+    row = re.fullmatch(r"(\w+)\[(\d+)\]", name) if buffer in names else None
+    front = [row[2]] if row else []
+    shape = tuple(arrays[buffer].shape) if buffer in arrays else ()
+    if len(shape) > 1:
+        *batch, at = np.unravel_index(int(first), shape)
+        front += [str(int(x)) for x in batch]
+        first, end = str(int(at)), end and str(int(at) + int(end) - int(first))
+    place = ", ".join([*front, first if end is None else f"{first}:{end}"])
+    return f"{row[1] if row else name}[{place}]"
+
+
+def check_axes(format: Format, shape: tuple[int, ...], given: Mapping[str, Mapping[int, Array]], values: Array) -> None:
+    """Buffers of more than one dimension have the axes that the format and the shape say."""
+    if len(shape) != format.ndim or any(x < 0 for x in shape):
+        return
+    extents = [hi - lo for lo, hi in format.level_intervals(shape)]
+    batch = tuple(extents[: format.batch_ndim])
+    numbers = {"pos": ("3.2", "3.8"), "crd": ("3.3", "3.9")}
+    for kind, group in given.items():
+        for level, buffer in group.items():
+            got = tuple(buffer.shape)
+            if len(got) not in (1, len(batch) + 1):
+                what = f"{kind}[{level}] has the batch axes and one more, or one"
+                raise violation(numbers[kind][0], what, f"{len(batch) + 1} axes", f"{len(got)}: {got}", "reshape it")
+            if len(got) > 1 and got[:-1] != batch:
+                what = f"batch axes of {kind}[{level}]"
+                raise violation(numbers[kind][1], what, str(batch), str(got[:-1]), "check the shape, or the buffer")
+    got = tuple(values.shape)
+    stored = [at for at, level in enumerate(format.levels) if level.format.buffers]
+    behind = max(stored[-1] + 1 if stored else 0, len(batch))
+    trailing = tuple(extents[behind:])
+    full = len(batch) + bool(stored) + len(trailing)
+    if len(got) in (0, 1) and len(got) <= max(full, 1):
+        return
+    if len(got) != full:
+        raise violation(
+            "3.4", "values have batch, element, block and dense axes, or one", f"{full} axes", str(got), "reshape them"
+        )
+    blocked = [isinstance(level.expression, Mod) for level in format.levels[behind:]]
+    # a shape of extent 0 has no blocks, whatever their size
+    tail = tuple(
+        0 if block and n == 0 and 0 in got else m
+        for m, n, block in zip(got[full - len(trailing) :], trailing, blocked, strict=True)
+    )
+    if got[: len(batch)] != batch or tail != trailing:
+        expected = f"{batch} in front and {trailing} behind"
+        raise violation("3.10", "axes of values", expected, str(got), "check the shape, or the values")
+
+
+def check_compressed(names: Sequence[str], outer: Array, inner: Array, values: Array, blocked: bool) -> None:
+    """Types, ranks and lengths of the buffers of torch's compressed layouts, as they agree with one another."""
+    of_integers(outer, names[0], False)
+    of_integers(inner, names[1], True)
+    if outer.ndim < 1:
+        raise violation(
+            "3.2", f"rank of {names[0]}", "1 axis, or batch axes and 1", "0", "give a sequence of positions"
+        )
+    if inner.ndim != outer.ndim:
+        agree = _agree(inner, values)
+        number, name, wanted, got = (
+            ("3.2", names[0], inner.ndim, outer.ndim) if agree else ("3.3", names[1], outer.ndim, inner.ndim)
+        )
+        other = f"{names[1]} and values" if agree else names[0]
+        raise violation(number, f"rank of {name}", f"{wanted} axes, as {other}", f"{got}", "check both")
+    batch = outer.ndim - 1
+    least = batch + 1 + 2 * blocked
+    if values.ndim < least:
+        what = f"values have {batch} batch axes, one for elements" + (" and two for blocks" if blocked else "")
+        raise violation("3.4", what, f"at least {least} axes", str(tuple(values.shape)), "check values")
+    if tuple(inner.shape[:batch]) != tuple(values.shape[:batch]):
+        return  # which of them breaks the batch's extents is found with the size
+    count, stored = int(inner.shape[batch]), int(values.shape[batch])
+    if count == stored:
+        return
+    unit = "blocks" if blocked else "elements"
+    if _last(outer) == count:
+        what = f"length of values: one entry for each of {names[1]}"
+        raise violation("3.10", what, f"{count} {unit}", f"{stored}", "check the values")
+    what = f"length of {names[1]}: one for each of the {unit} of values"
+    raise violation("3.9", what, str(stored), str(count), f"check {names[1]}, or the values")
+
+
+def _agree(inner: Array, values: Array) -> bool:
+    """Whether coordinates and values have the same batch axes and as many elements."""
+    return 0 < inner.ndim <= values.ndim and tuple(inner.shape) == tuple(values.shape[: inner.ndim])
+
+
+def _last(outer: Array) -> int | None:
+    """The number of stored elements that positions tell, where they can be read."""
+    if buffers.device_of(outer) != "cpu" or 0 in outer.shape:
+        return None
+    return int(outer.reshape(-1)[-1])
+
+
+def check_size(size: tuple[int, ...], batch: int, sparse: int, dense: int) -> None:
+    """Raise InvariantError where a size has another rank than the buffers: 3.4 where values have too many axes."""
+    if len(size) == batch + sparse + dense:
+        return
+    expected = f"{batch} batch, {sparse} sparse and {dense} dense extents"
+    if batch + sparse <= len(size) < batch + sparse + dense:
+        allowed = len(size) - batch - sparse
+        what = f"values have as many dense axes as size {size}"
+        raise violation("3.4", what, f"{allowed} dense axes", str(dense), "check the values, or size")
+    raise violation("3.1", "size agrees with the axes of the buffers", expected, str(size), "check size")
+
+
+def check_rows(name: str, outer: Array, wanted: int) -> None:
+    """Raise InvariantError 3.8 where there are not as many positions in each batch."""
+    if 0 < wanted <= 2**62 and int(outer.shape[-1]) != wanted:
+        what = f"length of {name}: one more than it has parents"
+        raise violation("3.8", what, str(wanted), str(int(outer.shape[-1])), f"check size, or {name}")

@@ -1,0 +1,257 @@
+"""Tensors as what other libraries hold: over the same buffers where those have the layout, else converted first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, UnsupportedError
+from ..format import coo
+from ..format import format as parse
+from ..format.expression import Dim
+from ..runtime import trace
+from ..runtime.formats import dense_format
+from ..runtime.layouts import Layout, layout_of
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.storage import Storage
+from ..storage.watch import memory_of
+from ..tensor.tensor import Tensor
+from .scipy import DIAGONALS
+
+__all__ = ["array", "require_dense", "stacked", "to_dense", "to_scipy"]
+
+_SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
+
+
+def to_dense(t: Tensor) -> Array:
+    """The dense array of the tensor's own library; a view where the format is dense in any order of dimensions."""
+    storage = t._storage
+    again = storage.plans.get(dense_format(len(storage.shape)))
+    if again is not None and again.valid and not trace.active():
+        return again.buffers()[-1].reshape(storage.shape)
+    seen = _view(storage)
+    return seen if seen is not None else _view(t.asformat("dense")._storage)
+
+
+def _view(s: Storage) -> Array | None:
+    order = [level.expression.index for level in s.format.levels if isinstance(level.expression, Dim)]
+    if not s.format.is_dense or len(order) != len(s.format.levels):
+        return None
+    stored = s.values.reshape([s.shape[d] for d in order])
+    axes = [order.index(d) for d in range(len(order))]
+    if axes == sorted(axes):
+        return stored
+    return stored.transpose(axes) if isinstance(stored, np.ndarray) else stored.permute(axes)
+
+
+def require_dense(t: Tensor, operation: str) -> Array:
+    """The dense array of a dense tensor.
+
+    Raises UnsupportedError, with the bytes it would take, for a sparse one.
+    """
+    if not t.format.is_dense and t.size:
+        nbytes = t.size * buffers.itemsize(t._storage.scalar)
+        raise UnsupportedError(
+            f"{operation}: a sparse tensor of shape {t.shape} would take {nbytes} bytes as a dense array"
+            "\n  help: say so with to_numpy() or todense()"
+        )
+    return to_dense(t)
+
+
+def to_device(t: Tensor, device: object, stream: Any) -> Tensor:
+    """The tensor on another device. Raises UnsupportedError for a stream: buffers move on torch's current one."""
+    if stream is not None:
+        raise UnsupportedError(f"to_device: stream {stream!r}\n  supported: None\n  help: use torch.cuda.stream()")
+    return t.to(device)
+
+
+def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """The DLPack capsule of the array of a dense tensor."""
+    held = require_dense(t, "__dlpack__")
+    given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+    return held.__dlpack__(**{name: value for name, value in given.items() if value is not None})
+
+
+def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    """What `np.asarray` gets: the array itself of a dense tensor, an error for a sparse one."""
+    out = buffers.to_numpy(require_dense(t, "__array__"), detach=True)
+    if dtype is not None and out.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"__array__: copy=False, but {out.dtype} to {dtype} needs a copy\n  help: leave copy out")
+        return out.astype(dtype)
+    return out.copy() if copy else out
+
+
+def stacked(s: Storage) -> Array:
+    """The crd buffers of a COO storage as one array (levels, nse); a view where they are rows of one."""
+    rows = [c for c in s.crd if c is not None]
+    first, n = rows[0], buffers.length(rows[0])
+    apart = [buffers.address(r) - buffers.address(first) for r in rows]
+    width = buffers.itemsize(buffers.scalar_of(first))
+    if n and apart == [k * n * width for k in range(len(rows))]:
+        if isinstance(first, np.ndarray):
+            if all(memory_of(r) is memory_of(first) for r in rows):
+                return np.lib.stride_tricks.as_strided(first, (len(rows), n), (n * width, width))
+        elif all(r.untyped_storage().data_ptr() == first.untyped_storage().data_ptr() for r in rows):
+            return first.as_strided((len(rows), n), (n, 1))
+    if isinstance(first, np.ndarray):
+        return np.stack(rows)
+    import torch
+
+    return torch.stack(rows)
+
+
+def _zero_fill(t: Tensor, operation: str) -> None:
+    if t.fill_value:
+        raise UnsupportedError(
+            f"{operation}: unspecified elements are {t.fill_value} here and 0 there\n  help: to_dense() first"
+        )
+
+
+def to_scipy(t: Tensor, format: str | None = None) -> Any:
+    """The tensor as a SciPy sparse array.
+
+    Parameters
+    ----------
+    t : Tensor, rank 1 or 2; any rank for "coo"
+    format : "csr", "csc", "bsr", "coo", "dia", "lil" or "dok"; None takes the one that the tensor has, else csr
+
+    Returns
+    -------
+    scipy.sparse array over the same buffers where the format is SciPy's (index buffers of different widths excepted)
+
+    Raises UnsupportedError for a non-zero fill value or a rank that SciPy does not have.
+    """
+    _zero_fill(t, "to_scipy")
+    if t._storage.scalar in ("f16", "bf16"):
+        raise DTypeError(f"to_scipy: SciPy has no sparse {t.dtype}\n  help: astype('float32') first")
+    if format is not None and format not in _SCIPY:
+        raise UnsupportedError(f"to_scipy: SciPy has no format {format!r}\n  supported: {', '.join(_SCIPY)}")
+    layout = _scipy_layout(t)
+    kind = format or (layout.kind if layout else _nearest(t))
+    if t.ndim == 0 or (t.ndim != 2 and kind != "coo" and not (t.ndim == 1 and kind == "csr")):
+        raise UnsupportedError(f"to_scipy: {kind} of rank {t.ndim}\n  supported: rank 2, or 'coo' of rank 1 and more")
+    if kind in ("lil", "dok"):
+        return to_scipy(t, "coo").asformat(kind)
+    if layout is None or layout.kind != kind:
+        t = t.asformat(_scipy_format(t, kind))
+        layout = layout_of(t.format)
+    assert layout is not None
+    return _SCIPY_WRITERS[kind](t, layout)
+
+
+def _scipy_layout(t: Tensor) -> Layout | None:
+    """The layout of `t` when SciPy has it as it is."""
+    layout = layout_of(t.format)
+    if layout is None or layout.batch or layout.dense or layout.kind in ("dense", "bsc"):
+        return None
+    if layout.kind == "bsr" and t.format.ragged(t.shape):
+        return None
+    return None if layout.kind == "dia" and not layout.exact else layout
+
+
+def _nearest(t: Tensor) -> str:
+    if t.ndim != 2:
+        return "coo"
+    return t.format.name if t.format.name in ("dia", "csc") else "csr"
+
+
+def _scipy_format(t: Tensor, kind: str) -> Any:
+    if kind == "dia":
+        return DIAGONALS
+    if kind in ("coo", "csr") and (kind == "coo" or t.ndim == 1):
+        return coo(t.ndim)
+    if kind != "bsr":
+        return parse(kind)
+    block = t.format.blocksize or (1, 1)
+    if len(block) != 2 or any(n % b for n, b in zip(t.shape, block, strict=True)):
+        block = (1, 1)
+    return parse(f"bsr({block[0]}, {block[1]})")
+
+
+def _host(x: Array | None) -> np.ndarray[Any, Any]:
+    return buffers.to_numpy(x, detach=True)
+
+
+def _equal_widths(*indices: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
+    dtype = np.result_type(*indices)
+    return tuple(x.astype(dtype, copy=False) for x in indices)
+
+
+def _scipy_compressed(t: Tensor, layout: Layout) -> Any:
+    import scipy.sparse as sp
+
+    s = t._storage
+    pos, crd = _equal_widths(_host(s.pos[layout.level]), _host(s.crd[layout.level]))
+    out = getattr(sp, f"{layout.kind}_array" if t.ndim == 2 else "csr_array")(t.shape, dtype=_host(s.values).dtype)
+    out.indptr, out.indices, out.data = pos, crd, _host(s.values)
+    return out
+
+
+def _scipy_blocked(t: Tensor, layout: Layout) -> Any:
+    import scipy.sparse as sp
+
+    s = t._storage
+    pos, crd = _equal_widths(_host(s.pos[layout.level]), _host(s.crd[layout.level]))
+    data = _blocks(_host(s.values), (len(crd),), layout, ())
+    if any(n == 0 for n in t.shape):
+        return (
+            sp.csr_array(t.shape, dtype=data.dtype).tobsr()
+            if layout.block == (1, 1)
+            else sp.csr_array(t.shape, dtype=data.dtype)
+        )
+    out = sp.bsr_array(t.shape, blocksize=layout.block, dtype=data.dtype)
+    out.indptr, out.indices, out.data = pos, crd, data
+    return out
+
+
+def _blocks(values: Array, front: tuple[int, ...], layout: Layout, dense: tuple[int, ...]) -> Array:
+    """Values with axes (*front, rows, columns, *dense); a view."""
+    rows, columns = layout.block
+    if not layout.column_major:
+        return values.reshape(*front, rows, columns, *dense)
+    return values.reshape(*front, columns, rows, *dense).swapaxes(len(front), len(front) + 1)
+
+
+def _scipy_coo(t: Tensor, layout: Layout) -> Any:
+    import scipy.sparse as sp
+
+    s = t._storage
+    if layout.kind == "csr":
+        return _scipy_compressed(t, layout).tocoo()
+    crd = _equal_widths(*(_host(c) for c in s.crd))
+    out = sp.coo_array(t.shape, dtype=_host(s.values).dtype)
+    if hasattr(out, "coords"):
+        out.coords = tuple(crd)
+    else:
+        out.row, out.col = crd
+    out.data = _host(s.values)
+    out.has_canonical_format = layout.exact
+    return out
+
+
+def _scipy_csr(t: Tensor, layout: Layout) -> Any:
+    """A vector's coordinates are those of SciPy's 1-D CSR too."""
+    return _scipy_compressed(t, layout)
+
+
+def _scipy_dia(t: Tensor, layout: Layout) -> Any:
+    import scipy.sparse as sp
+
+    s = t._storage
+    data = _host(s.values).reshape(-1, t.shape[1]) if t.shape[1] else np.zeros((0, 0), _host(s.values).dtype)
+    out = sp.dia_array(t.shape, dtype=data.dtype)
+    out.offsets, out.data = _host(s.crd[0]), data
+    return out
+
+
+_SCIPY_WRITERS: dict[str, Callable[[Tensor, Layout], Any]] = {
+    "csr": _scipy_csr,
+    "csc": _scipy_compressed,
+    "bsr": _scipy_blocked,
+    "coo": _scipy_coo,
+    "dia": _scipy_dia,
+}

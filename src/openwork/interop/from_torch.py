@@ -1,0 +1,81 @@
+"""torch tensors of every layout as Tensors over the same buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import UnsupportedError
+from ..format import coo
+from ..format import format as parse
+from ..runtime.block_order import block_format, flat_blocks
+from ..runtime.dynamo import leave_alone
+from ..runtime.gradient_hook import differentiable
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.storage import Storage
+from ..tensor.tensor import Tensor, python_scalar
+from .take import Take, dense, settle
+
+__all__ = ["from_torch"]
+
+
+def from_torch(obj: Any, take: Take, fill: Any) -> Tensor:
+    """The tensor of a torch tensor: strided, COO, CSR, CSC, BSR or BSC, batched and hybrid ones too."""
+    leave_alone()
+    layout = str(obj.layout).removeprefix("torch.")
+    if layout == "strided":
+        return dense(obj, take, fill, obj)
+    if layout == "sparse_coo":
+        return _coordinates(obj, take)
+    if layout in ("sparse_csr", "sparse_bsr"):
+        return _compressed(obj, layout[7:], obj.detach().crow_indices(), obj.detach().col_indices(), take)
+    if layout in ("sparse_csc", "sparse_bsc"):
+        return _compressed(obj, layout[7:], obj.detach().ccol_indices(), obj.detach().row_indices(), take)
+    raise UnsupportedError(
+        f"asarray: torch layout {layout} is not supported\n  supported: strided, sparse_coo, csr, csc, bsr, bsc"
+    )
+
+
+@differentiable(lambda obj: (obj,))
+def torch_values(obj: Any) -> Array:
+    """The values of a sparse torch tensor."""
+    return own(obj.values() if str(obj.layout) != "torch.sparse_coo" or obj.is_coalesced() else obj._values())
+
+
+def own(x: Any) -> Array:
+    """The same memory in a tensor that is no view: torch.compile does not take views of sparse tensors."""
+    if not x._is_view():
+        return x
+    return x.new_empty(0).set_(x.untyped_storage(), x.storage_offset(), x.size(), x.stride())
+
+
+def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
+    levels, scalar = range(len(format.levels)), buffers.scalar_of(values)
+    groups = (tuple(pos.get(k) for k in levels), tuple(crd.get(k) for k in levels))
+    return Storage(tuple(int(n) for n in obj.shape), format, scalar, python_scalar(0, scalar), *groups, values)
+
+
+def _coordinates(obj: Any, take: Take) -> Tensor:
+    exact = bool(obj.is_coalesced())
+    indices = obj.detach().indices() if exact else obj.detach()._indices()
+    values = torch_values(obj)
+    sparse, dense_dim = int(obj.sparse_dim()), int(obj.dense_dim())
+    if sparse == 0:
+        return dense(values.sum(0, dtype=values.dtype), Take(None), 0, None)
+    rows = {k: take.index(indices[k]) for k in range(sparse)}
+    pos = buffers.as_array([0, int(indices.shape[1])], "i64", indices)
+    format = coo(sparse + dense_dim, unique=exact, ordered=exact, dense=dense_dim)
+    return settle(_storage(obj, format, {0: pos}, rows, take.flat(values)))
+
+
+def _compressed(obj: Any, name: str, outer: Array, inner: Array, take: Take) -> Tensor:
+    batch, values = outer.ndim - 1, torch_values(obj)
+    dense_dim = int(obj.dense_dim())
+    if name in ("bsr", "bsc"):
+        block = (int(values.shape[batch + 1]), int(values.shape[batch + 2]))
+        values, column_major = flat_blocks(values, batch, dense_dim)
+        format = block_format(name, block, batch, dense_dim, column_major)
+    else:
+        format = parse(name, 2 + batch + dense_dim, batch=batch, dense=dense_dim)
+    pos, crd = take.index(own(outer)), take.index(own(inner))
+    return settle(_storage(obj, format, {batch + 1: pos}, {batch + 1: crd}, take.flat(values)))

@@ -1,0 +1,64 @@
+"""Operands as they come: Tensors, arrays, numbers and lists, and the sparse tensors of other libraries."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..storage.buffers import is_array, is_torch
+from ..tensor.tensor import Tensor
+from .sources import asarray, is_sparse_source, refuse_masked
+
+__all__ = ["adopted", "foreign", "is_operand", "plain"]
+
+
+def foreign(x: Any) -> bool:
+    """Whether `x` is a sparse tensor of another library: SciPy's, torch's, pydata's or pandas'."""
+    kind = type(x)
+    if kind is np.ndarray or kind is float or kind is int or hasattr(kind, "_kept"):
+        return False
+    if getattr(x, "_storage", None) is not None:
+        return False
+    if is_torch(x):
+        import torch
+
+        return x.layout is not torch.strided
+
+    if isinstance(x, np.ma.MaskedArray):
+        refuse_masked(x)
+        return False
+    return is_sparse_source(x)
+
+
+def adopted(x: Any) -> Any:
+    """A sparse tensor of another library as a Tensor over its buffers, anything else as it is."""
+    if not foreign(x):
+        return x
+
+    return asarray(x)
+
+
+_SPOKEN = (str, bytes, bytearray, np.character, np.void, np.object_, np.datetime64, np.timedelta64)
+_HOLDERS = ("__array__", "__array_interface__", "__dlpack__")
+"""Attributes of types that hold an array."""
+
+
+def is_operand(x: Any) -> bool:
+    """Whether an operator takes `x`: a number, a list or array of them, or a sparse tensor of any library."""
+    if isinstance(x, _SPOKEN):
+        return False
+    if isinstance(x, np.generic | int | float | complex | Sequence | memoryview | array) or is_array(x):
+        return True
+    return foreign(x) or any(hasattr(type(x), name) for name in _HOLDERS)
+
+
+def plain(x: Any) -> Any:
+    """An operand that is a sparse Tensor or an array: dense Tensors and lists are arrays."""
+
+    x = adopted(x)
+    if isinstance(x, Tensor):
+        return x.to_dense() if x.format.is_dense else x
+    return x if is_array(x) else np.asarray(x)

@@ -1,0 +1,66 @@
+"""pydata sparse arrays as Tensors: COO over the same coordinates, GCXS over the same positions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..format import build, coo
+from ..format import format as parse
+from ..format.expression import Dim
+from ..format.format import Format
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.storage import Storage
+from ..tensor.tensor import Tensor, python_scalar
+from .take import Take, dense, settle
+
+__all__ = ["from_pydata"]
+
+
+def from_pydata(obj: Any, take: Take) -> Tensor:
+    """The tensor of a pydata COO, GCXS or DOK array; its fill value stays."""
+    if hasattr(obj, "indptr"):
+        return _compressed(obj, take)
+    if not hasattr(obj, "coords"):
+        obj = obj.to_coo()
+    ndim = len(obj.shape)
+    if ndim == 0:
+        return dense(np.asarray(obj.data[0] if len(obj.data) else obj.fill_value), Take(None), 0, None)
+    crd = {k: take.index(obj.coords[k]) for k in range(ndim)}
+    pos = np.array([0, len(obj.data)], crd[0].dtype)
+    return settle(_storage(obj, coo(ndim), {0: pos}, crd, take.flat(obj.data)))
+
+
+def _storage(obj: Any, format: Format, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
+    levels, scalar = range(len(format.levels)), buffers.scalar_of(values)
+    groups = (tuple(pos.get(k) for k in levels), tuple(crd.get(k) for k in levels))
+    fill = python_scalar(np.asarray(obj.fill_value).item(), scalar)
+    return Storage(tuple(int(n) for n in obj.shape), format, scalar, fill, *groups, values)
+
+
+def _compressed(obj: Any, take: Take) -> Tensor:
+    """GCXS: some dimensions merged row-major into rows with positions, the others into one coordinate."""
+    shape = tuple(int(n) for n in obj.shape)
+    values = take.flat(obj.data)
+    if len(shape) == 1:
+        only = take.index(obj.indices)
+        return settle(_storage(obj, coo(1), {0: np.array([0, len(only)], only.dtype)}, {0: only}, values))
+    rows = [int(a) for a in obj.compressed_axes]
+    columns = [a for a in range(len(shape)) if a not in rows]
+    first = len(rows)
+    pos = {first: take.index(obj.indptr)}
+    if len(shape) == 2:
+        return settle(_storage(obj, parse("csr" if rows == [0] else "csc"), pos, {1: take.index(obj.indices)}, values))
+    levels = (*(build.dense(Dim(a)) for a in rows), *build.coordinates(Dim(a) for a in columns))
+    format = Format(tuple(f"i{a}" for a in range(len(shape))), levels)
+    merged = take.index(obj.indices)
+    if len(columns) == 1:
+        return settle(_storage(obj, format, pos, {first: merged}, values))
+    crd = {}
+    for k, a in enumerate(columns):
+        below = math.prod(shape[b] for b in columns[k + 1 :])
+        crd[first + k] = take.settle(np.ascontiguousarray(merged // max(below, 1) % max(shape[a], 1)), True)
+    return settle(_storage(obj, format, pos, crd, values))

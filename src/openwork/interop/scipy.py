@@ -1,0 +1,89 @@
+"""SciPy's sparse arrays and matrices as Tensors over the same buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..format import coo
+from ..format import format as parse
+from ..runtime.block_order import block_format, flat_blocks
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.storage import Storage
+from ..tensor.tensor import Tensor, python_scalar
+from .take import Take, settle
+
+__all__ = ["DIAGONALS", "from_scipy"]
+
+DIAGONALS = parse("(i, j) -> (j - i : compressed, j : range)")
+"""SciPy's DIA: a row of data per diagonal, by column."""
+
+_UNSORTED_DIAGONALS = parse("(i, j) -> (j - i : compressed(unordered), j : range)")
+
+
+def from_scipy(obj: Any, take: Take) -> Tensor:
+    """The tensor of a SciPy sparse array or matrix of any format; lil and dok through their own coordinates."""
+    reader = {"csr": _compressed, "csc": _compressed, "bsr": _blocked, "coo": _coordinates, "dia": _diagonals}
+    if obj.format not in reader:
+        take = Take(None)
+        obj = obj.tocoo()
+    return reader[obj.format](obj, take)
+
+
+def _shape(obj: Any) -> tuple[int, ...]:
+    return tuple(int(n) for n in obj.shape)
+
+
+def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
+    levels, scalar = range(len(format.levels)), buffers.scalar_of(values)
+    groups = (tuple(pos.get(k) for k in levels), tuple(crd.get(k) for k in levels))
+    return Storage(_shape(obj), format, scalar, python_scalar(0, scalar), *groups, values)
+
+
+def _used(obj: Any) -> int:
+    """Stored elements: SciPy's buffers may be longer."""
+    return int(obj.indptr[-1]) if len(obj.indptr) else 0
+
+
+def _compressed(obj: Any, take: Take) -> Tensor:
+    nse = _used(obj)
+    crd, values = take.index(obj.indices[:nse]), take.flat(obj.data[:nse])
+    if obj.ndim == 1:
+        return settle(_storage(obj, coo(1), {0: take.index(obj.indptr)}, {0: crd}, values))
+    return settle(_storage(obj, parse(obj.format), {1: take.index(obj.indptr)}, {1: crd}, values))
+
+
+def _blocked(obj: Any, take: Take) -> Tensor:
+    blocks = _used(obj)
+    block = tuple(int(n) for n in obj.blocksize)
+    data, column_major = flat_blocks(obj.data[:blocks], 0, 0)
+    format = block_format("bsr", (block[0], block[1]), 0, 0, column_major)
+    crd, values = take.index(obj.indices[:blocks]), take.flat(data)
+    return settle(_storage(obj, format, {1: take.index(obj.indptr)}, {1: crd}, values))
+
+
+def _coordinates(obj: Any, take: Take) -> Tensor:
+    given = obj.coords if hasattr(obj, "coords") else (obj.row, obj.col)
+    crd = {k: take.index(c) for k, c in enumerate(given)}
+    values = take.flat(obj.data)
+    pos = np.array([0, len(values)], crd[0].dtype)
+    return settle(_storage(obj, coo(len(crd)), {0: pos}, crd, values))
+
+
+def _diagonals(obj: Any, take: Take) -> Tensor:
+    rows, columns = _shape(obj)
+    offsets, data = np.asarray(obj.offsets), obj.data
+    keep = (offsets > -rows) & (offsets < columns)
+    if not keep.all() or not (rows and columns):
+        keep &= bool(rows and columns)
+        offsets, data = take.settle(offsets[keep], True), data[keep]
+    if data.shape[1] < columns:
+        padded = np.zeros((len(data), columns), data.dtype)
+        padded[:, : data.shape[1]] = data
+        data = take.settle(padded, True)
+    values = take.flat(data[:, :columns])
+    crd = take.index(offsets)
+    pos = np.array([0, len(crd)], crd.dtype)
+    return settle(_storage(obj, DIAGONALS, {0: pos}, {0: crd}, values), [_UNSORTED_DIAGONALS])

@@ -1,0 +1,201 @@
+"""`asarray`: tensors from what other libraries and Python hold, without a copy where their buffers allow it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..tensor.lazy import is_lazy
+from ..tensor.tensor import Tensor, resolve_format
+from .from_torch import from_torch
+from .pandas import from_pandas
+from .pydata import from_pydata
+from .scipy import from_scipy
+from .take import Take, dense
+
+__all__ = [
+    "asarray",
+    "is_sparse_source",
+    "refuse_masked",
+]
+
+
+def asarray(
+    obj: object,
+    /,
+    *,
+    dtype: object = None,
+    format: object = None,
+    fill_value: Any = 0,
+    copy: bool | None = None,
+    device: object = None,
+) -> Tensor:
+    """A Tensor of what `obj` holds.
+
+    Parameters
+    ----------
+    obj : Tensor, nested lists, scalar, NumPy array, SciPy sparse array or matrix, torch tensor of any layout,
+        pydata COO or GCXS, sparse frame, series or array of pandas, anything with `__dlpack__` or `__array__`
+    dtype : of the result; default that of `obj`
+    format : of the result; default the one that `obj` has, "dense" for dense arrays
+    fill_value : elements of a dense `obj` that a sparse `format` leaves out
+    copy : True always copies, False raises ValueError where a copy is needed, None copies where needed
+    device : "cpu", or torch's name of one
+
+    Returns
+    -------
+    Tensor over the buffers of `obj` where they are contiguous. Duplicate or unsorted coordinates give a format
+    that says so; what the buffers hold decides, not a flag.
+
+    Raises DTypeError for elements that are no numbers, UnsupportedError for objects that are no arrays.
+    """
+    if is_lazy(obj):
+        obj = obj.compute()  # type: ignore[attr-defined]
+    out = obj if isinstance(obj, Tensor) else _adopt(obj, copy, fill_value, format)
+    if isinstance(obj, Tensor) and copy:
+        out = out.clone()
+    if not out.format.is_dense and fill_value not in (0, out.fill_value):
+        raise UnsupportedError(
+            f"asarray: unspecified elements are {out.fill_value}, fill_value={fill_value} would change them"
+            "\n  help: leave fill_value out, or make it dense first"
+        )
+    if dtype is not None and buffers.scalar_name(dtype) != out._storage.scalar:
+        if copy is False:
+            raise ValueError(f"asarray: copy=False, but {out.dtype} to {dtype} needs a copy\n  help: leave copy out")
+        out = out.astype(dtype)
+    if format is not None:
+        target = resolve_format(format, out.ndim, out.format)
+        out = out if target == out.format else out.asformat(target, copy=False if copy is False else None)
+    return out if device is None else out.to(device)
+
+
+def _adopt(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:
+    take = Take(copy)
+    if buffers.is_torch(obj):
+        return from_torch(obj, take, fill)
+    if _is_scipy(obj):
+        return from_scipy(obj, take)
+    if _is_pydata(obj):
+        return from_pydata(obj, take)
+    if is_sparse_pandas(obj):
+        return from_pandas(obj, take)
+    inner = _wrapped(obj)
+    if inner is not None:
+        return inner if isinstance(inner, Tensor) else _adopt(inner, copy, fill, format)
+    return dense(_array(obj), take, fill, obj, format)
+
+
+def is_sparse_source(obj: object) -> bool:
+    """Whether `obj` is a sparse tensor of SciPy, pydata or pandas, or a labelled or lazy array around one."""
+    return _is_scipy(obj) or _is_pydata(obj) or is_sparse_pandas(obj) or _wrapped(obj) is not None
+
+
+def is_sparse_pandas(obj: object) -> bool:
+    """Whether `obj` is a sparse array, series, index or frame of pandas, which is not imported for it."""
+    pandas: Any = sys.modules.get("pandas")
+    if pandas is None or type(obj).__module__.partition(".")[0] != "pandas":
+        return False
+    if isinstance(obj, pandas.DataFrame):
+        return any(isinstance(d, pandas.SparseDtype) for d in obj.dtypes)
+    return isinstance(getattr(obj, "dtype", None), pandas.SparseDtype)
+
+
+def _wrapped(obj: Any) -> Any:
+    """The sparse array inside of another library's object: its `data`, or what `tocoo()` or `compute()` give.
+
+    None where there is none. `__array__` of such an object would be dense.
+    """
+    kind = type(obj)
+    if kind in _NEVER or isinstance(obj, np.ndarray | np.generic | Sequence) or buffers.is_torch(obj):
+        return None
+    if hasattr(kind, "__dask_graph__") and _is_sparse(getattr(obj, "_meta", None)):
+        return obj.compute()
+    if hasattr(kind, "tocoo"):
+        found = obj.tocoo()
+    else:
+        found = getattr(obj, "data", None) if hasattr(kind, "__array__") else None
+    return found if found is not obj and _is_sparse(found) else None
+
+
+_NEVER = (int, float, complex, bool, list, tuple, Tensor, type(None))
+
+
+def _is_sparse(obj: object) -> bool:
+    return (isinstance(obj, Tensor) and not obj.format.is_dense) or (obj is not None and is_sparse_source(obj))
+
+
+def _is_pydata(obj: object) -> bool:
+    return type(obj).__module__.split(".")[0] == "sparse" and hasattr(obj, "fill_value")
+
+
+def _is_scipy(obj: object) -> bool:
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(obj))
+
+
+def _array(obj: Any) -> Array:
+    if isinstance(obj, np.ma.MaskedArray):
+        refuse_masked(obj)
+        return np.asarray(obj)
+    if isinstance(obj, np.ndarray):
+        return _numbers(np.asarray(obj))
+    if isinstance(obj, Sequence) and not isinstance(obj, str | bytes):
+        _refuse_sparse_items(obj)
+    if isinstance(obj, np.generic | int | float | complex | Sequence):
+        return _numbers(_nested(obj))
+    if hasattr(type(obj), "__dlpack__"):
+        if obj.__dlpack_device__()[0] == 1:
+            return np.from_dlpack(obj)
+        import torch
+
+        return torch.from_dlpack(obj)
+    if any(hasattr(type(obj), name) for name in ("__array__", "__array_interface__", "__array_struct__", "__buffer__")):
+        return _numbers(np.asarray(obj))
+    raise UnsupportedError(
+        f"asarray: {type(obj).__name__} is no array\n  supported: lists, numbers, NumPy, SciPy sparse, torch, pydata"
+        " COO and GCXS, pandas, objects with __dlpack__ or __array__"
+        + ("\n  help: list() of it first" if isinstance(obj, Iterable) else "")
+    )
+
+
+def refuse_masked(obj: Any) -> None:
+    """Raise UnsupportedError for a masked array of NumPy's with a masked element: it has no value."""
+    if np.ma.is_masked(obj):
+        raise UnsupportedError(
+            "asarray: a masked array has elements without a value\n  help: give obj.filled(value), or see masked_tensor"
+        )
+
+
+def _nested(obj: Any) -> np.ndarray[Any, Any]:
+    """Nested lists as an array. Raises ShapeError where their lengths differ."""
+    try:
+        return np.asarray(obj)
+    except ValueError as error:
+        raise ShapeError(f"asarray: nested lists are no array: {error}\n  help: give lists of equal length") from error
+
+
+def _numbers(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array; DTypeError for one of objects, text, dates or records."""
+    if x.dtype.kind in "OSUMmV" and "bfloat16" not in x.dtype.name:
+        what = "objects" if x.dtype == object else f"elements of dtype {x.dtype}"
+        raise DTypeError(f"asarray: {what} are no numbers\n  help: give numbers of one dtype that 64 bits hold")
+    return x
+
+
+def _refuse_sparse_items(items: Sequence[Any]) -> None:
+    """Raise UnsupportedError for a list of sparse arrays, which NumPy would make dense, or objects of."""
+    if not len(items) or isinstance(items[0], int | float | complex | np.generic):
+        return
+    for x in items if isinstance(items, list | tuple) else ():
+        if _is_sparse(x):
+            raise UnsupportedError(
+                f"asarray: a list of sparse arrays ({type(x).__name__})\n  help: openwork.stack(list) joins them"
+            )
+        if isinstance(x, list | tuple):
+            _refuse_sparse_items(x)

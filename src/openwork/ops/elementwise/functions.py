@@ -1,0 +1,276 @@
+"""The elementwise functions of the array API standard, 2024.12, by their standard names.
+
+Unary functions map stored values and the fill value and share the structure. Functions of two operands broadcast;
+what the result is stored as follows from the operands (see `ops.elementwise`). Dtypes mix as in the operands' library:
+NumPy's table, of which the standard's is a part, or torch's.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, UnsupportedError
+from ...interop.sources import asarray
+from ...ir.index import Access, Apply, Literal
+from ...storage.buffers import copied, is_array, is_torch
+from ...tensor.dtypes import iinfo, isdtype, result_type
+from ...tensor.lazy import defer, is_lazy
+from ...tensor.tensor import Tensor
+from .maps import elementwise, unary
+from .pointwise import pointwise
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign", "cos",
+    "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "imag",
+    "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal",
+    "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square",
+    "subtract", "tan", "tanh", "trunc", "where",
+]  # fmt: skip
+
+
+def _tensor(x: Any) -> Any:
+    """`x` as an operand: Tensors and arrays as they are, anything else as a dense Tensor."""
+    if isinstance(x, Tensor) or is_array(x) or isinstance(x, np.generic | int | float | complex):
+        return x
+
+    return asarray(x)
+
+
+def _one(name: str, op: str, doc: str) -> Callable[[Any], Any]:
+    def function(x: Any, /) -> Any:
+
+        if is_lazy(x):
+            return defer("elementwise", op, function, (x,))
+
+        return unary(op, x if isinstance(x, Tensor) else asarray(x))
+
+    return _named(function, name, doc, op)
+
+
+def _two(name: str, op: str, doc: str) -> Callable[[Any, Any], Any]:
+    def function(x1: Any, x2: Any, /) -> Any:
+        if is_lazy(x1) or is_lazy(x2):
+            return defer("elementwise", op, function, (x1, x2))
+        a, b = _tensor(x1), _tensor(x2)
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+            a, b = asarray(a), asarray(b) if is_array(b) else b
+        if op in _NOT_COMPILED:
+            return _by_library(op, a, b)
+        return elementwise(op, a, b)
+
+    return _named(function, name, doc, op)
+
+
+def _factor(name: str, op: str, doc: str) -> Callable[..., Any]:
+    """A binary function in which a zero that is not stored may be asked to annihilate."""
+
+    def function(x1: Any, x2: Any, /, *, zero_annihilates: bool = False) -> Any:
+        if is_lazy(x1) or is_lazy(x2):
+            call = partial(function, zero_annihilates=True) if zero_annihilates else function
+            return defer("elementwise", op, call, (x1, x2), (True,) if zero_annihilates else ())
+        a, b = _tensor(x1), _tensor(x2)
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+            a, b = asarray(a), asarray(b) if is_array(b) else b
+        return elementwise(op, a, b, zero_annihilates)
+
+    return _named(function, name, doc, op)
+
+
+def _named(function: Callable[..., Any], name: str, doc: str, op: str) -> Callable[..., Any]:
+    """`op`, the operation of the loop IR or the array library, is kept for operands that take the call over."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.op = op  # type: ignore[attr-defined]
+    return function
+
+
+_ANNIHILATES = """
+
+zero_annihilates: an unspecified zero stays zero whatever it meets, as in SciPy; without, the result is NumPy's on the
+dense arrays (0 * inf, 0 * NaN and 0 / 0 are NaN), and one pass over the operands tells whether the two differ."""
+
+_NOT_COMPILED = ("logaddexp", "nextafter")
+"""Operations that the loop IR has not."""
+
+_LOGADDEXP = "select(A == B, A + log(2.0), max(A, B) + log1p(exp(-abs(A - B))))"
+"""Equal operands by themselves: of two infinite ones the difference is NaN."""
+
+
+def _by_library(op: str, a: Any, b: Any) -> Any:
+    """The array library's operation: a sparse operand meets a scalar, or a dense one with which the result is dense."""
+    sparse = [isinstance(x, Tensor) and not x.format.is_dense for x in (a, b)]
+    if all(sparse) and op == "logaddexp":
+        dtype = result_type(a, b)
+        floating = dtype if isdtype(dtype, "real floating") else np.float64
+        return pointwise(_LOGADDEXP, {"A": a.astype(floating, copy=False), "B": b.astype(floating, copy=False)})
+    if all(sparse):
+        raise UnsupportedError(
+            f"{op} of two sparse tensors\n  supported: one sparse, one scalar or dense"
+            "\n  help: x1.asformat('dense') first"
+        )
+    if any(sparse) and not any(isinstance(x, np.generic | int | float) for x in (a, b)):
+        a, b = (x.asformat("dense") if isinstance(x, Tensor) and x.ndim else x for x in (a, b))
+    return elementwise(op, a, b)
+
+
+abs = _one("abs", "abs", "The absolute value; that of a complex number is real.")
+acos = _one("acos", "acos", "The inverse cosine.")
+acosh = _one("acosh", "acosh", "The inverse hyperbolic cosine.")
+asin = _one("asin", "asin", "The inverse sine.")
+asinh = _one("asinh", "asinh", "The inverse hyperbolic sine.")
+atan = _one("atan", "atan", "The inverse tangent.")
+atanh = _one("atanh", "atanh", "The inverse hyperbolic tangent.")
+bitwise_invert = _one("bitwise_invert", "bnot", "Every bit inverted.")
+ceil = _one("ceil", "ceil", "The least integer that is not smaller.")
+conj = _one("conj", "conj", "The complex conjugate.")
+cos = _one("cos", "cos", "The cosine.")
+cosh = _one("cosh", "cosh", "The hyperbolic cosine.")
+exp = _one("exp", "exp", "The exponential.")
+expm1 = _one("expm1", "expm1", "`exp(x) - 1`, accurate near 0.")
+floor = _one("floor", "floor", "The greatest integer that is not larger.")
+imag = _one("imag", "imag", "The imaginary part.")
+isfinite = _one("isfinite", "isfinite", "Whether neither infinite nor NaN.")
+isinf = _one("isinf", "isinf", "Whether infinite.")
+isnan = _one("isnan", "isnan", "Whether NaN.")
+log = _one("log", "log", "The natural logarithm.")
+log10 = _one("log10", "log10", "The logarithm to base 10.")
+log1p = _one("log1p", "log1p", "`log(1 + x)`, accurate near 0.")
+log2 = _one("log2", "log2", "The logarithm to base 2.")
+logical_not = _one("logical_not", "not", "Whether zero.")
+negative = _one("negative", "neg", "`-x`.")
+real = _one("real", "real", "The real part.")
+reciprocal = _one("reciprocal", "reciprocal", "`1 / x`.")
+round = _one("round", "round", "The nearest integer, the even one of two.")
+sign = _one("sign", "sign", "-1, 0 or 1; a complex number divided by its absolute value.")
+signbit = _one("signbit", "signbit", "Whether the sign bit is set, that of -0.0 included.")
+sin = _one("sin", "sin", "The sine.")
+sinh = _one("sinh", "sinh", "The hyperbolic sine.")
+sqrt = _one("sqrt", "sqrt", "The square root.")
+square = _one("square", "square", "`x * x`.")
+tan = _one("tan", "tan", "The tangent.")
+tanh = _one("tanh", "tanh", "The hyperbolic tangent.")
+trunc = _one("trunc", "trunc", "The integer part.")
+
+add = _two("add", "add", "`x1 + x2`.")
+atan2 = _two("atan2", "atan2", "The angle of the point (x2, x1).")
+bitwise_and = _two("bitwise_and", "band", "`x1 & x2`.")
+bitwise_left_shift = _two("bitwise_left_shift", "shl", "`x1 << x2`.")
+bitwise_or = _two("bitwise_or", "bor", "`x1 | x2`.")
+bitwise_right_shift = _two("bitwise_right_shift", "shr", "`x1 >> x2`.")
+bitwise_xor = _two("bitwise_xor", "bxor", "`x1 ^ x2`.")
+copysign = _two("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
+divide = _factor("divide", "div", "`x1 / x2`." + _ANNIHILATES)
+equal = _two("equal", "eq", "`x1 == x2`.")
+floor_divide = _two("floor_divide", "floordiv", "`x1 // x2`.")
+greater = _two("greater", "gt", "`x1 > x2`.")
+greater_equal = _two("greater_equal", "ge", "`x1 >= x2`.")
+hypot = _two("hypot", "hypot", "`sqrt(x1**2 + x2**2)` without overflow.")
+less = _two("less", "lt", "`x1 < x2`.")
+less_equal = _two("less_equal", "le", "`x1 <= x2`.")
+logaddexp = _two("logaddexp", "logaddexp", "`log(exp(x1) + exp(x2))` without overflow.")
+logical_and = _two("logical_and", "and", "Whether both are true.")
+logical_or = _two("logical_or", "or", "Whether one is true.")
+logical_xor = _two("logical_xor", "xor", "Whether exactly one is true.")
+maximum = _two("maximum", "max", "The larger of two; NaN where one is NaN.")
+minimum = _two("minimum", "min", "The smaller of two; NaN where one is NaN.")
+multiply = _factor("multiply", "mul", "`x1 * x2`." + _ANNIHILATES)
+nextafter = _two("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
+not_equal = _two("not_equal", "ne", "`x1 != x2`.")
+pow = _two("pow", "pow", "`x1 ** x2`.")
+remainder = _two("remainder", "mod", "`x1 % x2`, with the sign of x2.")
+subtract = _two("subtract", "sub", "`x1 - x2`.")
+
+
+def positive(x: Any, /) -> Any:
+    """`+x`: the elements in memory of their own, as NumPy's; pos and crd are shared."""
+
+    if is_lazy(x):
+        return x
+    s = asarray(x)._storage
+    if s.scalar == "bool":
+        raise DTypeError("positive does not take bool\n  help: clone() copies; convert with .astype(...)")
+    return Tensor._from_storage(s.with_values(copied(s.values)))
+
+
+def _operand(x: Any) -> Any:
+    """`x` as a Tensor; an expression to be computed later itself."""
+
+    return x if is_lazy(x) else asarray(x)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
+
+    The dtype is that of `x` where the limits are of its kind, as the standard says, else the one that `x` and the
+    limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
+    limits nothing.
+    """
+    if min is None and max is None:
+        return x if is_lazy(x) else _operand(x).clone()
+    out: Any = _operand(x)
+    limits = [None if limit is None else _tensor(limit) for limit in (min, max)]
+    out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
+    for op, limit in zip(("max", "min"), limits, strict=True):
+        if limit is not None:
+            out = elementwise(op, out, _limit(limit, out))
+    return out
+
+
+def _dtype_like(limit: Any) -> Any:
+    """A limit as `result_type` takes it: Python's numbers are weak."""
+    return limit if isinstance(limit, Tensor | bool | int | float | complex) else limit.dtype
+
+
+def _limit(limit: Any, x: Tensor) -> Any:
+    """A limit in the dtype of what it limits."""
+    if type(limit) is int and isdtype(x.dtype, "integral"):
+        bounds = iinfo(x.dtype)
+        return builtins.min(builtins.max(limit, bounds.min), bounds.max)
+    if isinstance(limit, bool | int | float | complex) and not isinstance(limit, np.generic):
+        return limit
+    return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+    """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
+
+    Returns
+    -------
+    Tensor, dense where all operands are; else by co-iteration, in the format that `ops.merge.pointwise` finds, its
+    fill value the choice of the fill values
+
+    Raises ShapeError if the shapes do not broadcast.
+    """
+    if any(map(is_lazy, (condition, x1, x2))):
+        return defer("select", "where", where, (condition, x1, x2))
+    test = _operand(condition)
+    choices = [x if isinstance(x, int | float | complex) else _operand(x) for x in (x1, x2)]
+    if not any(isinstance(x, Tensor) for x in choices):
+        choices[0] = _operand(choices[0])
+    dtype = result_type(*choices)
+    choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
+    if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):
+        dense = (x.to_dense() if isinstance(x, Tensor) else x for x in (test, *choices))
+        return Tensor._from_dense(_choose(*dense))
+
+    named = {"C": test if test._storage.scalar == "bool" else test != 0}
+    shown = []
+    for name, x in zip("AB", choices, strict=True):
+        shown.append(Access(name) if isinstance(x, Tensor) else Literal(x))
+        named |= {name: x} if isinstance(x, Tensor) else {}
+    return pointwise(Apply("select", (Access("C"), *shown)), named)
+
+
+def _choose(condition: Any, x1: Any, x2: Any) -> Any:
+    if is_torch(condition):
+        import torch
+
+        return torch.where(condition.bool(), x1, x2)
+    return np.where(condition, x1, x2)

@@ -1,0 +1,273 @@
+"""Elementwise operations: unary maps, scalars, and a sparse operand with a dense one.
+
+A map of the stored values is one call of the array library on the values buffer, and the same call on the fill
+value; the structure is shared. What needs coordinates (a dense operand) is a compiled drive kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...interop.operands import adopted, foreign, plain
+from ...ir.index import Access, Apply, Assignment, Expression, Literal
+from ...runtime.contract import shared
+from ...runtime.conversion.remap import has_gaps
+from ...runtime.float_errors import report, report_dense
+from ...runtime.gradient_hook import differentiable, rule, tracked
+from ...runtime.single_operand import pose, prepare, run
+from ...runtime.strided import strided
+from ...runtime.values import apply, apply_scalar, loudly, negative_power, spoken
+from ...runtime.zero_annihilation import FINITE, bounded
+from ...storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
+from ...storage.specified import coordinates
+from ...storage.storage import Storage
+from ...tensor.lazy import as_number, defer, is_lazy
+from ...tensor.tensor import Tensor
+from ..manipulation.shaping import broadcast_to
+from .beyond_structure import beyond
+from .pointwise import merge, merge_equal
+
+if TYPE_CHECKING:
+    from ...tensor.tensor import Tensor
+
+__all__ = ["by_values", "check_powers", "elementwise", "unary"]
+
+_LINEAR_UNARY = {"neg", "real", "imag", "conj"}
+_NUMBERS = (float, int, bool, complex)
+_COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
+
+
+def unary(op: str, t: Tensor) -> Tensor:
+    """`op` of every element: stored values are mapped, and so is the fill value.
+
+    Parameters
+    ----------
+    op : name of an operation of the loop IR ("sin", "neg", "sqrt", ...)
+    t : Tensor of any format
+
+    Returns
+    -------
+    Tensor of the same shape, format and structure; its fill value is `op` of that of `t`
+
+    Guarantees: equal to the operation on the dense array, unspecified elements included. Duplicates of a nonunique
+    format are summed first unless the operation is linear.
+    Raises DTypeError where the dtype has no such operation.
+    """
+
+    if is_lazy(t):
+        return defer("elementwise", op, partial(_unary_of_value, op), (t,))  # type: ignore[return-value]
+    s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
+    how = apply if has_gaps(s) else loudly
+    values = _on_values(s, lambda v: how(op, v))
+    made = s.with_values(values, apply_scalar(op, s.values, (s.fill_value,), loud=how is loudly and _is_partial(s)))
+    if how is apply:
+        report(Apply(op, (Access("A", ()),)), {"A": tuple(range(t.ndim))}, {"A": s}, made)
+    return Tensor._from_storage(made)
+
+
+def _is_partial(s: Storage) -> bool:
+    """Whether some element is not specified: then the fill value is one of the elements."""
+    return bool(s.values.shape[0] < prod(s.shape))
+
+
+def by_values(t: Tensor, function: Callable[[Any], Any]) -> Tensor:
+    """Any function of single elements: of the stored values and of the fill value; duplicates are summed first."""
+
+    s = _unique(t, False)
+    fill = function(np.full(1, s.fill_value, numpy_dtype(s.scalar)))
+    return Tensor._from_storage(s.with_values(_on_values(s, function), fill[0].item()))
+
+
+@differentiable(lambda s, _: (s.values,))
+def _on_values(s: Storage, function: Callable[[Any], Any]) -> Any:
+    """A function of the stored values."""
+    return function(s.values)
+
+
+def _unary_of_value(op: str, x: Any) -> Any:
+    """What an operator gives for a Tensor or an array."""
+    return apply(op, x) if is_array(x) else unary(op, x)
+
+
+def _unique(t: Tensor, keep: bool) -> Storage:
+    """The storage of `t`, duplicates summed unless they may be kept."""
+    if keep or t.format.is_unique:
+        return t._storage
+    return t.coalesce()._storage
+
+
+def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
+    """`a op b`, elementwise with broadcasting, for a Tensor with a scalar, a dense array or a Tensor.
+
+    zero_annihilates: an unspecified zero makes a product or quotient zero even where it meets infinity, NaN or, as a
+    dividend, 0. Without, the result is NumPy's, and one pass over the operands tells whether it differs.
+
+    Returns
+    -------
+    With a scalar: a Tensor of the same structure. With a dense array: a Tensor of the sparse operand's structure for
+    products and quotients of a tensor of fill 0, and of NaN besides where NumPy has it; else a dense array of the
+    array's library.
+    Raises ShapeError if the shapes do not broadcast.
+    """
+    s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
+    if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
+        if op == "pow":
+            check_powers(a, b)
+        if s.shape == t.shape:
+            return a._from_storage(merge_equal(op, s, t, zero_annihilates))
+        return merge(op, a, b, zero_annihilates)
+    if (type(b) in _NUMBERS and hasattr(type(a), "_kept")) or (type(a) in _NUMBERS and hasattr(type(b), "_kept")):
+        return _with_scalar(op, a, b)
+    if is_lazy(a) or is_lazy(b):
+        return defer("elementwise", op, partial(elementwise, op), (as_number(a, b), as_number(b, a)))
+    if foreign(a) or foreign(b):
+        return elementwise(op, adopted(a), adopted(b), zero_annihilates)
+
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        return apply(op, a, b)
+    if _is_scalar(a) or _is_scalar(b):
+        return _with_scalar(op, a, b)
+    both = isinstance(a, Tensor) and isinstance(b, Tensor)
+    a, b = plain(a), plain(b)
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        result = loudly(op, a, b)
+        return Tensor._from_dense(result) if both else result
+    if op == "pow":
+        check_powers(a, b)
+    result = _with_dense(op, a, b, zero_annihilates)
+    return Tensor._from_dense(result) if both and not isinstance(result, Tensor) else result
+
+
+def check_powers(base: Any, exponent: Any) -> None:
+    """PowerError where an element of an integer exponent of an integer is negative, as NumPy has it of arrays.
+
+    Torch truncates: over its buffers nothing is refused.
+    """
+    s = getattr(exponent, "_storage", None)
+    values = exponent if s is None else s.values
+    like = base if is_array(base) else base._storage.values
+    if is_torch(values) or is_torch(like) or values.dtype.kind != "i" or like.dtype.kind not in "iub":
+        return
+    if 0 in base.shape or 0 in exponent.shape:
+        return
+    if s is not None:
+        s = _unique(exponent, False)
+        values = s.values[coordinates(s)[1]] if has_gaps(s) else s.values
+        if s.fill_value < 0 and _is_partial(s):
+            raise negative_power(f"{s.fill_value}, the fill value of the exponent")
+    least = int(values.min(initial=0))
+    if least < 0:
+        raise negative_power(f"{least}")
+
+
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, bool | int | float | complex | np.generic) or (is_array(x) and x.ndim == 0)
+
+
+def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
+
+    left = isinstance(a, Tensor)
+    t: Tensor = a if left else b
+    other = b if left else a
+    if is_array(other):
+        other = other[()] if isinstance(other, np.ndarray) else other
+    linear = not t.fill_value and (op == "mul" or (op == "div" and left))
+    if not linear and is_torch(other) and tracked((other,)):
+        found: Tensor = rule("with_number")(op, a, b)
+        return found
+    s = _unique(t, linear)
+    boxed = (s.fill_value,)
+    how = apply if has_gaps(s) else loudly
+    loud = how is loudly and _is_partial(s)
+    fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud)
+    values = _on_values(s, lambda v: how(op, v, other) if left else how(op, other, v))
+    made = s.with_values(values, fill)
+    if how is apply and isinstance(other, int | float | complex):
+        pair: tuple[Expression, Expression] = (Access("A", ()), Literal(other))
+        report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, made)
+    return Tensor._from_storage(made)
+
+
+@lru_cache(maxsize=256)
+def _statement(op: str, ndim: int, dims: tuple[int, ...], left: bool) -> Assignment:
+    """C[...] = A[...] op D[those of `dims`], A sparse; swapped where A is not on the left."""
+    names = tuple(f"i{k}" for k in range(ndim))
+    sparse, dense = Access("A", names), Access("D", tuple(names[d] for d in dims))
+    return Assignment(Access("C", names), "=", Apply(op, (sparse, dense) if left else (dense, sparse)))
+
+
+def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
+
+    left = isinstance(a, Tensor)
+    t: Tensor = a if left else b
+    array = b if left else a
+    shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _broadcasts(t.shape, tuple(array.shape)) else None
+    if shape is None:
+        raise ShapeError(
+            f"{spoken(op)}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
+        )
+    if shape != t.shape:
+        t = broadcast_to(t, shape)
+    s = _unique(t, op in ("mul", "div") and left and not t.fill_value)
+    keeps = not s.fill_value and (op == "mul" or (op in ("div", "floordiv", "mod") and left))
+    lead = len(shape) - array.ndim
+    dims = tuple(lead + d for d in range(array.ndim) if array.shape[d] != 1)
+    both: tuple[Expression, Expression] = (Access("A", ()), Access("D", ()))
+    pair = Apply(op, both if left else both[::-1])
+    narrow = array.reshape(tuple(n for n in array.shape if n != 1))
+    stmt = _statement(op, len(shape), dims, left)
+    scalar = _result_scalar(op, s, array, left)
+    if keeps:
+        found = shared(stmt, {"A": s, "D": strided(narrow)}, scalar)
+        found = found if zero_annihilates else beyond(op, found, s.scalar, array)
+        if isinstance(array, np.ndarray) and found.scalar not in ("bool", "bf16") and not bounded(found.values, FINITE):
+            report_dense(pair, {"A": s, "D": array}, Tensor._from_storage(found).to_numpy())
+        return Tensor._from_storage(found)
+    result = _dense_result(op, s, array, narrow, stmt, left, shape)
+    report_dense(pair, {"A": s, "D": array}, result)
+    return result
+
+
+def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
+
+
+def _result_scalar(op: str, s: Storage, array: Any, left: bool) -> str:
+    """The scalar type that the array library gives the operation."""
+    one, other = s.values[:0], array.reshape(-1)[:0]
+    if is_torch(array) and not is_torch(one):
+        import torch
+
+        one = torch.from_numpy(np.asarray(one))
+    elif is_torch(one) and not is_torch(array):
+        one = one.detach().numpy()
+    return scalar_of(apply(op, one, other) if left else apply(op, other, one))
+
+
+@differentiable(lambda op, s, array, *_: (s.values, array))
+def _dense_result(
+    op: str, s: Storage, array: Any, narrow: Any, stmt: Assignment, left: bool, shape: tuple[int, ...]
+) -> Any:
+    """The operation with the fill value everywhere, then with the stored values where there are some."""
+    like = s.values
+    fill: Any
+    if is_torch(array):
+        import torch
+
+        fill = torch.full((), s.fill_value, dtype=like.dtype if is_torch(like) else torch.from_numpy(like[:0]).dtype)
+        fill = fill.expand(shape)
+    else:
+        fill = np.broadcast_to(np.asarray(s.fill_value, dtype=like.dtype if not is_torch(like) else None), shape)
+    out = apply(op, fill, array) if left else apply(op, array, fill)
+    if s.values.shape[0] and 0 not in shape:
+        view = strided(out)
+        compute = _result_scalar("add", s, array, left) if op in _COMPARISONS else None
+        problem = pose(stmt, {"A": s, "D": strided(narrow)}, view.scalar, compute=compute, out=view)
+        run(problem, prepare(problem), view)
+    return out

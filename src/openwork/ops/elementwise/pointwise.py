@@ -1,0 +1,363 @@
+"""Elementwise operations on several sparse tensors: co-iteration, with a sparse result.
+
+`merge` is the binary case; `pointwise` takes any expression. Both lead to a `merge_plan.MergePlan`, kept by what
+decides the kernel (operation, signatures, fill values), and run it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ...codegen.cache import forgotten_with
+from ...errors import ShapeError, UnsupportedError
+from ...ir.index import Access, Apply, Assignment, Expression
+from ...ir.index import accesses as accesses_of
+from ...ir.index_text import parse, parse_expression
+from ...runtime.coiterate.plan import MergePlan, plan_merge
+from ...runtime.coiterate.run import run_plan, run_told
+from ...runtime.float_errors import Told, report
+from ...runtime.formats import resolve_format
+from ...runtime.values import apply, loudly
+from ...runtime.zero_annihilation import bounded
+from ...storage.storage import Storage
+from ...tensor.tensor import Tensor
+from ..indexing.taking import prune
+
+if TYPE_CHECKING:
+    from ...format.format import Format
+    from ...tensor.tensor import Tensor
+
+__all__ = ["merge", "merge_equal", "pointwise"]
+
+MAX_MERGED = 10
+"""Operands of one kernel; a larger expression is cut, and its parts are kept in temporaries."""
+
+SIEVE = 8
+"""A part that is expected to have this many times fewer elements than its operands is computed first."""
+
+MAX_MASKED = 4
+"""The same where elements may be missing: every set of operands has code of its own."""
+
+_BINARY: dict[Any, MergePlan] = {}
+_GENERAL: dict[Any, MergePlan] = {}
+forgotten_with(_BINARY.clear)
+forgotten_with(_GENERAL.clear)
+
+
+def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tensor:
+    """`a op b` of two sparse tensors, elementwise with broadcasting.
+
+    Parameters
+    ----------
+    op : name of a binary operation of the loop IR
+    a, b : Tensors of any formats, shapes that broadcast
+    zero_annihilates : an unspecified zero makes a product zero even where it meets infinity or NaN
+
+    Returns
+    -------
+    Tensor of the broadcast shape, NumPy's dtype; its fill value is `op` of the two. Of two equal formats the result
+    has that format, else that of the first operand that has all dimensions. Sorted, without duplicates; `ell` and
+    `structured` levels become compressed ones, whose width a result has no need to fit.
+
+    Guarantees: equal to NumPy's result on the dense arrays, but with `zero_annihilates`. Structure is shared with an
+    operand where it is the same.
+    Cost: O(nse(a) + nse(b)); operands whose order of levels disagrees are converted once. Products ask first whether
+    the values are finite, which takes some hundredths of their time and which `zero_annihilates` saves; where they
+    are not, all elements of both are walked.
+    """
+    s, t = a._storage, b._storage
+    if s.shape == t.shape:
+        return a._from_storage(merge_equal(op, s, t, zero_annihilates))
+    n = max(len(s.shape), len(t.shape))
+    names = tuple(f"i{d}" for d in range(n))
+    e = Apply(op, (Access("A", names[n - len(s.shape) :]), Access("B", names[n - len(t.shape) :])))
+    return pointwise(e, {"A": a, "B": b}, zero_annihilates=zero_annihilates)
+
+
+def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False) -> Storage:
+    """`merge` of storages of one shape."""
+    plan = _BINARY.get((op, s._kind or s.kind, t._kind or t.kind))
+    if plan is None:
+        e, dims = _expression(op, len(s.shape)), tuple(range(len(s.shape)))
+        plan = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
+        _BINARY[op, s.kind, t.kind] = plan
+    if plan.keeps and s.pos is t.pos and s.crd is t.crd and s.values.shape[0] == t.values.shape[0]:
+        found, silent = _of_one_structure(op, s, t, plan)
+    elif (
+        plan.doubt is not None
+        and not zero_annihilates
+        and not (bounded(s.values, plan.doubt) and bounded(t.values, plan.doubt))
+    ):
+        found, silent = _exact(plan, _expression(op, len(s.shape)), (s, t), s.shape), plan.told is Told.NEVER
+    else:
+        found, silent = run_told(plan, (s, t), s.shape)
+    if not silent:
+        report(_pair(op), plan.dims, {"A": s, "B": t}, found)
+    return found
+
+
+def _of_one_structure(op: str, s: Storage, t: Storage, plan: MergePlan) -> tuple[Storage, bool]:
+    """The same of operands that share their structure, and whether it is certain that NumPy would warn of nothing.
+
+    NumPy says itself what is to be said of values that are elements, each one.
+    """
+    if plan.loud:
+        return s.with_values(loudly(op, s.values, t.values), plan.fill), True
+    return s.with_values(apply(op, s.values, t.values), plan.fill), plan.told is Told.NEVER
+
+
+@lru_cache(maxsize=256)
+def _expression(op: str, ndim: int) -> Apply:
+    """The operation of two operands of so many dimensions."""
+    names = tuple(f"i{d}" for d in range(ndim))
+    return Apply(op, (Access("A", names), Access("B", names)))
+
+
+@lru_cache(maxsize=256)
+def _pair(op: str) -> Apply:
+    """The operation of two operands, wherever their dimensions are."""
+    return Apply(op, (Access("A", ()), Access("B", ())))
+
+
+def _exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
+    """NumPy's result where an unspecified zero may meet infinity or NaN; elements that are the fill value go."""
+
+    if plan.exact is None:
+        named = dict(zip(plan.dims, storages, strict=True))
+        format = plan.format if plan.asked else None
+        plan.exact = plan_merge(e, named, plan.dims, len(shape), format, annihilate=False)
+    return prune(Tensor._from_storage(run_plan(plan.exact, storages, shape)))._storage
+
+
+def pointwise(
+    expression: str | Expression | Assignment,
+    tensors: Mapping[str, Tensor],
+    format: object = None,
+    *,
+    zero_annihilates: bool = False,
+    missing: Collection[str] = (),
+) -> Tensor:
+    """Any elementwise expression over sparse tensors, in one pass; products that leave few elements go first.
+
+    Parameters
+    ----------
+    expression : index notation, such as "A[i, j] * B[i, j] + C[j]" or "D[i, j] = A[i, j] - B[j, i]"; accesses without
+        indices are aligned at the last dimension, as NumPy broadcasts
+    tensors : by name; those of rank 0 too
+    format : of the result; without, that of the operands (see `merge`)
+    zero_annihilates : an unspecified zero makes a product zero even where it meets infinity or NaN. Without, the
+        result is NumPy's, at the cost of asking whether values are finite; a product with a function that has no bound,
+        as in "A * exp(B)", is then computed wherever any operand is specified
+    missing : tensors whose unspecified elements have no value, as those of masked tensors. An operation on one has
+        none either, but for `either(A, B)`, which is B where A is missing, `given(A, B)`, which is A where both are
+        there, and `where(C, A, B)`, which asks the branch that it takes
+
+    Returns
+    -------
+    Tensor; the result's dimensions are those of the left side, or the indices in order of appearance. With `missing` it
+    specifies the elements that have a value
+
+    Guarantees: equal to NumPy's result on the dense arrays, see `merge`.
+    Raises ShapeError where shapes do not agree, UnsupportedError for reductions.
+    """
+
+    e, free = _parsed(expression)
+    named = _aligned(e, tensors)
+    indices = free if free is not None else _order(named)
+    storages = {name: t._storage for name, t in tensors.items() if any(a.tensor == name for a in accesses_of(e))}
+    how = _How(zero_annihilates, frozenset(missing))
+    return Tensor._from_storage(_evaluate(named, storages, indices, format, how))
+
+
+def _parsed(expression: str | Expression | Assignment) -> tuple[Expression, tuple[str, ...] | None]:
+    if isinstance(expression, str):
+        text = expression
+        try:
+            expression = parse_expression(text)
+        except Exception:
+            expression = parse(text)
+    if isinstance(expression, Assignment):
+        if expression.reduction_indices or expression.op not in ("=", "+="):
+            raise UnsupportedError(f"pointwise: {expression} reduces\n  help: use einsum, or a reduction of the result")
+        return expression.rhs, expression.lhs.indices
+    return expression, None
+
+
+def _map(e: Expression, visit: Any) -> Expression:
+    match e:
+        case Access():
+            found: Expression = visit(e)
+            return found
+        case Apply(op, args):
+            return Apply(op, tuple(_map(a, visit) for a in args))
+    return e
+
+
+def _aligned(e: Expression, tensors: Mapping[str, Tensor]) -> Expression:
+    """Accesses without indices get those of the last dimensions."""
+    for access in accesses_of(e):
+        if access.tensor not in tensors:
+            raise ShapeError(f"pointwise: no tensor {access.tensor}\n  help: given are {', '.join(tensors)}")
+    ndim = max((tensors[a.tensor].ndim for a in accesses_of(e)), default=0)
+
+    def visit(a: Access) -> Expression:
+        t = tensors[a.tensor]
+        if a.indices or not t.ndim:
+            return a
+        return Access(a.tensor, tuple(f"i{d}" for d in range(ndim - t.ndim, ndim)))
+
+    return _map(e, visit)
+
+
+def _order(e: Expression) -> tuple[str, ...]:
+    """The indices of the result: those of the access with most, then the others."""
+    found = sorted(accesses_of(e), key=lambda a: -len(a.indices))
+    every = dict.fromkeys(i for a in found for i in a.indices)
+    if all(i[0] == "i" and i[1:].isdigit() for i in every):
+        return tuple(sorted(every, key=lambda i: int(i[1:])))
+    return tuple(every)
+
+
+def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...]) -> dict[str, int]:
+    sizes = dict.fromkeys(indices, 1)
+    for access in accesses_of(e):
+        shape = storages[access.tensor].shape
+        if len(shape) != len(access.indices) or len(set(access.indices)) != len(access.indices):
+            raise ShapeError(f"pointwise: {access} does not suit a tensor of shape {shape}")
+        for i, n in zip(access.indices, shape, strict=True):
+            if i not in sizes:
+                raise UnsupportedError(f"pointwise: index {i} of {access} is not one of the result's {indices}")
+            if n != 1 and sizes[i] not in (1, n):
+                listed = ", ".join(f"{a} {storages[a.tensor].shape}" for a in accesses_of(e))
+                raise ShapeError(f"pointwise: shapes do not broadcast: {listed}\n  help: reshape an operand")
+            sizes[i] = n if n != 1 else sizes[i]
+    return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What an unspecified element means: whether a zero annihilates, which operands' are missing."""
+
+    zero_annihilates: bool = False
+    missing: frozenset[str] = frozenset()
+
+
+def _evaluate(
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object, how: _How
+) -> Storage:
+    """Run an expression whose accesses have their indices."""
+    sizes = _extents(e, storages, indices)
+    while not how.missing and (part := _thin(e, storages, sizes)) is not None:
+        e, storages, how = _apart(e, part, storages, indices, how)
+    e, storages, how = _cut(e, storages, indices, how)
+    e, operands, dims, lacking = _operands(e, storages, indices, sizes, how)
+    ndim = len(indices)
+    wanted: Format | None = None if format is None else resolve_format(format, ndim)
+    shape = tuple(sizes[i] for i in indices)
+    key = (str(e), tuple(s.kind for s in operands.values()), tuple(dims.values()), ndim, wanted, lacking)
+    plan = _GENERAL.get(key)
+    if plan is None:
+        plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted, lacking=lacking)
+    every = tuple(operands.values())
+    if plan.doubt is not None and not how.zero_annihilates and not all(bounded(s.values, plan.doubt) for s in every):
+        found, silent = _exact(plan, e, every, shape), plan.told is Told.NEVER
+    else:
+        found, silent = run_told(plan, every, shape)
+    if not silent:
+        report(e, dims, operands, found)
+    return found
+
+
+def _count(e: Expression) -> int:
+    return len(set(accesses_of(e)))
+
+
+def _thin(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> Expression | None:
+    """An innermost part, less than the whole, of which far fewer elements are left than its operands have.
+
+    What is joined with it then meets few elements, where a walk of all operands at once would step through all of them.
+    """
+    if _count(e) < 3 or not isinstance(e, Apply) or 0 in sizes.values():
+        return None
+    for part in e.args:
+        found = _thin(part, storages, sizes)
+        if found is not None:
+            return found
+        given = set(accesses_of(part))
+        if len(given) < 2 or any(storages[a.tensor].format.is_dense or not a.indices for a in given):
+            continue
+        walked = sum(storages[a.tensor].values.shape[0] for a in given)
+        if SIEVE * _expected(part, storages, sizes) <= walked:
+            return part
+    return None
+
+
+def _expected(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> float:
+    """About how many elements an expression has, its operands' being spread at random; no fewer than one."""
+    if isinstance(e, Access):
+        return max(1.0, float(storages[e.tensor].values.shape[0]))
+    if not isinstance(e, Apply):
+        return 1.0
+    counts = [_expected(a, storages, sizes) for a in e.args]
+    zero = all(not storages[a.tensor].fill_value for a in accesses_of(e))
+    if e.op != "mul" or not zero:
+        return sum(counts)
+    size = float(math.prod(sizes[i] for i in {i for a in accesses_of(e) for i in a.indices}))
+    spread = [
+        c * size / math.prod(sizes[i] for i in {i for a in accesses_of(arg) for i in a.indices})
+        for c, arg in zip(counts, e.args, strict=True)
+    ]
+    return max(1.0, math.prod(spread) / max(size, 1.0) ** (len(spread) - 1))
+
+
+def _apart(
+    e: Expression, part: Expression, storages: dict[str, Storage], indices: tuple[str, ...], how: _How
+) -> tuple[Expression, dict[str, Storage], _How]:
+    """The expression with a temporary in the place of a part."""
+    used = {i for a in accesses_of(part) for i in a.indices}
+    own = tuple(i for i in indices if i in used)
+    name = f"part{len(storages)}"
+    lacking = how.missing & {a.tensor for a in accesses_of(part)}
+    made = _evaluate(part, storages, own, None, _How(how.zero_annihilates, lacking))
+    how = _How(how.zero_annihilates, how.missing | {name} if lacking else how.missing)
+    return _swapped(e, part, Access(name, own)), {**storages, name: made}, how
+
+
+def _swapped(e: Expression, old: Expression, new: Expression) -> Expression:
+    if e == old:
+        return new
+    return Apply(e.op, tuple(_swapped(a, old, new) for a in e.args)) if isinstance(e, Apply) else e
+
+
+def _cut(
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], how: _How
+) -> tuple[Expression, dict[str, Storage], _How]:
+    """The expression over at most MAX_MERGED operands: its largest parts are computed into temporaries."""
+    while _count(e) > (MAX_MASKED if how.missing else MAX_MERGED):
+        assert isinstance(e, Apply)
+        part = max(e.args, key=_count)
+        small, storages, how = _cut(part, storages, indices, how)
+        e, storages, how = _apart(_swapped(e, part, small), small, storages, indices, how)
+    return e, storages, how
+
+
+def _operands(
+    e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...], sizes: Mapping[str, int], how: _How
+) -> tuple[Expression, dict[str, Storage], dict[str, tuple[int | None, ...]], frozenset[str]]:
+    """One operand for each distinct access, called A0, A1, ...; where each of its dimensions is in the result; those
+    whose unspecified elements are missing."""
+    names: dict[Access, str] = {}
+    operands: dict[str, Storage] = {}
+    dims: dict[str, tuple[int | None, ...]] = {}
+    for access in dict.fromkeys(accesses_of(e)):
+        name = names[access] = f"A{len(names)}"
+        s = operands[name] = storages[access.tensor]
+        dims[name] = tuple(
+            None if n == 1 != sizes[i] else indices.index(i) for i, n in zip(access.indices, s.shape, strict=True)
+        )
+    lacking = frozenset(name for access, name in names.items() if access.tensor in how.missing)
+    return _map(e, lambda a: Access(names[a])), operands, dims, lacking

@@ -1,0 +1,273 @@
+"""Indexing: integers, slices, new dimensions, index arrays and masks, mixed as NumPy defines it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...format import build
+from ...format import format as parse
+from ...format.cached import cached
+from ...format.expression import Dim, rename
+from ...format.format import Format, Level
+from ...runtime.conversion.assembly import full
+from ...runtime.conversion.remap import NAMES, Program, remap
+from ...runtime.gradient_hook import differentiable
+from ...runtime.leading_slice import drop_outer, outer_dim, pick, slice_outer, take_outer
+from ...runtime.overrides import answering
+from ...runtime.too_large import sized
+from ...storage.buffers import is_torch, length, to_numpy
+from ...storage.storage import Storage
+from ...tensor.tensor import Tensor
+from ..result_format import ROOM, from_host, library, settle, summed
+from .key_join import look_up
+from .keys import Axis, Group, Ints, Selection, Span, select
+
+SCALAR = parse("() -> ()")
+
+__all__ = ["host_key", "index", "index_selection", "insert_dims"]
+
+
+@answering
+@sized
+@differentiable(lambda t, key: (t.values,))
+def index(t: Tensor, key: Any) -> Tensor:
+    """`t[key]`.
+
+    Parameters
+    ----------
+    t : Tensor, any format and fill value
+    key : integers, slices, `...`, `None`, integer and boolean arrays (lists, NumPy, torch, Tensors, sparse masks
+        too), or a tuple of these
+
+    Returns
+    -------
+    Tensor, of the shape and elements that NumPy gives; canonical, in the format of `t` where the rank stays and it
+    suits, else csr, csf, bitmap or coo. Ranges of the outermost level share crd and values.
+
+    Cost: O(nse + places that arrays name); O(rows taken) for ranges of the outermost level.
+    Raises IndexError, worded as NumPy's.
+
+    Examples
+    --------
+    >>> A = asarray([[0, 1], [2, 0]], format="csr")
+    >>> A[1].to_numpy()
+    array([2, 0])
+    """
+    if t.format.is_dense:
+        select(key, t.shape)
+        return from_host(library(t)[host_key(key)], t)
+    return index_selection(t, select(key, t.shape))
+
+
+def host_key(key: Any) -> Any:
+    """The key with arrays of other libraries as NumPy's."""
+    if isinstance(key, tuple):
+        return tuple(host_key(item) for item in key)
+    if isinstance(key, Tensor):
+        return key.to_numpy()
+    return to_numpy(key) if is_torch(key) else key
+
+
+@differentiable(lambda t, selection: (t.values,))
+def index_selection(t: Tensor, selection: Selection) -> Tensor:
+    """What a selection says, of a tensor whose format is not dense."""
+    storage, like = t._storage, t.format
+    plain = not selection.has_arrays and all(axis.dim is not None for axis in selection.axes)
+    d = outer_dim(like)
+    if d is not None and not selection.axes and not selection.has_arrays:
+        found = element(storage, selection.integers)
+        if found is not None:
+            return found
+    if d is not None:
+        storage = _narrow(storage, selection, d)
+        if plain and not selection.integers and _is_whole(selection, storage.shape):
+            return Tensor._from_storage(storage)
+        if plain and set(selection.integers) == {d} and _is_whole(selection, storage.shape):
+            dropped = drop_outer(storage)
+            if dropped is not None:
+                return Tensor._from_storage(dropped)
+    if not selection.integers and not selection.has_arrays and _is_whole(selection, storage.shape):
+        new = tuple(at for at, axis in enumerate(selection.axes) if axis.dim is None)
+        if not new and like.is_unique and like.is_ordered:
+            return Tensor._from_storage(storage)
+        if new and like.is_unique and like.is_ordered:
+            return Tensor._from_storage(insert_dims(storage, new))
+    rows = _rows(selection, d, storage.shape, length(storage.values))
+    if rows is not None:
+        taken = take_outer(storage, rows)
+        if taken is not None:
+            return Tensor._from_storage(taken)
+    places = selection.groups[0] if len(selection.groups) == 1 else None
+    if places is not None and len(selection.shape) == len(selection.broadcast) == len(places.shape) == 1:
+        few = len(places.arrays) == 2 and places.shape[0] <= length(storage.values)
+        picked = pick(storage, places.arrays) if few else None
+        if picked is not None:
+            return Tensor._from_storage(picked)
+    return _general(storage, like, selection)
+
+
+def element(storage: Storage, at: dict[int, int]) -> Tensor | None:
+    """One element, by the ranges of one level after the other; None where a level's ranges do not lie so."""
+    wanted = [at[d] for d in range(len(storage.shape))]
+    while True:
+        d = outer_dim(storage.format)
+        if d is None:
+            return None
+        k = wanted.pop(d)
+        storage = slice_outer(storage, k, k + 1)
+        if not wanted:
+            break
+        deeper = drop_outer(storage)
+        if deeper is None:
+            return None
+        storage = deeper
+    if length(storage.values) > 1:
+        return None
+    values = storage.values if length(storage.values) else full(1, storage.scalar, storage.fill_value, storage.like)
+    return Tensor._from_storage(Storage((), SCALAR, storage.scalar, storage.fill_value, (), (), values))
+
+
+def _is_whole(selection: Selection, shape: tuple[int, ...]) -> bool:
+    return all(span.covers(shape[d]) for d, span in selection.spans.items())
+
+
+def _narrow(storage: Storage, selection: Selection, d: int) -> Storage:
+    """Cut the outermost dimension to the range that the selection leaves of it."""
+    k = selection.integers.get(d)
+    if k is not None:
+        selection.integers[d] = 0
+        return slice_outer(storage, k, k + 1)
+    span = selection.spans.get(d)
+    if span is None or span.step != 1 or span.covers(storage.shape[d]):
+        return storage
+    selection.spans[d] = Span(0, 1, span.count)
+    return slice_outer(storage, span.start, span.start + span.count)
+
+
+def _rows(selection: Selection, d: int | None, shape: tuple[int, ...], stored: int) -> Ints | None:
+    """The coordinates of the outermost dimension that are taken, where that is all that the selection does, and where
+    they are not many more than the elements that are stored."""
+    if d is None or selection.integers or len(selection.axes) != len(shape):
+        return None
+    if any(not span.covers(shape[k]) for k, span in selection.spans.items() if k != d):
+        return None
+    if selection.has_arrays:
+        single = selection.groups[0].single if len(selection.groups) == 1 else None
+        axes = [Axis(k) if k != d else Axis(array=0) for k in range(len(shape))]
+        return single[1] if single is not None and single[0] == d and selection.axes == axes else None
+    if any(axis.dim is None for axis in selection.axes):
+        return None
+    span = selection.spans[d]
+    if span.count > ROOM + 8 * stored:
+        return None
+    return np.arange(span.count, dtype=np.int64) * span.step + span.start
+
+
+def _general(storage: Storage, like: Format, selection: Selection) -> Tensor:
+    """By a remap of the stored elements."""
+    program = Program()
+    write(program, selection, storage)
+    if not selection.shape:
+        program.coordinates, program.free = ["0"], [0]
+        return summed(remap([(storage, program)], (1,), "indexing"))
+    return settle(remap([(storage, program)], selection.shape, "indexing"), like)
+
+
+def write(program: Program, selection: Selection, storage: Storage) -> None:
+    """The steps of a selection: tests of integers and slices, then the places of index arrays."""
+    shape = storage.shape
+    for d, k in selection.integers.items():
+        program.test(f"x{d} == {program.number(k)}")
+        program.fixed.add(d)
+    spans = {d: inside(program, d, span, shape[d]) for d, span in selection.spans.items()}
+    places: dict[int, str] = {}
+    for group in selection.groups:
+        places |= _places(program, group, storage)
+    for axis in selection.axes:
+        r = len(program.coordinates)
+        if axis.dim is not None:
+            program.coordinates.append(spans[axis.dim])
+            if selection.spans[axis.dim].step > 0:
+                program.rises[axis.dim] = r
+        elif axis.array is None or axis.array not in places:
+            program.coordinates.append("0")
+            program.free.append(r)
+        else:
+            program.coordinates.append(places[axis.array])
+    _rising(program, selection)
+
+
+def _places(program: Program, group: Group, storage: Storage) -> dict[int, str]:
+    """Test the dimensions of a group of index arrays, and give the coordinates along its axes."""
+    if not group.axes:
+        for d, array in group.arrays.items():
+            program.test(f"x{d} == {program.number(array[0])}")
+            program.fixed.add(d)
+        return {}
+    if 0 in group.shape:
+        return dict.fromkeys(group.axes, "0")
+    place = look_up(program, group.arrays, storage.shape, length(storage.values))
+    strides = np.cumprod([1, *group.shape[:0:-1]], dtype=np.int64)[::-1].tolist()
+    found = {}
+    for k, (axis, stride, extent) in enumerate(zip(group.axes, strides, group.shape, strict=True)):
+        high = place if stride == 1 else f"{place} // {program.number(stride)}"
+        found[axis] = high if k == 0 else f"({high}) % {program.number(extent)}"
+    return found
+
+
+def inside(program: Program, d: int, span: Span, extent: int) -> str:
+    """Test that dimension d lies in the span, and give its coordinate there."""
+    if span.covers(extent):
+        return f"x{d}"
+    if span.step == 1:
+        t = program.bind(f"x{d} - {program.number(span.start)}") if span.start else f"x{d}"
+    elif span.step == -1:
+        t = program.bind(f"{program.number(span.start)} - x{d}")
+    else:
+        step = program.number(abs(span.step))
+        far = f"x{d} - {program.number(span.start)}" if span.step > 0 else f"{program.number(span.start)} - x{d}"
+        far = program.bind(far)
+        program.test(f"{far} >= 0")
+        t = program.bind(f"{far} // {step}")
+        program.test(f"{t} * {step} == {far}")
+    bounded = span.step == -1 and span.count == extent
+    if not bounded:
+        program.test(f"{t} >= 0 and {t} < {program.number(span.count)}")
+    return t
+
+
+def _rising(program: Program, selection: Selection) -> None:
+    """Whether the places of index arrays follow the dimensions that they index."""
+    for group in selection.groups:
+        if (single := group.single) is None:
+            continue
+        d, array = single
+        at = selection.axes.index(Axis(array=group.axes[0]))
+        steps = np.diff(array)
+        if bool(np.all(steps > 0)):
+            program.rises[d] = at
+        elif bool(np.all(steps >= 0)):
+            program.rises_last[d] = at
+
+
+@cached(4096)
+def _inserted(format: Format, new: tuple[int, ...]) -> Format:
+    """The format of a tensor with dimensions of extent 1 at `new`, dense levels in front of all but the batch."""
+    rank = format.ndim + len(new)
+    position = [r for r in range(rank) if r not in new]
+    levels = [Level(rename(level.expression, position), level.format) for level in format.levels]
+    batch = format.batch_ndim
+    levels[batch:batch] = [build.dense(Dim(r)) for r in new]
+    return Format(NAMES[:rank], tuple(levels))
+
+
+def insert_dims(s: Storage, new: tuple[int, ...]) -> Storage:
+    """The storage with dimensions of extent 1 at the places `new` of the result, over the same buffers."""
+    extents = iter(s.shape)
+    shape = tuple(1 if r in new else next(extents) for r in range(len(s.shape) + len(new)))
+    none = (None,) * len(new)
+    batch = s.format.batch_ndim
+    pos, crd = ((*group[:batch], *none, *group[batch:]) for group in (s.pos, s.crd))
+    return Storage(shape, _inserted(s.format, new), s.scalar, s.fill_value, pos, crd, s.values)

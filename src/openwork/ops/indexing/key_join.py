@@ -1,0 +1,161 @@
+"""Tables that answer, for an element, which places of an index key name it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import UnsupportedError
+from ...runtime.conversion.radix_sort import distinct, radix
+from ...runtime.conversion.remap import Program
+from .keys import Ints
+
+__all__ = ["Table", "keys_of", "look_up", "sorted_places", "test_member"]
+
+LARGEST = 2**62
+BISECT = """
+low{n}: i64 = 0
+high{n}: i64 = {size}
+while low{n} < high{n}:
+    mid{n} = (low{n} + high{n}) >> 1
+    if {keys}[mid{n}] < {key}:
+        low{n} = mid{n} + 1
+    else:
+        high{n} = mid{n}
+""".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The places of each key: places[start[g] : start[g + 1]], g the key itself, or its rank in `keys`."""
+
+    keys: Ints | None
+    start: Ints
+    places: Ints
+
+
+def keys_of(arrays: Mapping[int, Ints], shape: Sequence[int]) -> Ints:
+    """One number for every place of the index arrays: its coordinates in row-major order."""
+    total: Ints | None = None
+    for d in sorted(arrays):
+        total = arrays[d] if total is None else total * shape[d] + arrays[d]
+    assert total is not None
+    return total
+
+
+def sorted_places(keys: Ints) -> tuple[Ints, Ints]:
+    """The keys in order, and the places where they stood; equal keys keep theirs."""
+    if len(keys) < 2 or bool(np.all(keys[:-1] <= keys[1:])):
+        return keys, np.arange(len(keys), dtype=np.int64)
+    key, order = radix(keys.astype(np.uint64), np.arange(len(keys), dtype=np.int64), 0, int(keys.max()).bit_length())
+    return key.astype(np.int64), order
+
+
+def table(keys: Ints, extent: int, direct: bool) -> Table:
+    """The table of these keys, over all that are possible where `direct`."""
+    in_order, places = sorted_places(keys)
+    if direct:
+        start = np.zeros(extent + 1, np.int64)
+        np.cumsum(np.bincount(keys, minlength=extent), out=start[1:])
+        return Table(None, start, places)
+    first = np.flatnonzero(np.diff(in_order, prepend=-1))
+    return Table(np.ascontiguousarray(in_order[first]), np.append(first, len(keys)).astype(np.int64), places)
+
+
+def _key(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int]) -> str:
+    """The text of an element's key, in the numbering of `keys_of`."""
+    text = ""
+    for d in sorted(arrays):
+        text = f"x{d}" if not text else f"({text}) * {program.number(shape[d])} + x{d}"
+    return program.bind(text, "key")
+
+
+def _ranked(
+    program: Program, arrays: Mapping[int, Ints], shape: Sequence[int]
+) -> tuple[Mapping[int, Ints], Sequence[int], Mapping[int, str]]:
+    """Coordinates replaced by their ranks, where extents are too large to multiply."""
+    ranks: dict[int, Ints] = {}
+    extents = list(shape)
+    names: dict[int, str] = {}
+    for d in sorted(arrays):
+        found, ranks[d] = np.unique(arrays[d], return_inverse=True)
+        extents[d] = len(found)
+        names[d] = _search(program, found, f"x{d}")
+    if math.prod(extents[d] for d in arrays) >= LARGEST:
+        raise UnsupportedError(
+            f"indexing with {len(arrays)} arrays of {len(next(iter(arrays.values())))} places over extents"
+            f" {tuple(shape)}\n  help: index with fewer arrays at a time"
+        )
+    return ranks, extents, names
+
+
+def _search(program: Program, keys: Ints, key: str) -> str:
+    """The rank of `key` among the sorted keys; elements whose key is not there are left out."""
+    n = len(program.steps)
+    buffer, size = program.array(keys), program.number(len(keys))
+    program.steps.append(BISECT.format(n=n, size=size, keys=buffer, key=key))
+    program.test(f"low{n} < {size}")
+    program.test(f"{buffer}[low{n}] == {key}")
+    return program.bind(f"low{n}", "rank")
+
+
+def _group(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> tuple[Table, str]:
+    """The table of the index arrays, and the name of an element's group in it."""
+    if math.prod(shape[d] for d in arrays) >= LARGEST:
+        arrays, shape, names = _ranked(program, arrays, shape)
+        text = ""
+        for d in sorted(arrays):
+            text = names[d] if not text else f"({text}) * {program.number(shape[d])} + {names[d]}"
+        key = program.bind(text, "key")
+    else:
+        key = _key(program, arrays, shape)
+    plain, extent = _plain_keys(arrays, shape, elements)
+    found = table(keys_of(arrays, shape), extent, plain is not None)
+    return found, key if found.keys is None else _search(program, found.keys, key)
+
+
+def look_up(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> str:
+    """Add the steps that visit all places naming the element; gives the name of the place."""
+    keys, extent = _plain_keys(arrays, shape, elements)
+    if keys is not None:
+        direct: Ints = np.full(extent, -1, np.int64)
+        direct[keys] = np.arange(len(keys), dtype=np.int64)
+        if int(np.count_nonzero(direct != -1)) == len(keys):
+            place = program.bind(f"{program.array(direct)}[{_key(program, arrays, shape)}]", "place")
+            program.test(f"{place} >= 0")
+            return place
+    found, group = _group(program, arrays, shape, elements)
+    start, places = program.array(found.start), program.array(found.places)
+    at = program.loop(f"{start}[{group}]", f"{start}[{group} + 1]")
+    program.copies = program.most = None
+    return program.bind(f"{places}[{at}]", "place")
+
+
+def _plain_keys(arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> tuple[Ints | None, int]:
+    """The keys, where a table over all possible ones is not much longer than what is looked up."""
+    extent = math.prod(shape[d] for d in arrays)
+    if extent > 4 * (len(next(iter(arrays.values()))) + elements) + 1024:
+        return None, extent
+    return keys_of(arrays, shape), extent
+
+
+def test_member(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> str:
+    """Add the steps that find out whether some place names the element; gives a name that is 1 where one does."""
+    plain, extent = _plain_keys(arrays, shape, elements)
+    if plain is not None:
+        flags = np.zeros(extent, np.bool_)
+        flags[plain] = True
+        key = _key(program, arrays, shape)
+        return program.bind(f"i64({program.array(flags)}[{key}])", "named")
+    if extent >= LARGEST:
+        raise UnsupportedError(
+            f"setting elements by arrays over extents {tuple(shape)}\n  help: set them by slices and integers"
+        )
+    key, keys = _key(program, arrays, shape), distinct(keys_of(arrays, shape))
+    n = len(program.steps)
+    buffer, size = program.array(keys), program.number(len(keys))
+    program.steps.append(BISECT.format(n=n, size=size, keys=buffer, key=key))
+    return program.bind(f"i64(low{n} < {size} and {buffer}[min(low{n}, {size} - 1)] == {key})", "named")

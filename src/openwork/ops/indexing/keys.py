@@ -1,0 +1,302 @@
+"""Index keys as NumPy takes them, made plain: what each dimension is indexed by, and what the result's are.
+
+Source: NumPy, "Indexing on ndarrays": basic and advanced indexing, and where the dimensions of index arrays go.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ...storage.buffers import is_torch, to_numpy
+from ...tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from ...tensor.tensor import Tensor
+
+__all__ = ["Axis", "Group", "Ints", "Selection", "Span", "select"]
+
+Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+_KINDS = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid"
+    " indices"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The coordinates start, start + step, ... of a dimension, `count` of them."""
+
+    start: int
+    step: int
+    count: int
+
+    def covers(self, extent: int) -> bool:
+        """Whether these are all coordinates, in order."""
+        return self.count == extent and (self.count == 0 or (self.start == 0 and (self.step == 1 or extent == 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A dimension of the result: of a slice of `dim`, of the index arrays (`array`, counted), or new with neither."""
+
+    dim: int | None = None
+    array: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Index arrays that vary together: `rows[:, None]` and `cols` are two groups, `i` and `j` of one shape are one.
+
+    arrays : by dimension, flat, in row-major order of the dimensions `axes` of the common shape, of extents `shape`
+    """
+
+    arrays: dict[int, Ints]
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def single(self) -> tuple[int, Ints] | None:
+        """The dimension and the array, where it is one of rank one."""
+        return next(iter(self.arrays.items())) if len(self.arrays) == len(self.axes) == 1 else None
+
+
+@dataclass(slots=True)
+class Selection:
+    """What an index key selects from a tensor.
+
+    integers, spans : by dimension
+    groups : the index arrays, whose common shape is `broadcast`
+    axes, shape : the result's dimensions and extents
+    """
+
+    integers: dict[int, int] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+    broadcast: tuple[int, ...] = ()
+    has_arrays: bool = False
+    axes: list[Axis] = field(default_factory=list)
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Many:
+    """An index array of one dimension, or with `array` None a boolean scalar."""
+
+    array: Ints
+    mask: bool = False
+    consumes: int = 1
+
+
+_Item: TypeAlias = "int | slice | _Many | None"
+
+
+def select(key: Any, shape: tuple[int, ...]) -> Selection:
+    """What `key` selects from a tensor of this shape.
+
+    Raises IndexError, worded as NumPy's, where NumPy does.
+    """
+    items = _expanded(key, shape)
+    out = Selection()
+    groups: list[Ints] = []
+    places: list[int] = []
+    advanced = any(isinstance(item, _Many) for item in items)
+    state, at, dim = "before", 0, 0
+    for item in items:
+        if isinstance(item, _Many) or (advanced and isinstance(item, int)):
+            if state == "before":
+                state, at = "inside", len(out.axes)
+            elif state == "behind":
+                state, at = "apart", 0
+        elif state == "inside":
+            state = "behind"
+        match item:
+            case None:
+                out.axes.append(Axis())
+            case slice():
+                if item.step == _GAP:
+                    continue
+                start, stop, step = item.indices(shape[dim])
+                out.spans[dim] = Span(start, step, len(range(start, stop, step)))
+                out.axes.append(Axis(dim))
+                dim += 1
+            case int():
+                out.integers[dim] = _wrapped(item, dim, shape[dim])
+                dim += 1
+            case _Many():
+                groups.append(_checked(item, dim, shape))
+                places.append(dim if item.consumes else -1)
+                dim += item.consumes
+    if advanced:
+        _join(out, groups, places, at)
+    out.shape = tuple(_extent(axis, out) for axis in out.axes)
+    return out
+
+
+_GAP = "ellipsis of nothing"
+
+
+def _extent(axis: Axis, selection: Selection) -> int:
+    if axis.dim is not None:
+        return selection.spans[axis.dim].count
+    return 1 if axis.array is None else selection.broadcast[axis.array]
+
+
+def _join(out: Selection, groups: list[Ints], places: list[int], at: int) -> None:
+    """Broadcast the index arrays to their common shape, whose dimensions stand at `at`."""
+    try:
+        out.broadcast = np.broadcast_shapes(*(g.shape for g in groups))
+    except ValueError:
+        shapes = " ".join(str(g.shape) for g in groups)
+        raise IndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes} "
+        ) from None
+    out.has_arrays = True
+    rank = len(out.broadcast)
+    found = {d: g.reshape((1,) * (rank - g.ndim) + g.shape) for d, g in zip(places, groups, strict=True) if d >= 0}
+    out.groups = [_grouped(found, dims, out.broadcast) for dims in _together(found)]
+    out.axes[at:at] = [Axis(array=k) for k in range(len(out.broadcast))]
+
+
+def _together(arrays: dict[int, Ints]) -> list[set[int]]:
+    """The dimensions whose arrays vary along common axes, group by group."""
+    parts: list[tuple[set[int], set[int]]] = []
+    for d, array in arrays.items():
+        axes = {k for k, n in enumerate(array.shape) if n != 1}
+        joined = [p for p in parts if p[1] & axes]
+        parts = [p for p in parts if not p[1] & axes]
+        parts.append(({d}.union(*(p[0] for p in joined)), axes.union(*(p[1] for p in joined))))
+    return [dims for dims, _ in parts]
+
+
+def _grouped(arrays: dict[int, Ints], dims: set[int], broadcast: tuple[int, ...]) -> Group:
+    axes = tuple(sorted({k for d in dims for k, n in enumerate(arrays[d].shape) if n != 1}))
+    extents = tuple(n if k in axes else 1 for k, n in enumerate(broadcast))
+    flat = {d: np.ascontiguousarray(np.broadcast_to(arrays[d], extents)).reshape(-1) for d in sorted(dims)}
+    return Group(flat, axes, tuple(broadcast[k] for k in axes))
+
+
+def _expanded(key: Any, shape: tuple[int, ...]) -> list[_Item]:
+    """The key's items, one per dimension, arrays of truth values as the arrays of their places."""
+    given = key if isinstance(key, tuple) else (key,)
+    if sum(item is Ellipsis for item in given) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    items: list[Any] = []
+    used = 0
+    for item in given:
+        if item is Ellipsis or item is None or isinstance(item, slice):
+            items.append(item)
+            used += isinstance(item, slice)
+            continue
+        found = _array(item, used)
+        items.append(found)
+        used += found[0].ndim if isinstance(found, tuple) else 1
+    if used > len(shape):
+        raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
+    full = [slice(None)] * (len(shape) - used) or [slice(None, None, _GAP)]
+    at = next((n for n, item in enumerate(items) if item is Ellipsis), None)
+    if at is not None:
+        items[at : at + 1] = full
+    elif used < len(shape):
+        items += full
+    out: list[_Item] = []
+    dim = 0
+    for item in items:
+        if isinstance(item, tuple):
+            places = _places(item[0], shape[dim : dim + item[0].ndim], dim)
+            out += [_Many(p, True, int(item[0].ndim > 0)) for p in places]
+            dim += item[0].ndim
+        else:
+            out.append(item)
+            dim += item is not None and not (isinstance(item, slice) and item.step == _GAP)
+    return out
+
+
+class _Truth:
+    """A mask, dense or a sparse Tensor: its shape, and the places where it is true."""
+
+    def __init__(self, mask: Any) -> None:
+        self.mask = mask
+        self.shape: tuple[int, ...] = tuple(mask.shape)
+        self.ndim = len(self.shape)
+
+    def nonzero(self) -> list[Ints]:
+        if isinstance(self.mask, np.ndarray):
+            return [np.asarray(p, np.int64) for p in np.nonzero(self.mask)]
+        return true_places(self.mask)
+
+
+def true_places(mask: Tensor) -> list[Ints]:
+    """The coordinates of a mask's true elements, row-major, as NumPy's `nonzero` gives them."""
+    if mask.format.is_dense or mask.fill_value:
+        return [np.asarray(p, np.int64) for p in np.nonzero(mask.to_numpy())]
+    plain = mask.coalesce()
+    keep = np.flatnonzero(to_numpy(plain.values))
+    return [to_numpy(plain._storage.crd[d])[keep].astype(np.int64) for d in range(mask.ndim)]
+
+
+def _array(item: Any, dim: int) -> Any:
+    """An item of a key that is no slice: an int, a `_Many`, or a mask in a tuple."""
+
+    if isinstance(item, Tensor):
+        if item._storage.scalar == "bool":
+            return (_Truth(item),)
+        item = item.to_numpy()
+    elif is_torch(item):
+        item = to_numpy(item)
+    if isinstance(item, bool | np.bool_):
+        return (_Truth(np.asarray(item)),)
+    if not isinstance(item, np.ndarray | list | tuple):
+        try:
+            return operator.index(item)
+        except TypeError:
+            if not hasattr(item, "__array__") and not hasattr(item, "__len__"):
+                raise IndexError(_KINDS) from None
+    try:
+        found = np.asarray(item)
+    except ValueError as error:
+        raise IndexError(f"an index of nested lists is no array: {error}") from None
+    if found.size == 0 and not isinstance(item, np.ndarray):
+        found = found.astype(np.int64)
+    if found.dtype == np.bool_:
+        return (_Truth(found),)
+    if found.dtype.kind not in "iu":
+        plain = found.ndim == 0 or not isinstance(item, np.ndarray)
+        raise IndexError(_KINDS if plain else "arrays used as indices must be of integer (or boolean) type")
+    return int(found) if found.ndim == 0 else _Many(found.astype(np.int64))
+
+
+def _places(mask: _Truth, shape: tuple[int, ...], dim: int) -> list[Ints]:
+    """The index arrays that a mask stands for."""
+    for k, (n, extent) in enumerate(zip(mask.shape, shape, strict=True)):
+        if n != extent:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {dim + k}; size of axis is {extent}"
+                f" but size of corresponding boolean axis is {n}"
+            )
+    return [np.arange(int(mask.mask), dtype=np.int64)] if mask.ndim == 0 else mask.nonzero()
+
+
+def _wrapped(index: int, dim: int, extent: int) -> int:
+    if not -extent <= index < extent:
+        raise IndexError(f"index {index} is out of bounds for axis {dim} with size {extent}")
+    return index + extent * (index < 0)
+
+
+def _checked(item: _Many, dim: int, shape: tuple[int, ...]) -> Ints:
+    """The coordinates, none negative."""
+    if item.mask:
+        return item.array
+    extent, array = shape[dim], item.array
+    if array.size:
+        low, high = int(array.min()), int(array.max())
+        if high >= extent or low < -extent:
+            wrong = array[(array >= extent) | (array < -extent)].reshape(-1)[0]
+            raise IndexError(f"index {int(wrong)} is out of bounds for axis {dim} with size {extent}")
+        if low < 0:
+            array = np.where(array < 0, array + extent, array)
+    return array

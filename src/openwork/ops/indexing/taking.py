@@ -1,0 +1,193 @@
+"""Elements taken along an axis; the ones that a mask names, or that are large enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...compiler.structure import find_kernel
+from ...errors import DTypeError, ShapeError
+from ...format import coo
+from ...runtime.conversion.assembly import full
+from ...runtime.conversion.conversion_kernels import call
+from ...runtime.conversion.remap import Program, canonical, on_host, source_words
+from ...runtime.gradient_hook import differentiable
+from ...runtime.single_operand import operand_of
+from ...storage.buffers import Array, address, is_torch, length, to_numpy
+from ...storage.storage import Storage
+from ...tensor.tensor import Tensor
+from ..axes import as_tensor, axis_of
+from ..manipulation.shaping import reshape
+from ..result_format import structural
+from .index import index
+from .keys import Ints
+
+__all__ = ["found_at", "prune", "sparse_mask", "take", "take_along_axis"]
+
+
+def _integers(indices: Any, operation: str) -> Ints:
+    given = indices.to_numpy() if isinstance(indices, Tensor) else to_numpy(indices) if is_torch(indices) else indices
+    found = np.asarray(given)
+    if found.size == 0 and not hasattr(given, "dtype"):
+        found = found.astype(np.int64)
+    if found.dtype.kind not in "iu":
+        raise DTypeError(f"{operation}: indices are integers; got dtype {found.dtype}\n  help: convert them")
+    return found.astype(np.int64)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+    """The elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again.
+
+    Raises IndexError for an index out of bounds.
+    """
+    t = as_tensor(x)
+    if axis is None:
+        return take(reshape(t, (-1,)), indices, axis=0)
+    d = axis_of(axis, t.ndim, "take", boolean=False)
+    return index(t, (*(slice(None),) * d, _integers(indices, "take")))
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+    """For each place of `indices`, of the rank of `x`, the element whose coordinate along `axis` stands there.
+
+    `indices` broadcasts with `x` beside `axis`.
+    """
+    t, places = as_tensor(x), _integers(indices, "take_along_axis")
+    d = axis_of(axis, t.ndim, "take_along_axis")
+    if places.ndim != t.ndim:
+        raise ShapeError(
+            f"take_along_axis: indices have {places.ndim} dimensions, the tensor {t.ndim}\n  help: give as many"
+        )
+    key: list[Any] = []
+    for k, n in enumerate(t.shape):
+        shape = [1] * t.ndim
+        shape[k] = -1
+        extent = places.shape[k] if n == 1 else n
+        key.append(places if k == d else (np.arange(n) if n != 1 else np.zeros(extent, np.int64)).reshape(shape))
+    try:
+        return index(t, tuple(key))
+    except IndexError as error:
+        if "broadcast" not in str(error):
+            raise
+        raise ShapeError(
+            f"take_along_axis: indices of shape {places.shape} do not broadcast with {t.shape} beside axis {d}"
+            "\n  help: extents agree, or are 1"
+        ) from None
+
+
+@differentiable(lambda x, *_: (getattr(x, "values", x),))
+def prune(x: Any, threshold: Any = 0, /) -> Tensor:
+    """Without the elements that differ from the fill value by no more than `threshold`.
+
+    Parameters
+    ----------
+    threshold : 0 leaves out what is the fill value only; NaN stays, unless the fill value is NaN, and -0.0 where that
+        is 0.0: 1 / x tells them apart
+
+    Guarantees: nse(out) <= nse(x), every kept value as it was.
+    """
+    t = as_tensor(x)
+    if t.format.is_dense:
+        return t.clone()
+    if not (t.format.is_unique and t.format.is_ordered):
+        t = t.asformat(canonical(t.format))
+    scalar = t._storage.scalar
+    limit = "f64" if scalar in ("f64", "c128") else "f32" if scalar in ("f16", "bf16", "f32", "c64") else scalar
+    if limit not in ("f32", "f64"):
+        threshold = int(threshold)
+    bound = full(1, limit, threshold, t.values)
+    fill = full(1, scalar, t.fill_value, t.values)
+
+    def write(program: Program) -> None:
+        value, base = "a_vals[leaf]", f"{program.array(fill)}[0]"
+        most = f"{program.array(bound)}[0]"
+        if scalar == "bool":
+            program.test(f"{value} != {base} and {most} == False")
+        else:
+            program.test(f"not ({_near(scalar, value, base, most)})")
+        for d in range(t.ndim):
+            program.keep(d)
+
+    return structural(t, t.shape, "prune", write, lambda a: a)
+
+
+def _near(scalar: str, value: str, base: str, most: str) -> str:
+    """The test that two values are not further apart than `most`; NaN is near NaN."""
+    if scalar[0] in "iu":
+        return f"max({value}, {base}) - min({value}, {base}) <= {most}"
+    parts = [f"{part}({x})" for x in (value, base) for part in ("real", "imag")] if scalar[0] == "c" else [value, base]
+    half = len(parts) // 2
+    nans = [" or ".join(f"isnan({p})" for p in group) for group in (parts[:half], parts[half:])]
+    signs = " and ".join(f"signbit({p}) == signbit({q})" for p, q in zip(parts[:half], parts[half:], strict=True))
+    same, near = f"{value} == {base} and {signs}", f"{most} > 0 and abs({value} - {base}) <= {most}"
+    return f"({same}) or ({near}) or (({nans[0]}) and ({nans[1]}))"
+
+
+@differentiable(lambda x, mask: (getattr(x, "values", x),))
+def sparse_mask(x: Any, mask: Any, /) -> Tensor:
+    """The elements of `x` that `mask` specifies, in the structure of `mask`; its values play no part.
+
+    Parameters
+    ----------
+    x : tensor of any format, or array
+    mask : Tensor of the same shape
+
+    Returns
+    -------
+    Tensor over pos and crd of `mask`, with the dtype and fill value of `x`; what `x` does not specify is its fill
+    value, stored. A mask that stores an element twice is coalesced first.
+
+    Cost: O(nse of both) where they are walked in one order, a search per element of `mask` otherwise.
+    Raises ShapeError where the shapes differ.
+    """
+    t, m = as_tensor(x), as_tensor(mask)
+    if t.shape != m.shape:
+        raise ShapeError(f"sparse_mask: shape {t.shape} of the tensor, {m.shape} of the mask\n  help: make them equal")
+    if not m.format.is_unique:
+        m = m.asformat(canonical(m.format))
+    on_host(m._storage, "sparse_mask")
+    on_host(t._storage, "sparse_mask")
+    if not m.ndim:
+        return t
+    return Tensor._from_storage(m._storage.with_values(found_at(t, m._storage), t.fill_value))
+
+
+def found_at(t: Tensor, mask: Storage, dims: Sequence[int | None] | None = None) -> Array:
+    """The element of `t` at the place of every stored element of `mask`; the fill value where it has none.
+
+    dims: the dimension of the mask that each dimension of `t` is, None for one of extent 1 of which coordinate 0 is
+    taken; without, both have the same dimensions. A mask may store an element several times.
+    """
+    keys, values = _linear(t)
+    source, scalar = operand_of(mask), t._storage.scalar
+    out = full(length(mask.values), scalar, t.fill_value, t.values)
+    if not length(mask.values) or 0 in mask.shape:
+        return out
+    steps = [0] * len(mask.shape)
+    width = 1
+    for d, n in reversed(list(enumerate(t.shape))):
+        at = d if dims is None else dims[d]
+        if at is not None:
+            steps[at] += width
+        width *= n
+    key = f"find {source.format} {source.pos} {source.crd} {source.ragged} {scalar} {keys is None}"
+    words = source_words(mask) | {"vals": address(values), "b_vals": address(out), "a_vals": 0}
+    words |= {f"step{d}": n for d, n in enumerate(steps)}
+    if keys is not None:
+        words |= {"keys": address(keys), "count": len(keys)}
+    call(key, lambda: find_kernel(source, scalar, dense=keys is None), words)
+    return out
+
+
+def _linear(t: Tensor) -> tuple[Ints | None, Any]:
+    """The row-major places of the stored elements in order, and their values; no places for a dense tensor."""
+    if t.format.is_dense:
+        return None, t.asformat("dense").values
+    plain = t.coalesce()._storage if t.dense_dim == 0 else t.asformat(coo(t.ndim))._storage
+    keys = np.zeros(length(plain.values), np.int64)
+    for d, n in enumerate(t.shape):
+        keys *= n
+        keys += to_numpy(plain.crd[d])
+    return keys, plain.values

@@ -1,0 +1,134 @@
+"""Tensors joined to one, and one taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError, UnsupportedError
+from ...runtime.conversion.remap import Program, on_host, remap
+from ...runtime.gradient_hook import differentiable
+from ...runtime.leading_slice import join_outer, outer_dim
+from ...runtime.promote import promote
+from ...storage.buffers import dtype_of
+from ...tensor.tensor import Tensor
+from ..axes import as_tensor, axis_of
+from ..indexing.index import index
+from ..result_format import from_host, library, settle
+from .shaping import expand_dims, reshape
+
+__all__ = ["concat", "concatenate", "stack", "unstack"]
+
+
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None) -> Tensor:
+    """The operands one behind the other along `axis`; with None, their elements in row-major order.
+
+    Parameters
+    ----------
+    arrays : tensors of one shape but for `axis`, one fill value, any formats
+    format : of the result; that of the first sparse operand without
+
+    Returns
+    -------
+    Tensor, canonical; its dtype is the promotion of the operands'. Dense where every operand is.
+
+    Cost: O(nse). Raises ShapeError where shapes differ, UnsupportedError where fill values do.
+    """
+    tensors = [as_tensor(x) for x in arrays]
+    if not tensors:
+        raise ShapeError("concat: need at least one array to concatenate\n  help: give a list of tensors")
+    if axis is None:
+        return concat([reshape(t, (-1,)) for t in tensors], axis=0, format=format)
+    first = tensors[0]
+    if first.ndim == 0:
+        raise ShapeError("concat: zero-dimensional arrays cannot be concatenated\n  help: use stack")
+    d = axis_of(axis, first.ndim, "concat", boolean=False)
+    for t in tensors[1:]:
+        same = t.ndim == first.ndim and all(
+            n == m for k, (n, m) in enumerate(zip(t.shape, first.shape, strict=True)) if k != d
+        )
+        if not same:
+            raise ShapeError(
+                f"concat: shapes {first.shape} and {t.shape} differ beside axis {d}\n  help: make the others agree"
+            )
+    shape = tuple(sum(t.shape[d] for t in tensors) if k == d else n for k, n in enumerate(first.shape))
+    return _joined(tensors, d, shape, format)
+
+
+concatenate = concat
+
+
+@differentiable(lambda tensors, *_: [t.values for t in tensors])
+def _joined(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: object) -> Tensor:
+    """Operands of agreeing shapes, behind one another along d."""
+    libraries = {t._storage.library for t in tensors}
+    scalar = promote(tuple(t._storage.scalar for t in tensors), "torch" if "torch" in libraries else "numpy")
+    like = next((t for t in tensors if t._storage.library == "torch"), tensors[0])
+    dtype = dtype_of(scalar, like.values)
+    tensors = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
+    if all(t.format.is_dense for t in tensors):
+        out = from_host(np.concatenate([library(t) for t in tensors], axis=d), like.astype(dtype, copy=False))
+        return out if format is None else out.asformat(format)
+    sparse = next(t for t in tensors if not t.format.is_dense)
+    fill = sparse.fill_value
+    parts = []
+    offset = 0
+    for t in tensors:
+        if t.format.is_dense:
+            t = _sparse(t, fill)
+        elif t.fill_value != fill and not (t.fill_value != t.fill_value and fill != fill):
+            raise UnsupportedError(
+                f"concat: fill values {fill} and {t.fill_value} differ\n  help: make one of them dense"
+            )
+        parts.append((t._storage, _shifted(t.ndim, d, offset, len(tensors) == 1)))
+        offset += t.shape[d]
+    storages = [s for s, _ in parts]
+    for s in storages:
+        on_host(s, "concat")
+    if format is None and outer_dim(sparse.format) == d and all(s.format == sparse.format for s in storages):
+        joined = join_outer(storages)
+        if joined is not None:
+            return Tensor._from_storage(joined)
+    return settle(remap(parts, shape, "concat"), sparse.format, format)
+
+
+def _sparse(t: Tensor, fill: Any) -> Tensor:
+    """A dense operand with the fill value of the others."""
+    dense = t.asformat("dense")._storage
+    return Tensor._from_storage(dense.with_values(dense.values, fill)).asformat("coo")
+
+
+def _shifted(ndim: int, d: int, offset: int, alone: bool) -> Program:
+    program = Program()
+    for k in range(ndim):
+        if k == d and not alone:
+            program.rises[k] = k
+            program.coordinates.append(f"x{k} + {program.number(offset)}")
+        else:
+            program.keep(k)
+    return program
+
+
+def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> Tensor:
+    """The operands, of one shape, side by side along a new dimension at `axis`."""
+    tensors = [as_tensor(x) for x in arrays]
+    if not tensors:
+        raise ShapeError("stack: need at least one array to stack\n  help: give a list of tensors")
+    if any(t.shape != tensors[0].shape for t in tensors):
+        shapes = ", ".join(str(t.shape) for t in tensors)
+        raise ShapeError(
+            f"stack: all input arrays must have the same shape\n  got: {shapes}\n  help: concat joins them"
+        )
+    d = axis_of(axis, tensors[0].ndim + 1, "stack")
+    return concat([expand_dims(t, axis=d) for t in tensors], axis=d, format=format)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The tensors of which `x` consists along `axis`, without that dimension."""
+    t = as_tensor(x)
+    if t.ndim == 0:
+        raise ShapeError("unstack: a tensor of rank 0 has no axis\n  help: use reshape first")
+    d = axis_of(axis, t.ndim, "unstack")
+    return tuple(index(t, (*(slice(None),) * d, k)) for k in range(t.shape[d]))

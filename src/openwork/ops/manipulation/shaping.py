@@ -1,0 +1,343 @@
+"""Shapes: reshape, the order of dimensions, dimensions of extent 1, flips, rolls, broadcasts, repeats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError
+from ...integers import extents, integers
+from ...runtime.conversion.remap import Program
+from ...storage.buffers import is_torch, length, to_numpy
+from ...tensor.lazy import defer, is_lazy
+from ...tensor.tensor import Tensor
+from ..axes import as_tensor, axes_of, axis_of
+from ..indexing.index import index, index_selection, insert_dims
+from ..indexing.keys import Axis, Group, Selection, Span
+from ..result_format import ROOM, structural
+
+__all__ = [
+    "broadcast_arrays",
+    "broadcast_to",
+    "expand_dims",
+    "flip",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "repeat",
+    "reshape",
+    "roll",
+    "squeeze",
+    "tile",
+]
+
+
+def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
+    """The dimensions in another order, over the same buffers: dimension k of the result is `axes[k]` of `x`."""
+    if is_lazy(x):
+        order = tuple(axes)
+        return defer("transpose", "permute_dims", lambda t: permute_dims(t, order), (x,), order)  # type: ignore[return-value]
+    t = as_tensor(x)
+    order = axes_of(axes, t.ndim, "permute_dims", "axes", boolean=False)
+    if len(order) != t.ndim:
+        raise ShapeError(f"permute_dims: axes {order} do not match {t.ndim} dimensions\n  help: name each once")
+    return t.transpose(order) if order else t
+
+
+def matrix_transpose(x: Any, /) -> Tensor:
+    """The transpose of the last two dimensions, over the same buffers."""
+    if is_lazy(x):
+        return defer("transpose", "mT", matrix_transpose, (x,))  # type: ignore[return-value]
+    return as_tensor(x).mT
+
+
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
+    """The dimensions `source` at the places `destination`, the others in their order; over the same buffers."""
+    t = as_tensor(x)
+    taken, put = axes_of(source, t.ndim, "moveaxis", "source"), axes_of(destination, t.ndim, "moveaxis", "destination")
+    if len(taken) != len(put):
+        raise ShapeError(f"moveaxis: {len(taken)} axes to {len(put)} places\n  help: give as many of both")
+    order = [d for d in range(t.ndim) if d not in taken]
+    for place, d in sorted(zip(put, taken, strict=True)):
+        order.insert(place, d)
+    return permute_dims(t, order)
+
+
+def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
+    """`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."""
+    t = as_tensor(x)
+    axes = integers(axis, "expand_dims", "axis", sequences=(tuple, list))
+    new = tuple(sorted(axes_of(axes, t.ndim + len(axes), "expand_dims")))
+    return Tensor._from_storage(insert_dims(t._storage, new)) if new else t
+
+
+def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
+    """`x` without the dimensions `axis` (all of extent 1, where left out).
+
+    Raises ShapeError where one has another extent.
+    """
+    t = as_tensor(x)
+    ones = tuple(d for d, n in enumerate(t.shape) if n == 1)
+    gone = ones if axis is None else axes_of(axis, t.ndim, "squeeze", boolean=False, sequences=(tuple,))
+    for d in gone:
+        if t.shape[d] != 1:
+            raise ShapeError(
+                f"squeeze: axis {d} has extent {t.shape[d]}\n  expected: 1\n  help: index it with an integer"
+            )
+    return index(t, tuple(0 if d in gone else slice(None) for d in range(t.ndim))) if gone else t
+
+
+def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """The elements along `axis` (all, where left out) in reverse order."""
+    t = as_tensor(x)
+    turned = range(t.ndim) if axis is None else axes_of(axis, t.ndim, "flip")
+    return index(t, tuple(slice(None, None, -1 if d in turned else 1) for d in range(t.ndim)))
+
+
+def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """The elements moved by `shift` along `axis`, those that leave at one end coming in at the other.
+
+    Without `axis` the elements are rolled in row-major order.
+    """
+    t = as_tensor(x)
+    if axis is None:
+        return reshape(roll(reshape(t, (-1,)), shift, axis=0), t.shape)
+    axes, shifts = integers(axis, "roll", "axis"), integers(shift, "roll", "shift")
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes\n  help: give as many of both")
+    axes, shifts = axes * len(shifts) if len(axes) == 1 else axes, shifts * len(axes) if len(shifts) == 1 else shifts
+    total = [0] * t.ndim
+    for n, d in zip(shifts, axes, strict=True):
+        total[axis_of(d, t.ndim, "roll")] += n
+    total = [n % extent if extent else 0 for n, extent in zip(total, t.shape, strict=True)]
+    if not any(total):
+        return t.clone()
+
+    def write(program: Program) -> None:
+        for d, n in enumerate(total):
+            if n:
+                moved = program.bind(f"x{d} + {program.number(n)}")
+                extent = program.number(t.shape[d])
+                program.coordinates.append(f"{moved} - ({extent} if {moved} >= {extent} else 0)")
+            else:
+                program.keep(d)
+
+    turned = tuple(range(t.ndim))
+    return structural(t, t.shape, "roll", write, lambda a: np.roll(a, tuple(total), turned))
+
+
+def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
+    """The elements, in row-major order, in another shape; one extent may be -1.
+
+    Cost: O(nse), and a sort where the format is not walked in row-major order.
+    Raises ShapeError where the sizes differ, ValueError for copy=False where the elements have to move.
+    """
+    t = as_tensor(x)
+    wanted = _inferred(extents(shape, "reshape", negative=True), t.shape)
+    if wanted == t.shape and t.format.is_unique and t.format.is_ordered:
+        return t.clone() if copy else t
+    if copy is False and not t.format.is_dense:
+        raise ValueError("reshape: the coordinates of a sparse tensor have to be computed anew\n  help: leave copy out")
+    small = [n for n in wanted if n != 1]
+    if small == [n for n in t.shape if n != 1] and t.ndim and not t.format.is_dense:
+        return _ones(t, wanted)
+    return structural(t, wanted, "reshape", lambda p: _write_reshape(p, t.shape, wanted), lambda a: a.reshape(wanted))
+
+
+def _inferred(shape: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
+    size, known = math.prod(old), math.prod(n for n in shape if n != -1)
+    if shape.count(-1) > 1:
+        raise ShapeError(f"reshape: {shape} leaves more than one extent open\n  help: write -1 once")
+    open_extent = size // known if known and size % known == 0 else -1
+    wanted = tuple(open_extent if n == -1 else n for n in shape)
+    if min(wanted, default=0) < 0 or math.prod(wanted) != size:
+        raise ShapeError(
+            f"reshape: cannot reshape array of size {size} into shape {shape}\n  got: shape {old}"
+            "\n  help: the product of the extents has to stay"
+        )
+    return wanted
+
+
+def _ones(t: Tensor, wanted: tuple[int, ...]) -> Tensor:
+    """Only dimensions of extent 1 go or come."""
+    if len(wanted) < t.ndim or any(n == 1 for n in t.shape):
+        t = squeeze(t) if any(n != 1 for n in t.shape) else index(t, (0,) * t.ndim)
+    new = tuple(r for r, n in enumerate(wanted) if n == 1)
+    return expand_dims(t, axis=new) if new else t
+
+
+def _groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[range, range]]:
+    """The shortest runs of old and new dimensions that hold as many elements as each other."""
+    found: list[tuple[range, range]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first, other = i, j
+        a = b = 1
+        if i < len(old):
+            a, i = old[i], i + 1
+        if j < len(new):
+            b, j = new[j], j + 1
+        while a != b:
+            if a < b:
+                a, i = a * old[i], i + 1
+            else:
+                b, j = b * new[j], j + 1
+        found.append((range(first, i), range(other, j)))
+    return found
+
+
+def _write_reshape(program: Program, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+    program.natural = True
+    if 0 in old:
+        program.coordinates += ["0"] * len(new)
+        return
+    for mine, theirs in _groups(old, new):
+        if len(mine) == len(theirs) == 1:
+            program.keep(mine[0])
+            continue
+        text = "0"
+        for d in mine:
+            text = f"x{d}" if text == "0" else f"({text}) * {program.number(old[d])} + x{d}"
+        left = program.bind(text, "place")
+        digits: list[str] = []
+        for r in reversed(theirs[1:]):
+            extent = program.number(new[r])
+            above = program.bind(f"{left} // {extent}", "above")
+            digits.append(program.bind(f"{left} - {above} * {extent}", "digit"))
+            left = above
+        program.coordinates += [left, *reversed(digits)] if len(theirs) else []
+
+
+def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
+    """`x` repeated along new dimensions in front and along those of extent 1, as NumPy broadcasts.
+
+    Cost: O(nse of the result). Raises ShapeError where the shapes do not broadcast.
+    """
+    t, wanted = as_tensor(x), extents(shape, "broadcast_to")
+    lead = len(wanted) - t.ndim
+    if lead < 0 or any(n not in (1, m) for n, m in zip(t.shape, wanted[max(lead, 0) :], strict=False)):
+        raise ShapeError(
+            f"broadcast_to: shape {t.shape} does not broadcast to {wanted}\n  help: extents agree, or are 1"
+        )
+    if wanted == t.shape:
+        return t
+
+    def write(program: Program) -> None:
+        loops: dict[int, str] = {}
+        copies = 1
+        for r, n in enumerate(wanted):
+            if n != 1 and (r < lead or t.shape[r - lead] == 1):
+                loops[r] = program.loop("0", program.number(n))
+                copies *= n
+        for r in range(len(wanted)):
+            if r in loops:
+                program.loops.append(r)
+                program.coordinates.append(loops[r])
+            elif r < lead:
+                program.free.append(r)
+                program.coordinates.append("0")
+            else:
+                program.keep(r - lead)
+        program.fixed |= {r - lead for r in loops if r >= lead}
+        program.copies = program.most = copies
+
+    return structural(t, wanted, "broadcast_to", write, lambda a: np.broadcast_to(a, wanted))
+
+
+def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+    """The operands, all broadcast to their common shape."""
+    tensors = [as_tensor(x) for x in arrays]
+    try:
+        shape = np.broadcast_shapes(*(t.shape for t in tensors))
+    except ValueError as error:
+        shapes = ", ".join(str(t.shape) for t in tensors)
+        raise ShapeError(
+            f"broadcast_arrays: shapes {shapes} do not broadcast\n  help: extents agree, or are 1"
+        ) from error
+    return [broadcast_to(t, shape) for t in tensors]
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+    """Each element along `axis` repeated: `repeats` times, or as often as the entry of an array says.
+
+    Without `axis` the elements in row-major order.
+    """
+    t = as_tensor(x)
+    if axis is None:
+        return repeat(reshape(t, (-1,)), repeats, axis=0)
+    d = axis_of(axis, t.ndim, "repeat", boolean=False)
+    given = repeats.to_numpy() if isinstance(repeats, Tensor) else to_numpy(repeats) if is_torch(repeats) else repeats
+    counts = np.asarray(given)
+    if counts.dtype.kind not in "iub" or counts.ndim > 1:
+        raise DTypeError(
+            f"repeat: repeats is an integer, or one per element; got: {repeats!r}\n  help: give integers in a list"
+        )
+    if counts.size and counts.min() < 0:
+        raise ShapeError("repeat: repeats may not contain negative values.\n  help: 0 leaves an element out")
+    extent = t.shape[d]
+    if counts.size not in (1, extent):
+        raise ShapeError(
+            f"repeat: {counts.size} counts for {extent} elements of axis {d}\n  help: give one per element"
+        )
+    each = counts.reshape(-1).astype(np.int64)
+    if counts.size == 1 and extent > ROOM + 8 * length(t._storage.values) and not t.format.is_dense:
+        return _repeated(t, int(each[0]), d)
+    places = np.repeat(np.arange(extent, dtype=np.int64), each if counts.size != 1 else int(each[0]))
+    return taken(t, places, d)
+
+
+def _repeated(t: Tensor, count: int, d: int) -> Tensor:
+    """Each coordinate of dimension d `count` times, at a cost that does not depend on the extent."""
+    shape = tuple(n * count if k == d else n for k, n in enumerate(t.shape))
+
+    def write(program: Program) -> None:
+        times = program.number(count)
+        for k in range(t.ndim):
+            if k == d:
+                program.coordinates.append(f"x{d} * {times} + {program.loop('0', times)}")
+            else:
+                program.keep(k)
+        program.copies = program.most = count
+
+    return structural(t, shape, "repeat", write, lambda a: np.repeat(a, count, d))
+
+
+def taken(t: Tensor, places: np.ndarray[Any, Any], d: int) -> Tensor:
+    """The coordinates `places` of dimension d."""
+    if t.format.is_dense:
+        return index(t, (*(slice(None),) * d, places))
+    selection = Selection(has_arrays=True, broadcast=(len(places),))
+    selection.groups = [Group({d: places}, (0,), (len(places),))]
+    for k, n in enumerate(t.shape):
+        if k != d:
+            selection.spans[k] = Span(0, 1, n)
+    selection.axes = [Axis(array=0) if k == d else Axis(k) for k in range(t.ndim)]
+    selection.shape = tuple(len(places) if k == d else n for k, n in enumerate(t.shape))
+    return index_selection(t, selection)
+
+
+def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
+    """`x` laid side by side with itself, `repetitions` times along each dimension."""
+    t, counts = as_tensor(x), integers(repetitions, "tile", "repetitions")
+    if min(counts, default=0) < 0:
+        raise ShapeError(f"tile: repetitions {counts} are negative\n  help: 0 gives an empty tensor")
+    rank = max(t.ndim, len(counts))
+    counts = (1,) * (rank - len(counts)) + counts
+    t = expand_dims(t, axis=tuple(range(rank - t.ndim))) if rank > t.ndim else t
+    shape = tuple(n * c for n, c in zip(t.shape, counts, strict=True))
+    if shape == t.shape:
+        return t.clone()
+
+    def write(program: Program) -> None:
+        program.copies = program.most = math.prod(counts)
+        for d, count in enumerate(counts):
+            if count == 1:
+                program.keep(d)
+            else:
+                copy = program.loop("0", program.number(count))
+                program.coordinates.append(f"{copy} * {program.number(t.shape[d])} + x{d}")
+
+    return structural(t, shape, "tile", write, lambda a: np.tile(a, counts))

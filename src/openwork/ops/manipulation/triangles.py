@@ -1,0 +1,125 @@
+"""Triangles and diagonals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError, UnsupportedError
+from ...format import format as parse
+from ...format.expression import dimensions
+from ...integers import integer
+from ...runtime.conversion.remap import Program, on_host
+from ...runtime.leading_slice import pick
+from ...storage.buffers import Array, as_array, itemsize, length
+from ...storage.scalars import python_scalar
+from ...storage.storage import Storage
+from ...tensor.tensor import Tensor
+from ..axes import as_tensor, axis_of
+from ..result_format import ROOM, structural
+
+__all__ = ["diag", "diagonal", "tril", "triu"]
+
+
+def tril(x: Any, /, *, k: int = 0) -> Tensor:
+    """The lower triangles of the last two dimensions: elements (i, j) with j - i <= k, all others zero.
+
+    Raises UnsupportedError where the fill value is not zero and the format sparse, as the result has no fill value.
+    """
+    return _triangle(as_tensor(x), k, "tril")
+
+
+def triu(x: Any, /, *, k: int = 0) -> Tensor:
+    """The upper triangles of the last two dimensions: elements (i, j) with j - i >= k, all others zero."""
+    return _triangle(as_tensor(x), k, "triu")
+
+
+def _triangle(t: Tensor, k: int, name: str) -> Tensor:
+    k = integer(k, name, "k")
+    if t.ndim < 2:
+        raise ShapeError(f"{name}: expected two dimensions or more; got shape {t.shape}\n  help: use diag for a matrix")
+    if t.fill_value and not t.format.is_dense:
+        raise UnsupportedError(
+            f"{name}: elements outside the triangle are 0, unspecified ones inside are {t.fill_value}: the result"
+            f" would need {math.prod(t.shape) * itemsize(t._storage.scalar)} bytes of values"
+            '\n  help: asformat("dense") first'
+        )
+    i, j = t.ndim - 2, t.ndim - 1
+
+    def write(program: Program) -> None:
+        program.test(f"x{j} - x{i} {'<=' if name == 'tril' else '>='} {program.number(k)}")
+        for d in range(t.ndim):
+            program.keep(d)
+
+    host = np.tril if name == "tril" else np.triu
+    return structural(t, t.shape, name, write, lambda a: host(a, k))
+
+
+def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
+    t, offset = as_tensor(x), integer(offset, "diagonal", "offset")
+    if t.ndim < 2:
+        raise ShapeError(f"diagonal: expected two dimensions or more; got shape {t.shape}\n  help: diag makes a matrix")
+    i, j = axis_of(axis1, t.ndim, "diagonal", "axis1"), axis_of(axis2, t.ndim, "diagonal", "axis2")
+    if i == j:
+        raise ShapeError(f"diagonal: axis1 and axis2 are both {i}\n  help: name two axes")
+    rows, columns = max(-offset, 0), max(offset, 0)
+    extent = max(min(t.shape[i] - rows, t.shape[j] - columns), 0)
+    others = [d for d in range(t.ndim) if d not in (i, j)]
+    shape = (*(t.shape[d] for d in others), extent)
+
+    on_host(t._storage, "diagonal")
+    if not (t.format.is_dense or others) and extent <= ROOM + length(t._storage.values):
+        line = np.arange(extent, dtype=np.int64)
+        found = pick(t._storage, {i: line + rows, j: line + columns})
+        if found is not None:
+            return Tensor._from_storage(found)
+
+    def write(program: Program) -> None:
+        program.test(f"x{j} - x{i} == {program.number(offset)}")
+        for d in others:
+            program.keep(d)
+        program.rises[i] = program.rises[j] = len(others)
+        if _after(t, j, i):
+            program.fixed.add(j)
+        program.coordinates.append(f"x{i} - {program.number(rows)}")
+
+    return structural(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
+
+
+def _after(t: Tensor, d: int, other: int) -> bool:
+    """Whether all levels of dimension `other` are walked before those of `d`, so that it is the one that is given."""
+    walked = {
+        k: [n for n, level in enumerate(t.format.levels) if k in dimensions(level.expression)] for k in (d, other)
+    }
+    return max(walked[other]) < min(walked[d])
+
+
+def diag(x: Any, /, *, k: int = 0) -> Tensor:
+    """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal and zeros elsewhere."""
+    t, k = as_tensor(x), integer(k, "diag", "k")
+    if t.ndim == 2:
+        return diagonal(t, offset=k)
+    if t.ndim != 1:
+        raise ShapeError(f"diag: expected one or two dimensions; got shape {t.shape}\n  help: diagonal takes any rank")
+    if t.format.is_dense or t.fill_value:
+        full = t.asformat("dense")._storage
+        made, n = parse("coo", 1), t.shape[0]
+        pos, crd = _index([0, n], full.values), _index(np.arange(n), full.values)
+        t = Tensor._from_storage(
+            Storage(t.shape, made, full.scalar, python_scalar(0, full.scalar), (pos,), (crd,), full.values)
+        )
+    extent = t.shape[0] + abs(k)
+
+    def write(program: Program) -> None:
+        program.coordinates += [f"x0 + {program.number(max(-k, 0))}", f"x0 + {program.number(max(k, 0))}"]
+        program.rises[0] = 0
+        program.natural = True
+
+    return structural(t, (extent, extent), "diag", write, lambda a: np.diag(a, k), format="csr")
+
+
+def _index(values: Any, like: Array) -> Array:
+    return as_array(np.asarray(values, np.int64), like=like)

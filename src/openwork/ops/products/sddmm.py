@@ -1,0 +1,74 @@
+"""Sampled dense-dense matrix products, and elementwise products of a sparse and a dense operand: the structure of
+the sparse operand is shared, only values are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import ShapeError
+from ...interop.operands import adopted, plain
+from ...ir.index import Access, Apply, Assignment
+from ...runtime.contract import shared
+from ...runtime.promote import promote
+from ...runtime.strided import strided
+from ...storage.buffers import library_of
+from ...storage.storage import Storage
+from ...tensor.lazy import is_lazy
+from ...tensor.tensor import Tensor
+from ..indexing.taking import sparse_mask
+from .spgemm import spgemm
+
+__all__ = ["sddmm"]
+
+_SAMPLED = Apply("mul", (Access("A", ("i", "k")), Access("B", ("k", "j"))))
+_SDDMM = Assignment(
+    Access("C", ("i", "j")), "+=", Apply("mul", (Apply("pattern", (Access("M", ("i", "j")),)), _SAMPLED))
+)
+"""`pattern` is one at every stored element: the mask's values play no part."""
+
+
+def sddmm(mask: Any, a: Any, b: Any) -> Any:
+    """`a @ b` at the elements that `mask` specifies.
+
+    Parameters
+    ----------
+    mask : Tensor, shape (m, n); its values play no part
+    a, b : dense arrays or Tensors, shapes (m, k) and (k, n)
+
+    Returns
+    -------
+    Tensor, shape (m, n), format and structure of `mask`; dtype that of `a @ b`
+
+    Cost: O(nse * k). `b` is packed once where its columns are not contiguous. Of sparse factors: that of the masked
+    product of sparse matrices.
+    Raises ShapeError if the shapes do not fit.
+    Source: the sampled product of Canny and Zhao, Big data analytics with small footprint, KDD 2013.
+    """
+
+    mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
+    mask, a, b = adopted(mask), plain(a), plain(b)
+    if (
+        mask.ndim != 2
+        or a.ndim != 2
+        or b.ndim != 2
+        or (a.shape[0], b.shape[1]) != mask.shape
+        or a.shape[1] != b.shape[0]
+    ):
+        raise ShapeError(
+            f"sddmm: mask {mask.shape}, a {tuple(a.shape)}, b {tuple(b.shape)}; expected (m, n), (m, k), (k, n)"
+        )
+    mask = mask if mask.format.is_unique else mask.coalesce()
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return _of_sparse(
+            mask, *(x if isinstance(x, Tensor) else Tensor._from_dense(x).asformat("csr") for x in (a, b))
+        )
+    pattern: Storage = mask._storage
+    va, vb = strided(a), strided(b)
+    scalar = promote((va.scalar, vb.scalar), library_of(a))
+    return Tensor._from_storage(shared(_SDDMM, {"M": pattern, "A": va, "B": vb}, scalar))
+
+
+def _of_sparse(mask: Any, a: Any, b: Any) -> Any:
+    """The product of sparse factors, summed only where the mask specifies an element; zero where no product falls."""
+
+    return sparse_mask(spgemm(a, b, mask=mask, format="csr"), mask)

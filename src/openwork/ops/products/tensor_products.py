@@ -1,0 +1,252 @@
+"""Products of two sparse tensors: matrices and stacks of them, `tensordot`, `outer`, `kron`, `vecdot`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from string import ascii_letters
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...format import coo
+from ...integers import AxisError, integer, integers
+from ...interop.constructors import asarray
+from ...interop.operands import adopted
+from ...runtime.contraction.sparse import Term, pair, result_format
+from ...runtime.conversion.convert import convert
+from ...runtime.formats import resolve_format
+from ...runtime.semirings import semiring as semiring_of
+from ...runtime.zero_annihilation import FINITE, bounded
+from ...storage.buffers import as_array, is_array, is_torch, length, to_numpy
+from ...storage.storage import Storage
+from ...tensor.lazy import is_lazy
+from ...tensor.tensor import Tensor
+from ..manipulation.shaping import reshape
+from .einsum import einsum
+from .matmul import matmul
+
+if TYPE_CHECKING:
+    from ...tensor.tensor import Tensor
+from .spgemm import _tensor
+
+__all__ = ["dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"]
+
+
+def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None) -> Any:
+    """The sum of products over pairs of dimensions.
+
+    Parameters
+    ----------
+    a, b : Tensors or dense arrays
+    axes : the last `axes` dimensions of `a` with the first ones of `b`, or the dimensions of each, pair by pair
+
+    Returns
+    -------
+    what `einsum` gives: the other dimensions of `a`, then those of `b`
+
+    Raises ShapeError if the dimensions' extents differ or there are fewer than asked for.
+    """
+    a, b = _array(a), _array(b)
+    pairs: Any = axes
+    if not isinstance(axes, tuple | list) and getattr(axes, "ndim", 0) == 0:
+        n = integer(axes, "tensordot", "axes")
+        if not 0 <= n <= min(a.ndim, b.ndim):
+            raise ShapeError(
+                f"tensordot: axes={n} of operands with {a.ndim} and {b.ndim} dimensions\n  help: name fewer"
+            )
+        pairs = range(a.ndim - n, a.ndim), range(n)
+    if len(pairs) != 2:
+        raise ShapeError(f"tensordot: axes={axes}\n  expected: a number, or the dimensions of each operand")
+    left, right = (
+        [_axis("tensordot", d, x.ndim) for d in integers(p, "tensordot", "axes")]
+        for p, x in zip(pairs, (a, b), strict=True)
+    )
+    if len(left) != len(right) or any(a.shape[m] != b.shape[n] for m, n in zip(left, right, strict=False)):
+        raise ShapeError(
+            f"tensordot: dimensions {left} of shape {tuple(a.shape)} and {right} of shape {tuple(b.shape)} do not pair"
+            "\n  help: name as many of each, of equal extents"
+        )
+    mine = ascii_letters[: a.ndim]
+    other = list(ascii_letters[a.ndim : a.ndim + b.ndim])
+    for m, n in zip(left, right, strict=True):
+        other[n] = mine[m]
+    out = "".join(c for c in (*mine, *other) if (c in mine) != (c in other))
+    return einsum(f"{mine},{''.join(other)}->{out}", a, b, format=format)
+
+
+def dot(a: Any, b: Any, /) -> Any:
+    """NumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one.
+
+    Returns
+    -------
+    `a @ b` where neither has more than two dimensions, `a * b` where one is a number; else what `tensordot` gives:
+    the other dimensions of `a`, then those of `b`
+
+    Raises ShapeError if the extents differ.
+    """
+    a, b = (x if getattr(x, "_storage", None) is not None else _array(x) for x in (a, b))
+    if not a.ndim or not b.ndim:
+        return a * b
+    if b.ndim == 1 or (a.ndim <= 2 and b.ndim == 2):
+        return matmul(a, b)
+    return tensordot(a, b, axes=((-1,), (-2,)))
+
+
+def inner(a: Any, b: Any, /) -> Any:
+    """NumPy's `inner`: the sums over the last dimensions of both; `a * b` where one is a number."""
+    a, b = _array(a), _array(b)
+    return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else a * b
+
+
+def vdot(a: Any, b: Any, /) -> Any:
+    """NumPy's `vdot`: the sum of conj(a) * b over all elements, both read as vectors."""
+    return vecdot(_vector(_array(a)), _vector(_array(b)))
+
+
+def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
+    """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
+
+    Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
+    """
+    a, b = (_vector(_array(x)) for x in (a, b))
+    if not any(_is_tensor(x) and not x.format.is_dense for x in (a, b)) or not _finite(a, b):
+        found = a[:, None] * b[None, :]
+        return found if format is None else asarray(found, format=format)
+    return einsum("i,j->ij", a, b, format=format)
+
+
+def _finite(*operands: Any) -> bool:
+    """Whether every unspecified element of a product of all pairs of elements is 0."""
+    return all(
+        not x._storage.fill_value and bounded(x._storage.values, FINITE)
+        if _is_tensor(x)
+        else bool(np.isfinite(to_numpy(x, detach=True)).all())
+        for x in operands
+    )
+
+
+def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
+    """The sum over `axis` of conj(a) * b, the other dimensions broadcast.
+
+    Raises ShapeError if the extents along `axis` differ.
+    """
+    a, b = (_last(_array(x), axis) for x in (a, b))
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(
+            f"vecdot: extents {a.shape[-1]} and {b.shape[-1]} along axis {axis}\n  help: slice or transpose an operand"
+        )
+    return einsum("...i,...i->...", _conjugate(a), b)
+
+
+def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
+    """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
+
+    Parameters
+    ----------
+    a, b : Tensors or dense arrays; the one with fewer dimensions gets ones in front
+    format : the result's; without, that of the operands where it is the same, else "csr", or "coo" by rank
+
+    Returns
+    -------
+    Tensor, shape the products of the operands' extents
+
+    Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
+    Cost: O(nse of the result) and one conversion.
+    """
+    a, b = (x if _is_tensor(x) else asarray(x) for x in (a, b))
+    ndim = max(a.ndim, b.ndim)
+    stored = [x._storage for x in (a, b)]
+    if not _finite(a, b):
+        return _kron_everywhere(a, b, format)
+    letters = ascii_letters[:ndim], ascii_letters[ndim : 2 * ndim]
+    left, right = (Term(group[ndim - len(s.shape) :], s) for group, s in zip(letters, stored, strict=True))
+    product = pair(left, right, left.letters + right.letters, semiring_of("plus_times"))
+    shapes = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in (a, b)]
+    if ndim == 0:
+        return _tensor(product.storage)
+    s = convert(product.storage, coo(a.ndim + b.ndim))
+    at = {c: to_numpy(x) for c, x in zip(product.letters, s.crd, strict=True)}
+    none = np.zeros(1, np.int64)
+    numbers = [
+        at.get(high, none).astype(np.int64) * shapes[1][d] + at.get(low, none)
+        for d, (high, low) in enumerate(zip(*letters, strict=True))
+    ]
+    shape = tuple(m * n for m, n in zip(*shapes, strict=True))
+    target = result_format(stored, shape) if format is None else resolve_format(format, ndim)
+    return _tensor(convert(_unordered(numbers, shape, s), target))
+
+
+def _kron_everywhere(a: Tensor, b: Tensor, format: object) -> Tensor:
+    """The same where unspecified elements take part: an elementwise product of a[i, 1, j, 1] and b[1, k, 1, l]."""
+    ndim = max(a.ndim, b.ndim)
+    shapes = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in (a, b)]
+    wide = [
+        reshape(x, tuple(n for m in s for n in ((m, 1), (1, m))[k]))
+        for k, (x, s) in enumerate(zip((a, b), shapes, strict=True))
+    ]
+    found = reshape(wide[0] * wide[1], tuple(m * n for m, n in zip(*shapes, strict=True)))
+    if format is None:
+        format = result_format([x._storage for x in (a, b)], found.shape)
+    return found.asformat(resolve_format(format, ndim))
+
+
+def _unordered(crd: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], s: Storage) -> Storage:
+    """The values of `s` at other coordinates, in any order, as COO."""
+    count = length(s.values)
+    index = np.int32 if max((*shape, count)) < 2**31 else np.int64
+    like = s.values
+    ends = as_array(np.array([0, count], index), like=like)
+    arrays = tuple(as_array(np.ascontiguousarray(np.broadcast_to(c, count).astype(index)), like=like) for c in crd)
+    format = coo(len(shape), unique=False, ordered=False)
+    return Storage(shape, format, s.scalar, s.fill_value, (ends, *(None,) * (len(shape) - 1)), arrays, like)
+
+
+def _is_tensor(x: Any) -> bool:
+
+    return isinstance(x, Tensor)
+
+
+def _array(x: Any) -> Any:
+    x = x.compute() if is_lazy(x) else x
+    x = adopted(x)
+    return x if _is_tensor(x) or is_array(x) else np.asarray(x)
+
+
+def _axis(operation: str, d: int, ndim: int) -> int:
+    d = integer(d, operation, "axis", boolean=operation != "vecdot")
+    if not -ndim <= d < ndim:
+        raise AxisError(f"{operation}: axis {d} of {ndim} dimensions\n  help: axes are {-ndim} to {ndim - 1}")
+    return d % ndim
+
+
+def _vector(x: Any) -> Any:
+    """All elements in one dimension, row-major."""
+    if not _is_tensor(x):
+        return x.reshape(-1)
+    if x.ndim == 1:
+        return x
+    if x.format.is_dense:
+        return type(x)._from_dense(x.to_dense().reshape(-1))
+    s = convert(x._storage, coo(x.ndim))
+    number = np.zeros(length(s.values), np.int64)
+    for c, n in zip(s.crd, s.shape, strict=True):
+        number = number * n + to_numpy(c)
+    return _tensor(convert(_unordered([number], (math.prod(s.shape),), s), coo(1)))
+
+
+def _last(x: Any, axis: int) -> Any:
+    """The operand with dimension `axis` last."""
+    d = _axis("vecdot", axis, x.ndim)
+    order = [k for k in range(x.ndim) if k != d] + [d]
+    if order == list(range(x.ndim)):
+        return x
+    return x.permute(order) if is_torch(x) else x.transpose(order)
+
+
+def _conjugate(x: Any) -> Any:
+    if _is_tensor(x):
+        s = x._storage
+        return x if s.scalar[0] != "c" else _tensor(s.with_values(_conjugate(s.values), s.fill_value.conjugate()))
+    return np.conjugate(x) if isinstance(x, np.ndarray) else x.conj().resolve_conj()

@@ -1,0 +1,259 @@
+"""Reductions of one tensor over any dimensions, the unspecified elements included.
+
+A reduction is a compiled walk of the stored elements, `s[i] += A[i, j]`, and where elements are missing a second one
+that counts what is stored, `n[i] += pattern(A[i, j])`: the fill value then counts as often as it is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...integers import AxisError, integers
+from ...interop.sources import asarray
+from ...ir.index import Access, Apply, Assignment
+from ...ir.types import COMPLEX, FLOATS
+from ...runtime import trace
+from ...runtime.contract import contract
+from ...runtime.full_sum import total
+from ...runtime.gradient_hook import differentiable
+from ...runtime.prepared import key_of, recall, remember
+from ...runtime.prepared_results import Reduction
+from ...runtime.promote import accumulator, compute_scalar
+from ...storage.buffers import Array, cast, dtype_of, is_torch, scalar_name, scalar_of
+from ...storage.scalars import python_scalar
+from ...storage.storage import LARGEST, Storage
+from ...tensor.lazy import defer, is_lazy
+from ...tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from ...tensor.tensor import Tensor
+
+__all__ = ["add_fill", "axes_of", "finish", "fold", "kept_shape", "missing", "reduce", "statement_names", "wide"]
+
+_OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
+
+
+def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+    """Reduce over `axis`.
+
+    Parameters
+    ----------
+    op : "sum", "prod", "min", "max", "mean", "any", "all" or "count_nonzero"
+    t : Tensor of any format and fill value
+    axis : an axis, several, or None for all
+    keepdims : keep the reduced dimensions with extent 1
+    dtype : of the result; without, integers and bool are summed in 64 bits and the rest in their own type
+
+    Returns
+    -------
+    Tensor of dense format
+
+    Guarantees: equal to the reduction of the dense array, up to the order of floating-point sums; a NaN among the
+    elements is the least and the largest of them. Means are summed in float64, or complex128.
+    Cost: O(nse + size of the result).
+    Raises ShapeError for an axis that is not there or twice there, and for `min` and `max` of no elements.
+    """
+    if is_lazy(t):
+        return defer("reduce", op, partial(_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype))  # type: ignore[return-value]
+    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
+    if op in _OPERATORS:
+        s = t._storage
+        scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
+        scalar = scalar if dtype is None else scalar_name(dtype)
+        return finish(fold(op, t, axes, scalar), t, axes, keepdims)
+    function = _DERIVED.get(op)
+    if function is None:
+        raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
+    result = function(t, axes)
+    return finish(result if dtype is None else _as(result, op, scalar_name(dtype)), t, axes, keepdims)
+
+
+def _as(result: Array, op: str, scalar: str) -> Array:
+    """A result in the scalar type that was asked for."""
+    if scalar_of(result) in COMPLEX and scalar not in COMPLEX:
+        raise DTypeError(f"{op}: a complex result is no {dtype_of(scalar, result)}\n  help: take the real part first")
+    return cast(result, scalar)
+
+
+def _computed(op: str, axis: Any, keepdims: bool, dtype: Any, x: Any) -> Tensor:
+    """The reduction of what an expression gave."""
+
+    return reduce(op, asarray(x), axis, keepdims, dtype)
+
+
+def axes_of(axis: Any, ndim: int, *, lists: bool = True) -> tuple[int, ...]:
+    """The axes, one or a tuple, as sorted numbers from 0; all of them for None.
+
+    lists : whether a list of them will do, as for torch's `dim`; NumPy takes none
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    given = integers(axis, "reduce", "axis", boolean=False, sequences=(tuple, list) if lists else (tuple,))
+    bad = [a for a in given if not -ndim <= a < ndim]
+    if bad and ndim:
+        raise AxisError(f"axis {bad[0]} of a tensor of rank {ndim}\n  help: axes are {-ndim} to {ndim - 1}")
+    if bad:
+        raise AxisError(f"axis {bad[0]} of a tensor of rank 0\n  help: it has no axes; leave axis out")
+    axes = tuple(sorted(a % ndim for a in given))
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"axis {given} names a dimension twice\n  help: name each once")
+    return axes
+
+
+def kept_shape(t: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
+    """The shape of a reduction over `axes`."""
+    return tuple(1 if d in axes else n for d, n in enumerate(t.shape) if keepdims or d not in axes)
+
+
+def finish(result: Array, t: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """A dense Tensor of a reduced array."""
+
+    return Tensor._from_dense(result.reshape(kept_shape(t, axes, True)) if keepdims else result)
+
+
+def wide(scalar: str) -> str:
+    """The type that means and variances are summed in."""
+    return "c128" if scalar in COMPLEX else "f64"
+
+
+def _mean(t: Tensor, axes: tuple[int, ...]) -> Array:
+    scalar = t._storage.scalar
+    total = fold("sum", t, axes, wide(scalar))
+    count = math.prod(t.shape[a] for a in axes)
+    mean = total / (count or math.nan)
+    return cast(mean if is_torch(mean) else np.asarray(mean), scalar if scalar in (*FLOATS, *COMPLEX) else "f64")
+
+
+def _truth(t: Tensor) -> Tensor:
+    if t._storage.scalar == "bool":
+        return t
+    truth: Tensor = t != 0
+    return truth
+
+
+def _any_all(op: str, empty: bool) -> Callable[[Tensor, tuple[int, ...]], Array]:
+    def function(t: Tensor, axes: tuple[int, ...]) -> Array:
+        if all(t.shape[a] for a in axes):
+            return fold(op, _truth(t), axes, "bool")
+        out = np.full(kept_shape(t, axes), empty)
+        return _library(t._storage.values).asarray(out)
+
+    return function
+
+
+def _count_nonzero(t: Tensor, axes: tuple[int, ...]) -> Array:
+    return fold("sum", _truth(t), axes, "i64")
+
+
+_DERIVED: dict[str, Callable[[Tensor, tuple[int, ...]], Array]] = {
+    "mean": _mean,
+    "any": _any_all("max", False),
+    "all": _any_all("min", True),
+    "count_nonzero": _count_nonzero,
+}
+
+
+def statement_names(ndim: int, axes: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Index names of the dimensions, and those that a reduction over `axes` keeps."""
+    names = tuple(f"i{k}" for k in range(ndim))
+    return names, tuple(n for k, n in enumerate(names) if k not in axes)
+
+
+@lru_cache(maxsize=256)
+def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assignment:
+    names, kept = statement_names(ndim, axes)
+    source = Access("A", names)
+    return Assignment(Access("s", kept), op, Apply("pattern", (source,)) if count else source)
+
+
+@differentiable(lambda op, t, *_: (t.values,))
+def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
+    """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
+    s = t._storage
+    again: Reduction | None = s.plans.get((op, axes, scalar))
+    if again is not None and again.valid and not trace.active():
+        return again()
+    if not t.format.is_unique and (op != "sum" or s.fill_value or s.scalar == "bool"):
+        s = t.coalesce()._storage
+    if s.scalar in COMPLEX and op in ("min", "max"):
+        raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
+    if s.scalar in COMPLEX and scalar not in COMPLEX:
+        raise DTypeError(f"{op}: complex numbers are no {dtype_of(scalar, s.values)}\n  help: take the real part first")
+    n = math.prod(t.shape[a] for a in axes)
+    if op in ("min", "max") and not n and 0 not in kept_shape(t, axes):
+        raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
+    flat = _flat(op, s, axes, scalar)
+    if flat is not None:
+        return flat
+    exact = op == "sum" and len(axes) == t.ndim and scalar in ("f32", "f16", "bf16")
+    stmt = _statement(_OPERATORS[op], t.ndim, axes, False)
+    result = contract(stmt, {"A": s}, "f64" if exact else scalar, s.values)
+    fill = python_scalar(s.fill_value, scalar)
+    if fill == {"sum": 0, "prod": 1}.get(op) or not n:
+        if op == "sum" and not exact and s is t._storage:
+            _keep(s, (op, axes, scalar), stmt, result)
+        return cast(result, scalar) if exact else result
+    result = cast(result, scalar) if exact else result
+    absent = missing(s, axes)
+    return result if absent is None else add_fill(op, result, absent, fill, scalar)
+
+
+def _keep(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array) -> None:
+    """Keep the launch of a sum for the next time."""
+    scalar = key[-1]
+    ready = recall(s, key_of(stmt, scalar, {"A": s}))
+    if ready is not None and type(result) is np.ndarray and compute_scalar(scalar) == scalar:
+        remember(s, key, Reduction(ready, result))
+
+
+def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:
+    """How many elements over `axes` are not stored, int64; None where all are. The storage has no duplicates."""
+    size = math.prod(s.shape)
+    if size == s.nse:
+        return None
+    if len(axes) == len(s.shape):
+        return _library(s.values).asarray(_countable(size - s.nse))
+    stored = contract(_statement("+=", len(s.shape), axes, True), {"A": s}, "i64", s.values)
+    return _countable(math.prod(s.shape[a] for a in axes)) - stored
+
+
+def _countable(n: int) -> int | float:
+    """A count that the array libraries can hold: those beyond 64 bits as floats."""
+    return n if n <= LARGEST else float(n)
+
+
+def _flat(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | None:
+    """The sum over everything, straight over the values, where these hold no padding."""
+    compact = s.values.shape[0] == s.nse and not s.fill_value
+    if op != "sum" or len(axes) != len(s.shape) or not compact:
+        return None
+    return total(s.values, scalar)
+
+
+def _library(like: Array) -> Any:
+    if is_torch(like):
+        import torch
+
+        return torch
+    return np
+
+
+def add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> Array:
+    """Take the unspecified elements in: `absent` of them, all of the value `fill`."""
+    xp, dtype = _library(result), dtype_of(scalar, result)
+    filled = xp.full(tuple(absent.shape), fill, dtype=dtype)
+    counts = cast(absent if is_torch(absent) else np.asarray(absent), scalar)
+    with np.errstate(all="ignore"):
+        if op == "sum":
+            out = xp.where(absent > 0, result + counts * filled, result)
+        elif op == "prod":
+            out = result * filled**counts
+        else:
+            out = xp.where(absent > 0, (xp.minimum if op == "min" else xp.maximum)(result, filled), result)
+    return cast(out if is_torch(out) else np.asarray(out), scalar)

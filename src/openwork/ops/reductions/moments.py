@@ -1,0 +1,84 @@
+"""Variance and standard deviation: two passes, the second over the distances from the mean."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.index import Access, Apply, Assignment
+from ...ir.types import COMPLEX, FLOATS
+from ...runtime.contract import contract
+from ...runtime.overrides import answering
+from ...runtime.strided import strided
+from ...storage.buffers import Array, cast, is_torch
+from ..elementwise.maps import unary
+from .folds import axes_of, finish, fold, missing, statement_names
+
+if TYPE_CHECKING:
+    from ...tensor.tensor import Tensor
+
+__all__ = ["std", "var"]
+
+
+@answering
+def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The variance over `axis`.
+
+    Parameters
+    ----------
+    t : Tensor of any format and fill value
+    axis : an axis, several, or None for all
+    correction : what the number of elements is reduced by before dividing; 1 for that of a sample
+    keepdims : keep the reduced dimensions with extent 1
+
+    Returns
+    -------
+    Tensor of dense format; integers give float64, complex numbers the real variance of their distances from the mean
+
+    Guarantees: computed in float64 and rounded once; never negative; infinite or NaN where no elements are left.
+    Cost: O(nse + size of the result), three walks.
+    """
+    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
+    return finish(_rounded(t, _variance(t, axes, correction)), t, axes, keepdims)
+
+
+@answering
+def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The standard deviation over `axis`: the square root of `var`, rounded once."""
+    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
+    return finish(_rounded(t, _variance(t, axes, correction) ** 0.5), t, axes, keepdims)
+
+
+def _rounded(t: Tensor, result: Array) -> Array:
+    scalar = t._storage.scalar
+    real = {"c64": "f32", "c128": "f64"}.get(scalar, scalar)
+    return cast(result if is_torch(result) else np.asarray(result), real if real in FLOATS else "f64")
+
+
+def _variance(t: Tensor, axes: tuple[int, ...], correction: float) -> Array:
+    if t._storage.scalar in COMPLEX:
+        return _variance(unary("real", t), axes, correction) + _variance(unary("imag", t), axes, correction)
+    if not t.format.is_unique:
+        t = t.coalesce()
+    s = t._storage
+    count = math.prod(t.shape[a] for a in axes)
+    with np.errstate(all="ignore"):
+        mean = fold("sum", t, axes, "f64") / (count or math.nan)
+        mean = mean if is_torch(mean) else np.asarray(mean)
+        total = contract(_distances(t.ndim, axes), {"A": s, "M": strided(mean)}, "f64", s.values)
+        absent = missing(s, axes)
+        if absent is not None:
+            away = cast(absent if is_torch(absent) else np.asarray(absent), "f64") * (mean - float(s.fill_value)) ** 2
+            total = total + (away if is_torch(away) else np.where(absent > 0, away, 0.0))
+        left = count - correction
+        return total / left if left > 0 else total * math.nan if count == 0 else total / np.float64(0)
+
+
+@lru_cache(maxsize=256)
+def _distances(ndim: int, axes: tuple[int, ...]) -> Assignment:
+    names, kept = statement_names(ndim, axes)
+    distance = Apply("sub", (Access("A", names), Access("M", kept)))
+    return Assignment(Access("s", kept), "+=", Apply("square", (distance,)))

@@ -1,0 +1,164 @@
+"""Where the extremes are, and running sums."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...codegen import cache as kernels
+from ...codegen.executable import Executable
+from ...errors import DTypeError, ShapeError
+from ...ir.text import parse
+from ...ir.types import COMPLEX
+from ...runtime.overrides import answering
+from ...runtime.promote import accumulator
+from ...storage.buffers import cast, dtype_of, is_torch, scalar_name, scalar_of, to_numpy
+from ...storage.storage import LARGEST
+from ...tensor.tensor import Tensor
+from ..axes import axis_of
+from .folds import finish
+
+if TYPE_CHECKING:
+    from ...tensor.tensor import Tensor
+
+__all__ = ["arg_reduce", "cumulative", "extremes"]
+
+_TEXT = """
+def arg_extreme(key: i64[const], at: C[const], A: T[const], best: T[mut], found: i64[mut], free: i64[mut], n: i64):
+    for k in range(0, n):
+        r = key[k]
+        c = i64(at[k])
+        v = A[k]
+        if c == free[r]:
+            free[r] = c + 1
+        b = best[r]
+        if found[r] < 0:
+            best[r] = v
+            found[r] = c
+        elif (v BETTER b or v != v) and b == b:
+            best[r] = v
+            found[r] = c
+"""
+"""The first extreme of each key, and the first coordinate that is not stored; coordinates ascend within a key."""
+
+
+@cache
+def _kernel(op: str, coordinate: str, scalar: str) -> Executable:
+    text = _TEXT.replace("BETTER", "<" if op == "min" else ">")
+    return kernels.get(f"arg_extreme {op} {coordinate} {scalar}", lambda: parse(text, C=coordinate, T=scalar))
+
+
+kernels.forgotten_with(_kernel.cache_clear)
+
+
+@answering
+def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    """Where the first least ("min") or largest ("max") element is, the first NaN where there is one.
+
+    Parameters
+    ----------
+    op : "min" or "max"
+    t : Tensor of any format and fill value
+    axis : an axis, or None for the row-major place among all elements
+    keepdims : keep the reduced dimensions with extent 1
+
+    Returns
+    -------
+    Tensor of dense format, int64
+
+    Cost: O(nse + size of the result), and a conversion to ordered COO.
+    Raises ShapeError over an extent of 0, DTypeError for complex numbers.
+    """
+    axes = tuple(range(t.ndim)) if axis is None else (axis_of(axis, t.ndim, f"arg{op}", boolean=False),)
+    scalar = t._storage.scalar
+    if scalar in COMPLEX:
+        raise DTypeError(f"arg{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
+    n = math.prod(t.shape[a] for a in axes)
+    kept = [d for d in range(t.ndim) if d not in axes]
+    shape = tuple(t.shape[d] for d in kept)
+    if not n and 0 not in shape:
+        raise ShapeError(f"arg{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
+    if n > LARGEST:
+        raise ShapeError(f"arg{op} over axes {axes} of shape {t.shape}: places beyond 64 bits\n  help: give one axis")
+    place = _dense(op, t, axis) if t.format.is_dense else _sparse(op, t, axes, kept, n).reshape(shape)
+    return finish(_like(place, t), t, axes, keepdims)
+
+
+def _like(array: np.ndarray[Any, Any], t: Tensor) -> Any:
+    if not is_torch(t.values):
+        return array
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape)).to(t.values.device)
+
+
+def _dense(op: str, t: Tensor, axis: int | None) -> np.ndarray[Any, Any]:
+    return np.asarray((np.argmin if op == "min" else np.argmax)(to_numpy(t.to_dense(), detach=True), axis=axis))
+
+
+def extremes(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int]) -> tuple[np.ndarray[Any, Any], ...]:
+    """Of the stored elements, for each row of what is kept: the extreme, its place and the first place not stored.
+
+    The place is -1 where nothing is stored.
+    """
+    scalar = t._storage.scalar
+    computed = {"bool": "u8", "f16": "f32", "bf16": "f32"}.get(scalar, scalar)
+    coo = t.coalesce()
+    if coo.ndim and coo.dense_dim:
+        coo = coo.asformat("coo")
+    crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
+    values = to_numpy(cast(coo.values, computed), detach=True)
+    key = _linear([crd[d] for d in kept], [t.shape[d] for d in kept], len(values))
+    at = crd[axes[0]] if len(axes) == 1 else _linear(crd, list(t.shape), len(values))
+    rows = math.prod(t.shape[d] for d in kept)
+    best = np.zeros(rows, values.dtype)
+    found, free = np.full(rows, -1, np.int64), np.zeros(rows, np.int64)
+    kernel = _kernel(op, scalar_of(at), computed)
+    arrays = [key, np.ascontiguousarray(at), np.ascontiguousarray(values), best, found, free]
+    kernel.run_sized(len(values), kernel.pack([*arrays, len(values)]))
+    return best, found, free
+
+
+def _sparse(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int], n: int) -> np.ndarray[Any, Any]:
+    best, found, free = extremes(op, t, axes, kept)
+    fill = np.asarray(t.fill_value).astype(best.dtype)
+    better = (fill < best) if op == "min" else (fill > best)
+    wins = (found < 0) | (better & (best == best)) | ((fill != fill) & (best == best))
+    ties = (fill == best) | ((fill != fill) & (best != best))
+    place = np.where(wins, free, np.where(ties, np.minimum(found, free), found))
+    return np.where(free < n, place, found)
+
+
+def _linear(crd: list[np.ndarray[Any, Any]], extents: list[int], nse: int) -> np.ndarray[Any, Any]:
+    """Row-major places."""
+    out = np.zeros(nse, np.int64)
+    for c, extent in zip(crd, extents, strict=True):
+        out *= extent
+        out += c
+    return out
+
+
+@answering
+def cumulative(op: str, t: Tensor, axis: int | None, dtype: Any, initial: bool) -> Tensor:
+    """The running sum or product along `axis`, which only a vector may leave out: a dense Tensor.
+
+    Raises ShapeError where a tensor of rank 2 or more comes without an axis, or one of rank 0.
+    """
+
+    if t.ndim == 0 or (axis is None and t.ndim != 1):
+        raise ShapeError(f"cumulative_{op} of a tensor of shape {t.shape} needs an axis\n  help: give axis=")
+    along = 0 if axis is None else axis_of(axis, t.ndim, f"cumulative_{op}", boolean=False)
+    scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
+    dense = cast(t.to_dense(), scalar)
+    if is_torch(dense):
+        import torch
+
+        out = (torch.cumsum if op == "sum" else torch.cumprod)(dense, along, dtype=dense.dtype)
+        edge: Any = torch.full((*t.shape[:along], 1, *t.shape[along + 1 :]), float(op == "prod"), dtype=dense.dtype)
+        return Tensor._from_dense(torch.cat([edge, out], along) if initial else out)
+    running = (np.cumsum if op == "sum" else np.cumprod)(dense, axis=along, dtype=dtype_of(scalar, dense))
+    front = np.full((*t.shape[:along], 1, *t.shape[along + 1 :]), op == "prod", running.dtype)
+    return Tensor._from_dense(np.concatenate([front, running], along) if initial else running)

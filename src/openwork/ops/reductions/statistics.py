@@ -1,0 +1,107 @@
+"""Reductions and cumulative functions of the array API standard, 2024.12, by their standard names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...interop.sources import asarray
+from ...tensor.lazy import is_lazy
+from ...tensor.tensor import Tensor
+from .folds import reduce
+from .moments import std as deviation
+from .moments import var as variance
+from .search import arg_reduce, cumulative
+
+__all__ = [
+    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "max", "mean", "min",
+    "prod", "std", "sum", "var",
+]  # fmt: skip
+
+Axis = int | Sequence[int] | None
+
+
+def _operand(x: Any) -> Any:
+    """What `reduce` takes: it defers expressions."""
+    return x if is_lazy(x) else _tensor(x)
+
+
+def _tensor(x: Any) -> Tensor:
+
+    return asarray(x)
+
+
+def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`."""
+    return reduce("sum", _operand(x), axis, keepdims, dtype)
+
+
+def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The product over `axis`; integers and bool are multiplied in 64 bits."""
+    return reduce("prod", _operand(x), axis, keepdims, dtype)
+
+
+def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
+    return reduce("min", _operand(x), axis, keepdims)
+
+
+def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
+    return reduce("max", _operand(x), axis, keepdims)
+
+
+def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN."""
+    return reduce("mean", _operand(x), axis, keepdims, dtype)
+
+
+def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The variance over `axis`: squared distances from the mean, summed and divided by count - `correction`."""
+
+    return variance(_tensor(x), axis, correction, keepdims)
+
+
+def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The standard deviation over `axis`: the square root of `var`."""
+
+    return deviation(_tensor(x), axis, correction, keepdims)
+
+
+def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Whether any element over `axis` is true; NaN is."""
+    return reduce("any", _operand(x), axis, keepdims)
+
+
+def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """Whether all elements over `axis` are true."""
+    return reduce("all", _operand(x), axis, keepdims)
+
+
+def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """How many elements over `axis` are not zero, int64."""
+    return reduce("count_nonzero", _operand(x), axis, keepdims)
+
+
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Where the least element over `axis` is first, int64; row-major over all elements without an axis."""
+
+    return arg_reduce("min", _operand(x), axis, keepdims)
+
+
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Where the largest element over `axis` is first, int64; row-major over all elements without an axis."""
+
+    return arg_reduce("max", _operand(x), axis, keepdims)
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The running sum along `axis`: a dense tensor; `include_initial` puts a 0 in front."""
+
+    return cumulative("sum", _tensor(x), axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """The running product along `axis`: a dense tensor; `include_initial` puts a 1 in front."""
+
+    return cumulative("prod", _tensor(x), axis, dtype, include_initial)

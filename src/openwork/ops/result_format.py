@@ -1,0 +1,143 @@
+"""The format that a structural operation's result takes: its operand's where that suits, else one of a named family."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.conversion.target import unbatched
+from ..errors import FormatError, ShapeError
+from ..format import format as parse
+from ..format.expression import Dim
+from ..format.format import Format
+from ..runtime.conversion.convert import convert
+from ..runtime.conversion.remap import Program, canonical, on_host, remap
+from ..runtime.formats import promises_less, resolve_format
+from ..runtime.gradient_hook import differentiable
+from ..storage.buffers import as_array, flat, scalar_of, to_numpy
+from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
+
+__all__ = ["ROOM", "family", "from_host", "library", "settle", "structural", "summed"]
+
+ROOM = 1 << 16
+"""Positions that a result may always have, however few its elements."""
+
+
+def settle(found: Storage, like: Format, format: object = None) -> Tensor:
+    """The elements in the format asked for, or without one in that of `like` where it suits, canonical.
+
+    Guarantees: no element twice, coordinates in order.
+    """
+    if format is not None:
+        return Tensor._from_storage(_converted(found, resolve_format(format, len(found.shape), like)))
+    for target in _candidates(like, found.shape, found.positions[-1] if found.positions else 1):
+        try:
+            return Tensor._from_storage(_converted(found, target))
+        except (FormatError, ShapeError):
+            continue
+    return Tensor._from_storage(_converted(found, parse("coo", len(found.shape))))
+
+
+def _converted(found: Storage, target: Format) -> Storage:
+    if found.format == target or promises_less(target, found.format):
+        return found.with_format(target)
+    return convert(found, target)
+
+
+def _candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Format]:
+    if like.ndim == len(shape):
+        for made in dict.fromkeys((canonical(like), canonical(unbatched(like)))):
+            if _fits(made, shape, nse):
+                yield made
+    named = family(like, len(shape))
+    if _fits(named, shape, nse):
+        yield named
+
+
+def family(like: Format, ndim: int) -> Format:
+    """The named format of another rank that is most like this one."""
+    kinds = [level.format for level in like.levels]
+    if like.is_dense:
+        return parse("dense", ndim)
+    some, every = any(k.is_bitmap for k in kinds), all(k.is_bitmap or k.functions.full for k in kinds)
+    if some and every:
+        return parse("bitmap", ndim)
+    if (
+        kinds
+        and all(k.is_compressed for k in kinds)
+        and all(isinstance(level.expression, Dim) for level in like.levels)
+    ):
+        return parse("csf", ndim)
+    if ndim == 2 and not any(k.is_singleton for k in kinds) and like.ndim >= 2:
+        return parse("csr", 2)
+    return parse("coo", ndim)
+
+
+def _fits(format: Format, shape: tuple[int, ...], nse: int) -> bool:
+    """Whether no level has many more positions than there are elements."""
+    intervals = format.level_intervals(shape)
+    positions, most = 1, 8 * nse + ROOM
+    if format.is_dense:
+        return math.prod(shape) <= most
+    for level, (lo, hi) in zip(format.levels, intervals, strict=True):
+        if "pos" in level.format.buffers:
+            positions = nse
+        elif level.format.is_located:
+            positions *= hi - lo
+        else:
+            positions *= level.format.slots or 1
+        if positions > most:
+            return False
+    return True
+
+
+def summed(found: Storage) -> Tensor:
+    """The rank-0 tensor of elements that all lie at coordinate 0 of an extent of 1."""
+    dense = convert(found, parse("dense", 1))
+    return Tensor._from_storage(Storage((), parse("() -> ()"), dense.scalar, dense.fill_value, (), (), dense.values))
+
+
+def from_host(array: Any, like: Tensor, format: Format | None = None) -> Tensor:
+    """A dense array as a tensor of the library, fill value and, where the rank is the same, dense format of `like`."""
+    values = flat(as_array(np.asarray(array), like=like.values))
+    shape = tuple(int(n) for n in np.shape(array))
+    none = (None,) * len(shape)
+    dense = Storage(shape, parse("dense", len(shape)), scalar_of(values), like.fill_value, none, none, values)
+    wanted = format or (unbatched(like.format) if like.ndim == len(shape) else dense.format)
+    if wanted == dense.format:
+        return Tensor._from_storage(dense)
+    return Tensor._from_storage(convert(dense, wanted))
+
+
+def library(t: Tensor) -> np.ndarray[Any, Any]:
+    """The elements of a tensor of dense format as a NumPy array: a view where the format is row-major."""
+    on_host(t._storage, "this operation")
+    storage = t._storage if t.format == parse("dense", t.ndim) else convert(t._storage, parse("dense", t.ndim))
+    host: np.ndarray[Any, Any] = to_numpy(storage.values).reshape(t.shape)
+    return host
+
+
+@differentiable(lambda t, *_: (t.values,))
+def structural(
+    t: Tensor,
+    shape: Sequence[int],
+    operation: str,
+    write: Callable[[Program], None],
+    host: Callable[[np.ndarray[Any, Any]], Any],
+    format: object = None,
+) -> Tensor:
+    """One operand, remapped: `write` says how; `host` does the same to the array of an operand of dense format."""
+    extents = tuple(int(n) for n in shape)
+    if t.format.is_dense:
+        out = from_host(host(library(t)), t)
+        return out if format is None else out.asformat(format)
+    program = Program()
+    write(program)
+    if not extents:
+        program.coordinates = ["0"]
+        return summed(remap([(t._storage, program)], (1,), operation))
+    return settle(remap([(t._storage, program)], extents, operation), t.format, format)

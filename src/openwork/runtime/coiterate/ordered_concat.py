@@ -1,0 +1,141 @@
+"""A merge by several threads, each range put in its place as soon as it is known how much came before.
+
+A thread walks one range of the outermost loop after another and writes what it finds to memory of its own, small enough
+for the cache. When its turn has come, the elements before the range are counted, and it copies the range to where it
+belongs. So the result has no gaps to close, memory behind its end is never touched, and nothing is counted twice.
+Results do not depend on how the loop is cut.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...codegen import cache, pool
+from ...codegen.executable import Executable
+from ...compiler.build import Builder
+from ...compiler.conversion.target import Kind, Run
+from ...ir.loop import Kernel
+from ...storage.buffers import Array, address, empty
+from .plan import Compiled, MergePlan
+
+__all__ = ["orderable", "run_ordered"]
+
+
+def orderable(plan: MergePlan) -> bool:
+    """Whether ranges of the result can be copied: it is appended to, and has no bitmap below that."""
+    kinds = [run.kind for run in plan.runs]
+    if Kind.CHAIN not in kinds:
+        return False
+    below = plan.target.levels[plan.runs[kinds.index(Kind.CHAIN)].first :]
+    return not any(level.format.is_bitmap for level in below)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A buffer that is written range by range: of positions, which move on by what came before, or not."""
+
+    name: str
+    scalar: str
+    edges: bool
+
+
+def run_ordered(
+    plan: MergePlan, made: Compiled, words: Sequence[int], spans: tuple[tuple[int, int], ...], cuts: list[int],
+    caps: Mapping[Run, Any], like: Array,
+) -> dict[Run, int] | None:  # fmt: skip
+    """Run the merge range by range; how many positions each chain has, or None where there are no threads to be had.
+
+    words: of the kernel in one range, with the buffers of the whole result.
+    """
+    count, chains = len(cuts) - 1, list(caps)
+    names = [p.name for p in made.executable.params]
+    state = np.zeros(1 + count + 2 * count * len(chains), np.int64)
+    state[: count + 1] = cuts
+    ends = np.zeros(len(chains) * (count + 1), np.int64)
+    counts = address(state) + 8 * (1 + count * (1 + len(chains)))
+    shared = dict(zip(names, words, strict=True)) | {"meta": address(state), "chunks": count}
+    place = _place_executable(plan, made)
+    fixed = {"cuts": address(state), "ends": address(ends), "counts": counts, "chunks": count, "low": spans[0][0]}
+    fixed |= {f"size{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
+    own = [_own(plan, made, spans, caps, like) for _ in range(min(pool.get_num_threads(), count))]
+    first, second = [], []
+    for buffers in own:
+        mine = {name: address(buffer) for name, buffer in buffers.items()}
+        first.append([(shared | mine)[name] for name in names])
+        known = {**shared, **fixed, **{f"own_{name}": a for name, a in mine.items()}}
+        second.append([known[p.name] for p in place.params])
+    if not pool.ordered(made.executable, place, first, second, count, counts, address(ends), len(chains)):
+        return None
+    return {run: int(ends[(r + 1) * (count + 1) - 1]) for r, run in enumerate(chains)}
+
+
+def _own(
+    plan: MergePlan, made: Compiled, spans: tuple[tuple[int, int], ...], caps: Mapping[Run, Any], like: Array
+) -> dict[str, Array]:
+    """Memory for one range: what lies at or below the first chain, but for that one's edges."""
+    found: dict[str, Array] = {}
+    parents = 0
+    for run in plan.runs:
+        if run.kind is Kind.CHAIN:
+            if parents:
+                found[f"out_pos{run.first}"] = empty(parents + 1, made.index, like)
+            parents = int(caps[run].max())
+            for at in run.levels:
+                found[f"out_crd{at}"] = empty(parents, made.index, like)
+        elif parents:
+            parents *= math.prod(spans[at][1] - spans[at][0] for at in run.levels)
+    found["out_vals"] = empty(parents, plan.scalar, like)
+    return found
+
+
+def _place_executable(plan: MergePlan, made: Compiled) -> Executable:
+    key = f"merge place {plan.target.canonical} {made.index} {plan.scalar}"
+    return cache.get(key, lambda: _place_kernel(plan, made.index))
+
+
+def _place_kernel(plan: MergePlan, index: str) -> Kernel:
+    """Copy ranges from a thread's memory to the result; edges move on by the positions before the range."""
+    builder = Builder("place", ranged=True)
+    for name in ("cuts", "ends", "counts"):
+        builder.buffer(name, "i64")
+    for name in ("chunks", "low"):
+        builder.scalar(name)
+    lines = ["begin0 = cuts[t] - low", "count0 = cuts[t + 1] - cuts[t]"]
+    stage, chain = 0, -1
+    for number, run in enumerate(plan.runs):
+        if run.kind is not Kind.CHAIN:
+            for at in run.levels if number else run.levels[1:]:
+                builder.scalar(f"size{at}")
+                lines += [f"begin{stage + 1} = begin{stage} * size{at}", f"count{stage + 1} = count{stage} * size{at}"]
+                stage += 1
+            continue
+        chain += 1
+        lines.append(f"goal{chain} = ends[{chain} * (chunks + 1) + t]")
+        if run.first:
+            lines += _copy(builder, _Part(f"pos{run.first}", index, True), stage, chain)
+        stage += 1
+        lines += [f"begin{stage} = goal{chain} + 0", f"count{stage} = counts[{chain} * chunks + t]"]
+        for at in run.levels:
+            lines += _copy(builder, _Part(f"crd{at}", index, False), stage, chain)
+    lines += _copy(builder, _Part("vals", plan.scalar, False), stage, chain)
+    builder.top.run("for t in range(lo, hi):\n" + "\n".join(f"    {line}" for line in lines))
+    return builder.kernel()
+
+
+def _copy(builder: Builder, part: _Part, stage: int, chain: int) -> list[str]:
+    """Lines that copy one buffer; the edges of the first chain are in their place, and only move on."""
+    out = f"out_{part.name}"
+    builder.buffer(out, part.scalar, mutable=True, wide=part.edges)
+    source = f"own_{out}[1 + e]"
+    if part.edges and chain == 0:
+        source = f"{out}[begin{stage} + 1 + e]"
+    else:
+        builder.buffer(f"own_{out}", part.scalar, wide=part.edges)
+    if part.edges:
+        return [f"for e in range(0, count{stage}):", f"    {out}[begin{stage} + 1 + e] = {source} + goal{chain}"]
+    return [f"for e in range(0, count{stage}):", f"    {out}[begin{stage} + e] = own_{out}[e]"]

@@ -1,0 +1,172 @@
+"""Ranges of the outermost loop of a merge that hold about equal work, and how many elements each can give at most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...codegen import pool
+from ...compiler.merge.size import SLACK
+from ...errors import SizeError
+from ...format.expression import Expression
+from ...format.level import Iterate
+from ...storage.buffers import itemsize, length, to_numpy
+from ...storage.storage import Storage
+from .plan import Bound, Compiled
+
+__all__ = ["MINIMUM", "capacities", "cut", "work_of"]
+
+LARGEST = 2**60
+"""Positions that a result may have."""
+MINIMUM = 1 << 17
+"""Stored elements below which one thread does all."""
+PER_THREAD = 2
+"""Ranges for each thread where elements are written to where they belong."""
+RANGE = 1 << 14
+"""Stored elements of a range whose result is put in its place later: as much as stays in the cache."""
+MOST = 1 << 13
+"""Ranges at most."""
+SAMPLES = 8
+"""Places for each range at which the work is looked at before cuts are searched for."""
+COARSE = 4
+"""What lies between such places may be this part of a range."""
+
+Ints: TypeAlias = NDArray[np.int64]
+Spans = tuple[tuple[int, int], ...]
+
+
+def cut(made: Compiled, storages: tuple[Storage, ...], spans: Spans, fine: bool) -> list[int]:
+    """The ends of ranges of the outermost loop that hold about as many elements each; two ends where one will do.
+
+    fine: many ranges, of RANGE elements or so, instead of a few for each thread.
+    """
+    if not spans:
+        return [0, 1]
+    lo, hi = spans[0]
+    threads = pool.get_num_threads()
+    lead = made.merge.leads[0] if made.merge.leads else None
+    names = [given.name for given in made.merge.inputs]
+    work = sum(length(s.values) for n, s in zip(names, storages, strict=True) if lead in (None, n))
+    if threads == 1 or work < MINIMUM or hi - lo < 2 or not all(map(_divisible, storages)):
+        return [lo, hi]
+    parts = PER_THREAD * threads
+    parts = min(max(parts, min(work // RANGE, MOST)) if fine else parts, hi - lo)
+    loop = made.merge.order[0]
+    firsts = [given.levels[0] if given.levels else None for given in made.merge.inputs]
+    counted = [s for s, e in zip(storages, firsts, strict=True) if e == loop]
+
+    def before(c: Ints) -> Ints:
+        return sum((_before(s, len(s.pos) - 1, c) for s in counted), np.zeros(len(c), np.int64))
+
+    inner = dict.fromkeys(_search(before, lo, hi, parts))
+    return [lo, *(c for c in inner if lo < c < hi), hi]
+
+
+def work_of(storages: Sequence[Storage], spans: Spans) -> int:
+    """Elements that a merge may walk: those that are stored, and the coordinates of the outermost loop."""
+    return sum(length(s.values) for s in storages) + sum(hi - lo for lo, hi in spans[:1])
+
+
+def _search(before: Callable[[Ints], Ints], lo: int, hi: int, parts: int) -> list[int]:
+    """The first coordinates that have the k-th of `parts` equal shares of the work before them, in order; nearly so
+    where the work between places that are looked at is a small part of a share."""
+    samples = SAMPLES * parts
+    places = lo + (hi - lo) * np.arange(samples + 1) // samples
+    counts = before(places)
+    goals = int(counts[-1]) * np.arange(1, parts) // parts
+    at = np.searchsorted(counts, goals)
+    first, last = places[np.maximum(at - 1, 0)], places[at]
+    if int(np.diff(counts).max()) * parts * COARSE <= int(counts[-1]):
+        return last.tolist()  # type: ignore[no-any-return]
+    while (first < last).any():
+        middle = (first + last) // 2
+        below = before(middle) < goals
+        first, last = np.where(below & (first < last), middle + 1, first), np.where(below, last, middle)
+    return first.tolist()  # type: ignore[no-any-return]
+
+
+def _divisible(s: Storage) -> bool:
+    return not s.format.batch_ndim and not any(level.format.is_loose for level in s.format.levels)
+
+
+def _before(s: Storage, level: int, c: Ints) -> Ints:
+    """How many positions of `level` lie below coordinates of level 0 that are less than each of c."""
+    spans = s.format.level_intervals(s.shape)
+    count = np.zeros(len(c), np.int64)
+    for at, (entry, (lo, hi)) in enumerate(zip(s.format.levels[: level + 1], spans, strict=False)):
+        functions = entry.format.functions
+        if at == 0:
+            crd = s.crd[0]
+            walked = functions.iterate is Iterate.POSITION and crd is not None
+            count = _rank(_used(s), c) if walked else c - lo
+        elif functions.iterate is Iterate.COORDINATE:
+            count = count * (hi - lo)
+        elif s.pos[at] is not None:
+            count = to_numpy(s.pos[at])[count].astype(np.int64)
+        elif not functions.branchless:
+            count = count * entry.format.arguments[0]
+    return count
+
+
+def _rank(sorted_: Any, c: Ints) -> Ints:
+    """How many are less than each of c, which rise."""
+    fits = not len(c) or c[-1] < 2**31 - 1
+    return np.searchsorted(sorted_, c.astype(sorted_.dtype) if fits else c)
+
+
+def _used(s: Storage) -> Any:
+    """The coordinates of level 0, without unused slots."""
+    crd = to_numpy(s.crd[0])
+    if s.format.levels[0].format.functions.padded:
+        crd = crd[crd >= 0]
+    return crd
+
+
+def capacities(bound: Bound, made: Compiled, storages: tuple[Storage, ...], spans: Spans, cuts: Sequence[int]) -> Ints:
+    """The most positions of a chain in each range, with those that are tried and not kept, or not in their order."""
+    below = math.prod(hi - lo for lo, hi in spans[1 : bound.at + 1])
+    sums = [sum(_whole(storages[n], level, lacks, spans) for n, level, lacks in terms) for terms in bound.sums]
+    whole = min((cuts[-1] - cuts[0]) * below, *sums) if sums else (cuts[-1] - cuts[0]) * below
+    if whole > LARGEST:
+        shape, nbytes = tuple(hi - lo for lo, hi in spans), whole * itemsize(made.merge.target.scalar)
+        raise SizeError(
+            f"elementwise operation: up to {whole:,} elements of shape {shape}, {nbytes:,} bytes of values"
+            "\n  expected: no more than there is memory for\n  help: take a part of the operands first"
+        )
+    if len(cuts) == 2:
+        return np.array([whole], np.int64) + SLACK
+    ends = np.array(cuts, np.int64)
+    below = min(below, LARGEST)
+    most = np.minimum(np.diff(ends), LARGEST // max(below, 1)) * below
+    loop = made.merge.order[0] if made.merge.order else None
+    for terms in (t for t, total in zip(bound.sums, sums, strict=True) if total <= LARGEST):
+        most = np.minimum(most, np.diff(_terms(terms, made, storages, spans, loop, ends)))
+    return most + SLACK
+
+
+def _whole(s: Storage, level: int, lacks: tuple[int, ...], spans: Spans) -> int:
+    count = 1 if level < 0 else length(s.values) if level == len(s.pos) - 1 else s.positions[level]
+    return count * math.prod(spans[at][1] - spans[at][0] for at in lacks)
+
+
+def _terms(
+    terms: tuple[tuple[int, int, tuple[int, ...]], ...], made: Compiled, storages: tuple[Storage, ...], spans: Spans,
+    loop: Expression | None, ends: Ints,
+) -> Ints:  # fmt: skip
+    """What a sum counts below each of the coordinates `ends`."""
+    total = np.zeros(len(ends), np.int64)
+    for number, level, lacks in terms:
+        s = storages[number]
+        levels = made.merge.inputs[number].levels
+        if 0 in lacks:
+            others = tuple(at for at in lacks if at)
+            total += _whole(s, level, others, spans) * (ends - spans[0][0])
+        elif levels[0] == loop:
+            total += _before(s, level, ends) * math.prod(spans[at][1] - spans[at][0] for at in lacks)
+        else:  # a stretched dimension comes first: no part of it is smaller than the whole
+            total += _whole(s, level, lacks, spans) * np.arange(len(ends))
+    return total

@@ -1,0 +1,160 @@
+"""The lean way through a merge: NumPy operands, nothing to convert, a result of one chain that ends its elements.
+
+CSR, CSC, DCSR's last level alone, COO and CSF of one level are of this kind. Whatever does not change from call to
+call is found once for a shape, so that a call on tiny tensors costs some microseconds of Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...checked import CHECKED
+from ...codegen import pool
+from ...codegen.float_flags import raised
+from ...compiler.conversion.target import Kind
+from ...compiler.merge.size import SLACK
+from ...interruptible import LONG
+from ...storage.buffers import address, numpy_dtype
+from ...storage.memory import reserve, shrink
+from ...storage.storage import Storage
+from ..float_errors import Told
+from .partition import MINIMUM
+from .plan import Bound, Compiled, MergePlan
+
+__all__ = ["Quick", "quick"]
+
+SMALL = 0 if CHECKED else 1 << 15
+"""Bytes of a result whose buffers share one allocation."""
+
+
+class Quick:
+    """Launches of one compiled merge for one shape."""
+
+    __slots__ = (
+        "_before", "_begin", "_behind", "_fields", "_last", "_layout", "_limit", "_made", "_meta", "_most", "_plan",
+        "_pos", "_shares", "_sums", "_tail", "leads", "shape",
+    )  # fmt: skip
+
+    def __init__(self, plan: MergePlan, made: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
+        self._plan, self._made = plan, made
+        run = plan.runs[-1]
+        sizes = [hi - lo for lo, hi in spans]
+        self._most = math.prod(sizes)
+        self._sums = [[(k, math.prod(sizes[at] for at in lacks)) for k, _, lacks in terms] for terms in bound.sums]
+        parents = math.prod(sizes[: run.first])
+        index, value = numpy_dtype(made.index), numpy_dtype(plan.scalar)
+        self._fields = [index] * len(run.levels) + [value]
+        self._pos = parents + 1, index
+        self._begin = -(-(parents + 1) * index.itemsize // 16) * 16
+        self._meta = np.array([*spans[0], 0, 0], np.int64)
+        extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
+        names = made.names[made.names.index("chunks") + 1 :]
+        self._tail = (1, *(extents[name] for name in names))
+        numbers = {name: k for k, name in enumerate(plan.dims)}
+        refs = [ref for name in made.names if (ref := made.refs.get(name)) is not None]
+        self._last = [(numbers[ref.tensor], ref.level) for ref in refs]
+        self._shares = plan.shares
+        self._limit = 2**31 - 1 if made.index == "i32" else 2**62
+        self._before = (None,) * run.first
+        self._behind = (None,) * (plan.target.nlevels - run.first - 1)
+        self._layout: tuple[int, int, tuple[int, ...]] = (-1, 0, ())
+        """of the last call: its bound, the bytes of its allocation, where coordinates and values begin there"""
+        self.shape: tuple[int, ...] = ()
+        self.leads = made.merge.leads
+
+    def run(self, storages: tuple[Storage, ...], passed: Sequence[int] = ()) -> tuple[Storage, bool] | None:
+        """The result for operands of the plan's signatures and this shape, and addresses of numbers; whether it is
+        certain that NumPy would warn of nothing. None where several threads are to do it, or the index type may be too
+        narrow."""
+        cap = self._most
+        for terms in self._sums:
+            total = 0
+            for k, factor in terms:
+                total += storages[k].values.shape[0] * factor
+            if total < cap:
+                cap = total
+        if cap >= MINIMUM and (cap >= self._limit or pool.get_num_threads() > 1):
+            return None
+        cap += SLACK
+        layout = self._layout
+        if layout[0] != cap:
+            layout = self._layout = self._laid_out(cap)
+        _, size, offsets = layout
+        meta = self._meta.copy()
+        count, index = self._pos
+        small = size <= SMALL
+        if small:
+            whole = np.empty(size, np.uint8)
+            base = address(whole)
+            words: tuple[int, ...] = (base, *[base + o for o in offsets])
+        else:
+            buffers = [reserve(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
+            words = tuple(map(address, buffers))
+        operands: tuple[int, ...] = ()
+        for s in storages:
+            operands += s._addresses or s.addresses
+        last = [max(0, (storages[k]._positions or storages[k].positions)[level] - 1) for k, level in self._last]
+        executable = self._made.executable
+        words = (*operands, *passed, *last, *words, address(meta), *self._tail)
+        if cap < LONG:
+            executable.run(words, 0, 1)
+            silent = self._plan.told is Told.FLAGS and not raised()
+        else:
+            executable.run_sized(cap, words, 0, 1)
+            silent = False
+        used = int(meta[3])
+        if small:
+            pos = np.ndarray((count,), index, whole)
+            parts = [np.ndarray((used,), dtype, whole, o) for dtype, o in zip(self._fields, offsets, strict=True)]
+        else:
+            pos = buffers[0]
+            parts = [shrink(part, used) for part in buffers[1:]]
+        return self._result(storages, pos, parts, used), silent
+
+    def _laid_out(self, cap: int) -> tuple[int, int, tuple[int, ...]]:
+        """The layout of one allocation for at most `cap` elements."""
+        at = self._begin
+        offsets = []
+        for dtype in self._fields:
+            offsets.append(at)
+            at += -(-cap * dtype.itemsize // 16) * 16
+        return cap, at + 16, tuple(offsets)
+
+    def _result(self, storages: tuple[Storage, ...], pos: Any, parts: list[Any], used: int) -> Storage:
+        plan = self._plan
+        for k in self._shares:
+            if storages[k].values.shape[0] == used:
+                s = storages[k]
+                return Storage(s.shape, plan.target, plan.scalar, plan.fill, s.pos, s.crd, parts[-1])
+        all_pos = (*self._before, pos, *self._behind)
+        crd = (*self._before, *parts[:-1])
+        return Storage(self.shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1]).unshared()
+
+
+def quick(
+    plan: MergePlan, made: Compiled, bounds: tuple[Bound, ...], spans: tuple[tuple[int, int], ...],
+    storages: tuple[Storage, ...], shape: tuple[int, ...],
+) -> Quick | None:  # fmt: skip
+    """The lean launch, where the plan is of its kind."""
+    chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
+    levels = plan.target.levels
+    if len(chains) != 1 or chains[0] is not plan.runs[-1] or any(level.format.is_bitmap for level in levels):
+        return None
+    if any(plan.steps) or plan.format is not plan.target or any(s.library != "numpy" for s in storages):
+        return None
+    (bound,) = bounds
+    whole = all(level == len(s.pos) - 1 for terms in bound.sums for k, level, _ in terms for s in (storages[k],))
+    if any(ref.kind != "last" for ref in made.refs.values()) or "fill" in made.names or not whole or not bound.sums:
+        return None
+    order = [name for name in made.names if name.startswith("out_")]
+    expected = [f"out_pos{chains[0].first}", *(f"out_crd{at}" for at in chains[0].levels), "out_vals"]
+    first = len(made.refs) + len(plan.parameters)
+    if order != expected or made.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
+        return None
+    found = Quick(plan, made, bound, spans)
+    found.shape = shape
+    return found

@@ -1,0 +1,326 @@
+"""Run a merge: convert what does not follow, bound the result, launch, trim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...codegen import pool
+from ...compiler.conversion.target import Kind, Run
+from ...errors import ShapeError, UnsupportedError
+from ...format.expression import render
+from ...format.format import Format
+from ...storage.buffers import Array, address, empty, is_torch, itemsize, length, scalar_of, zeros
+from ...storage.memory import shrink
+from ...storage.sizes import positions
+from ...storage.storage import Storage
+from .. import trace
+from ..conversion.assembly import full
+from ..conversion.batch import batched
+from ..conversion.convert import convert, describe, replace_format
+from ..float_errors import Told
+from ..gradient_hook import differentiable
+from ..launch import storage_word
+from .gallop_choice import Leads
+from .ordered_concat import orderable, run_ordered
+from .partition import capacities, cut, work_of
+from .plan import Bound, Compiled, MergePlan, bounds_of, compiled
+from .prepared import Quick, quick
+from .single_rows import as_matrix, as_vectors
+
+__all__ = ["converted", "led_text", "loops_text", "run_plan", "run_told"]
+
+
+@dataclass(slots=True)
+class _Launch:
+    """What a launch needs beside addresses, for operands of given signatures and a shape."""
+
+    made: Compiled
+    bounds: tuple[Bound, ...]
+    spans: tuple[tuple[int, int], ...]
+    extents: dict[str, int]
+    quick: Quick | None
+
+
+KEPT = 16
+"""Launches that a plan keeps."""
+
+
+def run_lean(
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[int] = ()
+) -> tuple[Storage, bool] | None:
+    """The result by the launch of the last shape, and whether NumPy would warn of nothing; None where it does not fit.
+
+    numbers: addresses of the plan's numbers
+    """
+    lean: Quick | None = plan.quick
+    if (
+        lean is None
+        or lean.shape != shape
+        or trace.active()
+        or (plan.scout is not None and plan.scout.leads(storages, shape, plan.target) != lean.leads)
+    ):
+        return None
+    return lean.run(storages, (*numbers, *plan.constant_words))
+
+
+def run_told(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> tuple[Storage, bool]:
+    """The result of a plan without numbers, and whether it is certain that NumPy would warn of nothing."""
+    return run_lean(plan, storages, shape) or (run_plan(plan, storages, shape), plan.told is Told.NEVER)
+
+
+@differentiable(lambda plan, storages, shape, numbers=(): [s.values for s in storages])
+def run_plan(
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[float] = ()
+) -> Storage:
+    """The result of a plan on storages of its signatures, in the plan's format; `numbers` are those of the plan."""
+    own = [np.array([x]) for x in numbers]
+    found = run_lean(plan, storages, shape, [address(x) for x in own])
+    if found is not None:
+        return found[0]
+    passed = [*own, *plan.constants.values()]
+    if any(s.device != "cpu" for s in storages):
+        raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
+    like = storages[0].values
+    ready = storages
+    for k, step in enumerate(plan.steps):
+        if step is not None:
+            ready = (*ready[:k], converted(list(plan.dims)[k], ready[k], step), *ready[k + 1 :])
+    row = as_vectors(plan, ready, shape)
+    if 0 in shape:
+        result = _nothing(plan, shape, like)
+    elif row is not None:
+        single, vectors = row
+        result = as_matrix(_run(single, vectors, vectors[0].shape, like, passed), plan.target, shape)
+    else:
+        result = _run(plan, ready, shape, like, passed)
+    if plan.format is plan.target:
+        return result
+    n = plan.format.batch_ndim
+    if n and plan.format.levels[n:] == plan.target.levels[n:]:
+        return _in_batches(plan, result)
+    return replace_format(converted("the result", result, plan.format), plan.format)
+
+
+def _in_batches(plan: MergePlan, result: Storage) -> Storage:
+    """The result with batch levels; dense ones stay in their place where slices differ in length, unless they were
+    asked for."""
+    try:
+        return batched(result, plan.format)
+    except ShapeError:
+        if plan.asked:
+            raise
+        return result
+
+
+def converted(name: str, s: Storage, format: Format) -> Storage:
+    """An operand that the loops cannot follow, or the result, in another format."""
+    if not trace.active() or s.format == format:
+        return convert(s, format)
+    with trace.record():
+        found = convert(s, format)
+    describe(name, s, found)
+    return found
+
+
+def _nothing(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:
+    """A result without elements."""
+
+    index = "i64" if is_torch(like) else "i32"
+    pos: list[Array | None] = []
+    crd: list[Array | None] = []
+    parents = 1
+    spans = plan.target.level_intervals(shape)
+    for level, (lo, hi) in zip(plan.target.levels, spans, strict=True):
+        kind = level.format
+        pos.append(zeros(parents + 1, index, like) if kind.is_compressed else None)
+        parents = parents * (hi - lo) if kind.is_located else 0
+        stored = "crd" in kind.buffers
+        crd.append(zeros(parents, "bool" if kind.is_bitmap else index, like) if stored else None)
+    count = positions(plan.target, shape, crd)[-1] if crd else 1
+    values = full(count, plan.scalar, plan.fill, like)
+    return Storage(shape, plan.target, plan.scalar, plan.fill, tuple(pos), tuple(crd), values)
+
+
+def _width(storages: tuple[Storage, ...], largest: int, like: Array) -> str:
+    """The type of the result's indices: the widest of the operands', i64 where coordinates or positions need it."""
+    widths = {scalar_of(b) for s in storages for b in (*s.pos, *s.crd) if b is not None} - {"bool"}
+    if "i64" in widths or largest >= 2**31 - 1 or (not widths and is_torch(like)):
+        return "i64"
+    return "i32"
+
+
+def _prepare(
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, leads: Leads
+) -> _Launch:
+    spans = plan.target.level_intervals(shape)
+    largest = max((max(-lo, hi) for lo, hi in spans), default=0)
+    made = compiled(plan, storages, _width(storages, largest, like), leads)
+    bounds = bounds_of(plan, made.merge)
+    extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
+    extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
+    return _Launch(made, bounds, spans, extents, quick(plan, made, bounds, spans, storages, shape))
+
+
+def _run(
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, passed: Sequence[Array]
+) -> Storage:
+    leads = () if plan.scout is None else plan.scout.leads(storages, shape, plan.target)
+    key = (shape, leads, tuple(s.signature for s in storages))
+    launch: _Launch | None = plan.launches.get(key)
+    if launch is None:
+        if len(plan.launches) >= KEPT:
+            plan.launches.clear()
+        launch = plan.launches[key] = _prepare(plan, storages, shape, like, leads)
+    plan.quick = launch.quick
+    return _assembled(plan, launch, storages, shape, like, passed)
+
+
+def _assembled(
+    plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array,
+    passed: Sequence[Array],
+) -> Storage:  # fmt: skip
+    """Into buffers that hold whatever the merge may find, at once or range by range; then cut to what it found."""
+    made, spans = launch.made, launch.spans
+    chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
+    in_order = orderable(plan)
+    cuts = cut(made, storages, spans, fine=in_order)
+    if chains and not in_order:
+        cuts = [cuts[0], cuts[-1]]
+    caps = {r: capacities(b, made, storages, spans, cuts) for r, b in zip(chains, launch.bounds, strict=True)}
+    slots = {run: int(cap.sum()) for run, cap in caps.items()}
+    if made.index == "i32" and any(n >= 2**31 - 1 for n in slots.values()):
+        made = compiled(plan, storages, "i64", made.merge.leads)
+    pos, crd, values, words = _allocate(plan, made, slots, spans, like)
+    whole = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
+    reserved = sum(length(b) * itemsize(scalar_of(b)) for b in (*pos, *crd, values) if b is not None)
+    words |= {"meta": address(whole), "chunks": 1, **launch.extents}
+    words |= {name: address(x) for name, x in zip(plan.parameters, passed, strict=True)}
+    fill = full(1, plan.scalar, plan.fill, like) if "fill" in made.names else like
+    words["fill"] = address(fill)
+    packed = [w for s in storages for w in s.addresses]
+    by_name = dict(zip(plan.dims, storages, strict=True))
+    for name in made.names:
+        ref = made.refs.get(name)
+        packed.append(words[name] if ref is None else storage_word(ref, by_name[ref.tensor]))
+    used: dict[Run, int] | None = None
+    if len(cuts) > 2 and not chains:
+        _run_located(made, packed, cuts, work_of(storages, spans))
+        used = {}
+    elif len(cuts) > 2:
+        used = run_ordered(plan, made, packed, spans, cuts, caps, like)
+    if used is None:
+        cuts = [cuts[0], cuts[-1]]
+        pool.parallel(made.executable, packed, (0, 1), work_of(storages, spans))
+        used = dict(zip(chains, whole[2 + len(chains) :].tolist(), strict=True))
+    for run in chains:
+        edges = pos[run.first]
+        edges[0] = 0  # type: ignore[index]
+        if run.first == 0:
+            edges[1] = used[run]  # type: ignore[index]
+    result = _trim(plan, used, spans, pos, crd, values, shape)
+    if trace.active():
+        facts = (
+            ("formats", ", ".join(f"{n}: {trace.shown(s.format)}" for n, s in by_name.items())),
+            ("loops", loops_text(plan.target)),
+            ("result", f"{trace.shown(plan.target)}, {result.nbytes:,} bytes once it is cut to what was found"),
+            ("computes", f"where these are present: {plan.regions}"),
+            *led_text(made.merge.leads, plan.target),
+            *trace.rows(made.executable, packed),
+            ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
+        )
+        trace.note(trace.Step(f"merge {plan.text}", facts, reserved, made.executable))
+    for k in plan.shares:
+        if length(storages[k].values) == length(result.values):
+            return storages[k].with_values(result.values, plan.fill)
+    return result
+
+
+def loops_text(format: Format) -> str:
+    """The loops over a format's levels: which count every coordinate, and which walk those that are stored."""
+    kinds = ["every" if level.format.is_located else "stored" for level in format.levels]
+    named = [render(level.expression, format.dims) for level in format.levels]
+    return ", ".join(f"{kind} {e}" for kind, e in zip(kinds, named, strict=True)) or "none"
+
+
+def led_text(leads: Leads, format: Format) -> list[tuple[str, str]]:
+    """What `explain` says of operands that are far shorter than others."""
+    levels = format.levels[: len(leads)]
+    named = [f"{n} walks {render(e.expression, format.dims)}" for n, e in zip(leads, levels, strict=True) if n]
+    return [("gallop", f"{', '.join(named)}; the others are searched")] if named else []
+
+
+def _run_located(made: Compiled, words: list[int], cuts: list[int], work: int) -> None:
+    """Ranges of a result whose elements have their places."""
+    state = np.array(cuts, np.int64)
+    names = [p.name for p in made.executable.params]
+    words = words.copy()
+    words[names.index("meta")], words[names.index("chunks")] = address(state), len(cuts) - 1
+    pool.parallel(made.executable, words, list(range(len(cuts))), work)
+
+
+def _allocate(
+    plan: MergePlan, made: Compiled, slots: dict[Run, int], spans: tuple[tuple[int, int], ...], like: Array
+) -> tuple[list[Array | None], list[Array | None], Array, dict[str, int]]:
+    """Buffers with the given number of positions for each chain."""
+    n = len(spans)
+    pos: list[Array | None] = [None] * n
+    crd: list[Array | None] = [None] * n
+    words: dict[str, int] = {}
+    parents = 1
+    for run in plan.runs:
+        if run.kind is Kind.CHAIN:
+            pos[run.first] = buffer = empty(parents + 1, made.index, like)
+            words[f"out_pos{run.first}"] = address(buffer)
+            parents = slots[run]
+            for at in run.levels:
+                crd[at] = buffer = empty(parents, made.index, like)
+                words[f"out_crd{at}"] = address(buffer)
+            continue
+        for at in run.levels:
+            parents *= spans[at][1] - spans[at][0]
+            if plan.target.levels[at].format.is_bitmap:
+                crd[at] = buffer = zeros(parents, "bool", like)
+                words[f"out_crd{at}"] = address(buffer)
+    values = empty(parents, plan.scalar, like) if slots or plan.masked else full(parents, plan.scalar, plan.fill, like)
+    words["out_vals"] = address(values)
+    return pos, crd, values, words
+
+
+def _trim(
+    plan: MergePlan,
+    used: dict[Run, int],
+    spans: tuple[tuple[int, int], ...],
+    pos: list[Array | None],
+    crd: list[Array | None],
+    values: Array,
+    shape: tuple[int, ...],
+) -> Storage:
+    """The result with its buffers cut to what was used."""
+    parents = 1
+    for run in plan.runs:
+        if run.kind is Kind.CHAIN:
+            pos[run.first] = _cut(pos[run.first], parents + 1)
+            parents = used[run]
+            for at in run.levels:
+                crd[at] = _cut(crd[at], parents)
+        else:
+            for at in run.levels:
+                parents *= spans[at][1] - spans[at][0]
+                crd[at] = None if crd[at] is None else _cut(crd[at], parents)
+    values = _cut(values, parents)
+    return Storage(shape, plan.target, plan.scalar, plan.fill, tuple(pos), tuple(crd), values)
+
+
+def _cut(buffer: Array, n: int) -> Array:
+    """The first n elements; memory that is not used is given back where that is worth it."""
+    have = length(buffer)
+    if have == n:
+        return buffer
+    if have < 4096:
+        return buffer[:n]
+    if isinstance(buffer, np.ndarray):
+        return shrink(buffer, n)
+    return buffer[:n].clone() if 4 * n < 3 * have else buffer[:n]

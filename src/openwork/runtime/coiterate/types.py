@@ -1,0 +1,134 @@
+"""Types of an elementwise expression: every operation as the array library would type it on dense arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...compiler.number import is_number, sample
+from ...errors import DTypeError
+from ...ir.arithmetic import FUNCTIONS
+from ...ir.index import PRESENCE, Access, Apply, Expression, Literal
+from ...ir.loop import Cast, Expr, Op, Var
+from ...ir.ops import COMPARISONS, LOGICAL, cast, const, op
+from ...ir.types import Type
+from ...storage.buffers import numpy_dtype, scalar_of, torch_dtype
+from ..values import apply
+
+__all__ = ["typed"]
+
+_KEEP = frozenset(("abs", "real", "imag", "conj", "isnan", "isinf", "isfinite", "signbit", "sign"))
+"""Operations of one operand that are computed in its own type, whatever the result's."""
+
+
+def typed(e: Expression, scalars: Mapping[str, str], library: str = "numpy") -> Expr:
+    """The expression in loop IR, over variables called as its tensors, promoted operation by operation.
+
+    Numbers are weak, as Python scalars are for the array libraries. Half precision is rounded after every operation.
+    Raises DTypeError where the library refuses an operation.
+    """
+    value = _typed(e, scalars, library)
+    if isinstance(value, Expr):
+        return value
+    return const(value, _scalar_of_number(value))
+
+
+def _scalar_of_number(value: Any) -> str:
+    return {bool: "bool", int: "i64", float: "f64", complex: "c128"}[type(value)]
+
+
+def _typed(e: Expression, scalars: Mapping[str, str], library: str) -> Any:
+    match e:
+        case Access(tensor, _):
+            return _Passed(tensor) if is_number(tensor) else Var(tensor, Type(scalars[tensor]))
+        case Literal(value):
+            return value
+        case Apply(name, args):
+            found = [_typed(a, scalars, library) for a in args]
+            if not any(isinstance(v, Expr) for v in found):
+                if name in PRESENCE:
+                    return found[0]
+                return FUNCTIONS[name](*(np.asarray(v)[()] for v in found)).item()
+            return _apply(name, found, library)
+    raise DTypeError(f"{e} is no expression")
+
+
+def _apply(name: str, args: list[Any], library: str) -> Expr:
+    kinds = tuple(a.type.scalar if isinstance(a, Expr) else a.weak if isinstance(a, _Passed) else a for a in args)
+    if name in PRESENCE:
+        first = args[0] if isinstance(args[0], Expr) else _boxed(args[0], _own(args[0]))
+        return Op(name, (first, _boxed(args[1], first.type.scalar)), first.type)
+    out, computed = _signature(name, kinds, library)
+    if name == "abs" and _own(args[0]) == "bool":
+        return _boxed(args[0], out)
+    if name == "select":
+        cond = _boxed(args[0], "bool")
+        return op("select", cond, _boxed(args[1], out), _boxed(args[2], out))
+    result = op(name, *(_boxed(a, computed or _own(a)) for a in args))
+    result = cast(result, out)
+    if out in ("f16", "bf16") and not isinstance(result, Cast):
+        return Cast(result, result.type)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """A number that the kernel is passed, weak as any other."""
+
+    name: str
+
+    @property
+    def weak(self) -> float:
+        return sample(self.name)
+
+
+def _own(a: Any) -> str:
+    if isinstance(a, _Passed):
+        return "f64"
+    return a.type.scalar if isinstance(a, Expr) else _scalar_of_number(a)
+
+
+def _boxed(a: Any, scalar: str) -> Expr:
+    if isinstance(a, _Passed):
+        a = Var(a.name, Type("f64"))
+    return cast(a, scalar) if isinstance(a, Expr) else const(a, scalar)
+
+
+@lru_cache(maxsize=4096)
+def _known(name: str, kinds: tuple[Any, ...], weak: tuple[str, ...], library: str) -> tuple[str, str | None]:
+    samples = [_sample(k, library) if isinstance(k, str) else k for k in kinds]
+    if name == "select":
+        return scalar_of(_common(samples[1:], library)), None
+    if name in LOGICAL or name == "not":
+        return "bool", "bool"
+    if name in COMPARISONS:
+        apply(name, *samples)
+        return "bool", scalar_of(_common(samples, library))
+    out = scalar_of(apply(name, *samples))
+    return out, None if name in _KEEP else out
+
+
+def _signature(name: str, kinds: tuple[Any, ...], library: str) -> tuple[str, str | None]:
+    """The type of the result, and that in which operands are taken (None: their own)."""
+    return _known(name, kinds, tuple(type(k).__name__ for k in kinds), library)
+
+
+def _sample(scalar: str, library: str) -> Any:
+    if library == "torch":
+        import torch
+
+        return torch.empty(0, dtype=torch_dtype(scalar))
+    return np.empty(0, numpy_dtype(scalar))
+
+
+def _common(samples: list[Any], library: str) -> Any:
+    """An array of the type that operands promote to."""
+    if library == "torch":
+        import torch
+
+        return torch.empty(0, dtype=torch.result_type(*samples))
+    return np.empty(0, np.result_type(*samples))

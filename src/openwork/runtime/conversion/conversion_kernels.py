@@ -1,0 +1,197 @@
+"""What a conversion stage needs again and again: operands, parameter names, kernels that are ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import TypeAlias
+
+from ...codegen import cache, pool
+from ...codegen.executable import Executable
+from ...compiler.conversion.plan import Stage
+from ...compiler.conversion.stream import Walked
+from ...compiler.conversion.target import Kind, runs
+from ...compiler.operand import Operand
+from ...errors import UnsupportedError
+from ...ir.loop import Kernel, Scalar
+from ...storage.buffers import Array, length, scalar_of
+from ...storage.storage import Storage
+from .ranges import Ranges
+
+__all__ = ["Recipe", "Spans", "Words", "call", "recipe_of", "shared"]
+
+Words: TypeAlias = dict[str, int]
+"""A kernel's arguments by parameter name: addresses and integers."""
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+
+_Ready: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[int]], tuple[str, ...]]
+"""A kernel, what picks its words, and the names of its numbers."""
+WORK = "elements of the source"
+"""Among the words, which no kernel takes: what says how long a kernel may run."""
+_SHARED: dict[str, _Ready] = {}
+
+
+def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None) -> int:
+    """Run the kernel of `key`, side by side on the ranges; returns its status, above 1. Raises MemoryError."""
+    ready = _SHARED.get(key)
+    if ready is None:
+        ready = _SHARED[key] = _ready(key, build)
+    return _run(ready, words, ranges)
+
+
+def shared(key: str, build: Callable[[], Kernel]) -> Executable:
+    """The kernel of `key`."""
+    ready = _SHARED.get(key)
+    return cache.get(key, build) if ready is None else ready[0]
+
+
+def _ready(key: str, build: Callable[[], Kernel]) -> _Ready:
+    executable = cache.get(key, build)
+    names = [p.name for p in executable.params]
+    numbers = tuple(p.name for p in executable.params if isinstance(p, Scalar) and p.scalar[0] in "iu")
+    if len(names) == 1:
+        (only,) = names
+        return executable, lambda words: (words[only],), numbers
+    return executable, itemgetter(*names), numbers
+
+
+def _run(ready: _Ready, words: Mapping[str, int], ranges: Ranges | None) -> int:
+    executable, pick, numbers = ready
+    work = max([words.get(WORK, 0), *[words[n] for n in numbers]])
+    if ranges is not None:
+        return pool.parallel(executable, pick(words), ranges.bounds, max(work, ranges.bounds[-1]))
+    status = executable.run_sized(work, pick(words), 0, 0, status=True)
+    if status == 1:
+        raise MemoryError(f"conversion: no memory for a workspace of {executable.name}")
+    return status
+
+
+class Recipe:
+    """A stage for operands of known scalar types, with the kernels that it has used so far."""
+
+    def __init__(self, stage: Stage, source: Operand, index: str) -> None:
+        target = stage.target
+        self.stage, self.source, self.index = stage, source, index
+        self.runs = runs(target)
+        self.stream = Walked(source, stage.drop, hoist=stage.hoist)
+        formats = [level.format for level in target.levels]
+        pos = tuple(index if "pos" in f.buffers else None for f in formats)
+        crd = tuple(("bool" if f.is_bitmap else index) if "crd" in f.buffers else None for f in formats)
+        self.target = Operand(source.scalar, target.ndim, target, pos, crd)
+        assert source.format is not None
+        about = f"{source.format.canonical} {source.pos} {source.crd} {source.ragged}"
+        flags = f"{stage.unique} {stage.keep} {stage.drop} {stage.hoist}"
+        self.text = f"{about} | {target.canonical} {index} | {source.scalar} | {flags}"
+        self.needs_fill = stage.drop or any(f.is_structured for f in formats)
+        self._kernels: dict[str, _Ready] = {}
+        names = [f"a_{part}{at}" for at in range(len(source.pos)) for part in ("pos", "crd") if _has(source, part, at)]
+        self._names = (*names, "a_vals")
+
+    def words(self, storage: Storage) -> Words:
+        """The parameters that say where the source is."""
+        words = dict(zip(self._names, storage.addresses, strict=True))
+        words[WORK] = length(storage.values)
+        for d, n in enumerate(storage.shape):
+            words[f"n{d}"] = n
+        if storage.format.batch_ndim:
+            slices = storage.batches
+            for name, buffer in zip(self._names, storage.buffers, strict=True):
+                words[f"{name}_slice"] = length(buffer) // slices if slices else 0
+        return words
+
+    def run(
+        self, kind: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None
+    ) -> int:
+        """Run the kernel `kind` of this recipe, side by side on the ranges; returns its status, above 1."""
+        if ranges is not None:
+            kind = f"{kind} ranged"
+        ready = self._kernels.get(kind)
+        if ready is None:
+            ready = self._kernels[kind] = _ready(f"convert {kind} | {self.text}", build)
+        return _run(ready, words, ranges)
+
+    def executable(self, kind: str) -> Executable:
+        """The kernel `kind`, which has run before."""
+        return self._kernels[kind][0]
+
+    @cached_property
+    def given(self) -> dict[int, int] | None:
+        """Where elements keep their positions: the levels of the target whose crd is a level's of the source, and that
+        level; None where they do not."""
+        assert self.source.format is not None
+        mine, stage = runs(self.source.format)[-1:], self.stage
+        if not mine or self.padded or stage.drop or not (stage.unique or stage.keep):
+            return None
+        if any(run.kind is not Kind.CHAIN for run in (*mine, self.runs[-1])):
+            return None
+        at = {self.source.format.levels[level].expression: level for level in mine[0].levels}
+        levels = stage.target.levels
+        return {x: at[levels[x].expression] for x in self.runs[-1].levels if levels[x].expression in at}
+
+    @property
+    def padded(self) -> bool:
+        """Whether some of the source's values belong to no element."""
+        format = self.source.format
+        assert format is not None
+        return self.source.ragged or any(level.format.functions.padded for level in format.levels)
+
+
+def _has(source: Operand, part: str, at: int) -> bool:
+    return (source.pos if part == "pos" else source.crd)[at] is not None
+
+
+class _Family:
+    """The recipes of a stage for storages of one signature: by index width."""
+
+    def __init__(self, storage: Storage, stage: Stage) -> None:
+        if storage.device != "cpu":
+            raise UnsupportedError(
+                f"conversion to {stage.target} of a tensor on {storage.device}\n"
+                f"  help: move it with .to('cpu') first; conversion runs on the CPU"
+            )
+        self.stage = stage
+        self.source = _operand(storage)
+        widths = {s for s in (*self.source.pos, *self.source.crd) if s not in (None, "bool")}
+        self.wide = "i64" in widths or (not widths and storage.library == "torch")
+        self.recipes: dict[str, Recipe] = {}
+        self.spans: tuple[tuple[int, ...], Spans, int] = ((-1,), (), 0)
+
+    def recipe(self, storage: Storage) -> tuple[Recipe, Spans]:
+        shape, spans, largest = self.spans
+        if shape != storage.shape:
+            spans = self.stage.target.level_intervals(storage.shape)
+            largest = max((max(-lo, hi) for lo, hi in spans), default=0)
+            self.spans = storage.shape, spans, largest
+        index = "i64" if self.wide or max(largest, length(storage.values)) >= 2**31 else "i32"
+        if index not in self.recipes:
+            self.recipes[index] = Recipe(self.stage, self.source, index)
+        return self.recipes[index], spans
+
+
+_FAMILIES: dict[tuple[int, int], _Family] = {}
+cache.forgotten_with(_SHARED.clear)
+cache.forgotten_with(_FAMILIES.clear)
+
+
+def recipe_of(storage: Storage, stage: Stage) -> tuple[Recipe, Spans]:
+    """The recipe of a stage for a storage, and the intervals of the target's levels.
+
+    The index width is the source's, or i64 where coordinates or positions need that.
+    """
+    key = storage.signature, id(stage)
+    family = _FAMILIES.get(key)
+    if family is None:
+        family = _FAMILIES[key] = _Family(storage, stage)
+    return family.recipe(storage)
+
+
+def _operand(storage: Storage) -> Operand:
+    """What a kernel knows of a storage."""
+
+    def scalars(buffers: Sequence[Array | None]) -> tuple[str | None, ...]:
+        return tuple(None if b is None else scalar_of(b) for b in buffers)
+
+    format = storage.format
+    ragged = format.ragged(storage.shape)
+    return Operand(storage.scalar, format.ndim, format, scalars(storage.pos), scalars(storage.crd), ragged)

@@ -1,0 +1,209 @@
+"""Conversion of any format to any other: the plan of `compiler.conversion`, run stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from ...compiler.conversion import Stage, Strategy, plan
+from ...compiler.conversion.append import Pass
+from ...compiler.conversion.scatter import scatter_kernel
+from ...errors import FormatError
+from ...format import build
+from ...format.expression import interval
+from ...format.format import Format
+from ...ir.loop import Kernel
+from ...storage.buffers import address, itemsize, length, numpy_dtype, scalar_of, to_numpy
+from ...storage.storage import Storage
+from .. import trace
+from ..gradient_hook import differentiable
+from ..prepared import remember
+from ..prepared_results import Conversion, Part
+from .append import append_walk, passes
+from .assembly import Assembly, SlotsFull, full, is_zero
+from .batch import batched
+from .bucket import bucket
+from .copy_blocks import move_blocks
+from .group import group
+from .radix_sort import sort
+from .ranges import of_walk
+
+__all__ = ["convert", "describe", "plan"]
+
+FEW = 1 << 12
+"""So many buckets are always few enough."""
+SPARSE = 4
+"""So many buckets per element are."""
+
+
+@differentiable(lambda storage, *_: (storage.values,))
+def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
+    """The same tensor in another format.
+
+    Parameters
+    ----------
+    storage : any format, of the target's rank
+    format : the target
+    share : buffers that stay as they are (CSR and COO: crd of the columns, values) may be those of `storage`
+
+    Returns
+    -------
+    Storage, shape, scalar type, fill value and library of `storage`; index buffers of its width, or int64 where that
+    is too narrow. The storage itself where it has the format already.
+
+    Guarantees: the same dense array; explicit zeros stay (of an all-dense source, the elements that differ from the
+    fill value); duplicates are summed where the target is unique, and stay where it is nonunique.
+    Cost: O(nse + positions of the target), O(nse * bits) where a sort is needed; see `plan(source, target)`.
+    Raises FormatError where ell, structured or singleton levels cannot hold the elements, ShapeError where batches
+    hold different numbers of them.
+    """
+    if storage.format == format:
+        return storage
+    if trace.active():
+        with trace.record():
+            found = _converted(storage, format, share)
+        describe("a tensor", storage, found)
+        return found
+    again: Conversion | None = storage.plans.get(format)
+    if again is not None and again.valid:
+        return again(storage, format)
+    return _converted(storage, format, share)
+
+
+def describe(name: str, s: Storage, found: Storage) -> None:
+    """Add a conversion to the record that `explain` reads."""
+    held = {address(b) for b in s.buffers}
+    nbytes = sum(length(b) * itemsize(scalar_of(b)) for b in found.buffers if address(b) not in held)
+    facts = (("from", trace.shown(s.format)), ("to", trace.shown(found.format)), ("moves", f"{s.nse:,} elements"))
+    trace.note(trace.Step(f"conversion of {name}", facts, nbytes))
+
+
+def _converted(storage: Storage, format: Format, share: bool) -> Storage:
+    """The plan's stages, one after the other."""
+    result = storage
+    try:
+        for stage in _stages(storage, format):
+            again = result.plans.get(stage)
+            if again is not None and again.valid:
+                result = again(result, stage.target)
+            elif stage.strategy is Strategy.APPEND:
+                result = _append(result, stage, owned=share or result is not storage)
+            else:
+                result = _STRATEGIES[stage.strategy](result, stage)
+    except SlotsFull as error:
+        raise _does_not_fit(storage, format, error) from None
+    if format.batch_ndim:
+        return batched(result, format)
+    return result if result.format.dims == format.dims else replace_format(result, format)
+
+
+def _stages(storage: Storage, format: Format) -> tuple[Stage, ...]:
+    """The plan's stages for this tensor: by buckets of the target's first level only where those are few enough."""
+    found = plan(storage.format, format)
+    if found.wide is not None:
+        lo, hi = interval(found.wide.target.levels[0].expression, storage.shape)
+        if hi - lo > max(FEW, SPARSE * length(storage.values)):
+            return (found.wide,)
+    return found.stages
+
+
+def replace_format(s: Storage, format: Format) -> Storage:
+    """The storage under an equal format, whose dimensions may have other names."""
+    return Storage(s.shape, format, s.scalar, s.fill_value, s.pos, s.crd, s.values)
+
+
+def _copy(storage: Storage, stage: Stage) -> Storage:
+    """Both plain dense: a strided copy by the library."""
+
+    def order(format: Format) -> list[int]:
+        return [level.expression.index for level in format.levels]  # type: ignore[union-attr]
+
+    mine, theirs = order(storage.format), order(stage.target)
+    if mine == theirs:
+        values = storage.values
+    else:
+        array = storage.values.reshape([storage.shape[d] for d in mine])
+        axes = [mine.index(d) for d in theirs]
+        if isinstance(array, np.ndarray):
+            values = np.ascontiguousarray(array.transpose(axes)).reshape(-1)
+        else:
+            values = array.permute(axes).contiguous().view(-1)
+    none = (None,) * stage.target.nlevels
+    return Storage(storage.shape, stage.target, storage.scalar, storage.fill_value, none, none, values)
+
+
+def _scatter(storage: Storage, stage: Stage) -> Storage:
+    """Every position of the target is computed."""
+    out = Assembly.begin(storage, stage)
+    recipe = out.recipe
+    if plain := not any(part for level in stage.target.levels for part in level.format.buffers):
+        size = prod([hi - lo for lo, hi in out.spans])
+        out.put_values(full(size, out.scalar, out.fill_value, out.like))
+    else:
+        out.allocate({})
+
+    ranges = of_walk(storage) if stage.unique else None
+    ranged = ranges is not None
+
+    def build(task: Pass) -> Callable[[], Kernel]:
+        return lambda: scatter_kernel("scatter", recipe.stream, recipe.target, task, unique=stage.unique, ranged=ranged)
+
+    tasks = passes(out)
+    for task in tasks:
+        recipe.run(_SCATTER[task], build(task), out.words, ranges)
+    if plain and ranges is None and len(tasks) == 1 and is_zero(storage.fill_value):
+        _keep(storage, stage, out, _SCATTER[tasks[0]])
+    return out.storage() if plain else out.finish({})
+
+
+def _keep(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
+    """Keep a scatter to a plain dense array for the next time."""
+    executable = out.recipe.executable(kind)
+    if (
+        storage.library == "numpy"
+        and out.values is not None
+        and not {"sizes", "fill"} & {p.name for p in executable.params}
+    ):
+        values = Part("values", 0, ("b_vals",), length(out.values), numpy_dtype(out.scalar), zero=True)
+        remember(storage, stage.target, Conversion(stage.target, (executable,), out.words, (values,)))
+
+
+_SCATTER = {task: f"scatter {task.value}" for task in Pass}
+
+
+def _append(storage: Storage, stage: Stage, owned: bool = False) -> Storage:
+    """The walk is in the target's order; buffers of an `owned` storage may become the result's."""
+    out = Assembly.begin(storage, stage)
+    count = None if stage.drop or out.recipe.padded else length(storage.values)
+    return append_walk(out, storage, count, owned)
+
+
+def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Exception:
+    """The error of a parent with too many elements: its place, and the width that would hold all."""
+    level = format.levels[error.level]
+    levels = [*format.levels[: error.level], build.compressed(level.expression), *format.levels[error.level + 1 :]]
+    loose = _converted(storage, Format(format.dims, tuple(levels)), False)
+    counts = np.diff(to_numpy(loose.pos[error.level]))
+    most = int(counts.max())
+    out = Assembly.begin(storage, plan(storage.format, format).stages[-1])
+    run = next(r for r in out.runs if r.first == error.level)
+    place = out.place(run, error.parent)
+    more = (most, *level.format.arguments[1:])
+    remedy = "compressed" if level.format.is_singleton else f"{level.format.name}({', '.join(map(str, more))})"
+    return FormatError(
+        f"conversion to {format}: {place} has {int(counts[error.parent])} elements\n"
+        f"  expected: at most {run.width}, as level {error.level} is {level.format}\n"
+        f"  help: use {remedy}; the fullest has {most}"
+    )
+
+
+_STRATEGIES: dict[Strategy, Callable[[Storage, Stage], Storage]] = {
+    Strategy.COPY: _copy,
+    Strategy.SCATTER: _scatter,
+    Strategy.BUCKET: bucket,
+    Strategy.GROUP: group,
+    Strategy.BLOCKS: lambda storage, stage: move_blocks(storage, stage, convert),
+    Strategy.SORT: sort,
+}

@@ -1,0 +1,101 @@
+"""The sum of a whole array of values: rows are summed in lanes, side by side, and the sums of rows pairwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..compiler.total import extreme_kernel, total_kernel
+from ..ir.types import COMPLEX
+from ..storage.buffers import (
+    Array,
+    address,
+    as_array,
+    cast,
+    device_of,
+    dtype_of,
+    empty,
+    is_torch,
+    length,
+    scalar_of,
+    to_numpy,
+)
+from .conversion.assembly import full
+from .conversion.conversion_kernels import call
+from .conversion.ranges import Ranges, of_numbers
+from .gradient_hook import differentiable
+from .promote import compute_scalar
+
+__all__ = ["extreme", "total", "total_and_count"]
+
+ROW = 1024
+"""Elements of a row: few enough for its rounding errors to stay small, enough for the rows to be few."""
+_BY_LIBRARY = {"bool", *COMPLEX}
+LEAST = 1 << 14
+"""Elements below which the array library is as fast."""
+
+
+@differentiable(lambda values, *_: (values,))
+def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
+    """The sum of a flat array, of rank 0, computed and given in the scalar type; of the elements whose bit is set.
+
+    Half precision is summed in float32 and rounded once. Rounding errors grow as those of NumPy's pairwise sums, and
+    are the same for any number of threads.
+    """
+    if bits is not None:
+        return total_and_count(values, scalar, bits)[0]
+    source, count = scalar_of(values), length(values)
+    if _by_library(source, scalar, values):
+        return _library_sum(values, scalar)
+    wide = compute_scalar(scalar)
+    rows = -(-count // ROW)
+    sums = empty(rows, wide, values)
+    words = {"row": ROW, "count": count, "values": address(values), "sums": address(sums)}
+    ranges = of_numbers(rows, count) or Ranges((0, rows))
+    call(f"total {source} {wide}", lambda: total_kernel(source, wide), words, ranges)
+    return cast(_library_sum(sums, wide), scalar)
+
+
+def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int]:
+    """The sum of the elements whose bit is set, see `total`, and how many these are, in one pass over both."""
+    source, count = scalar_of(values), length(values)
+    if _by_library(source, scalar, values):
+        return _library_sum(values[bits], scalar), int(bits.sum())
+    wide = compute_scalar(scalar)
+    rows = -(-count // ROW)
+    sums, counts = empty(rows, wide, values), np.empty(rows, np.int64)
+    words = {"row": ROW, "count": count, "values": address(values), "bits": address(bits)}
+    words |= {"sums": address(sums), "counts": address(counts)}
+    ranges = of_numbers(rows, count) or Ranges((0, rows))
+    call(f"total of bits {source} {wide}", lambda: total_kernel(source, wide, True), words, ranges)
+    return cast(_library_sum(sums, wide), scalar), int(counts.sum())
+
+
+def _by_library(source: str, scalar: str, values: Array) -> bool:
+    return length(values) < LEAST or bool({source, scalar} & _BY_LIBRARY) or device_of(values) != "cpu"
+
+
+def extreme(op: str, values: Array, bits: Array, start: Any) -> Array:
+    """The least ("min") or largest ("max") of `start` and the elements of a flat array whose bit is set, of rank 0.
+
+    NaN where there is one.
+    """
+    source, count = scalar_of(values), length(values)
+    first = full(1, source, start, values)
+    rows = -(-count // ROW)
+    found = empty(rows, source, values)
+    words = {"row": ROW, "count": count, "values": address(values), "bits": address(bits)}
+    words |= {"start": address(first), "found": address(found)}
+    if rows:
+        ranges = of_numbers(rows, count) or Ranges((0, rows))
+        call(f"{op} of bits {source}", lambda: extreme_kernel(op, source), words, ranges)
+    every = np.append(to_numpy(found), to_numpy(first))
+    return as_array(np.asarray((np.min if op == "min" else np.max)(every)), like=values)
+
+
+def _library_sum(values: Array, scalar: str) -> Array:
+    if not is_torch(values) and "bf16" in (scalar_of(values), scalar):
+        return np.asarray(values.astype(np.float32).sum()).astype(dtype_of(scalar, values))
+    out = values.sum(dtype=dtype_of(scalar, values))
+    return out if is_torch(out) else np.asarray(out)

@@ -1,0 +1,234 @@
+"""Selections along the outermost level: ranges of positions, so that everything below is a range of its buffer.
+
+A[i:j] of CSR shares crd and values and rebases pos; A[rows] copies the rows' ranges; A[i] drops the level as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..codegen import pool
+from ..compiler.structure import points_kernel, ranges_kernel
+from ..format import format as parse
+from ..format.cached import cached
+from ..format.expression import Dim, dimensions, rename
+from ..format.format import Format, Level
+from ..format.level import LevelFormat
+from ..storage.buffers import Array, address, as_array, empty, length, scalar_of, to_numpy, zeros
+from ..storage.specified import Ints
+from ..storage.storage import Storage
+from . import trace
+from .conversion.conversion_kernels import Words, call
+from .conversion.conversion_kernels import _ready as ready
+from .conversion.ranges import Ranges
+
+__all__ = ["drop_outer", "join_outer", "outer_dim", "pick", "slice_outer", "take_outer"]
+
+PARALLEL_NSE = 1 << 17
+
+
+@lru_cache(maxsize=4096)
+def outer_dim(format: Format) -> int | None:
+    """The dimension that the outermost level alone holds, where a range of it is a range of every buffer."""
+    if not format.levels or format.batch_ndim or not (format.is_ordered and format.is_unique):
+        return None
+    first = format.levels[0]
+    if not isinstance(first.expression, Dim) or not (first.format.is_dense or first.format.is_compressed):
+        return None
+    if not all(_keeps_ranges(level.format) for level in format.levels):
+        return None
+    d = first.expression.index
+    if any(d in dimensions(level.expression) for level in format.levels[1:]):
+        return None
+    return d
+
+
+def _keeps_ranges(level: LevelFormat) -> bool:
+    """Whether the children of consecutive parents lie behind one another, or pos says where each one's are."""
+    return level.is_located or level.is_compressed or level.is_loose or level.is_singleton or level.slots is not None
+
+
+def slice_outer(s: Storage, first: int, last: int) -> Storage:
+    """The coordinates first <= c < last of `outer_dim(s.format)`, crd and values shared below it.
+
+    Cost: O(parents in the range), as positions are counted from the range's begin; O(log) on a compressed level.
+    """
+    d = outer_dim(s.format)
+    assert d is not None
+    shape = (*s.shape[:d], last - first, *s.shape[d + 1 :])
+    pos, crd = list(s.pos), list(s.crd)
+    begin, end = first, last
+    if s.format.levels[0].format.is_compressed:
+        all_crd = s.crd[0]
+        host = to_numpy(all_crd)
+        begin, end = (int(x) for x in np.searchsorted(host, np.array([first, last], host.dtype)))
+        crd[0] = all_crd[begin:end] if first == 0 else all_crd[begin:end] - first  # type: ignore[index]
+        pos[0] = _pair(end - begin, s.pos[0])
+    intervals = s.format.level_intervals(s.shape)
+    for at in range(1, s.format.nlevels):
+        level = s.format.levels[at].format
+        if level.is_loose:
+            pos[at] = s.pos[at][2 * begin : 2 * end]  # type: ignore[index]
+            return Storage(shape, s.format, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values)
+        if level.is_compressed:
+            edges = s.pos[at][begin : end + 1]  # type: ignore[index]
+            begin, end = int(edges[0]), int(edges[-1])
+            pos[at] = edges if begin == 0 else edges - begin
+        elif level.slots is not None:
+            begin, end = begin * level.slots, end * level.slots
+        elif level.is_located:
+            n = intervals[at][1] - intervals[at][0]
+            begin, end = begin * n, end * n
+        if crd[at] is not None:
+            crd[at] = s.crd[at][begin:end]  # type: ignore[index]
+    return Storage(shape, s.format, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values[begin:end])
+
+
+def _pair(end: int, like: Array) -> Array:
+    """pos of an outermost compressed level."""
+    return as_array(np.array([0, end], to_numpy(like).dtype), like=like)
+
+
+def join_outer(parts: Sequence[Storage]) -> Storage | None:
+    """Tensors of one format, behind one another along `outer_dim` of it; None where index buffers would overflow."""
+    first = parts[0]
+    d = outer_dim(first.format)
+    assert d is not None
+    pos, crd = list(first.pos), list(first.crd)
+    extent = sum(s.shape[d] for s in parts)
+    total = sum(length(s.values) for s in parts)
+    for at, level in enumerate(first.format.levels):
+        held = [s.crd[at] for s in parts]
+        sizes = [0 if b is None else length(b) for b in held]
+        bases = np.cumsum([0, *sizes]).tolist()
+        if "pos" in level.format.buffers:
+            scalars = {scalar_of(b) for s in parts for b in (s.pos[at], s.crd[at]) if b is not None}
+            if "i32" in scalars and max(bases[-1], extent, total) >= 2**31:
+                return None
+        edges = [to_numpy(s.pos[at]) for s in parts if s.pos[at] is not None]
+        if at == 0 and edges:
+            starts = np.cumsum([0, *(s.shape[d] for s in parts)]).tolist()
+            held = [to_numpy(b) + np.asarray(n, to_numpy(b).dtype) for b, n in zip(held, starts, strict=False)]
+            pos[at] = _pair(bases[-1], first.pos[0])
+        elif edges:
+            loose = level.format.is_loose
+            shifted = [e[0 if loose or not k else 1 :] + np.asarray(bases[k], e.dtype) for k, e in enumerate(edges)]
+            pos[at] = as_array(np.concatenate(shifted), like=first.pos[at])
+        if held[0] is not None:
+            crd[at] = as_array(np.concatenate([to_numpy(b) for b in held]), like=first.crd[at])
+    values = as_array(np.concatenate([to_numpy(s.values) for s in parts]), like=first.values)
+    shape = (*first.shape[:d], extent, *first.shape[d + 1 :])
+    return Storage(shape, first.format, first.scalar, first.fill_value, tuple(pos), tuple(crd), values)
+
+
+@cached(1024)
+def _without(format: Format, d: int) -> Format | None:
+    """The format without its outermost level, which holds dimension d."""
+    first, rest = format.levels[0].format, list(format.levels[1:])
+    if not rest:
+        return None
+    if rest[0].format.is_singleton:
+        if not first.is_compressed:
+            return None
+        rest[0] = Level(rest[0].expression, replace(first, unique=rest[0].format.unique))
+    elif not first.is_dense and not rest[0].format.is_compressed:
+        return None
+    position = [k - (k > d) for k in range(format.ndim)]
+    levels = tuple(Level(rename(level.expression, position), level.format) for level in rest)
+    made = Format((*format.dims[:d], *format.dims[d + 1 :]), levels)
+    return None if made.is_dense else made
+
+
+def drop_outer(s: Storage) -> Storage | None:
+    """The tensor of rank one less, where the outermost dimension's extent is 1; None where its level holds more."""
+    d = outer_dim(s.format)
+    made = None if d is None else _without(s.format, d)
+    if d is None or made is None:
+        return None
+    shape = (*s.shape[:d], *s.shape[d + 1 :])
+    pos, crd = list(s.pos[1:]), list(s.crd[1:])
+    if s.format.levels[0].format.is_compressed:
+        if pos[0] is None:
+            pos[0] = _pair(length(s.crd[0]), s.pos[0])
+        elif not length(s.crd[0]):
+            pos[0] = zeros(2, scalar_of(pos[0]), pos[0])
+    return Storage(shape, made, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values)
+
+
+def _is_rows(format: Format) -> bool:
+    """Whether the levels are a dense one, a compressed one, and dense ones."""
+    kinds = [level.format for level in format.levels]
+    return len(kinds) > 1 and kinds[1].is_compressed and all(kind.is_dense for kind in (kinds[0], *kinds[2:]))
+
+
+def take_outer(s: Storage, rows: Ints) -> Storage | None:
+    """The coordinates `rows` of `outer_dim(s.format)`, in that order; None where ranges do not lie in one buffer."""
+    d = outer_dim(s.format)
+    if d is None or not _is_rows(s.format):
+        return None
+    edges = to_numpy(s.pos[1])
+    counts = edges[rows + 1] - edges[rows]
+    ends = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(counts, out=ends[1:])
+    total = int(ends[-1])
+    scalar = scalar_of(s.pos[1])
+    if total >= 2**31 and "i32" in (scalar, scalar_of(s.crd[1])):
+        return None
+    block = 1
+    for lo, hi in s.format.level_intervals(s.shape)[2:]:
+        block *= hi - lo
+    index = scalar_of(s.crd[1])
+    pos = as_array(ends.astype(edges.dtype), like=s.pos[1])
+    crd, values = empty(total, index, s.like), empty(total * block, s.scalar, s.like)
+    words: Words = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
+    words |= {"crd": address(s.crd[1]), "vals": address(s.values), "b_crd": address(crd), "b_vals": address(values)}
+    executable, pick, _ = ready(
+        f"take ranges {scalar} {index} {s.scalar}", lambda: ranges_kernel(scalar, index, s.scalar)
+    )
+    threads = pool.get_num_threads() if total * block >= PARALLEL_NSE else 1
+    if threads > 1:
+        pool.parallel(executable, pick(words), _cuts(ends, threads), total * block)
+    else:
+        executable.run_sized(total * block, pick(words), 0, len(rows))
+    shape = (*s.shape[:d], len(rows), *s.shape[d + 1 :])
+    found = Storage(shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values)
+    if trace.active():
+        trace.moved("ranges of the outermost dimension", (s,), found)
+    return found
+
+
+def pick(s: Storage, at: Mapping[int, Ints]) -> Storage | None:
+    """The elements at single places of a matrix, as a vector; None where they cannot be searched for row by row."""
+    d = outer_dim(s.format)
+    if d is None or len(s.shape) != 2 or not _is_rows(s.format) or s.format.nlevels != 2:
+        return None
+    rows, cols = at[d], at[1 - d]
+    places = np.empty(len(rows), np.int64)
+    scalar, index = scalar_of(s.pos[1]), scalar_of(s.crd[1])
+    if len(rows) >= 2**31:
+        index = "i64"
+    words: Words = {"rows": address(rows), "cols": address(cols), "pos": address(s.pos[1]), "crd": address(s.crd[1])}
+    key = f"points {scalar} {scalar_of(s.crd[1])}"
+    call(
+        key,
+        lambda: points_kernel(scalar, scalar_of(s.crd[1])),
+        words | {"places": address(places)},
+        Ranges((0, len(rows))),
+    )
+    keep = np.flatnonzero(places >= 0)
+    crd = as_array(keep.astype(np.int32 if index == "i32" else np.int64), like=s.crd[1])
+    values = s.values[as_array(places[keep], like=s.values)]
+    pos = as_array(np.array([0, len(keep)], to_numpy(crd).dtype), like=crd)
+    return Storage((len(rows),), parse("coo", 1), s.scalar, s.fill_value, (pos,), (crd,), values)
+
+
+def _cuts(ends: np.ndarray[Any, Any], parts: int) -> Sequence[int]:
+    """Ranges of rows with about as many elements each."""
+    work = np.linspace(0, int(ends[-1]), parts + 1)[1:-1]
+    inner = np.searchsorted(ends, work).tolist()
+    return [0, *sorted(min(len(ends) - 1, int(c)) for c in inner), len(ends) - 1]

@@ -1,0 +1,113 @@
+"""Calls that a tensor has seen before: what is left of them is a fresh array and a launch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..codegen import pool
+from ..codegen.executable import Executable
+from ..format.format import Format
+from ..storage.buffers import address
+from ..storage.memory import LARGE, reserve
+from ..storage.storage import Storage
+from .conversion.conversion_kernels import WORK
+from .prepared import Ready
+from .strided import fresh
+
+__all__ = ["Conversion", "Part", "Reduction"]
+
+_Make = Callable[..., np.ndarray[Any, Any]]
+
+
+class Reduction:
+    """A launch whose one dense operand is its result, an array of known shape and dtype."""
+
+    __slots__ = ("dtype", "make", "ready", "shape")
+
+    def __init__(self, ready: Ready, like: np.ndarray[Any, Any]) -> None:
+        self.ready, self.shape, self.dtype = ready, like.shape, like.dtype
+        self.make = _maker(like.shape, like.dtype, zero=not ready.prepared.schedule.covers)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the launch still holds."""
+        return self.ready.valid
+
+    def __call__(self) -> np.ndarray[Any, Any]:
+        out = self.make(self.shape, self.dtype)
+        self.ready.start((), address(out))
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A buffer of a result: pos or crd of level `at`, or the values; `names` are its parameters."""
+
+    part: str
+    at: int
+    names: tuple[str, ...]
+    size: int
+    dtype: np.dtype[Any]
+    zero: bool = False
+
+    def make(self) -> np.ndarray[Any, Any]:
+        return np.zeros(self.size, self.dtype) if self.zero else reserve(self.size, self.dtype)
+
+
+class Conversion:
+    """Kernels that made a result, on one thread, bound to everything but the addresses of its buffers.
+
+    A structure never changes, so that sizes and ways are those of the first time; values may have changed.
+    """
+
+    __slots__ = ("format", "launches", "parts", "scratch", "threads", "work")
+
+    def __init__(
+        self, format: Format, kernels: Iterable[Executable], words: Mapping[str, int], parts: Sequence[Part]
+    ) -> None:
+        self.format, self.parts, self.threads = format, tuple(parts), pool.get_num_threads()
+        self.work = max([words.get(WORK, 0), *(part.size for part in self.parts)])
+        owner = {name: k for k, part in enumerate(parts) for name in part.names}
+        self.scratch: Any = None
+        """what the words point to beside the tensor and the result"""
+        self.launches = []
+        for kernel in kernels:
+            names = [p.name for p in kernel.params]
+            slots = tuple((slot, owner[name]) for slot, name in enumerate(names) if name in owner)
+            self.launches.append((kernel, [words[name] for name in names], slots))
+
+    @property
+    def valid(self) -> bool:
+        """Whether as many threads are to be used as when it was made."""
+        return self.threads == pool.get_num_threads()
+
+    def buffers(self) -> list[np.ndarray[Any, Any]]:
+        """The parts, filled."""
+        made = [part.make() for part in self.parts]
+        where = [address(buffer) for buffer in made]
+        for kernel, known, slots in self.launches:
+            words = known.copy()
+            for slot, k in slots:
+                words[slot] = where[k]
+            kernel.run_sized(self.work, words)
+        return made
+
+    def __call__(self, storage: Storage, format: Format) -> Storage:
+        """The storage converted again; `format` is equal to the one that it is kept for."""
+        pos: list[Any] = [None] * format.nlevels
+        crd: list[Any] = [None] * format.nlevels
+        *indices, values = self.buffers()
+        for part, buffer in zip(self.parts, indices, strict=False):
+            (pos if part.part == "pos" else crd)[part.at] = buffer
+        return Storage(storage.shape, format, storage.scalar, storage.fill_value, tuple(pos), tuple(crd), values)
+
+
+def _maker(shape: tuple[int, ...], dtype: np.dtype[Any], *, zero: bool) -> _Make:
+    if zero:
+        return np.zeros
+    return fresh if math.prod(shape) * dtype.itemsize >= LARGE else np.empty

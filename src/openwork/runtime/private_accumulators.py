@@ -1,0 +1,119 @@
+"""Ranges whose results overlap, as in `y[i] += A[i, j] * x[j]` walked by columns: some parts with results of their own.
+
+Every part takes its share of the ranges, one after the other, and adds into its own array; the arrays are combined in
+order at the end. Sums of integers are the same for any number of threads. Of floating-point numbers they are where the
+result is so small that many parts cost nothing (`PARTS`, whatever the threads); else there is a part for each thread,
+and sums differ by rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..codegen import pool
+from ..codegen.executable import Executable
+from ..compiler.product import identity
+from ..compiler.total import join_kernel
+from ..storage.buffers import Array, address, itemsize, length, numpy_dtype, to_numpy
+from ..storage.memory import LARGE, reserve
+from ..storage.storage import Storage
+from .conversion.conversion_kernels import call
+from .conversion.ranges import Ranges, of_numbers
+
+__all__ = ["PIECES", "Overlap", "has_long_run", "join", "least_row", "parts_for"]
+
+COST = 4
+"""Multiplications that one more element of a part costs: it is cleared, written and read again."""
+PARTS = 16
+"""Parts where they cost less than a hundredth of the work, however many threads there are."""
+FIXED_WORK = 1 << 21
+"""Multiplications below which there are never more parts than threads."""
+LINES = 256
+"""Parts are this many bytes apart, or a multiple: two threads never write to one cache line."""
+PIECES = 16
+"""Pieces of a row, however many threads there are."""
+LONG_ROW = 1 << 21
+"""Stored elements from which on a row is cut whatever the number of threads: its sum is the same for all of them."""
+SHARE = 0.6
+"""The part of a thread's share of the work from which on a row is cut, if there are several."""
+ROW = 2048
+"""Elements that are combined at a time."""
+
+
+def parts_for(work: int, size: int, threads: int) -> int:
+    """How many parts pay for a result of `size` elements."""
+    if work >= max(FIXED_WORK, 100 * COST * PARTS * size):
+        return PARTS
+    return max(1, min(threads, work // (COST * max(1, size))))
+
+
+def least_row(total: int, threads: int) -> int:
+    """Elements of a row from which on it is cut."""
+    return max(PIECES, min(LONG_ROW, int(SHARE * total / threads)) if threads > 1 else LONG_ROW)
+
+
+def has_long_run(s: Storage, threads: int) -> bool:
+    """Whether elements of one coordinate of an ordered outermost level, such as COO's, are to be cut."""
+    first, crd = s.format.levels[0].format, s.crd[0]
+    if crd is None or first.unique or not first.ordered or s.format.batch_ndim:
+        return False
+    least = least_row(length(crd), threads)
+    places = to_numpy(crd)[:: least // 2]
+    again = places[:-1][places[1:] == places[:-1]]
+    ends = (np.searchsorted(to_numpy(crd), again, side=side) for side in ("right", "left"))
+    return bool(len(again)) and bool((next(ends) - next(ends) >= least).any())
+
+
+class Overlap:
+    """The launches of a kernel on ranges, for results of `size` elements combined by `op`.
+
+    slot: which of the kernel's words is the result's address.
+    """
+
+    __slots__ = ("bounds", "op", "parts", "scalar", "size", "slot", "step")
+
+    def __init__(self, bounds: Sequence[int], parts: int, op: str, scalar: str, size: int, slot: int) -> None:
+        self.bounds, self.parts, self.op, self.scalar, self.size, self.slot = bounds, parts, op, scalar, size, slot
+        line = max(1, LINES // itemsize(scalar))
+        self.step = -(-size // line) * line
+
+    @property
+    def nbytes(self) -> int:
+        """Of the parts, but for the first, which is the result."""
+        return (self.parts - 1) * self.step * itemsize(self.scalar)
+
+    def run(self, executable: Executable, words: list[int], out: int) -> None:
+        """Add to the result at the address `out`, which is at the value that its reduction begins with."""
+        arrays = self._cleared()
+        first, stride = address(arrays), self.step * itemsize(self.scalar)
+        every = [words.copy() for _ in range(self.parts)]
+        for part, own in enumerate(every):
+            own[self.slot] = first + (part - 1) * stride if part else out
+        ends = list(zip(self.bounds, self.bounds[1:], strict=False))
+        for at in range(0, len(ends), self.parts):
+            wave = ends[at : at + self.parts]
+            pool.apart(executable, every[: len(wave)], wave)
+        join(self.op, self.scalar, self.size, self.parts - 1, self.step, first, out)
+
+    def _cleared(self) -> Array:
+        """Room for the parts, each at the value that its reduction begins with."""
+        count, dtype, start = (
+            (self.parts - 1) * self.step,
+            numpy_dtype(self.scalar),
+            identity(self.op, self.scalar).value,
+        )
+        if not start:
+            return np.zeros(count, dtype)
+        arrays = reserve(count, dtype) if count * dtype.itemsize >= LARGE else np.empty(count, dtype)
+        arrays[...] = start
+        return arrays
+
+
+def join(op: str, scalar: str, size: int, parts: int, step: int, first: int, out: int) -> None:
+    """Combine arrays of `size` elements, `step` elements apart from the address `first` on, into the one at `out`."""
+    rows = -(-size // ROW)
+    words = {"row": ROW, "size": size, "count": parts, "step": step, "parts": first, "y": out}
+    ranges = of_numbers(rows, (parts + 1) * size) or Ranges((0, rows))
+    call(f"join {op} {scalar}", lambda: join_kernel(op, scalar), words, ranges)

@@ -1,0 +1,237 @@
+"""A row so long that it is work for several threads is cut in pieces: rows of a matrix of their own, then summed up.
+
+The pieces have the row's buffers, and positions of their own; of a dense operand each has the same elements, at
+a stride of 0. So the kernel is the one that runs on all the other rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..codegen import pool
+from ..codegen.executable import Executable
+from ..compiler.product import identity
+from ..format.expression import Dim, dimensions
+from ..ir.index import Access
+from ..storage.buffers import Array, address, itemsize, numpy_dtype, to_numpy
+from ..storage.storage import Storage
+from .private_accumulators import PIECES, join, least_row
+from .single_operand import Prepared, Problem, words_of
+from .strided import Strided
+
+__all__ = ["LongRows", "with_short_rows"]
+
+WAVE = 8
+"""Ranges and pieces for each thread between which control returns to Python."""
+MOST = 16
+"""Rows that are cut; where there are more of them, they keep all threads busy as they are."""
+
+
+def long_rows(s: Storage, threads: int) -> list[int]:
+    """The rows to be cut, numbered as the positions of the outermost level."""
+    pos = _positions(s)
+    if pos is None:
+        return []
+    total = int(pos[-1])
+    least = least_row(total, threads)
+    if total < least:
+        return []
+    goals = np.arange(0, total, least // 2)  # no such row lies between two
+    rows = np.unique(np.searchsorted(pos, goals, side="right") - 1)
+    found = rows[pos[rows + 1] - pos[rows] >= least]
+    return found.tolist() if len(found) <= MOST else []
+
+
+def with_short_rows(problem: Problem, prepared: Prepared, threads: int) -> Problem:
+    """The problem with long rows as `PIECES` rows each, where nobody asks which row they are."""
+    plan = prepared.schedule
+    s: Storage = problem.values[plan.driver]
+    rows = [] if plan.parallel else long_rows(s, threads)
+    if not rows:
+        return problem
+    dim = s.format.levels[0].expression.index  # type: ignore[union-attr]
+    name = next(a.indices[dim] for a in problem.stmt.accesses if a.tensor == plan.driver)
+    if any(name in a.indices for a in (problem.stmt.lhs, *problem.stmt.accesses) if a.tensor != plan.driver):
+        return problem
+    pos = to_numpy(s.pos[1])
+    cuts = [np.linspace(int(pos[r]), int(pos[r + 1]), PIECES + 1)[1:-1].astype(pos.dtype) for r in rows]
+    short = _rows(s, dim, np.sort(np.concatenate([pos, *cuts])))
+    extents = {**problem.extents, name: short.shape[dim]}
+    return replace(problem, values={**problem.values, plan.driver: short}, extents=extents)
+
+
+def _positions(s: Storage) -> Any:
+    """Where the children of each coordinate of the outermost level begin, if cutting these cuts a row."""
+    levels = s.format.levels
+    if len(levels) < 2 or s.format.batch_ndim or s.pos[1] is None or not levels[1].format.is_compressed:
+        return None
+    first = levels[0]
+    if not isinstance(first.expression, Dim) or not (first.format.is_dense or first.format.is_compressed):
+        return None
+    if not first.format.unique or any(first.expression.index in dimensions(e.expression) for e in levels[1:]):
+        return None
+    return to_numpy(s.pos[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The launches on one row's pieces: words of which only the addresses of dense operands are to be filled in.
+
+    shifts: (slot, bytes that the row's elements lie behind the first) of the dense operands; slot: of the result;
+    out: bytes that the row of the result lies behind its first, and how many elements it has (none: the result has the
+    operand's structure, and every piece its own elements).
+    """
+
+    words: tuple[int, ...]
+    shifts: tuple[tuple[int, int], ...]
+    slot: int
+    out: int
+    size: int
+    scalar: str
+    op: str
+    held: tuple[Any, ...]
+
+    def tasks(self, given: Sequence[int], out: int) -> tuple[Array, list[list[int]], list[tuple[int, int]]]:
+        """Room for the sums of the pieces, and what to launch; `given` are the words of the other rows.
+
+        The first piece writes to the row of the result, which begins at `out`.
+        """
+        room = np.full(PIECES * self.size, identity(self.op, self.scalar).value, numpy_dtype(self.scalar))
+        words = list(self.words)
+        for slot, shift in self.shifts:
+            words[slot] = given[slot] + shift
+        first = words.copy()
+        first[self.slot], words[self.slot] = out + self.out, address(room) if self.size else out
+        return room, [first] + [words] * (PIECES - 1), list(pairwise(range(PIECES + 1)))
+
+    def join(self, room: Array, out: int) -> None:
+        """The pieces' sums, combined in order, into the row of the result."""
+        second = address(room) + self.size * itemsize(self.scalar)
+        if self.size:
+            join(self.op, self.scalar, self.size, PIECES - 1, self.size, second, out + self.out)
+
+
+def pieces_of(problem: Problem, prepared: Prepared, row: int, out: Strided | Storage) -> Pieces | None:
+    """How to run one row in pieces; None where the result's elements of a row do not lie side by side, or those of an
+    operand do for different rows."""
+    stmt, name = problem.stmt, prepared.schedule.driver
+    driver: Storage = problem.values[name]
+    dim = driver.format.levels[0].expression.index  # type: ignore[union-attr]
+    index = next(a for a in stmt.accesses if a.tensor == name).indices[dim]
+    pos = to_numpy(driver.pos[1])
+    short = _rows(driver, dim, np.linspace(int(pos[row]), int(pos[row + 1]), PIECES + 1).astype(pos.dtype))
+    room = _room(stmt.lhs.indices, index, out, short)
+    dense = [a for a in stmt.accesses if isinstance(problem.values[a.tensor], Strided)]
+    if room is None or any(_unit(problem, a) == index for a in dense):
+        return None
+    values = {**problem.values, name: short} | {a.tensor: _repeated(problem.values[a.tensor], a, index) for a in dense}
+    words = words_of(replace(problem, values=values, extents={**problem.extents, index: PIECES}), prepared, room)
+    places = {(r.kind, r.tensor): at for at, r in enumerate(prepared.refs)}
+    coordinate = row if driver.crd[0] is None else int(to_numpy(driver.crd[0])[row])
+    shifts = tuple(
+        (places["data", a.tensor], coordinate * _ahead(problem.values[a.tensor], a, index))
+        for a in dense
+        if ("data", a.tensor) in places
+    )
+    shared = isinstance(room, Storage)
+    size = 0 if isinstance(room, Storage) else math.prod(room.shape) // PIECES
+    scalar = problem.operands[stmt.lhs.tensor].scalar
+    slot = places["vals" if shared else "data", stmt.lhs.tensor]
+    return Pieces(
+        tuple(words), shifts, slot, coordinate * size * itemsize(scalar), size, scalar, stmt.reduction, (short,)
+    )
+
+
+def _room(lhs: tuple[str, ...], index: str, out: Strided | Storage, short: Storage) -> Strided | Storage | None:
+    """The results of the pieces, side by side: an array whose address is not known yet, or the shared structure."""
+    if isinstance(out, Storage):
+        return short.with_values(out.values)
+    size = math.prod(n for i, n in zip(lhs, out.shape, strict=True) if i != index)
+    if lhs.count(index) != 1 or (out.strides[lhs.index(index)] != size and out.shape[lhs.index(index)] > 1):
+        return None
+    shape = tuple(PIECES if i == index else n for i, n in zip(lhs, out.shape, strict=True))
+    return replace(
+        out, shape=shape, strides=tuple(size if i == index else s for i, s in zip(lhs, out.strides, strict=True))
+    )
+
+
+def _repeated(view: Strided, access: Access, index: str) -> Strided:
+    """The same elements whatever the index."""
+    return replace(
+        view, strides=tuple(0 if i == index else s for i, s in zip(access.indices, view.strides, strict=True))
+    )
+
+
+def _ahead(view: Strided, access: Access, index: str) -> int:
+    """Bytes from an element to that of the next index."""
+    steps = (s for i, s in zip(access.indices, view.strides, strict=True) if i == index)
+    return sum(steps) * itemsize(view.scalar)
+
+
+def _unit(problem: Problem, access: Access) -> str | None:
+    """The index along which an operand's elements are known to lie side by side."""
+    unit = problem.operands[access.tensor].unit
+    return None if unit is None or not access.indices else access.indices[unit]
+
+
+def _rows(s: Storage, dim: int, ends: Any) -> Storage:
+    """Rows that end at these positions, over the same coordinates and values."""
+    n = len(ends) - 1
+    shape = tuple(n if d == dim else extent for d, extent in enumerate(s.shape))
+    first = None if s.pos[0] is None else np.array([0, n], to_numpy(s.pos[0]).dtype)
+    crd = None if s.crd[0] is None else np.arange(n, dtype=to_numpy(s.crd[0]).dtype)
+    pos, crds = (first, ends, *s.pos[2:]), (crd, *s.crd[1:])
+    return Storage(shape, s.format, s.scalar, s.fill_value, pos, crds, s.values)
+
+
+class LongRows:
+    """A launch on ranges of rows, and on the pieces of some."""
+
+    __slots__ = ("pieces", "ranges")
+
+    def __init__(self, pieces: Sequence[Pieces], ranges: Sequence[tuple[int, int]]) -> None:
+        self.pieces, self.ranges = pieces, ranges
+
+    @staticmethod
+    def of(
+        problem: Problem, prepared: Prepared, out: Any, bounds: Sequence[int], threads: int
+    ) -> LongRows | None:  # fmt: skip
+        """For the rows between the bounds; None where none of them is long, or it cannot be cut."""
+        plan = prepared.schedule
+        if not plan.parallel or plan.sliced is not None:
+            return None
+        rows = long_rows(problem.values[plan.driver], threads)
+        found = [pieces_of(problem, prepared, row, out) for row in rows]
+        pieces = [p for p in found if p is not None]
+        if not rows or len(pieces) < len(rows):
+            return None
+        ends = sorted({*bounds, *(bounds[0] + r for r in rows), *(bounds[0] + r + 1 for r in rows)})
+        cut = {bounds[0] + r for r in rows}
+        return LongRows(pieces, [(lo, hi) for lo, hi in pairwise(ends) if lo not in cut])
+
+    @property
+    def count(self) -> int:
+        """Launches."""
+        return len(self.ranges) + PIECES * len(self.pieces)
+
+    def run(self, executable: Executable, words: list[int], out: int) -> None:
+        """Write the result to the address `out`; `words` are those of the other rows."""
+        rooms = []
+        every = [words] * len(self.ranges)
+        ranges = list(self.ranges)
+        for row in self.pieces:
+            room, own, pieces = row.tasks(words, out)
+            rooms.append(room)
+            every += own
+            ranges += pieces
+        wave = WAVE * pool.get_num_threads()
+        for at in range(0, len(ranges), wave):
+            pool.apart(executable, every[at : at + wave], ranges[at : at + wave])
+        for row, room in zip(self.pieces, rooms, strict=True):
+            row.join(room, out)

@@ -1,0 +1,178 @@
+"""Functions of single elements, as the array libraries have them: NumPy's ufuncs and torch's functions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..interruptible import whole
+from ..ir.arithmetic import expm1
+from ..storage.buffers import Array, is_torch
+from .overrides import is_long
+
+__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "loudly", "spoken"]
+
+UNARY = {
+    "neg": "negative", "abs": "absolute", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1",
+    "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan",
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
+    "round": "rint", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "bnot": "invert", "not": "logical_not",
+    "square": "square", "reciprocal": "reciprocal", "real": "real", "imag": "imag", "conj": "conjugate",
+    "signbit": "signbit", "exp2": "exp2",
+}  # fmt: skip
+"""Operation names of the loop IR, and NumPy's."""
+
+BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "min": "minimum", "max": "maximum", "atan2": "arctan2", "hypot": "hypot",
+    "copysign": "copysign", "band": "bitwise_and", "bor": "bitwise_or", "bxor": "bitwise_xor", "shl": "left_shift",
+    "shr": "right_shift", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal", "and": "logical_and", "or": "logical_or", "xor": "logical_xor", "logaddexp": "logaddexp",
+    "nextafter": "nextafter",
+}  # fmt: skip
+
+_SPOKEN = {
+    "sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder",
+    "min": "minimum", "max": "maximum", "band": "bitwise_and", "bor": "bitwise_or", "bxor": "bitwise_xor",
+    "shl": "bitwise_left_shift", "shr": "bitwise_right_shift", "eq": "equal", "ne": "not_equal", "lt": "less",
+    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "and": "logical_and", "or": "logical_or",
+    "xor": "logical_xor", "not": "logical_not", "neg": "negative", "bnot": "bitwise_invert",
+}  # fmt: skip
+
+
+_NEVER_TORCH = frozenset((np.ndarray, float, int, bool, complex))
+
+
+def spoken(op: str) -> str:
+    """An operation as users know it, for messages: the namespace's name of what the loop IR calls `op`."""
+    return _SPOKEN.get(op, op)
+
+
+_TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
+          "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow"}  # fmt: skip
+_OWN: dict[str, Callable[..., Any]] = {
+    "expm1": expm1,
+    "round": lambda x: x.copy() if x.dtype.kind in "iu" else np.rint(x),
+}
+"""Functions of which NumPy's differ from the standard's, for arrays of NumPy."""
+_VIEWS = ("real", "imag")
+"""Operations that give every second element of a complex array."""
+
+
+@cache
+def _function(name: str, torch_like: bool) -> Callable[..., Any]:
+    numpy_name = UNARY.get(name) or BINARY.get(name)
+    if numpy_name is None:
+        raise UnsupportedError(
+            f"there is no elementwise operation {name!r}\n  supported: {', '.join((*UNARY, *BINARY))}"
+        )
+    if torch_like:
+        import torch
+
+        found: Callable[..., Any] = getattr(torch, _TORCH.get(numpy_name, numpy_name))
+        return found
+    return _OWN.get(name) or cast("Callable[..., Any]", getattr(np, numpy_name))
+
+
+def apply(name: str, *args: Any) -> Any:
+    """The operation on arrays of one library and Python scalars; floating-point warnings are not raised."""
+    with np.errstate(all="ignore"):
+        return loudly(name, *args)
+
+
+def loudly(name: str, *args: Any) -> Any:
+    """The same, with NumPy's warnings as `np.errstate` asks."""
+    torch_like = False
+    for a in args:
+        if type(a) not in _NEVER_TORCH and is_torch(a):
+            torch_like = True
+    function = _function(name, torch_like)
+    if torch_like:
+        return _torch_apply(name, function, args)
+    try:
+        found = whole(function, args, {}) if is_long(args) else function(*args)
+        return np.array(found) if name in _VIEWS else found
+    except ValueError as error:
+        if name == "pow" and "negative integer power" in str(error):
+            raise negative_power("a negative exponent") from None
+        if _fit(args):
+            raise
+        raise _apart(name, args) from error
+    except TypeError as error:
+        kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
+        raise DTypeError(f"{spoken(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
+
+
+class PowerError(DTypeError, ValueError):
+    """An integer to the power of a negative integer, which is no integer; a ValueError as NumPy's."""
+
+
+def negative_power(got: str) -> PowerError:
+    """The error of an integer power whose exponent is `got`."""
+    return PowerError(
+        f"pow: integers to negative integer powers are not integers; got {got}\n  help: astype(float64) first"
+    )
+
+
+def _shapes(args: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    return [tuple(getattr(a, "shape", ())) for a in args]
+
+
+def _fit(args: tuple[Any, ...]) -> bool:
+    """Whether the operands' shapes broadcast."""
+    try:
+        np.broadcast_shapes(*_shapes(args))
+    except ValueError:
+        return False
+    return True
+
+
+def _apart(name: str, args: tuple[Any, ...]) -> ShapeError:
+    shapes = " and ".join(map(str, _shapes(args)))
+    return ShapeError(f"{spoken(name)}: shapes {shapes} do not broadcast\n  help: reshape an operand")
+
+
+def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    import torch
+
+    if name == "imag" and not args[0].is_complex():
+        return torch.zeros_like(args[0])
+    if name == "sign" and args[0].is_complex():
+        return torch.sgn(args[0])
+    boxed = args if is_torch(args[0]) else (torch.as_tensor(args[0]), *args[1:])
+    if len(boxed) == 2 and name in _TENSORS_ONLY and not is_torch(boxed[1]):
+        boxed = (boxed[0], torch.as_tensor(boxed[1], dtype=boxed[0].dtype))
+    try:
+        return function(*boxed).contiguous() if name in _VIEWS else function(*boxed)
+    except (RuntimeError, TypeError) as error:
+        if not _fit(args):
+            raise _apart(name, args) from error
+        kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
+        raise DTypeError(f"{spoken(name)} does not take {kinds}: {error}\n  help: convert with .astype(...)") from error
+
+
+_TENSORS_ONLY = ("min", "max", "atan2", "hypot", "and", "or", "xor", "logaddexp", "nextafter", "copysign")
+
+
+def apply_scalar(name: str, like: Array, *args: Any, loud: bool = False) -> Any:
+    """The operation on elements of the dtype of `like` and Python scalars: a Python scalar; `loud`: with warnings.
+
+    `None` among the arguments stands for nothing; a tuple (value,) is a value of the dtype, else a weak scalar.
+    """
+    boxed: list[Any] = []
+    for a in args:
+        if isinstance(a, tuple):
+            if is_torch(like):
+                import torch
+
+                boxed.append(torch.tensor([a[0]], dtype=like.dtype))
+            else:
+                boxed.append(np.array([a[0]], dtype=like.dtype))
+        else:
+            boxed.append(a)
+    return (loudly if loud else apply)(name, *boxed)[0].item()

@@ -1,0 +1,72 @@
+"""What NumPy has where an unspecified zero meets infinity or NaN: a pass that tells whether it does, and the elements.
+
+0 * x is 0 for every finite x. Whether all values are finite is asked of memory once, without a temporary; where they
+are, as nearly always, a product is as sparse as its operands, and NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..codegen import cache, pool
+from ..ir.text import parse
+from ..storage.buffers import Array, address, bare, is_torch, scalar_of, to_numpy
+
+__all__ = ["FINITE", "bounded"]
+
+FEW = 4096
+"""Elements up to which the array library's dot product is quicker to call, and takes one thread."""
+PARALLEL = 1 << 17
+"""Elements from which on every thread takes a part."""
+_F64 = np.dtype(np.float64)
+FINITE = 1.3e154
+"""The square root of the largest number, about."""
+PARTS = {"f32": ("f32", 1), "f64": ("f64", 1), "c64": ("f32", 2), "c128": ("f64", 2)}
+
+_SQUARES = """
+def squares(lo: i64, hi: i64, x: T[const], n: i64, parts: i64, out: f64[mut]):  # reassociate
+    for t in range(lo, hi):
+        acc: T = 0.0
+        for k in range(t * n // parts, (t + 1) * n // parts):
+            acc += x[k] * x[k]
+        out[t] = f64(acc)
+"""
+
+
+def bounded(values: Array, limit: float) -> bool:
+    """Whether no value is NaN or larger than `limit` in size; may say no where the sum of their squares overflows.
+
+    values: one-dimensional and contiguous; no number is small enough for a limit of 0, which stands for no limit known.
+    Cost: O(n), as fast as memory is read.
+    """
+    if limit <= 0:
+        return limit == 0 and not len(values)
+    few = type(values) is np.ndarray and values.dtype is _F64 and len(values) <= FEW
+    if few and math.sqrt(np.vdot(values, values)) <= limit:  # `dot` would warn of overflow
+        return True
+    x = to_numpy(bare(values, all_of_batch=True) if is_torch(values) else values, detach=True)
+    if not len(x):
+        return True
+    part = PARTS.get(scalar_of(values))
+    if part is None:
+        return _by_extremes(x, limit)
+    scalar, lanes = part
+    if len(x) <= FEW:
+        squares = float(np.vdot(x, x).real)
+    else:
+        parts = pool.get_num_threads() if len(x) >= PARALLEL else 1
+        out = np.zeros(parts, np.float64)
+        executable = cache.get(f"squares by parts {scalar}", lambda: parse(_SQUARES, T=scalar))
+        pool.parallel(executable, (address(x), lanes * len(x), parts, address(out)), range(parts + 1), len(x) >> 5)
+        squares = float(out.sum())
+    if squares >= 0 and math.sqrt(squares) <= limit:
+        return True
+    with np.errstate(all="ignore"):
+        return _by_extremes(np.abs(x), limit)
+
+
+def _by_extremes(x: np.ndarray[tuple[int], np.dtype[np.generic]], limit: float) -> bool:
+    with np.errstate(all="ignore"):
+        return -limit <= float(x.min()) and float(x.max()) <= limit

@@ -1,0 +1,100 @@
+"""How a Tensor looks: one line, its buffers level by level, and in a notebook."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..storage.buffers import Array, is_torch, length, to_numpy
+from ..storage.specified import coordinates
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["html", "line", "text"]
+
+_SHOWN = 20
+_SPY_CELLS = 48
+_SPY_ELEMENTS = 2_000_000
+
+
+def line(t: Tensor) -> str:
+    """Shape, dtype, format, nse and bytes."""
+    name = t.format.name or str(t.format)
+    fill = "" if not t.fill_value else f", fill_value={t.fill_value}"
+    return f'Tensor(shape={t.shape}, dtype={t.dtype}, format="{name}", nse={t.nse}, nbytes={t.nbytes}{fill})'
+
+
+def text(t: Tensor) -> str:
+    """The line, the format and every buffer; long buffers show their ends. Of rank 0 the element, on one line."""
+    if not t.ndim:
+        return str(t.item())
+    rows = [line(t), f"format = {t.format}"]
+    rows += [f"{name} = {_row(buffer)}" for name, buffer in _named(t)]
+    return "\n".join(rows)
+
+
+def _named(t: Tensor) -> list[tuple[str, Array]]:
+    storage = t._storage
+    out: list[tuple[str, Array]] = []
+    for level, (pos, crd) in enumerate(zip(storage.pos, storage.crd, strict=True)):
+        out += [(f"{name}[{level}]", b) for name, b in (("pos", pos), ("crd", crd)) if b is not None]
+    return [*out, ("values", storage.values)]
+
+
+def _row(buffer: Array) -> str:
+    n = length(buffer)
+    if n <= _SHOWN:
+        shown = [_item(x) for x in _host(buffer).tolist()]
+    else:
+        half = _SHOWN // 2
+        ends = (_host(buffer[:half]), _host(buffer[n - half :]))
+        shown = [_item(x) for x in ends[0].tolist()] + ["..."] + [_item(x) for x in ends[1].tolist()]
+    return " ".join(["(", *shown, ")"]) + (f"  [{n}]" if n > _SHOWN else "")
+
+
+def _host(buffer: Array) -> np.ndarray[Any, Any]:
+    return to_numpy(buffer.detach().cpu()) if is_torch(buffer) else buffer
+
+
+def _item(x: Any) -> str:
+    if isinstance(x, bool):
+        return "1" if x else "0"
+    if isinstance(x, float):
+        return f"{x:.6g}"
+    if isinstance(x, complex):
+        return f"{x.real:.6g}{x.imag:+.6g}j"
+    return str(x)
+
+
+def html(t: Tensor) -> str:
+    """A table of the facts, with a spy plot of a matrix."""
+    facts = [
+        ("format", f"{t.format.name or ''} {t.format}".strip()),
+        ("shape", str(t.shape)),
+        ("dtype", str(t.dtype)),
+        ("device", t.device),
+        ("nse", f"{t.nse:,} ({t.density:.3g} of {t.size:,})"),
+        ("bytes", f"{t.nbytes:,}"),
+        *((name, _row(buffer)) for name, buffer in _named(t)),
+    ]
+    rows = "".join(f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts)
+    return f"<div style='display:flex;gap:1em'><table>{rows}</table>{_spy(t)}</div>"
+
+
+def _spy(t: Tensor) -> str:
+    if t.ndim != 2 or 0 in t.shape or t.device != "cpu" or t._storage.positions[-1] > _SPY_ELEMENTS:
+        return ""
+
+    (rows, columns), _ = coordinates(t._storage)
+    height, width = (min(_SPY_CELLS, n) for n in t.shape)
+    cells = np.bincount(rows * height // t.shape[0] * width + columns * width // t.shape[1], minlength=height * width)
+    darkest = cells.max(initial=1)
+    boxes = "".join(
+        f"<rect x='{4 * (c % width)}' y='{4 * (c // width)}' width='4' height='4' fill-opacity='{v / darkest:.2f}'/>"
+        for c, v in ((int(c), cells[c]) for c in np.flatnonzero(cells))
+    )
+    frame = f"<rect width='{4 * width}' height='{4 * height}' fill='none' stroke='gray'/>"
+    return f"<svg width='{4 * width}' height='{4 * height}'>{frame}{boxes}</svg>"

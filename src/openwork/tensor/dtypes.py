@@ -1,0 +1,149 @@
+"""Dtypes and constants of the array API, and what the standard asks about them.
+
+A dtype is NumPy's. Tensors over torch buffers have torch's dtypes, which every function here takes as well, as it
+takes names ("float32", "bfloat16") and Python's types.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError
+from ..ir.types import COMPLEX, FLOATS, SIGNED, UNSIGNED
+from ..runtime.promote import promote, weak
+from ..storage.buffers import dtype_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype
+from .tensor import Tensor
+
+__all__ = [
+    "astype", "bool", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64", "iinfo",
+    "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type", "uint8", "uint16",
+    "uint32", "uint64",
+]  # fmt: skip
+
+bool = np.dtype("bool")
+int8, int16, int32, int64 = (np.dtype(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
+float16, float32, float64 = (np.dtype(f"float{n}") for n in (16, 32, 64))
+complex64, complex128 = np.dtype("complex64"), np.dtype("complex128")
+
+e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",),
+    "signed integer": SIGNED,
+    "unsigned integer": UNSIGNED,
+    "integral": (*SIGNED, *UNSIGNED),
+    "real floating": FLOATS,
+    "complex floating": COMPLEX,
+    "numeric": (*SIGNED, *UNSIGNED, *FLOATS, *COMPLEX),
+}
+"""The standard's kinds of dtypes, by scalar type."""
+
+
+_PYTHON = (builtins.bool, int, float, complex)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
+    """`x` with elements of another dtype; pos and crd are shared."""
+    return x.astype(dtype, copy=copy, device=device)
+
+
+def scalar_of_operand(x: Any) -> str:
+    """The scalar type of a dtype or of what has one."""
+
+    if isinstance(x, Tensor):
+        return x._storage.scalar
+    return scalar_name(x.dtype if is_array(x) or isinstance(x, np.generic) else x)
+
+
+def isdtype(dtype: Any, kind: Any) -> Any:
+    """Whether `dtype` is of a kind ("bool", "integral", "real floating", ...), equals a dtype, or any of several.
+
+    Raises DTypeError for a kind that is not one of the standard's.
+    """
+    scalar = scalar_name(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and kind in KINDS:
+        return scalar in KINDS[kind]
+    if isinstance(kind, str):
+        raise DTypeError(f"isdtype: {kind!r} is no kind of dtypes\n  supported: {', '.join(KINDS)}, or a dtype")
+    return scalar == scalar_name(kind)
+
+
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """The dtype of an operation on these tensors, arrays, dtypes and Python scalars.
+
+    Kinds mix by NumPy's table, of which the standard's is a part (int32 with float32 is float64), or by torch's where
+    a torch tensor or dtype is among them (float32). Python scalars are weak: they never widen within their kind.
+    Raises DTypeError without operands.
+    """
+    python = [type(x) for x in arrays_and_dtypes if type(x) in _PYTHON]
+    others = [x for x in arrays_and_dtypes if type(x) not in _PYTHON]
+    if not others:
+        raise DTypeError(
+            "result_type: expected a tensor, array or dtype\n  help: a Python scalar has no dtype by itself"
+        )
+    torch_like = any(is_torch(getattr(x, "values", x)) or str(x).startswith("torch.") for x in others)
+    scalar = promote(tuple(scalar_of_operand(x) for x in others), "torch" if torch_like else "numpy")
+    for kind in python:
+        scalar = weak(scalar, kind)  # type: ignore[arg-type]
+    return torch_dtype(scalar) if torch_like else numpy_dtype(scalar)
+
+
+def can_cast(from_: Any, to: Any, /) -> Any:
+    """Whether promotion turns `from_`, a dtype or a tensor, into the dtype `to`: no value is changed or lost."""
+    source, target = scalar_of_operand(from_), scalar_name(to)
+    return promote((source, target)) == target
+
+
+class finfo:
+    """Limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype; a complex one has its parts'."""
+
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal")
+
+    def __init__(self, type: Any, /) -> None:
+        scalar = scalar_of_operand(type)
+        if scalar not in (*FLOATS, *COMPLEX):
+            raise DTypeError(f"finfo: {type} is no floating-point dtype\n  help: iinfo() is for integers")
+        real = {"c64": "f32", "c128": "f64"}.get(scalar, scalar)
+        self.dtype: Any = numpy_dtype(real)
+        known: Any = np.finfo(self.dtype) if real != "bf16" else _bfloat16()
+        self.bits = int(known.bits)
+        self.eps, self.max, self.min = float(known.eps), float(known.max), float(known.min)
+        self.smallest_normal = float(known.smallest_normal)
+
+    def __repr__(self) -> str:
+        return f"finfo({self.dtype}, eps={self.eps}, max={self.max}, smallest_normal={self.smallest_normal})"
+
+
+def _bfloat16() -> Any:
+    import ml_dtypes
+
+    return ml_dtypes.finfo(ml_dtypes.bfloat16)
+
+
+class iinfo:
+    """Limits of an integer dtype: bits, max, min, dtype."""
+
+    __slots__ = ("bits", "dtype", "max", "min")
+
+    def __init__(self, type: Any, /) -> None:
+        scalar = scalar_of_operand(type)
+        if scalar not in KINDS["integral"]:
+            raise DTypeError(f"iinfo: {type} is no integer dtype\n  help: finfo() is for floating-point dtypes")
+        self.dtype: Any = numpy_dtype(scalar)
+        known = np.iinfo(self.dtype)
+        self.bits, self.max, self.min = known.bits, int(known.max), int(known.min)
+
+    def __repr__(self) -> str:
+        return f"iinfo({self.dtype}, min={self.min}, max={self.max})"
+
+
+def like_dtype(dtype: Any, like: Any) -> Any:
+    """The dtype in the library of the buffer `like`."""
+    return dtype_of(scalar_name(dtype), like)

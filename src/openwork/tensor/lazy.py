@@ -1,0 +1,274 @@
+"""Expressions that are built now and run later: `lazy` and the nodes that operators and functions make of it.
+
+A node knows two things of its operation: what it computes, for `fusion` to put several into one kernel, and the
+function that does it alone, which is always right. Operations that do not defer compute what they are given first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UnsupportedError
+from ..ir.index import BINARY as INFIX
+from ..ir.index import PREFIX
+from ..late import late
+from ..runtime.gradient_hook import any_full
+from ..runtime.overrides import takes_over
+from ..runtime.values import BINARY, UNARY
+from ..storage.buffers import is_array
+from .operators import Operators
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..fusion.infer import meta_of
+    from ..fusion.program import compute
+    from ..interop.sources import asarray
+    from ..ops.axes import exchanged
+    from ..ops.elementwise.maps import elementwise, unary
+    from ..ops.products.matmul import matmul
+else:
+    matmul = late("ops.products.matmul", "matmul")
+    asarray = late("interop.sources", "asarray")
+    meta_of = late("fusion.infer", "meta_of")
+    elementwise = late("ops.elementwise.maps", "elementwise")
+    unary = late("ops.elementwise.maps", "unary")
+    compute = late("fusion.program", "compute")
+    exchanged = late("ops.axes", "exchanged")
+
+
+__all__ = ["Lazy", "Shown", "as_number", "defer", "is_lazy", "lazy", "leaf", "show"]
+
+ELEMENTWISE, SELECT, MATMUL, REDUCE, TRANSPOSE, LEAF = "elementwise", "select", "matmul", "reduce", "transpose", "leaf"
+
+
+class Lazy(Operators):
+    """A tensor that is not computed yet; `ow.compute` computes it, alone or with others.
+
+    It takes the operators, the array API's elementwise functions, `where`, `@`, reductions and transposes. Anything
+    else computes it first, and goes on with the result.
+    """
+
+    __slots__ = ("_value", "args", "call", "kind", "name", "options")
+
+    def __init__(
+        self, kind: str, name: str, args: tuple[Any, ...], call: Callable[..., Any], options: tuple[Any, ...] = ()
+    ) -> None:
+        self.kind, self.name, self.args, self.call, self.options = kind, name, args, call, options
+        self._value: Any = args[0] if kind == LEAF else _NOTHING
+
+    def compute(self) -> Any:
+        """The value, a Tensor or array as the operations give it one by one."""
+        if self._value is _NOTHING:
+            self._value = compute(self)
+        return self._value
+
+    @property
+    def known(self) -> bool:
+        """Whether the value is there already."""
+        return self._value is not _NOTHING
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the dimensions; nothing is computed where the operations' rules tell them."""
+
+        meta = meta_of(self)
+        return tuple(self.compute().shape if meta is None else meta.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+
+        meta = meta_of(self)
+        return self.compute().dtype if meta is None else meta.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def T(self) -> Lazy:
+        """The transpose: all dimensions in reverse order."""
+        return Lazy(TRANSPOSE, "T", (self,), lambda t: t.T)
+
+    @property
+    def mT(self) -> Lazy:
+        """The transpose of the last two dimensions."""
+        return Lazy(TRANSPOSE, "mT", (self,), lambda t: t.mT)
+
+    def transpose(self, *axes: Any) -> Lazy:
+        """The dimensions in another order, as `Tensor.transpose` takes them."""
+        if len(axes) == 2:
+            axes = (tuple(exchanged(self.ndim, *axes, "transpose")),)
+        order = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
+        return Lazy(TRANSPOSE, "transpose", (self,), lambda t: t.transpose(*axes), order)
+
+    def __getattr__(self, name: str) -> Any:
+        """Anything else is asked of the value."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.compute(), name)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        import numpy as np
+
+        return np.asarray(self.compute(), *args, **kwargs)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        op = _ufuncs().get(ufunc.__name__)
+        if method != "__call__" or kwargs or op is None:
+            return getattr(ufunc, method)(*(x.compute() if is_lazy(x) else x for x in inputs), **kwargs)
+        if op == "matmul":
+            return _matmul(*inputs)
+
+        return unary(op, inputs[0]) if len(inputs) == 1 else elementwise(op, inputs[0], inputs[1])
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.compute()[key]
+
+    def __repr__(self) -> str:
+        return f"lazy({show(self)})"
+
+
+_NOTHING = object()
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: Lazy, axis: Any = None, *, keepdims: bool = False, dtype: Any = None) -> Lazy:
+        given = {"axis": axis, "keepdims": keepdims} | ({} if dtype is None else {"dtype": dtype})
+
+        def call(t: Any) -> Any:
+            return getattr(t, name)(**given)
+
+        return Lazy(REDUCE, name, (self,), call, ("method", axis, keepdims, dtype))
+
+    method.__name__, method.__doc__ = name, getattr(Operators, name).__doc__
+    return method
+
+
+for _name in ("sum", "prod", "mean", "min", "max", "any", "all", "count_nonzero"):
+    setattr(Lazy, _name, _method(_name))
+
+
+def _matmul(a: Any, b: Any) -> Any:
+
+    return matmul(a, b)
+
+
+def _ufuncs() -> dict[str, str]:
+    """NumPy's ufuncs by name, and the operations that they are."""
+
+    return {numpy: op for op, numpy in (UNARY | BINARY).items()} | {"matmul": "matmul"}
+
+
+def is_lazy(x: object) -> bool:
+    """Whether `x` is an expression that is not computed yet."""
+    return type(x) is Lazy
+
+
+def lazy(x: Any, /) -> Lazy:
+    """`x` as the operand of an expression that is run by `ow.compute`.
+
+    Parameters
+    ----------
+    x : Tensor, array, or what `ow.asarray` takes; a Lazy is returned as it is
+
+    Returns
+    -------
+    Lazy; nothing is copied or computed
+
+    Examples
+    --------
+    >>> import numpy as np, openwork as ow
+    >>> A, x = ow.asarray(np.eye(3), format="csr"), np.ones(3)
+    >>> y = (ow.lazy(A) + A) @ x
+    >>> y
+    lazy((A + A) @ x)
+    >>> ow.compute(y)
+    array([2., 2., 2.])
+    """
+    if isinstance(x, Lazy):
+        return x
+    if any_full((x,)):
+        raise UnsupportedError(
+            "lazy: an expression has no gradients at every element\n  help: ow.fused(function)(x), or x.detach()"
+        )
+    if takes_over(x):
+        raise UnsupportedError(
+            "lazy: a masked tensor, whose masks are compared at every operation\n  help: ow.pointwise(text, tensors)"
+        )
+
+    return leaf(x if isinstance(x, Tensor) or is_array(x) else asarray(x))
+
+
+def leaf(value: Any) -> Lazy:
+    """The node of a Tensor or array."""
+    return Lazy(LEAF, "", (value,), _no_call)
+
+
+def _no_call() -> Any:
+    raise AssertionError("a leaf has its value")
+
+
+def defer(kind: str, name: str, call: Callable[..., Any], args: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Lazy:
+    """The node of an operation one of whose operands is lazy."""
+    return Lazy(kind, name, args, call, options)
+
+
+def as_number(x: Any, other: Any) -> Any:
+    """NumPy's scalar as Python's, where it promotes nothing: parts take in numbers, and kernels are passed them."""
+    if type(x).__name__ != "float64" or not is_lazy(other) or not isinstance(x, float):
+        return x
+
+    meta = meta_of(other)
+    return float(x) if meta is not None and meta.library == "numpy" and meta.scalar in ("f64", "c128") else x
+
+
+# -- as text -----------------------------------------------------------------------------------------------------------
+
+
+def show(node: Lazy, names: dict[int, str] | None = None) -> str:
+    """The expression, operands called A, B, ... (sparse), X, Y, ... and x, y, ... (dense) in order of appearance."""
+    return Shown(names or {}).text(node)
+
+
+class Shown:
+    """Names for operands, and texts of the nodes above them; numbers that others may stand for are between NULs."""
+
+    def __init__(self, names: dict[int, str], numbers: Mapping[float, int] | None = None) -> None:
+        self.names, self.numbers = dict(names), numbers or {}
+        self.letters = {"sparse": iter("ABCDEFGHIJKLMNOPQ"), "dense": iter("XYZUVWRST"), "vector": iter("xyzuvwpqrst")}
+
+    def name(self, value: Any) -> str:
+        if id(value) not in self.names:
+            sparse = hasattr(value, "_storage") and not value.format.is_dense
+            kind = "sparse" if sparse else "dense" if getattr(value, "ndim", 0) > 1 else "vector"
+            letter = next((c for c in self.letters[kind] if c not in self.names.values()), None)
+            self.names[id(value)] = letter or f"T{len(self.names)}"
+        return self.names[id(value)]
+
+    def text(self, node: Any, level: int = 0) -> str:
+        """The text of a node; in parentheses where it binds looser than `level`."""
+        if id(node) in self.names:
+            return self.names[id(node)]
+        if not isinstance(node, Lazy):
+            if type(node) is float and node in self.numbers:
+                return f"\0{self.numbers[node]}\0"
+            return self.name(node) if hasattr(node, "shape") and node.shape else repr(node)
+        if node.kind == LEAF:
+            return self.name(node.args[0])
+
+        if node.kind == MATMUL or node.name in INFIX:
+            word, binds = ("@", 11) if node.kind == MATMUL else INFIX[node.name]
+            left, right = self.text(node.args[0], binds), self.text(node.args[1], binds + 1)
+            return f"{left} {word} {right}" if binds >= level else f"({left} {word} {right})"
+        if node.name in PREFIX and len(node.args) == 1:
+            word, binds = PREFIX[node.name]
+            inner = word + self.text(node.args[0], binds)
+            return inner if binds >= level else f"({inner})"
+        if node.kind == TRANSPOSE:
+            return f"{self.text(node.args[0], 14)}.{node.name}"
+        inner = ", ".join(self.text(a, 0) for a in node.args)
+        axis = node.options[1] if node.kind == REDUCE else None
+        return f"{node.name}({inner})" if axis is None else f"{node.name}({inner}, axis={axis})"

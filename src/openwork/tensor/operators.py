@@ -1,0 +1,346 @@
+"""Python's operators and torch's functions on a Tensor, each handed to the operation of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+
+from ..late import late
+from ..runtime.gradient_hook import rule
+from ..runtime.too_large import FAILURES, size_error, sized
+from ..storage.buffers import is_torch
+from .inplace import become, refuse, write
+from .python_protocol import PythonProtocol
+
+if TYPE_CHECKING:
+    from ..ops.indexing.assign import At
+    from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..interop.operands import is_operand
+    from ..ops.elementwise.functions import positive
+    from ..ops.elementwise.maps import elementwise, unary
+    from ..ops.indexing.assign import At, assign
+    from ..ops.indexing.index import index
+    from ..ops.numpy_protocol import call_function, call_ufunc
+    from ..ops.products.matmul import matmul
+    from ..ops.products.tensor_products import dot
+    from ..ops.reductions.folds import reduce
+    from ..ops.reductions.moments import std, var
+    from ..ops.reductions.search import arg_reduce
+    from .lazy import is_lazy
+else:
+    elementwise = late("ops.elementwise.maps", "elementwise")
+    unary = late("ops.elementwise.maps", "unary")
+    reduce = late("ops.reductions.folds", "reduce")
+    matmul = late("ops.products.matmul", "matmul")
+    is_operand = late("interop.operands", "is_operand")
+    is_lazy = late("tensor.lazy", "is_lazy")
+    call_ufunc = late("ops.numpy_protocol", "call_ufunc")
+    call_function = late("ops.numpy_protocol", "call_function")
+    positive = late("ops.elementwise.functions", "positive")
+    dot = late("ops.products.tensor_products", "dot")
+    var = late("ops.reductions.moments", "var")
+    std = late("ops.reductions.moments", "std")
+    arg_reduce = late("ops.reductions.search", "arg_reduce")
+    index = late("ops.indexing.index", "index")
+    assign = late("ops.indexing.assign", "assign")
+    At = late("ops.indexing.assign", "At")
+
+
+__all__ = ["Operators"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _elementwise(op: str, a: Any, b: Any) -> Any:
+
+    try:
+        return elementwise(op, a, b)
+    except FAILURES as error:
+        refused = size_error("elementwise", error, (a, b))
+        if refused is None:
+            raise
+        raise refused from None
+
+
+def _unary(op: str, a: Any) -> Any:
+
+    return unary(op, a)
+
+
+@sized
+def _reduce(op: str, a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+
+    return reduce(op, a, axis, keepdims, dtype)
+
+
+def _matmul(a: Any, b: Any) -> Any:
+
+    try:
+        return matmul(a, b)
+    except FAILURES as error:
+        refused = size_error("matmul", error, (a, b))
+        if refused is None:
+            raise
+        raise refused from None
+
+
+PRIORITY = 1000.0
+
+_TAKEN: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
+"""Types of operands that are known to be numbers, arrays or tensors."""
+
+
+def _declines(other: Any) -> bool:
+    """Whether the other operand's own operators go first, or nothing here can take it: then NotImplemented."""
+    return type(other) not in _TAKEN and _stranger(other)
+
+
+def _stranger(other: Any) -> bool:
+    """The rule for a type that is met for the first time; see `operands.is_operand`."""
+
+    kind = type(other)
+    if isinstance(other, Operators):
+        _TAKEN.add(kind)
+        return False
+    if getattr(other, "__array_priority__", 0.0) > PRIORITY or getattr(kind, "__array_ufunc__", True) is None:
+        return True
+    if is_operand(other):
+        _TAKEN.add(kind)
+        return False
+    return True
+
+
+def _forward(op: str) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if type(other) not in _TAKEN and _stranger(other):
+            return NotImplemented
+        return _elementwise(op, self, other)
+
+    return operator
+
+
+def _reflected(op: str) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if type(other) not in _TAKEN and _stranger(other):
+            return NotImplemented
+        return _elementwise(op, other, self)
+
+    return operator
+
+
+def _inplace(method: str, operation: str) -> Callable[[Any, Any], Any]:
+    """The in-place form of an operator; of a tensor to be computed later, the operator itself."""
+
+    def apply(self: Any, other: Any) -> Any:
+
+        if not hasattr(self, "_kept"):
+            return NotImplemented
+        refuse(self, operation)
+        result = getattr(self, method)(other)
+        return result if result is NotImplemented or _later(result) else become(self, operation, result)
+
+    return apply
+
+
+def _later(result: Any) -> bool:
+
+    return is_lazy(result)
+
+
+_TORCHS = frozenset(("dim", "keepdim", "unbiased", "other"))
+"""Arguments that only torch's methods have."""
+_STANDARDS = frozenset(("axis", "keepdims"))
+"""Arguments that only the array API's have."""
+_OTHERWISE = frozenset(("max", "min", "var", "std"))
+"""Methods that give something else in torch than in the array API, called alike."""
+
+
+def _values(x: Any) -> Any:
+    """The buffer of values; None of an expression that is not computed."""
+    storage = getattr(x, "_storage", None)
+    return None if storage is None else storage.values
+
+
+def _as_torch_too(method: F) -> F:
+    """A method that on torch buffers is torch's, unless arguments say that the array API's is meant.
+
+    Where both give the same, torch's is taken only where arguments ask for it.
+    """
+    differs = method.__name__ in _OTHERWISE
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        theirs = len(args) > 1 or not _TORCHS.isdisjoint(options) or (differs and _STANDARDS.isdisjoint(options))
+        if theirs and is_torch(_values(self)):
+            function = rule("torch_method")(self, method.__name__)
+            return function(*args, **options)
+        return method(self, *args, **options)
+
+    return cast("F", call)
+
+
+class Operators(PythonProtocol):
+    """The mixin of `Tensor` that holds its operators."""
+
+    __slots__ = ()
+    __array_priority__ = PRIORITY
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's ufuncs: `np.exp(t)`, `np.add(x, t)`, `np.add.reduce(t)`."""
+
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """NumPy's functions, where there is one of that name here."""
+
+        return call_function(func, args, kwargs)
+
+    __add__, __radd__ = _forward("add"), _reflected("add")
+    __sub__, __rsub__ = _forward("sub"), _reflected("sub")
+    __mul__, __rmul__ = _forward("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _forward("div"), _reflected("div")
+    __floordiv__, __rfloordiv__ = _forward("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _forward("mod"), _reflected("mod")
+    __pow__, __rpow__ = _forward("pow"), _reflected("pow")
+    __and__, __rand__ = _forward("band"), _reflected("band")
+    __or__, __ror__ = _forward("bor"), _reflected("bor")
+    __xor__, __rxor__ = _forward("bxor"), _reflected("bxor")
+    __lshift__, __rlshift__ = _forward("shl"), _reflected("shl")
+    __rshift__, __rrshift__ = _forward("shr"), _reflected("shr")
+    __lt__, __le__, __gt__, __ge__ = _forward("lt"), _forward("le"), _forward("gt"), _forward("ge")
+
+    __iadd__, __isub__, __imul__ = _inplace("__add__", "+="), _inplace("__sub__", "-="), _inplace("__mul__", "*=")
+    __itruediv__, __ifloordiv__ = _inplace("__truediv__", "/="), _inplace("__floordiv__", "//=")
+    __imod__, __ipow__, __imatmul__ = (
+        _inplace("__mod__", "%="),
+        _inplace("__pow__", "**="),
+        _inplace("__matmul__", "@="),
+    )
+    __iand__, __ior__, __ixor__ = _inplace("__and__", "&="), _inplace("__or__", "|="), _inplace("__xor__", "^=")
+    __ilshift__, __irshift__ = _inplace("__lshift__", "<<="), _inplace("__rshift__", ">>=")
+
+    def __eq__(self, other: object) -> Any:
+        return NotImplemented if _declines(other) else _elementwise("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return NotImplemented if _declines(other) else _elementwise("ne", self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Any:
+        return _unary("neg", self)
+
+    def __pos__(self) -> Any:
+
+        return positive(self)
+
+    def __abs__(self) -> Any:
+        return _unary("abs", self)
+
+    def __invert__(self) -> Any:
+        return _unary("bnot", self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return NotImplemented if type(other) is not np.ndarray and _declines(other) else _matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return NotImplemented if _declines(other) else _matmul(other, self)
+
+    def dot(self, other: Any) -> Any:
+        """NumPy's and SciPy's `dot`: `self @ other` for vectors and matrices, of more dimensions see `dot`."""
+
+        return dot(self, other)
+
+    @_as_torch_too
+    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+        """The sum over `axis`, all dimensions without."""
+        return _reduce("sum", self, axis, keepdims, dtype)
+
+    @_as_torch_too
+    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+        """The product over `axis`."""
+        return _reduce("prod", self, axis, keepdims, dtype)
+
+    @_as_torch_too
+    def mean(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+        """The mean over `axis`."""
+        return _reduce("mean", self, axis, keepdims, dtype)
+
+    @_as_torch_too
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """The least element over `axis`."""
+        return _reduce("min", self, axis, keepdims)
+
+    @_as_torch_too
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """The largest element over `axis`."""
+        return _reduce("max", self, axis, keepdims)
+
+    @_as_torch_too
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Whether any element over `axis` is true."""
+        return _reduce("any", self, axis, keepdims)
+
+    @_as_torch_too
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Whether all elements over `axis` are true."""
+        return _reduce("all", self, axis, keepdims)
+
+    @_as_torch_too
+    def count_nonzero(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """How many elements over `axis` are not zero."""
+        return _reduce("count_nonzero", self, axis, keepdims)
+
+    @_as_torch_too
+    def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+        """The variance over `axis`."""
+
+        return var(cast("Tensor", self), axis, correction, keepdims)
+
+    @_as_torch_too
+    def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+        """The standard deviation over `axis`."""
+
+        return std(cast("Tensor", self), axis, correction, keepdims)
+
+    @_as_torch_too
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Where the least element over `axis` is first."""
+
+        return arg_reduce("min", cast("Tensor", self), axis, keepdims)
+
+    @_as_torch_too
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Where the largest element over `axis` is first."""
+
+        return arg_reduce("max", cast("Tensor", self), axis, keepdims)
+
+    def __getitem__(self, key: Any) -> Any:
+
+        return index(cast("Tensor", self), key)
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        """Set elements. Tensors that share the values follow where the structure stays, and else stay as they are."""
+
+        me = cast("Tensor", self)
+        refuse(me, "A[key] = value")
+        write(me, assign(me, key, values)._storage)
+
+    @property
+    def at(self) -> At:
+        """`t.at[key].set(v)`, `.add(v)`, `.mul(v)`, `.min(v)`, `.max(v)`: new tensors with elements changed."""
+
+        return At(cast("Tensor", self))
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """torch's functions and operators with a Tensor among their operands."""
+
+        return rule("torch_function")(func, args, kwargs or {})

@@ -1,0 +1,459 @@
+"""The Tensor: a storage with the attributes, accessors and conversions that users see."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
+from ..format import coo
+from ..integers import integer, integers
+from ..late import late
+from ..runtime.check import check, renewed
+from ..runtime.conversion.convert import convert
+from ..runtime.formats import dense_format, promises_less, resolve_format
+from ..runtime.layouts import Layout, layout_of
+from ..runtime.too_large import sized
+from ..storage import buffers
+from ..storage.buffers import Array, is_torch
+from ..storage.scalars import python_scalar, rounds
+from ..storage.storage import Storage
+from ..storage.watch import read_only
+from .autograd_mixin import Leaf
+from .display import html, line, text
+from .inplace import refuse, write
+from .operators import Operators
+from .torch_names import Called, Size, TorchNames
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..format.format import Format, Level
+
+if TYPE_CHECKING:
+    from ..interop.constructors import asarray
+    from ..interop.export import array, dlpack, stacked, to_dense, to_device, to_scipy
+    from ..interop.to_torch import to_torch
+else:
+    stacked = late("interop.export", "stacked")
+    to_device = late("interop.export", "to_device")
+    asarray = late("interop.constructors", "asarray")
+    to_scipy = late("interop.export", "to_scipy")
+    to_torch = late("interop.to_torch", "to_torch")
+    to_dense = late("interop.export", "to_dense")
+    array = late("interop.export", "array")
+    dlpack = late("interop.export", "dlpack")
+
+
+__all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
+
+
+class Tensor(Operators, TorchNames, Leaf):
+    """A tensor whose storage format is a value.
+
+    Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure
+    never changes, values may.
+    """
+
+    __slots__ = ("__weakref__", "_kept")
+    _kept: Storage
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("Tensor is not called\n  help: openwork.asarray(obj), or openwork.assemble(format, shape, ...)")
+
+    @classmethod
+    def _from_storage(cls, storage: Storage) -> Tensor:
+        self = object.__new__(cls)
+        self._kept = storage
+        return self
+
+    @property
+    def _storage(self) -> Storage:
+        """The storage. Raises InvariantError where buffers were changed so that it is none any more."""
+        kept = self._kept
+        watch = kept._watch or kept.watch
+        for word, at, array, size, _ in watch.arrays:
+            if word.value != at or array.nbytes != size:
+                break
+        else:
+            if not watch.tensors or watch.holds():
+                return kept
+        self._kept = kept = renewed(kept)
+        return kept
+
+    @_storage.setter
+    def _storage(self, storage: Storage) -> None:
+        self._kept = storage
+
+    @classmethod
+    def _from_dense(cls, array: Any) -> Tensor:
+        """A dense tensor over the memory of an array, copied only where it is not row-major."""
+        values = buffers.flat(buffers.as_array(array))
+        shape = tuple(array.shape)
+        none = (None,) * len(shape)
+        return cls._from_storage(
+            Storage(shape, dense_format(len(shape)), buffers.scalar_of(values), 0, none, none, values)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unpickled, (self._storage,)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace that has the array API's functions for this type."""
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"array API version {api_version!r} is not supported; supported: up to 2024.12")
+        import openwork
+
+        return openwork
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the dimensions."""
+        return self._kept.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._kept.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, specified or not; called as torch's method, `size(d)`, the extents or one of them."""
+        shape = self._kept.shape
+        found = Size(math.prod(shape))
+        found.shape = shape
+        return found
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values: NumPy's or torch's."""
+        return buffers.dtype_of(self._storage.scalar, self._storage.values)
+
+    @property
+    def device(self) -> str:
+        """ "cpu", or torch's name of the device."""
+        return self._storage.device
+
+    @property
+    def format(self) -> Format:
+        """The storage format."""
+        return self._kept.format
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels of the format."""
+        return tuple(self._kept.format.levels)
+
+    @property
+    def fill_value(self) -> Any:
+        """The value of every unspecified element, a Python scalar."""
+        return self._storage.fill_value
+
+    @property
+    def nse(self) -> int:
+        """The number of specified elements, explicit zeros included, padding not."""
+        return self._storage.nse
+
+    @property
+    def nnz(self) -> int:
+        """`nse`, by SciPy's and torch's name."""
+        return self._storage.nse
+
+    @property
+    def density(self) -> float:
+        """`nse / size`; 0 for a tensor without elements."""
+        return self.nse / self.size if self.size else 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return self._storage.nbytes
+
+    @property
+    def values(self) -> Array:
+        """The values, the 1-D buffer itself."""
+        return self._storage.values
+
+    def pos(self, level: int) -> Array | None:
+        """The position buffer of a level, None where it stores none; a view that is not to be written to."""
+        return read_only(self._storage.pos[self._level(level)])
+
+    def crd(self, level: int) -> Array | None:
+        """The coordinate buffer of a level, None where it stores none; a view that is not to be written to."""
+        return read_only(self._storage.crd[self._level(level)])
+
+    def _level(self, level: int) -> int:
+        n, level = len(self._storage.pos), integer(level, "level", "a level")
+        if not -n <= level < n:
+            raise IndexError(f"level {level} of a tensor with {n} levels\n  format: {self.format}")
+        return level
+
+    @property
+    def batch_dim(self) -> int:
+        """How many dimensions in front are stored as batch levels."""
+        return self.format.batch_ndim
+
+    @property
+    def dense_dim(self) -> int:
+        """How many dimensions at the end are stored dense."""
+        return Called(self.format.dense_ndim)
+
+    @property
+    def sparse_dim(self) -> int:
+        """How many dimensions are neither batch nor dense."""
+        return Called(max(self.ndim - self.batch_dim - self.dense_dim, 0))
+
+    def _layout(self, operation: str, *kinds: str) -> Layout:
+        layout = layout_of(self.format)
+        if layout is None or layout.kind not in kinds:
+            known = f'help: asformat("{kinds[0]}") first, or take pos(level) and crd(level)'
+            raise UnsupportedError(f"{operation}: format {self.format} has no such buffer\n  {known}")
+        return layout
+
+    def _batched(self, buffer: Array | None, layout: Layout) -> Array:
+        slices = self._storage.batches
+        n = buffers.length(buffer) // slices if slices else 0
+        return buffer.reshape(*self.shape[: layout.batch], n) if layout.batch else buffer  # type: ignore[union-attr]
+
+    def indices(self) -> Array:
+        """All coordinates of a COO format, shape (sparse_dim, nse): a view where they lie one after the other."""
+        self._layout("indices", "coo")
+
+        return read_only(stacked(self._storage))
+
+    def crow_indices(self) -> Array:
+        """Row positions of a CSR or BSR format, shape (*batch, rows + 1)."""
+        layout = self._layout("crow_indices", "csr", "bsr")
+        return self._batched(self.pos(layout.level), layout)
+
+    def col_indices(self) -> Array:
+        """Column coordinates of a CSR or BSR format, shape (*batch, nse or blocks)."""
+        layout = self._layout("col_indices", "csr", "bsr")
+        return self._batched(self.crd(layout.level), layout)
+
+    def ccol_indices(self) -> Array:
+        """Column positions of a CSC or BSC format, shape (*batch, columns + 1)."""
+        layout = self._layout("ccol_indices", "csc", "bsc")
+        return self._batched(self.pos(layout.level), layout)
+
+    def row_indices(self) -> Array:
+        """Row coordinates of a CSC or BSC format, shape (*batch, nse or blocks)."""
+        layout = self._layout("row_indices", "csc", "bsc")
+        return self._batched(self.crd(layout.level), layout)
+
+    def is_coalesced(self) -> bool:
+        """Whether the format says: no duplicates, coordinates in order."""
+        return bool(self.format.is_unique and self.format.is_ordered)
+
+    def coalesce(self) -> Tensor:
+        """The tensor in the unique, ordered COO format of its rank; duplicates are summed."""
+
+        return self.asformat(coo(self.ndim, dense=0 if self.format.is_dense else self.dense_dim))
+
+    @sized
+    def asformat(self, format: object, copy: bool | None = None) -> Tensor:
+        """The tensor in another format.
+
+        Parameters
+        ----------
+        format : Format, its text, or its name
+        copy : True always copies; False raises ValueError where data would have to move; None copies where needed
+
+        Returns
+        -------
+        Tensor, same shape, dtype, device and fill value. Explicit zeros are kept; duplicates are summed where
+        the format is unique. Buffers that stay as they are are shared unless `copy` is True: all of them where the
+        format only promises less (nonunique, unordered), columns and values between CSR and sorted COO.
+        """
+        target = resolve_format(format, self.ndim, self.format)
+        storage = self._storage
+        if target == storage.format or promises_less(target, storage.format):
+            shared = storage.with_format(target)
+            if copy:
+                return Tensor._from_storage(shared.copied())
+            return self if target == storage.format else Tensor._from_storage(shared)
+        if copy is False:
+            raise ValueError(f"asformat: {storage.format} to {target} moves data\n  help: leave copy=False out")
+
+        return Tensor._from_storage(convert(storage, target, share=copy is None))
+
+    def astype(self, dtype: object, /, *, copy: bool = True, device: object = None) -> Tensor:
+        """The tensor with values of another dtype, sharing pos and crd."""
+        storage = self._storage
+        scalar = buffers.scalar_name(dtype)
+        if scalar == storage.scalar:
+            values = buffers.copied(storage.values) if copy else storage.values
+        else:
+            if storage.scalar in ("c64", "c128") and scalar not in ("c64", "c128", "bool"):
+                raise DTypeError(
+                    f"astype: {self.dtype} to {dtype} would drop the imaginary part\n  help: take the real part first"
+                )
+            if not storage.format.is_unique and rounds(storage.scalar, scalar):
+                return self.coalesce().astype(dtype, device=device)  # the parts of an element are rounded together
+            values = buffers.cast(storage.values, scalar)
+        out = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
+        return out if device is None else out.to(device)
+
+    def to(
+        self, device: object = None, dtype: object = None, non_blocking: bool = False, copy: bool = False,
+        memory_format: object = None,
+    ) -> Tensor:  # fmt: skip
+        """The tensor on another device, "cpu" or torch's "cuda", or of another dtype; either, or a tensor, first."""
+        if copy:
+            return self.clone().to(device, dtype)
+        if isinstance(device, Tensor) or buffers.is_array(device):
+            device, dtype = getattr(device, "device", None), getattr(device, "dtype", None)
+        if buffers.is_dtype(device):
+            device, dtype = None, device
+        if dtype is not None:
+            typed = self.astype(dtype, copy=False)
+            return typed if device is None else typed.to(device)
+        name, storage = str(device), self._storage
+        if name == "meta":
+            raise UnsupportedError("to: device 'meta' has no memory\n  supported: cpu, cuda\n  help: leave it there")
+        if device is None or name == storage.device or (storage.library == "numpy" and name == "cpu"):
+            return self
+        import torch
+
+        try:
+            like = torch.empty(0, device=name)
+        except (RuntimeError, AssertionError) as error:
+            raise UnsupportedError(f"device {name!r} is not there: {error}\n  help: use 'cpu'") from error
+        return Tensor._from_storage(storage.mapped(lambda b: buffers.as_array(b, like=like).to(like.device)))
+
+    def to_device(self, device: object, /, *, stream: Any = None) -> Tensor:
+        """`to(device)`, by the array API's name; see `interop.to_device`."""
+
+        return to_device(self, device, stream)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The dimensions in another order (reversed without axes), over the same buffers.
+
+        axes : a sequence that names every dimension once, or its entries, three or more; two integers are exchanged, as
+            torch has it, whatever library the buffers are of: say `transpose((0, 1))` for that order
+        """
+        if len(axes) == 2 and (axes[0] != axes[1] or buffers.is_torch(self._storage.values)):
+            axes = (self._exchanged(*axes, "transpose"),)
+        ndim = self.ndim
+        if not axes or (len(axes) == 1 and axes[0] is None):
+            return Tensor._from_storage(self._storage.permute(range(ndim)[::-1]))
+        order = integers(axes[0] if len(axes) == 1 else axes, "transpose", "axes", boolean=False)
+        wanted = [a + ndim * (a < 0) for a in order]
+        if sorted(wanted) != list(range(ndim)):
+            raise ShapeError(f"transpose: axes {order} are no permutation of {ndim} dimensions\n  help: name each once")
+        return Tensor._from_storage(self._storage.permute(wanted))
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose, over the same buffers."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Tensor:
+        """The transpose of the last two dimensions, over the same buffers."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: expected two dimensions or more; got shape {self.shape}\n  help: use T")
+        order = list(range(self.ndim))
+        order[-2:] = order[:-3:-1]
+        return self.transpose(order)
+
+    def check(self) -> Tensor:
+        """The tensor itself. Raises InvariantError where its buffers break an invariant. Cost: O(nse)."""
+        check(self._storage)
+        return self
+
+    def clone(self) -> Tensor:
+        """A copy with buffers of its own."""
+        return Tensor._from_storage(self._storage.copied())
+
+    def zero_(self) -> Tensor:
+        """Set every element to zero in place; the structure stays. Raises ReadOnlyError where values are read-only."""
+        refuse(self, "zero_")
+        s = self._storage
+        if s.fill_value or (is_torch(s.values) and buffers.is_recorded(s.values)):
+            self._storage = s.with_values(
+                buffers.zeros(buffers.length(s.values), s.scalar, s.values), python_scalar(0, s.scalar)
+            )
+        else:
+            s.values[...] = 0
+        return self
+
+    def copy_(self, other: Any) -> Tensor:
+        """Take the elements of `other`, converted to this tensor's format and dtype."""
+
+        source = asarray(other)
+        if source.shape != self.shape:
+            raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
+        refuse(self, "copy_")
+        source, like = source.to(self.device), self._storage.values
+        fresh = source.asformat(self.format).astype(self.dtype, copy=False)._storage
+        write(self, fresh.mapped(lambda b: buffers.as_array(b, like=like)).copied())
+        return self
+
+    @sized
+    def to_scipy(self, format: str | None = None) -> Any:
+        """The tensor as a SciPy sparse array; see `interop.to_scipy`."""
+
+        return to_scipy(self, format)
+
+    @sized
+    def to_torch(self, layout: Any = None) -> Any:
+        """The tensor as a torch tensor; see `interop.to_torch`."""
+
+        return to_torch(self, layout)
+
+    @sized
+    def to_dense(self) -> Array:
+        """The dense array of the tensor's own library."""
+
+        return to_dense(self)
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The dense NumPy array; a view where the format is dense."""
+        dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense(), detach=True)
+        return dense
+
+    todense = to_numpy
+    toarray = to_numpy
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+
+        return array(self, dtype, copy)
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+
+        return dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> Any:
+        return self._storage.values.__dlpack_device__()
+
+    def __sizeof__(self) -> int:
+        """Bytes of the object and of all buffers, what it shares with others included."""
+        return object.__sizeof__(self) + self.nbytes
+
+    def __repr__(self) -> str:
+
+        return line(self)
+
+    def __str__(self) -> str:
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+
+        return html(self)
+
+
+def unpickled(storage: Storage) -> Tensor:
+    """The tensor of a storage that was copied or unpickled, which may hold anything.
+
+    Raises InvariantError where it breaks an invariant of the storage, those that cost O(nse) included.
+    """
+    if type(storage) is not Storage:
+        raise InvariantError(f"unpickling: expected a Storage; got: {type(storage).__name__}\n  help: save it anew")
+    make, parts = storage.__reduce__()  # of a shallow copy, or by another hand than Storage's own
+    made: Storage = make(*parts)
+    check(made)
+    return Tensor._from_storage(made)
