@@ -25,6 +25,7 @@ from .format import Format, format
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
 from .runtime.overrides import overridable
+from .tables import GRADIENTS, HOMES, OPERANDS
 
 if TYPE_CHECKING:
     from . import linalg as linalg
@@ -69,6 +70,9 @@ if TYPE_CHECKING:
     from .ops.products.tensor_products import tensordot as tensordot
     from .ops.products.tensor_products import vecdot as vecdot
     from .ops.random import random as random
+    from .ops.reductions.nan import *  # noqa: F403
+    from .ops.reductions.order_statistics import median as median
+    from .ops.reductions.order_statistics import topk as topk
     from .ops.reductions.softmax import *  # noqa: F403
     from .ops.reductions.statistics import *  # noqa: F403
     from .ops.sets import *  # noqa: F403
@@ -84,86 +88,39 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 __array_api_version__ = "2024.12"
 
-_HOMES: dict[str, tuple[str, ...]] = {
+_OTHERS: dict[str, tuple[str, ...]] = {
     "codegen.cache": ("cache_info", "clear_caches", "get_kernel_limit", "set_kernel_limit"),
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("read", "write"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
-    "ops.products.addmm": ("addmm",),
     "interop.constructors": (
-        "asarray", "assemble", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor",
-        "sparse_csc_tensor", "sparse_csr_tensor",
+        "asarray", "assemble", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+        "sparse_csr_tensor",
     ),
-    "ops.creation": (
-        "arange", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones",
-        "ones_like", "zeros", "zeros_like",
-    ),
-    "ops.manipulation.differences": ("diff",),
     "tensor.dtypes": (
-        "astype", "bool", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64", "iinfo",
-        "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type", "uint8", "uint16",
-        "uint32", "uint64",
+        "astype", "bool", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64",
+        "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type",
+        "uint8", "uint16", "uint32", "uint64",
     ),
-    "ops.products.einsum": ("einsum", "mttkrp", "ttm", "ttv"),
     "fusion.explain": ("explain",),
     "fusion.program": ("compute", "fused"),
-    "ops.elementwise.functions": (
-        "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-        "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
-        "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot",
-        "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
-        "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
-        "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit",
-        "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
-    ),
-    "ops.manipulation.joining": ("concat", "concatenate", "stack", "unstack"),
-    "ops.elementwise.pointwise": ("pointwise",),
     "fusion.notation": ("evaluate",),
     "tensor.lazy": ("lazy",),
-    "ops.namespace": ("__array_namespace_info__",),
-    "ops.sorting": ("argsort", "nonzero", "searchsorted", "sort"),
-    "ops.products.matmul": ("matmul",),
-    "ops.products.sddmm": ("sddmm",),
     "runtime.semirings": ("Monoid", "Semiring", "monoid", "register_semiring", "semiring"),
-    "ops.random": ("random",),
-    "ops.sets": ("unique_all", "unique_counts", "unique_inverse", "unique_values"),
-    "ops.manipulation.shaping": (
-        "broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose", "moveaxis", "permute_dims",
-        "repeat", "reshape", "roll", "squeeze", "tile",
-    ),
-    "ops.reductions.softmax": ("log_softmax", "logsumexp", "softmax"),
-    "ops.reductions.statistics": (
-        "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "max", "mean", "min",
-        "prod", "std", "sum", "var",
-    ),
-    "ops.indexing.taking": ("prune", "sparse_mask", "take", "take_along_axis"),
     "tensor.tensor": ("Tensor",),
-    "ops.products.spgemm": ("spgemm",),
-    "ops.products.tensor_products": ("kron", "outer", "tensordot", "vecdot"),
-    "ops.manipulation.triangles": ("diag", "diagonal", "tril", "triu"),
 }  # fmt: skip
+"""The modules of public names that are no operations."""
+
+_LAZY = {**HOMES, **{name: home for home, names in _OTHERS.items() for name in names}}
 """The modules that public names are loaded from when first used."""
-
-_PLAIN = frozenset((
-    "codegen.pool", "io", "masked", "interop.constructors", "ops.creation", "ops.random",
-    "fusion.explain", "fusion.program", "tensor.lazy",
-    "ops.namespace", "runtime.semirings", "tensor.tensor",
-))  # fmt: skip
-"""Modules whose names are not functions of tensors, or make some: no operand takes these calls over."""
-
-_LAZY = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = ("linalg", "masked")
 _WITH_TORCH = ("nn", "torch")
 """Modules that import torch: there by name, and by no `import *`."""
 
-_DIFFERENTIABLE = {"asarray", "astype"}
-_DIFFERENTIABLE |= {
-    name
-    for home, names in _HOMES.items()
-    for name in names
-    if home.startswith("ops.") and home not in _PLAIN and home.rpartition(".")[2] not in ("sets", "creation", "random")
-}
+_GRADIENTS = GRADIENTS | {"asarray", "astype", "evaluate"}
 """The functions of tensors, each of which takes `grad=`."""
+_OPERANDS = OPERANDS | {"astype", "can_cast", "evaluate", "result_type"}
+"""The functions whose operands' types are asked for the result."""
 
 __all__ = [
     "CompilerBug",
@@ -199,9 +156,9 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'openwork' has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{home}"), name)
-    if name in _DIFFERENTIABLE:
+    if name in _GRADIENTS:
         value = _gradients.with_grad(value)
-    if home not in _PLAIN and isinstance(value, FunctionType):
+    if name in _OPERANDS and isinstance(value, FunctionType):
         value = overridable(value)
     globals()[name] = value
     return value

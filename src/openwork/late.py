@@ -8,6 +8,7 @@ its operations by name only; every name is that of a function which a test finds
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -18,16 +19,19 @@ __all__ = ["Late", "late", "resolved"]
 class Late:
     """A function of a module that is imported at its first call."""
 
-    __slots__ = ("_found", "module", "name")
+    __slots__ = ("_found", "home", "module", "name")
 
-    def __init__(self, module: str, name: str) -> None:
-        self.module, self.name = module, name
+    def __init__(self, module: str, name: str, home: dict[str, Any]) -> None:
+        self.module, self.name, self.home = module, name, home
         self._found: Callable[..., Any] | None = None
 
     def resolve(self) -> Callable[..., Any]:
-        """The function itself."""
+        """The function itself, which takes this one's place among the names of the file."""
         if self._found is None:
             self._found = getattr(import_module(f"openwork.{self.module}"), self.name)
+            for name, value in list(self.home.items()):
+                if value is self:
+                    self.home[name] = self._found
         return self._found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -44,7 +48,7 @@ class Late:
 
 def late(module: str, name: str) -> Any:
     """The function `name` of `openwork.module`, which lies above the caller."""
-    return Late(module, name)
+    return Late(module, name, sys._getframe(1).f_globals)
 
 
 def resolved(function: Any) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
 if TYPE_CHECKING:
-    from .order import argsort, cumulative, median, nonzero, sort, topk, unique
+    from .order import argsort, cumulative, mask_nan, median, nonzero, sort, topk, unique
     from .products import log_softmax, matmul, softmax
     from .reductions import arg_reduce, reduce
     from .shaping import FUNCTIONS, item_at, put, reshape, shaped, split, transpose
@@ -29,6 +29,7 @@ else:
     argsort = late("masked.order", "argsort")
     topk = late("masked.order", "topk")
     median = late("masked.order", "median")
+    mask_nan = late("masked.order", "mask_nan")
     unique = late("masked.order", "unique")
     nonzero = late("masked.order", "nonzero")
     item_at = late("masked.shaping", "item_at")
@@ -203,6 +204,10 @@ class Methods:
         """The median of the specified elements: the mean of the middle two for an even number."""
 
         return median(_me(self), axis if dim is None else dim, keepdims)
+
+    def mask_nan(self) -> MaskedTensor:
+        """The elements that are not NaN; those that are become missing."""
+        return mask_nan(_me(self))
 
     def unique(self) -> MaskedTensor:
         """The distinct specified elements in order, and one missing one behind them where any is missing."""

@@ -13,6 +13,7 @@ from ..errors import UnsupportedError
 from ..ir.index import Expression
 from ..ops.elementwise import pointwise as merge
 from ..runtime.formats import resolve_format
+from ..runtime.operation import OPERATIONS
 from ..tensor import dtypes
 from ..tensor.tensor import Tensor
 from . import forms, products, shaping
@@ -21,12 +22,6 @@ from .structure import settled
 from .tensor import MaskedTensor, wrap
 
 __all__ = ["FUNCTIONS", "call"]
-
-MOVING = frozenset((
-    "broadcast_to", "diag", "diagonal", "expand_dims", "flip", "matrix_transpose", "moveaxis", "permute_dims", "repeat",
-    "reshape", "roll", "squeeze", "take", "take_along_axis", "tile", "tril", "triu",
-))  # fmt: skip
-"""Functions that move elements; what is missing before is missing after, and so is what they leave out."""
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -41,8 +36,12 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     op = getattr(function, "op", None)
     if op is not None:
         return unary(op, *args) if len(args) == 1 else binary(op, *args)
-    if name in MOVING and isinstance(args[0], MaskedTensor):
-        return _moved(function, *args, **kwargs)
+    block = OPERATIONS.get(name)
+    if block is not None and isinstance(args[0], MaskedTensor):
+        if block.masked == "moves":
+            return _moved(function, *args, **kwargs)
+        if callable(block.masked):
+            return block.masked(*args, **kwargs)
     raise UnsupportedError(
         f"openwork.{name} does not take these masked tensors\n  help: their methods, m.map(function), or filled(value)"
     )

@@ -13,25 +13,28 @@ from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.text import parse
 from ..ir.types import COMPLEX, FLOATS
+from ..ops.indexing.taking import prune, sparse_mask
 from ..ops.reductions.folds import axes_of
 from ..ops.reductions.search import _linear
 from ..ops.sorting import plain_values, ranks
 from ..runtime.conversion.radix_sort import distinct
 from ..runtime.gradient_hook import tracked
 from ..runtime.promote import accumulator
-from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
+from ..runtime.values import apply
+from ..storage.buffers import Array, as_array, bare, cast, is_torch, length, scalar_of, to_numpy, zeros
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
 from .elementwise import remade
 from .reductions import counts
+from .structure import settled
 from .tensor import wrap
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
-__all__ = ["argsort", "cumulative", "median", "nonzero", "sort", "topk", "unique"]
+__all__ = ["argsort", "cumulative", "mask_nan", "median", "nonzero", "sort", "topk", "unique"]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -178,6 +181,19 @@ def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> 
     middle = [np.minimum(first + at, last) for at in ((number - 1).clip(0) // 2, number // 2)]
     low, high = (values[as_array(at, like=values)] for at in middle)
     return strided_tensor(((low + high) / 2).reshape(shape), bits)
+
+
+def mask_nan(m: MaskedTensor) -> MaskedTensor:
+    """The specified elements that are not NaN."""
+    if m._tensor._storage.scalar not in (*FLOATS, *COMPLEX):
+        return m
+    if m._scalar:
+        return m.reshape(1).mask_nan().reshape(())
+    s = m._tensor._storage
+    stays = Tensor._from_storage(
+        s.with_values(apply("not", apply("isnan", bare(s.values) if is_torch(s.values) else s.values)), False)
+    )
+    return wrap(settled(sparse_mask(m._tensor, prune(stays)), m.format))
 
 
 def unique(m: MaskedTensor) -> MaskedTensor:

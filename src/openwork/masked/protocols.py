@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError
 from ..late import late
+from ..ops.numpy_protocol import by_name
+from ..tables import MASKED, NUMPY
 
 if TYPE_CHECKING:
     from .elementwise import lift
@@ -51,6 +53,8 @@ class Protocols:
         """NumPy's functions that have a counterpart here."""
 
         found = function_named(func.__name__)
+        if found is None and func.__module__ == "numpy" and NUMPY.get(func.__name__, func.__name__) in MASKED:
+            return by_name(func, args, kwargs)
         if found is None:
             raise UnsupportedError(f"numpy.{func.__name__} does not take a masked tensor\n  help: filled(value) first")
         return found(*args, **{key: value for key, value in kwargs.items() if value is not None})

@@ -15,6 +15,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from ..tensor.methods import MaskedMethods
 from ..tensor.tensor import Tensor
 from . import forms
 from .arithmetic import Arithmetic
@@ -36,7 +37,7 @@ else:
 __all__ = ["MaskedTensor", "bits_of", "unpickled", "wrap"]
 
 
-class MaskedTensor(Arithmetic, Methods, Protocols):
+class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
     """A tensor some of whose elements are missing: no value at all, not zero and not NaN.
 
     Made by `masked_tensor` and `as_masked_tensor`. It holds one Tensor, `specified`, whose stored elements are those

@@ -19,6 +19,7 @@ from ..format.format import Format
 from ..integers import extents, integer, integers
 from ..interop.sources import asarray
 from ..runtime.formats import resolve_format
+from ..runtime.operation import operation
 from ..storage import buffers
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
@@ -30,6 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@operation(operands=False)
 def full(
     shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
@@ -87,21 +89,25 @@ def _constant(target: Format, shape: tuple[int, ...], scalar: str, fill: Any, li
     return out if target == start else out.asformat(target)
 
 
+@operation(operands=False)
 def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of zeros: COO without stored elements unless `format=` is given; float64 unless `dtype=` is."""
     return full(shape, 0, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
 
 
+@operation(operands=False)
 def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of ones: COO of fill value 1 without stored elements unless `format=` is given."""
     return full(shape, 1, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
 
 
+@operation(operands=False)
 def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """`zeros`: there is nothing uninitialised in a tensor that stores nothing."""
     return zeros(shape, dtype=dtype, device=device, format=format)
 
 
+@operation(operands=False)
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of one value everywhere, with the shape, dtype and device of `x` unless others are given.
 
@@ -113,21 +119,25 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     return full(t.shape, fill_value, dtype=t.dtype if dtype is None else dtype, device=place, format=form)
 
 
+@operation(operands=False)
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """`full_like` of 0."""
     return full_like(x, 0, dtype=dtype, device=device, format=format)
 
 
+@operation(operands=False)
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """`full_like` of 1."""
     return full_like(x, 1, dtype=dtype, device=device, format=format)
 
 
+@operation(operands=False)
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """`zeros_like`."""
     return full_like(x, 0, dtype=dtype, device=device, format=format)
 
 
+@operation(operands=False)
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
@@ -155,6 +165,7 @@ def _dense(array: np.ndarray[Any, Any], dtype: Any, device: Any, format: Any) ->
     return out if device is None else out.to(device)
 
 
+@operation(operands=False)
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None,
     format: Any = None,
@@ -168,6 +179,7 @@ def arange(
     return _dense(array, dtype, device, format)
 
 
+@operation(operands=False)
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
     format: Any = None,
@@ -176,6 +188,7 @@ def linspace(
     return _dense(np.linspace(start, stop, integer(num, "linspace", "num"), endpoint=endpoint), dtype, device, format)
 
 
+@operation(operands=False)
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     """Dense coordinate tensors of the grid that these vectors span."""
     if indexing not in ("xy", "ij"):
@@ -184,6 +197,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     return [Tensor._from_dense(np.ascontiguousarray(g)) for g in np.meshgrid(*given, indexing=indexing)]  # type: ignore[call-overload]
 
 
+@operation(operands=False)
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A dense Tensor over the memory of an object that has `__dlpack__`, copied only where `copy=True`."""
     if isinstance(x, Tensor):

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import DTypeError
 from ..ir.types import COMPLEX, FLOATS, INTEGERS
+from ..runtime.operation import operation
 from ..storage.buffers import numpy_dtype
 from ..tensor import dtypes
 
@@ -52,6 +53,7 @@ class NamespaceInfo:
         return {name: numpy_dtype(s) for s, name in _NAMED.items() if s in wanted}
 
 
+@operation(operands=False)
 def __array_namespace_info__() -> NamespaceInfo:
     """Capabilities, devices and dtypes of this namespace, as the standard asks."""
     return NamespaceInfo()

@@ -10,28 +10,19 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..tables import NUMPY
 from ..tensor.lazy import is_lazy
 from ..tensor.operators import PRIORITY
 from ..tensor.tensor import Tensor
-from .axes import axis_of
 from .elementwise.maps import by_values
 from .products.tensor_products import dot, inner, vdot
 
-__all__ = ["call_function", "call_ufunc"]
+__all__ = ["by_name", "call_function", "call_ufunc"]
 
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
 """Ufuncs, and the functions that their `reduce` is."""
-
-_RENAMED = {
-    "absolute": "abs", "true_divide": "divide", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
-    "right_shift": "bitwise_right_shift", "power": "pow", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "conjugate": "conj",
-    "rint": "round", "amin": "min", "amax": "max", "around": "round", "cumsum": "cumulative_sum",
-    "cumprod": "cumulative_prod", "unique": "unique_values",
-}  # fmt: skip
-"""NumPy's names that are not this namespace's."""
 
 _KEYWORDS = {"ddof": "correction"}
 _OWN_ORDER = ("einsum", "where", "inner", "vdot")
@@ -75,7 +66,7 @@ def _reduce(name: str, x: Any, given: dict[str, Any]) -> Any:
 
 
 def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    found = getattr(_namespace(), _RENAMED.get(ufunc.__name__, ufunc.__name__), None)
+    found = getattr(_namespace(), NUMPY.get(ufunc.__name__, ufunc.__name__), None)
     if found is not None and ufunc.__name__ in np.__dict__:
         return found(*inputs)
 
@@ -96,7 +87,7 @@ def _named(func: Callable[..., Any]) -> Callable[..., Any] | None:
         return None
     elif func.__name__ in _OWN:
         return _OWN[func.__name__]
-    found: Callable[..., Any] | None = getattr(home, _RENAMED.get(func.__name__, func.__name__), None)
+    found: Callable[..., Any] | None = getattr(home, NUMPY.get(func.__name__, func.__name__), None)
     return found
 
 
@@ -110,6 +101,11 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     if found is not None:
         return found(*args, **kwargs) if func.__name__ in _OWN_ORDER else _bound(func, found, args, kwargs)
     return func(*(_dense(func.__name__, x) for x in args), **{k: _dense(func.__name__, x) for k, x in kwargs.items()})
+
+
+def by_name(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """NumPy's `func` by the operation of the namespace that it is."""
+    return _bound(func, getattr(_namespace(), NUMPY.get(func.__name__, func.__name__)), args, kwargs)
 
 
 def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -169,10 +165,6 @@ def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return _namespace().diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
 
 
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    return _diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype)
-
-
 def _along(name: str, default: int | None) -> Callable[..., Any]:
     """The function here of that name with NumPy's meaning of `axis=None`: all elements in row-major order."""
 
@@ -203,13 +195,6 @@ def _spread(name: str) -> Callable[..., Any]:
     return function
 
 
-def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    order = list(range(a.ndim))
-    first, second = (axis_of(d, a.ndim, "swapaxes", name) for d, name in ((axis1, "axis1"), (axis2, "axis2")))
-    order[first], order[second] = second, first
-    return a.transpose(order)
-
-
 def _einsum(*operands: Any, optimize: Any = False, **options: Any) -> Any:
     """The order of contraction is found here, whatever `optimize` says."""
     return _namespace().einsum(*operands, **options)
@@ -222,14 +207,11 @@ _OWN: dict[str, Callable[..., Any]] = {
     "shape": lambda a: tuple(a.shape),
     "ndim": lambda a: len(a.shape),
     "size": lambda a: int(a.size),
-    "copy": lambda a: a.clone(),
     "vstack": lambda tup: _namespace().concat(tup, axis=0),
     "hstack": lambda tup: _namespace().concat(tup, axis=min(tup[0].ndim - 1, 1)),
     "transpose": lambda a, axes=None: a.transpose() if axes is None else a.transpose(axes),
     "ravel": lambda a: _namespace().reshape(a, (-1,)),
     "diagonal": _diagonal,
-    "trace": _trace,
-    "swapaxes": _swapaxes,
     "sort": _along("sort", -1),
     "argsort": _along("argsort", -1),
     "cumsum": _along("cumulative_sum", None),

@@ -12,6 +12,7 @@ from ..errors import ShapeError
 from ..format import coo
 from ..integers import extents
 from ..interruptible import LONG, whole
+from ..runtime.operation import operation
 from ..storage import buffers
 from ..storage.specified import Ints
 from ..storage.storage import Storage
@@ -20,6 +21,7 @@ from ..tensor.tensor import Tensor, python_scalar
 __all__ = ["random"]
 
 
+@operation(operands=False)
 def random(
     shape: Sequence[int],
     density: float = 0.01,

@@ -10,6 +10,7 @@ import numpy as np
 from ..compiler.conversion.target import unbatched
 from ..errors import UnsupportedError
 from ..format import coo
+from ..runtime.operation import operation
 from ..storage.buffers import as_array, is_torch, length, to_numpy
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -44,6 +45,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+@operation(grad=False)
 def unique_all(x: Any, /) -> UniqueAll:
     """The distinct elements, where each is first, which of them each element is, and how often each occurs.
 
@@ -68,18 +70,21 @@ def unique_all(x: Any, /) -> UniqueAll:
     return UniqueAll(found.values(), found.vector(found.indices()), found.inverse(), found.vector(found.counts()))
 
 
+@operation(grad=False)
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct elements, and how often each occurs: (values, counts), as of `unique_all`."""
     found = _found(as_tensor(x))
     return UniqueCounts(found.values(), found.vector(found.counts()))
 
 
+@operation(grad=False)
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements, and which of them each element is: (values, inverse_indices), as of `unique_all`."""
     found = _found(as_tensor(x))
     return UniqueInverse(found.values(), found.inverse())
 
 
+@operation(numpy="unique", grad=False)
 def unique_values(x: Any, /) -> Tensor:
     """The distinct elements as a dense vector, ascending, NaN last and every NaN one of its own."""
     return _found(as_tensor(x)).values()

@@ -11,6 +11,7 @@ from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.types import COMPLEX
 from ..runtime.conversion.radix_sort import radix
+from ..runtime.operation import operation
 from ..runtime.promote import promote
 from ..storage.buffers import as_array, bare, cast, is_torch, length, outside, to_numpy
 from ..storage.storage import Storage
@@ -19,9 +20,10 @@ from .axes import as_tensor, axis_of
 from .indexing.keys import Ints
 from .result_format import settle
 
-__all__ = ["argsort", "nonzero", "plain_values", "ranks", "searchsorted", "sort"]
+__all__ = ["Fibres", "argsort", "nonzero", "ordered", "plain_values", "ranks", "searchsorted", "sort"]
 
 
+@operation()
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of every fibre along `axis` in order.
 
@@ -42,7 +44,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     Cost: O(nse log nse); of a dense format O(size log size). Gradients go to where the elements came from.
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
     """
-    t, d = _operand(x, axis, "sort")
+    t, d = ordered(x, axis, "sort")
     if t.format.is_dense:
         order = _dense_order(t, d, descending)
         dense = t.to_dense()
@@ -51,7 +53,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
             return _dense_like(torch.take_along_dim(dense, torch.from_numpy(order).to(dense.device), d), t)
         return _dense_like(np.take_along_axis(dense, order, d), t)
-    fibres = _Fibres(t, d)
+    fibres = Fibres(t, d)
     order, places, _ = fibres.sorted(descending)
     s = fibres.storage
     last = as_array(places.astype(to_numpy(s.crd[-1]).dtype), like=s.values)
@@ -60,6 +62,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     return settle(back._storage, t.format)
 
 
+@operation(method=True)
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Where the elements of every fibre along `axis` are, in order: `take_along_axis(x, argsort(x)) == sort(x)`.
 
@@ -71,10 +74,10 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     Cost: O(size + nse log nse), `x` itself is not made dense; of a dense format O(size log size).
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
     """
-    t, d = _operand(x, axis, "argsort")
+    t, d = ordered(x, axis, "argsort")
     if t.format.is_dense:
         return Tensor._from_dense(_index(_dense_order(t, d, descending), t))
-    fibres = _Fibres(t, d)
+    fibres = Fibres(t, d)
     order, places, apart = fibres.sorted(descending)
     n, rows = t.shape[d], fibres.rows()
     held = to_numpy(fibres.storage.crd[-1])[order].astype(np.int64)
@@ -90,6 +93,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return Tensor._from_dense(_index(np.ascontiguousarray(turned), t))
 
 
+@operation(method=True)
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """The places in the sorted vector `x1` before which the elements of `x2` keep it sorted.
 
@@ -135,6 +139,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return Tensor._from_storage(b._storage.with_values(places, int(found[-1])))
 
 
+@operation(method=True)
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The coordinates of the elements that are not zero, in row-major order: one vector for each dimension.
 
@@ -168,7 +173,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     return tuple(Tensor._from_dense(_index(np.ascontiguousarray(c), t)) for c in found)
 
 
-class _Fibres:
+class Fibres:
     """The stored elements with `axis` last: canonical COO, so that fibres lie one behind the other."""
 
     __slots__ = ("extent", "order", "storage")
@@ -236,7 +241,8 @@ def plain_values(values: Any, scalar: str | None = None) -> np.ndarray[Any, Any]
     return to_numpy(cast(given, "f32") if "bfloat16" in str(given.dtype) else given)
 
 
-def _operand(x: Any, axis: int, operation: str) -> tuple[Tensor, int]:
+def ordered(x: Any, axis: int, operation: str) -> tuple[Tensor, int]:
+    """The operand and the axis of what compares elements. Raises DTypeError for complex numbers."""
     t = as_tensor(x)
     if t._storage.scalar in COMPLEX:
         raise DTypeError(f"{operation} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")

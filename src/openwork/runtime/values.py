@@ -23,7 +23,7 @@ UNARY = {
     "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
     "round": "rint", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "bnot": "invert", "not": "logical_not",
     "square": "square", "reciprocal": "reciprocal", "real": "real", "imag": "imag", "conj": "conjugate",
-    "signbit": "signbit", "exp2": "exp2",
+    "signbit": "signbit", "exp2": "exp2", "erf": "erf",
 }  # fmt: skip
 """Operation names of the loop IR, and NumPy's."""
 
@@ -55,7 +55,19 @@ def spoken(op: str) -> str:
 
 _TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
           "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow"}  # fmt: skip
+
+
+def _erf(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """SciPy's error function, in half precision by way of single."""
+    from scipy.special import erf
+
+    half = x.dtype == np.float16
+    found: np.ndarray[Any, Any] = erf(x.astype(np.float32) if half else x)
+    return found.astype(np.float16) if half else found
+
+
 _OWN: dict[str, Callable[..., Any]] = {
+    "erf": _erf,
     "expm1": expm1,
     "round": lambda x: x.copy() if x.dtype.kind in "iu" else np.rint(x),
 }

@@ -22,6 +22,7 @@ from ..storage.watch import read_only
 from .autograd_mixin import Leaf
 from .display import html, line, text
 from .inplace import refuse, write
+from .methods import Methods
 from .operators import Operators
 from .torch_names import Called, Size, TorchNames
 
@@ -48,7 +49,7 @@ else:
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 
 
-class Tensor(Operators, TorchNames, Leaf):
+class Tensor(Operators, TorchNames, Leaf, Methods):
     """A tensor whose storage format is a value.
 
     Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure

@@ -104,17 +104,6 @@ def count_nonzero(t: Tensor, *dims: Any, dim: Any = None) -> Any:
     return _reducer("count_nonzero")(t, dim if not dims else dims[0] if len(dims) == 1 else dims)
 
 
-def _without_nan(op: str) -> Callable[..., Any]:
-    def function(t: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-        numbers = several(lambda v: v.isnan().logical_not().to(v.dtype), t)
-        total = _reducer("sum")(several(torch.nan_to_num, t), dim, keepdim, dtype=dtype)
-        if op == "sum":
-            return total
-        return elementwise("div", total, _reducer("sum")(numbers, dim, keepdim, dtype=dtype))
-
-    return function
-
-
 def _moment(function: Callable[..., Any]) -> Callable[..., Any]:
     def call_it(t: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = 1) -> Any:
         if isinstance(dim, bool):
@@ -332,7 +321,6 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     **{op: _reducer(op) for op in ("sum", "prod", "mean", "any", "all")},
     "count_nonzero": count_nonzero,
     "sparse_sum": _reducer("sum"), "amax": _reducer("max"), "amin": _reducer("min"),
-    "nansum": _without_nan("sum"), "nanmean": _without_nan("mean"),
     "var": _moment(var), "std": _moment(std), "var_mean": _with_mean(var), "std_mean": _with_mean(std),
     "logsumexp": lambda t, dim=None, keepdim=False: softmax.logsumexp(
         _floating(t), dim if t.ndim else None, keepdims=keepdim
@@ -342,7 +330,7 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "log_softmax": _softmax(softmax.log_softmax), "sparse_log_softmax": _softmax(softmax.log_softmax),
     "norm": norm, "linalg_norm": linalg_norm, "matrix_norm": matrix_norm,
     "vector_norm": lambda t, ord=2, dim=None, keepdim=False, *, dtype=None: norm(t, ord, dim, keepdim, dtype),
-    "trace": lambda t: reduce.reduce("sum", triangles.diagonal(t)), "cov": cov, "corrcoef": corrcoef,
+    "cov": cov, "corrcoef": corrcoef,
     "cross": cross, "linalg_cross": lambda a, b, *, dim=-1: cross(a, b, dim), "normalize": normalize,
     "cosine_similarity": cosine_similarity, "pairwise_distance": pairwise_distance, "dist": dist, "renorm": renorm,
     "glu": glu, "prelu": prelu, "rms_norm": rms_norm, "addr": addr, "multi_dot": multi_dot,

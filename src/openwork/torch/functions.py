@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from ..ops.products import tensor_products
 from ..ops.products.einsum import einsum
 from ..ops.products.matmul import matmul
 from ..ops.products.sddmm import sddmm
+from ..runtime.operation import OPERATIONS
+from ..tables import HOMES, TORCH
 from ..tensor.tensor import Tensor
 from . import pointwise_functions as single
 from .composed import COMPOSED
@@ -51,6 +54,9 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return several(function, *args, **kwargs)
         if name in single.BINARY:
             return _binary(single.BINARY[name], *args, **kwargs)
+    for name in names:
+        if name in TORCH:
+            return _operation(TORCH[name], *args, **kwargs)
     name = names[0]
     if name[:1] == "r" and name[1:] in single.BINARY and len(args) == 2:
         return elementwise(single.BINARY[name[1:]], args[1], args[0])
@@ -60,6 +66,23 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
     )
+
+
+_PLACES = ("dim", "keepdim")
+"""Arguments that torch's reductions take by place, after the tensor."""
+_AXES = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def _operation(name: str, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """The namespace's operation with torch's arguments."""
+    named = dict(zip(_PLACES, args, strict=False)) | kwargs
+    function = OPERATIONS[name].function if name in OPERATIONS else _loaded(name)
+    return function(tensor, **{_AXES.get(key, key): value for key, value in named.items()})
+
+
+def _loaded(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(import_module(f"openwork.{HOMES[name]}"), name)
+    return found
 
 
 def _names(function: Any) -> list[str]:
@@ -197,7 +220,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 """What stands for each of torch's functions."""
 
-_NAMES = {*FUNCTIONS, *single.ELEMENTWISE, *single.BINARY, *LOSSES}
+_NAMES = {*FUNCTIONS, *single.ELEMENTWISE, *single.BINARY, *LOSSES, *TORCH}
 
 
 def _mt(x: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..runtime.gradient_hook import any_full
+from ..tables import TORCH
 from ..tensor.tensor import Tensor
 from . import pointwise_functions as single
 from .full import run
@@ -32,7 +33,7 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
     if not hasattr(torch.Tensor, name) or name in _HIDDEN:
         return None
     own = name.removesuffix("_")
-    if own not in FUNCTIONS and own not in single.ELEMENTWISE and own not in single.BINARY:
+    if own not in FUNCTIONS and own not in single.ELEMENTWISE and own not in single.BINARY and own not in TORCH:
         return None
     function = partial(_called, t, own)
     if name == own:

@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import DTypeError, UnsupportedError
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Literal
+from ...runtime.operation import operation
 from ...storage.buffers import copied, is_array, is_torch
 from ...tensor.dtypes import iinfo, isdtype, result_type
 from ...tensor.lazy import defer, is_lazy
@@ -26,12 +27,12 @@ from .pointwise import pointwise
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign", "cos",
-    "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "imag",
-    "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal",
-    "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square",
-    "subtract", "tan", "tanh", "trunc", "where",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
+    "cos", "cosh", "divide", "equal", "erf", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal",
+    "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
+    "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "rsqrt", "sign",
+    "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
 ]  # fmt: skip
 
 
@@ -88,7 +89,16 @@ def _named(function: Callable[..., Any], name: str, doc: str, op: str) -> Callab
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     function.op = op  # type: ignore[attr-defined]
-    return function
+    return operation(method=True, numpy=_NUMPYS.get(name, ()), masked="elements", lazy=True)(function)
+
+
+_NUMPYS: dict[str, str | tuple[str, ...]] = {
+    "abs": "absolute", "divide": "true_divide", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift", "pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
+    "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "conj": "conjugate",
+    "round": ("rint", "around"),
+}  # fmt: skip
+"""NumPy's names that are not the standard's."""
 
 
 _ANNIHILATES = """
@@ -132,6 +142,7 @@ ceil = _one("ceil", "ceil", "The least integer that is not smaller.")
 conj = _one("conj", "conj", "The complex conjugate.")
 cos = _one("cos", "cos", "The cosine.")
 cosh = _one("cosh", "cosh", "The hyperbolic cosine.")
+erf = _one("erf", "erf", "The error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.")
 exp = _one("exp", "exp", "The exponential.")
 expm1 = _one("expm1", "expm1", "`exp(x) - 1`, accurate near 0.")
 floor = _one("floor", "floor", "The greatest integer that is not larger.")
@@ -188,6 +199,7 @@ remainder = _two("remainder", "mod", "`x1 % x2`, with the sign of x2.")
 subtract = _two("subtract", "sub", "`x1 - x2`.")
 
 
+@operation(lazy=True)
 def positive(x: Any, /) -> Any:
     """`+x`: the elements in memory of their own, as NumPy's; pos and crd are shared."""
 
@@ -199,12 +211,19 @@ def positive(x: Any, /) -> Any:
     return Tensor._from_storage(s.with_values(copied(s.values)))
 
 
+@operation(method=True, masked=lambda m: 1.0 / m.sqrt(), lazy=True)
+def rsqrt(x: Any, /) -> Any:
+    """The reciprocal of the square root, `1 / sqrt(x)`: infinite at 0, NaN below."""
+    return reciprocal(sqrt(x))
+
+
 def _operand(x: Any) -> Any:
     """`x` as a Tensor; an expression to be computed later itself."""
 
     return x if is_lazy(x) else asarray(x)
 
 
+@operation(method=True, lazy=True)
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
 
@@ -238,6 +257,7 @@ def _limit(limit: Any, x: Tensor) -> Any:
     return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
 
 
+@operation(lazy=True)
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
 

@@ -21,6 +21,7 @@ from ...runtime.coiterate.plan import MergePlan, plan_merge
 from ...runtime.coiterate.run import run_plan, run_told
 from ...runtime.float_errors import Told, report
 from ...runtime.formats import resolve_format
+from ...runtime.operation import operation
 from ...runtime.values import apply, loudly
 from ...runtime.zero_annihilation import bounded
 from ...storage.storage import Storage
@@ -133,6 +134,7 @@ def _exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape:
     return prune(Tensor._from_storage(run_plan(plan.exact, storages, shape)))._storage
 
 
+@operation()
 def pointwise(
     expression: str | Expression | Assignment,
     tensors: Mapping[str, Tensor],

@@ -14,6 +14,7 @@ from ...runtime.conversion.assembly import full
 from ...runtime.conversion.conversion_kernels import call
 from ...runtime.conversion.remap import Program, canonical, on_host, source_words
 from ...runtime.gradient_hook import differentiable
+from ...runtime.operation import operation
 from ...runtime.single_operand import operand_of
 from ...storage.buffers import Array, address, is_torch, length, to_numpy
 from ...storage.storage import Storage
@@ -37,6 +38,7 @@ def _integers(indices: Any, operation: str) -> Ints:
     return found.astype(np.int64)
 
 
+@operation(method=True, masked="moves")
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again.
 
@@ -49,6 +51,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     return index(t, (*(slice(None),) * d, _integers(indices, "take")))
 
 
+@operation(method=True, masked="moves")
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     """For each place of `indices`, of the rank of `x`, the element whose coordinate along `axis` stands there.
 
@@ -77,6 +80,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
         ) from None
 
 
+@operation(method=True)
 @differentiable(lambda x, *_: (getattr(x, "values", x),))
 def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     """Without the elements that differ from the fill value by no more than `threshold`.
@@ -125,6 +129,7 @@ def _near(scalar: str, value: str, base: str, most: str) -> str:
     return f"({same}) or ({near}) or (({nans[0]}) and ({nans[1]}))"
 
 
+@operation()
 @differentiable(lambda x, mask: (getattr(x, "values", x),))
 def sparse_mask(x: Any, mask: Any, /) -> Tensor:
     """The elements of `x` that `mask` specifies, in the structure of `mask`; its values play no part.

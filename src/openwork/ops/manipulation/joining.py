@@ -11,6 +11,7 @@ from ...errors import ShapeError, UnsupportedError
 from ...runtime.conversion.remap import Program, on_host, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import join_outer, outer_dim
+from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...storage.buffers import dtype_of
 from ...tensor.tensor import Tensor
@@ -22,6 +23,7 @@ from .shaping import expand_dims, reshape
 __all__ = ["concat", "concatenate", "stack", "unstack"]
 
 
+@operation()
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None) -> Tensor:
     """The operands one behind the other along `axis`; with None, their elements in row-major order.
 
@@ -57,7 +59,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
     return _joined(tensors, d, shape, format)
 
 
-concatenate = concat
+concatenate = operation("concatenate")(concat)
 
 
 @differentiable(lambda tensors, *_: [t.values for t in tensors])
@@ -111,6 +113,7 @@ def _shifted(ndim: int, d: int, offset: int, alone: bool) -> Program:
     return program
 
 
+@operation()
 def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> Tensor:
     """The operands, of one shape, side by side along a new dimension at `axis`."""
     tensors = [as_tensor(x) for x in arrays]
@@ -125,6 +128,7 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> 
     return concat([expand_dims(t, axis=d) for t in tensors], axis=d, format=format)
 
 
+@operation()
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The tensors of which `x` consists along `axis`, without that dimension."""
     t = as_tensor(x)

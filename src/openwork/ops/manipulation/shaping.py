@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import DTypeError, ShapeError
 from ...integers import extents, integers
 from ...runtime.conversion.remap import Program
+from ...runtime.operation import operation
 from ...storage.buffers import is_torch, length, to_numpy
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.tensor import Tensor
@@ -22,6 +23,7 @@ from ..result_format import ROOM, structural
 __all__ = [
     "broadcast_arrays",
     "broadcast_to",
+    "copy",
     "expand_dims",
     "flip",
     "matrix_transpose",
@@ -31,10 +33,12 @@ __all__ = [
     "reshape",
     "roll",
     "squeeze",
+    "swapaxes",
     "tile",
 ]
 
 
+@operation(masked="moves", lazy=True)
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     """The dimensions in another order, over the same buffers: dimension k of the result is `axes[k]` of `x`."""
     if is_lazy(x):
@@ -47,6 +51,23 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     return t.transpose(order) if order else t
 
 
+@operation(method=True, masked=lambda m: m.clone())
+def copy(x: Any, /) -> Tensor:
+    """The same tensor in buffers of its own, structure included: nothing that is done to one changes the other."""
+    return as_tensor(x).clone()
+
+
+@operation(method=True, masked="moves")
+def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
+    """Two dimensions exchanged, over the same buffers. Raises AxisError for an axis that is not there."""
+    t = as_tensor(x)
+    first, second = (axis_of(d, t.ndim, "swapaxes", name) for d, name in ((axis1, "axis1"), (axis2, "axis2")))
+    order = list(range(t.ndim))
+    order[first], order[second] = second, first
+    return t.transpose(order)
+
+
+@operation(masked="moves", lazy=True)
 def matrix_transpose(x: Any, /) -> Tensor:
     """The transpose of the last two dimensions, over the same buffers."""
     if is_lazy(x):
@@ -54,6 +75,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return as_tensor(x).mT
 
 
+@operation(method=True, masked="moves")
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """The dimensions `source` at the places `destination`, the others in their order; over the same buffers."""
     t = as_tensor(x)
@@ -66,6 +88,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return permute_dims(t, order)
 
 
+@operation(method=True, masked="moves")
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
     """`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."""
     t = as_tensor(x)
@@ -74,6 +97,7 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
     return Tensor._from_storage(insert_dims(t._storage, new)) if new else t
 
 
+@operation(method=True, masked="moves")
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     """`x` without the dimensions `axis` (all of extent 1, where left out).
 
@@ -90,6 +114,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     return index(t, tuple(0 if d in gone else slice(None) for d in range(t.ndim))) if gone else t
 
 
+@operation(method=True, masked="moves")
 def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements along `axis` (all, where left out) in reverse order."""
     t = as_tensor(x)
@@ -97,6 +122,7 @@ def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     return index(t, tuple(slice(None, None, -1 if d in turned else 1) for d in range(t.ndim)))
 
 
+@operation(method=True, masked="moves")
 def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements moved by `shift` along `axis`, those that leave at one end coming in at the other.
 
@@ -129,6 +155,7 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
     return structural(t, t.shape, "roll", write, lambda a: np.roll(a, tuple(total), turned))
 
 
+@operation(masked="moves")
 def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
     """The elements, in row-major order, in another shape; one extent may be -1.
 
@@ -211,6 +238,7 @@ def _write_reshape(program: Program, old: tuple[int, ...], new: tuple[int, ...])
         program.coordinates += [left, *reversed(digits)] if len(theirs) else []
 
 
+@operation(method=True, masked="moves")
 def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     """`x` repeated along new dimensions in front and along those of extent 1, as NumPy broadcasts.
 
@@ -247,6 +275,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     return structural(t, wanted, "broadcast_to", write, lambda a: np.broadcast_to(a, wanted))
 
 
+@operation()
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """The operands, all broadcast to their common shape."""
     tensors = [as_tensor(x) for x in arrays]
@@ -260,6 +289,7 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     return [broadcast_to(t, shape) for t in tensors]
 
 
+@operation(method=True, masked="moves")
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Each element along `axis` repeated: `repeats` times, or as often as the entry of an array says.
 
@@ -319,6 +349,7 @@ def taken(t: Tensor, places: np.ndarray[Any, Any], d: int) -> Tensor:
     return index_selection(t, selection)
 
 
+@operation(method=True, masked="moves")
 def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
     """`x` laid side by side with itself, `repetitions` times along each dimension."""
     t, counts = as_tensor(x), integers(repetitions, "tile", "repetitions")

@@ -13,16 +13,19 @@ from ...format.expression import dimensions
 from ...integers import integer
 from ...runtime.conversion.remap import Program, on_host
 from ...runtime.leading_slice import pick
+from ...runtime.operation import operation
 from ...storage.buffers import Array, as_array, itemsize, length
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
+from ..reductions.statistics import sum
 from ..result_format import ROOM, structural
 
-__all__ = ["diag", "diagonal", "tril", "triu"]
+__all__ = ["diag", "diagonal", "trace", "tril", "triu"]
 
 
+@operation(method=True, masked="moves")
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """The lower triangles of the last two dimensions: elements (i, j) with j - i <= k, all others zero.
 
@@ -31,6 +34,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     return _triangle(as_tensor(x), k, "tril")
 
 
+@operation(method=True, masked="moves")
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
     """The upper triangles of the last two dimensions: elements (i, j) with j - i >= k, all others zero."""
     return _triangle(as_tensor(x), k, "triu")
@@ -57,6 +61,20 @@ def _triangle(t: Tensor, k: int, name: str) -> Tensor:
     return structural(t, t.shape, name, write, lambda a: host(a, k))
 
 
+def _trace_of_masked(m: Any, /, *, dtype: Any = None, axis1: int = 0, axis2: int = 1, **offset: int) -> Any:
+    return m.__array_namespace__().diagonal(m, axis1=axis1, axis2=axis2, **offset).sum(-1, dtype=dtype)
+
+
+@operation(method=True, torch="trace", masked=_trace_of_masked)
+def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """The sum of the diagonal of two dimensions, the first ones as NumPy's: those with `j - i == offset`.
+
+    Returns a Tensor of the other dimensions, summed as `sum` does. Raises ShapeError for less than two dimensions.
+    """
+    return sum(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1, dtype=dtype)
+
+
+@operation(method=True, masked="moves")
 def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
     t, offset = as_tensor(x), integer(offset, "diagonal", "offset")
@@ -97,6 +115,7 @@ def _after(t: Tensor, d: int, other: int) -> bool:
     return max(walked[other]) < min(walked[d])
 
 
+@operation(masked="moves")
 def diag(x: Any, /, *, k: int = 0) -> Tensor:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal and zeros elsewhere."""
     t, k = as_tensor(x), integer(k, "diag", "k")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...runtime.operation import operation
 from ..elementwise.maps import elementwise
 from .matmul import matmul
 
 __all__ = ["addmm"]
 
 
+@operation()
 def addmm(input: Any, a: Any, b: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (a @ b)`.
 

@@ -19,6 +19,7 @@ from ...runtime.contract import contract
 from ...runtime.contraction.path import Size, Step, find_path
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
 from ...runtime.formats import resolve_format
+from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...runtime.semirings import semiring as semiring_of
 from ...runtime.strided import strided
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["einsum", "mttkrp", "ttm", "ttv"]
 
 
+@operation()
 def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times") -> Any:
     """Sums of products by index letters, of any number of sparse and dense operands.
 
@@ -324,6 +326,7 @@ def _tensor(s: Storage) -> Tensor:
     return Tensor._from_storage(s)
 
 
+@operation()
 def mttkrp(t: Any, factors: list[Any], dim: int) -> Any:
     """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
 
@@ -347,12 +350,14 @@ def mttkrp(t: Any, factors: list[Any], dim: int) -> Any:
     return einsum(text, t, *(factors[k] for k in others))
 
 
+@operation()
 def ttv(t: Any, v: Any, dim: int) -> Any:
     """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension."""
     letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttv", "dim")
     return einsum(f"{letters},{letters[d]}->{letters[:d]}{letters[d + 1 :]}", t, v)
 
 
+@operation()
 def ttm(t: Any, m: Any, dim: int) -> Any:
     """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r."""
     letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttm", "dim")

@@ -19,6 +19,7 @@ from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import quick_product
 from ...runtime.gradient_hook import tracked
+from ...runtime.operation import operation
 from ...runtime.prepared import Ready, key_of, recall, remember
 from ...runtime.promote import compute_scalar, promote
 from ...runtime.strided import LINE, Strided, fresh, on_lines, strided
@@ -32,6 +33,7 @@ from .spgemm import sparse_matmul
 __all__ = ["matmul"]
 
 
+@operation(lazy=True)
 def matmul(a: Any, b: Any, /) -> Any:
     """The matrix product with NumPy's rules for vectors and stacks of matrices.
 

@@ -9,6 +9,7 @@ from ...errors import ShapeError
 from ...interop.operands import adopted, plain
 from ...ir.index import Access, Apply, Assignment
 from ...runtime.contract import shared
+from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...runtime.strided import strided
 from ...storage.buffers import library_of
@@ -27,6 +28,7 @@ _SDDMM = Assignment(
 """`pattern` is one at every stored element: the mask's values play no part."""
 
 
+@operation(method=True)
 def sddmm(mask: Any, a: Any, b: Any) -> Any:
     """`a @ b` at the elements that `mask` specifies.
 

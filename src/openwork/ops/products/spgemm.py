@@ -9,6 +9,7 @@ from ...errors import ShapeError
 from ...interop.operands import adopted
 from ...runtime.contraction.sparse import Term, absent, in_format, masked, pair, result_format
 from ...runtime.formats import resolve_format
+from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...runtime.semirings import semiring as semiring_of
 from ...storage.storage import Storage
@@ -31,6 +32,7 @@ def sparse_matmul(a: Tensor, b: Tensor) -> Tensor:
     return einsum(f"{left},{right}->{out}", a, b)  # type: ignore[no-any-return]
 
 
+@operation()
 def spgemm(
     a: Tensor,
     b: Tensor,

@@ -17,6 +17,7 @@ from ...interop.operands import adopted
 from ...runtime.contraction.sparse import Term, pair, result_format
 from ...runtime.conversion.convert import convert
 from ...runtime.formats import resolve_format
+from ...runtime.operation import operation
 from ...runtime.semirings import semiring as semiring_of
 from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import as_array, is_array, is_torch, length, to_numpy
@@ -34,6 +35,7 @@ from .spgemm import _tensor
 __all__ = ["dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"]
 
 
+@operation(method=True)
 def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None) -> Any:
     """The sum of products over pairs of dimensions.
 
@@ -105,6 +107,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     return vecdot(_vector(_array(a)), _vector(_array(b)))
 
 
+@operation(method=True)
 def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
 
@@ -127,6 +130,7 @@ def _finite(*operands: Any) -> bool:
     )
 
 
+@operation(method=True)
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     """The sum over `axis` of conj(a) * b, the other dimensions broadcast.
 
@@ -140,6 +144,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     return einsum("...i,...i->...", _conjugate(a), b)
 
 
+@operation(method=True)
 def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...ir.index import Access, Apply, Assignment
 from ...ir.types import FLOATS
 from ...runtime.contract import contract, shared
+from ...runtime.operation import operation
 from ...runtime.strided import strided
 from ...runtime.values import apply
 from ...storage.buffers import Array, bare, cast, is_batched, is_torch, outside
@@ -23,6 +24,7 @@ from .folds import axes_of, finish, fold, missing, statement_names
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
+@operation(method=True)
 def softmax(x: Any, /, axis: int = -1) -> Tensor:
     """Exponentials of the elements along `axis`, divided by their sum; only specified elements take part.
 
@@ -44,6 +46,7 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     return Tensor._from_storage(s.with_values(values / _safe(s, _sampled(s, total, axis)), 0))
 
 
+@operation(method=True)
 def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified."""
     s, shifted, total = _shifted(as_tensor(x), axis)
@@ -51,6 +54,7 @@ def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     return Tensor._from_storage(s.with_values(shifted - below, 0))
 
 
+@operation(method=True)
 def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `axis`, unspecified elements included, without overflow.
 

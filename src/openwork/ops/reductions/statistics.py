@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...interop.sources import asarray
+from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from .folds import reduce
@@ -31,76 +32,90 @@ def _tensor(x: Any) -> Tensor:
     return asarray(x)
 
 
+@operation(lazy=True)
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`."""
     return reduce("sum", _operand(x), axis, keepdims, dtype)
 
 
+@operation(lazy=True)
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over `axis`; integers and bool are multiplied in 64 bits."""
     return reduce("prod", _operand(x), axis, keepdims, dtype)
 
 
+@operation(numpy="amin", lazy=True)
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
     return reduce("min", _operand(x), axis, keepdims)
 
 
+@operation(numpy="amax", lazy=True)
 def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
     return reduce("max", _operand(x), axis, keepdims)
 
 
+@operation(lazy=True)
 def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN."""
     return reduce("mean", _operand(x), axis, keepdims, dtype)
 
 
+@operation()
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The variance over `axis`: squared distances from the mean, summed and divided by count - `correction`."""
 
     return variance(_tensor(x), axis, correction, keepdims)
 
 
+@operation()
 def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The standard deviation over `axis`: the square root of `var`."""
 
     return deviation(_tensor(x), axis, correction, keepdims)
 
 
+@operation(lazy=True)
 def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether any element over `axis` is true; NaN is."""
     return reduce("any", _operand(x), axis, keepdims)
 
 
+@operation(lazy=True)
 def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether all elements over `axis` are true."""
     return reduce("all", _operand(x), axis, keepdims)
 
 
+@operation(lazy=True)
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over `axis` are not zero, int64."""
     return reduce("count_nonzero", _operand(x), axis, keepdims)
 
 
+@operation()
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the least element over `axis` is first, int64; row-major over all elements without an axis."""
 
     return arg_reduce("min", _operand(x), axis, keepdims)
 
 
+@operation()
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the largest element over `axis` is first, int64; row-major over all elements without an axis."""
 
     return arg_reduce("max", _operand(x), axis, keepdims)
 
 
+@operation(numpy="cumsum")
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """The running sum along `axis`: a dense tensor; `include_initial` puts a 0 in front."""
 
     return cumulative("sum", _tensor(x), axis, dtype, include_initial)
 
 
+@operation(numpy="cumprod")
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """The running product along `axis`: a dense tensor; `include_initial` puts a 1 in front."""
 

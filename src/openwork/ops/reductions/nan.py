@@ -1,0 +1,125 @@
+"""Reductions that leave NaN out: each is a reduction of the elements that are not NaN, stored or not."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ...runtime.operation import operation
+from ...tensor.dtypes import isdtype
+from ...tensor.tensor import Tensor
+from ..axes import as_tensor, axes_of
+from ..elementwise.functions import divide, isnan, logical_not, sqrt, where
+from .statistics import count_nonzero, max, mean, min, prod, std, sum, var
+
+__all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
+
+Axis = int | Sequence[int] | None
+
+
+def _has_nan(t: Tensor) -> Any:
+    return isdtype(t.dtype, ("real floating", "complex floating"))
+
+
+def _replaced(x: Any, value: Any) -> Tensor:
+    """`x` with `value` for NaN, in the structure of `x` but for the fill value."""
+    t = as_tensor(x)
+    found: Tensor = where(isnan(t), value, t) if _has_nan(t) else t
+    return found
+
+
+def _extent(t: Tensor, axis: Axis) -> int:
+    """How many elements a reduction over `axis` takes in."""
+    out = 1
+    for d in range(t.ndim) if axis is None else axes_of(axis, t.ndim, "nan reduction"):
+        out *= t.shape[d]
+    return out
+
+
+def _counted(t: Tensor, axis: Axis, keepdims: bool) -> Any:
+    """How many elements over `axis` are not NaN."""
+    return count_nonzero(logical_not(isnan(t)), axis=axis, keepdims=keepdims)
+
+
+@operation(method=True, torch="nansum", masked=lambda m, **options: m.mask_nan().sum(**options))
+def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The sum over `axis` of the elements that are not NaN; 0 where none is.
+
+    Returns a Tensor as `sum` does: integers and bool are summed in 64 bits.
+    """
+    return sum(_replaced(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+@operation(method=True, masked=lambda m, **options: m.mask_nan().prod(**options))
+def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The product over `axis` of the elements that are not NaN; 1 where none is."""
+    return prod(_replaced(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+@operation(method=True, torch="nanmean", masked=lambda m, **options: m.mask_nan().mean(**options))
+def nanmean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The mean over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
+    t = as_tensor(x)
+    if not _has_nan(t):
+        return mean(t, axis=axis, dtype=dtype, keepdims=keepdims)
+    total = nansum(t, axis=axis, dtype=dtype, keepdims=keepdims)
+    return _quotient(total, _counted(t, axis, keepdims))
+
+
+def _quotient(total: Any, count: Any) -> Any:
+    return divide(total, count.astype(total.dtype))
+
+
+def _extreme(x: Any, axis: Axis, keepdims: bool, largest: bool) -> Any:
+    t = as_tensor(x)
+    extreme = max if largest else min
+    if not isdtype(t.dtype, "real floating"):
+        return extreme(t, axis=axis, keepdims=keepdims)
+    found = extreme(_replaced(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
+    absent = _counted(t, axis, keepdims) == 0
+    if bool(absent.any()):
+        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=3)
+        return where(absent, float("nan"), found)
+    return found
+
+
+@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().max(axis, **options))
+def nanmax(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The largest over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
+
+    Raises ShapeError over an extent of 0.
+    """
+    return _extreme(x, axis, keepdims, True)
+
+
+@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().min(axis, **options))
+def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The least over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
+
+    Raises ShapeError over an extent of 0.
+    """
+    return _extreme(x, axis, keepdims, False)
+
+
+@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().var(axis, **options))
+def nanvar(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The variance over `axis` of the elements that are not NaN: their squared distances from their mean, summed and
+    divided by their number less `correction`; NaN where that is not positive."""
+    t = as_tensor(x)
+    if not _has_nan(t):
+        return var(t, axis=axis, correction=correction, keepdims=keepdims)
+    middle = nanmean(t, axis=axis, keepdims=True)
+    spread = var(where(isnan(t), middle, t), axis=axis, keepdims=keepdims)
+    count = _counted(t, axis, keepdims).astype(spread.dtype)
+    left = count - correction
+    return where(left > 0, spread * (float(_extent(t, axis)) / where(left > 0, left, 1.0)), float("nan"))
+
+
+@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().std(axis, **options))
+def nanstd(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The standard deviation over `axis` of the elements that are not NaN: the square root of `nanvar`."""
+    t = as_tensor(x)
+    if not _has_nan(t):
+        return std(t, axis=axis, correction=correction, keepdims=keepdims)
+    return sqrt(nanvar(t, axis=axis, correction=correction, keepdims=keepdims))

@@ -1,0 +1,141 @@
+"""Elements by their place in the order of their fibre: the largest ones, and the one in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...integers import integer
+from ...runtime.operation import operation
+from ...storage.buffers import as_array, to_numpy
+from ...tensor.dtypes import isdtype
+from ...tensor.tensor import Tensor
+from ..axes import as_tensor, axes_of
+from ..elementwise.functions import isnan, where
+from ..indexing.keys import Ints
+from ..indexing.taking import take_along_axis
+from ..manipulation.shaping import expand_dims, permute_dims, reshape
+from ..sorting import Fibres, argsort, ordered, sort
+
+__all__ = ["TopK", "median", "topk"]
+
+
+class TopK(NamedTuple):
+    """The largest elements along an axis, and their coordinates."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@operation(method=True, masked=lambda m, k, /, *, axis=-1, largest=True: m.topk(k, axis, largest=largest))
+def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
+    """The `k` largest elements of every fibre along `axis`, in order, and where they are.
+
+    Parameters
+    ----------
+    x : Tensor of rank 1 or more, any format and fill value, real
+    k : how many, at most the extent of `axis`
+    axis : along which elements are compared
+    largest : False for the smallest
+
+    Returns
+    -------
+    values : Tensor, dtype of `x`, the shape of `x` with `k` for the extent of `axis`
+    indices : dense Tensor, int64, same shape: `take_along_axis(x, indices, axis=axis)` is values
+
+    Guarantees: equal elements are in the order of their coordinates, the unspecified ones among them; NaN is the
+    largest value. Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
+    Raises ShapeError where k is negative or beyond the extent, DTypeError for complex numbers.
+    """
+    t, d = ordered(x, axis, "topk")
+    k = integer(k, "topk", "k")
+    if not 0 <= k <= t.shape[d]:
+        raise ShapeError(f"topk: k = {k} of an extent of {t.shape[d]}\n  help: k is between 0 and the extent")
+    if t.format.is_dense:
+        order = argsort(t, axis=d, descending=largest)
+        indices = order[(*(slice(None),) * d, slice(0, k))]
+    else:
+        indices = _places(t, d, k, largest)
+    return TopK(take_along_axis(t, indices, axis=d), indices)
+
+
+def _places(t: Tensor, d: int, k: int, largest: bool) -> Tensor:
+    """Coordinates along `d` of the first `k` elements of each fibre of a sparse tensor, in order."""
+    fibres = Fibres(t, d)
+    order, places, apart = fibres.sorted(largest)
+    shape = tuple(t.shape[a] for a in fibres.order[:-1])
+    rows, held = fibres.rows(), to_numpy(fibres.storage.crd[-1]).astype(np.int64)
+    out = np.full((int(np.prod(shape, dtype=np.int64)), k), -1, np.int64)
+    taken = apart & (places < k)
+    out[rows[order][taken], places[taken]] = held[order][taken]
+    differs = np.empty(len(order), bool)
+    differs[order] = apart
+    _fill_places(out, rows[differs], held[differs])
+    turned = out.reshape(*shape, k).transpose(np.argsort(fibres.order))
+    return Tensor._from_dense(as_array(np.ascontiguousarray(turned), like=t.values))
+
+
+def _fill_places(out: Ints, rows: Ints, held: Ints) -> None:
+    """Put, where `out` has -1, the coordinates in ascending order at which no element differs from the fill value.
+
+    The m-th of them in a fibre whose elements are at c_0 < c_1 < ... is m + #{i : c_i - i <= m}.
+    """
+    open_rows, open_places = np.nonzero(out < 0)
+    if not len(open_rows):
+        return
+    first = np.argmax(out < 0, axis=1)
+    number = open_places - first[open_rows]
+    starts = np.searchsorted(rows, np.arange(len(out) + 1))
+    gaps = held - (np.arange(len(held)) - starts[rows])
+    found = np.empty(len(open_rows), np.int64)
+    bounds = np.searchsorted(open_rows, np.arange(len(out) + 1))
+    for row in np.unique(open_rows):
+        lo, hi = bounds[row], bounds[row + 1]
+        inside = gaps[starts[row] : starts[row + 1]]
+        found[lo:hi] = number[lo:hi] + np.searchsorted(inside, number[lo:hi], "right")
+    out[open_rows, open_places] = found
+
+
+@operation(method=True, masked=lambda m, *, axis=None, keepdims=False: m.median(axis, keepdims=keepdims))
+def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:
+    """The element in the middle of those over `axis` in order, the mean of two for an even number.
+
+    Parameters
+    ----------
+    x : Tensor, any format and fill value, real
+    axis : one or several axes; all elements without
+    keepdims : leave extents of 1 where axes were
+
+    Returns
+    -------
+    Tensor, float64 for integers and bool, else the dtype of `x`; NaN where an element is NaN, or there is none
+
+    Cost: O(nse log nse); `x` is not made dense. Gradients go to the elements in the middle.
+    Raises DTypeError for complex numbers, AxisError for an axis that is not there.
+    """
+    t = as_tensor(x)
+    axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, "median")
+    if not isdtype(t.dtype, ("real floating", "complex floating")):
+        t = t.astype(np.float64 if t._storage.library == "numpy" else "float64")
+    kept = [d for d in range(t.ndim) if d not in axes]
+    flat = (
+        reshape(permute_dims(t, (*kept, *axes)), (*(t.shape[d] for d in kept), -1))
+        if len(axes) != 1
+        else permute_dims(t, (*kept, *axes))
+    )
+    n = flat.shape[-1]
+    if n:
+        rising = sort(flat)
+        low, high = rising[..., (n - 1) // 2], rising[..., n // 2]
+        middle = low if n % 2 else (low + high) / 2
+        last = rising[..., n - 1]
+        found = where(isnan(last), last, middle)
+    else:
+        found = flat.sum(-1) + float("nan")
+    if keepdims:
+        for d in sorted(axes):
+            found = expand_dims(found, axis=d)
+    return found
