@@ -87,7 +87,8 @@ def is_long(args: Iterable[Any]) -> bool:
         elif kind is list or kind is tuple:
             found = found or is_long(x[:_FEW])
         else:
-            kept = getattr(getattr(x, "_tensor", x), "_kept", None)
+            held = x if hasattr(kind, "_kept") else getattr(x, "_tensor", None)
+            kept = None if held is None else getattr(held, "_kept", None)
             if kept is not None:
                 if type(kept.values) is not np.ndarray:
                     return False
