@@ -148,6 +148,7 @@ def test_layers(backend: str) -> None:
 @pytest.mark.parametrize(
     "function", [lambda a, x: (a @ a.T) @ x[:4], lambda a, x: (a + a) @ x, lambda a, x: (a + 1) @ x]
 )
+@pytest.mark.unchecked  # torch's tracer goes into the bookkeeping of addresses, which checked kernels alone have
 def test_the_rest_breaks_the_graph(function: Any) -> None:
     t = make("csr", (4, 6)).tensor.detach()
     torch.testing.assert_close(torch.compile(function, backend="eager")(t, X), function(t, X))
