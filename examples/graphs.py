@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from openwork.ops.products.matmul.tensor_products import spgemm
 
 import openwork as ow
+from openwork.ops.products.spgemm import spgemm
 
 
 def bfs_levels(A: ow.Tensor, source: int) -> NDArray[np.int64]:

@@ -24,9 +24,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from openwork.mutation.changes import Change, changes, makes_sense
-from openwork.mutation.record import Record
-from openwork.mutation.trial import Place, Running, preload
+from .mutation.changes import Change, changes, makes_sense
+from .mutation.record import Record
+from .mutation.trial import Place, Running, preload
 
 ROOT = Path(__file__).resolve().parent.parent
 _FIRST = 40

@@ -161,6 +161,9 @@ def test_lazy(case: str) -> None:
     got = quietly(lambda: getattr(ow, name)(ow.lazy(t), *args, **options))
     assert (type(got).__name__ == "Lazy") == block.lazy
     same(quietly(lambda: ow.compute(got)) if block.lazy else got, quietly(lambda: numpys(X)))
+    by_method = quietly(lambda: getattr(ow.lazy(t), name)(*args, **options))
+    assert (type(by_method).__name__ == "Lazy") == block.lazy
+    same(quietly(lambda: ow.compute(by_method)) if block.lazy else by_method, quietly(lambda: numpys(X)))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -244,3 +247,14 @@ def test_where_every_element_is_nan_there_is_numpys_warning() -> None:
     with pytest.warns(RuntimeWarning, match="All-NaN"):
         found = ow.nanmax(t, axis=1)
     np.testing.assert_array_equal(found.to_numpy(), [np.nan, 2.0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_parts_of_complex_numbers_are_attributes(dtype: str) -> None:
+    x = (X * (1 - 2j) if dtype == "complex128" else X).astype(dtype)
+    for library in ("numpy", "torch"):
+        torch = pytest.importorskip("torch") if library == "torch" else None
+        t = ow.asarray(x if torch is None else torch.tensor(x), format="csr")
+        same(t.real.to_numpy(), x.real)
+        same(t.imag.to_numpy(), x.imag)
+    same(ow.compute(ow.lazy(ow.asarray(x)).real), x.real)

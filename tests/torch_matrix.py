@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from openwork.ops.indexing.index.taking import found_at
 
 import openwork as ow
+from openwork.ops.indexing.taking import found_at
 
 LAYOUTS: dict[str, tuple[str, tuple[int, ...]]] = {
     "coo": ("coo", (4, 6)),

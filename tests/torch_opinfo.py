@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from openwork.ops.indexing.index.taking import found_at
 from torch.utils import _pytree as pytree
 
 import openwork as ow
+from openwork.ops.indexing.taking import found_at
 
 ERRORS = (ow.UnsupportedError, ow.DTypeError, ow.ShapeError, ow.FormatError)
 """What a refusal is."""

@@ -99,17 +99,18 @@ def tables(all_: list[Operation]) -> str:
     """Where each name is: read before any operation is loaded."""
     numpy = {alias: o.name for o in all_ for alias in o.numpy if alias != o.name}
     torch = {alias: o.name for o in all_ for alias in o.torch}
-    methods = {o.name: o.summary for o in all_ if o.method}
+    methods = {o.name: f"{o.name}{_signature(o, method=True, typed=False)}\n\n{o.summary}" for o in all_ if o.method}
     parts = [
         '"""Public operations by name: made by `python tools/operations.py` from their blocks; change those."""\n\n'
         "from __future__ import annotations\n",
-        '__all__ = ["GRADIENTS", "HOMES", "MASKED", "METHODS", "NUMPY", "OPERANDS", "TORCH"]\n',
+        '__all__ = ["GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "TORCH"]\n',
         _table("HOMES", {o.name: o.module for o in all_}, "The module of each operation of the namespace."),
         _table("METHODS", methods, "Operations that are methods too, and what they do."),
         _table("NUMPY", dict(sorted(numpy.items())), "NumPy's names that are not the namespace's: operations."),
         _table("TORCH", dict(sorted(torch.items())), "torch's names that no table of torch's has: operations."),
         _set("OPERANDS", [o.name for o in all_ if o.operands], "Operations that ask operands' types for the result."),
         _set("MASKED", [o.name for o in all_ if o.masked is not None], "Operations whose blocks take masked tensors."),
+        _set("LAZY", [o.name for o in all_ if o.lazy], "Operations that are deferred on lazy tensors."),
         _set("GRADIENTS", [o.name for o in all_ if o.grad], "Operations that take `grad=`."),
     ]
     return "\n".join(parts)
@@ -118,10 +119,12 @@ def tables(all_: list[Operation]) -> str:
 def stub(all_: list[Operation]) -> str:
     """The methods that operations are, for type checkers."""
     body: list[str] = []
-    for name, wanted in (("Methods", True), ("MaskedMethods", False)):
+    lazy, masked = [o for o in all_ if o.lazy], [o for o in all_ if o.masked is not None]
+    for name, mine in (("Methods", all_), ("LazyMethods", lazy), ("MaskedMethods", masked)):
         body += ["", f"class {name}:", "    __slots__ = ()"]
-        for o in all_:
-            if o.method and (wanted or o.masked is not None):
+        wanted = name == "Methods"
+        for o in mine:
+            if o.method:
                 result = _annotation(inspect.signature(o.function).return_annotation) if wanted else "Any"
                 signature = _signature(o, method=True, typed=True) if wanted else "(self, *args: Any, **kwargs: Any)"
                 body.append(f"    def {o.name}{signature} -> {result}: ...")

@@ -16,7 +16,7 @@ from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Kernel
 from openwork.ir.ops import const
 from openwork.ir.rewrite import operands, statements, subexpressions
-from openwork.ops.elementwise.maps import pointwise as merging
+from openwork.ops.elementwise import pointwise as merging
 from openwork.runtime.coiterate import plan as merge_plan
 from openwork.runtime.coiterate.types import typed
 

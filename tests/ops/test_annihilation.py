@@ -14,7 +14,7 @@ from openwork.compiler.doubt import doubt
 from openwork.compiler.fill import Regions
 from openwork.ir.index_text import parse_expression
 from openwork.ir.ops import const
-from openwork.runtime import zero_annihilation as annihilation
+from openwork.ops.elementwise import beyond_structure
 from openwork.runtime.coiterate.types import typed
 from openwork.runtime.zero_annihilation import bounded
 
@@ -167,7 +167,7 @@ def test_how_large_values_may_be(text: str, fills: dict[str, float], scalar: str
 
 def test_the_dense_operand_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = []
-    monkeypatch.setattr(annihilation, "bounded", lambda x, limit: looked.append(x.size) or bounded(x, limit))
+    monkeypatch.setattr(beyond_structure, "bounded", lambda x, limit: looked.append(x.size) or bounded(x, limit))
     a = tensor(X, "csr")
     assert (a * X).nse == 4
     assert looked == [X.size]

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
-from openwork.ops.products.matmul.subscripts import parse_subscripts
-from openwork.ops.products.matmul.tensor_products import kron, outer, spgemm, tensordot, vecdot
 
 import openwork as ow
 from openwork.codegen import pool
 from openwork.errors import FormatError, ShapeError, UnsupportedError
+from openwork.ops.products.spgemm import spgemm
+from openwork.ops.products.subscripts import parse_subscripts
+from openwork.ops.products.tensor_products import kron, outer, tensordot, vecdot
 from openwork.runtime import private_accumulators as overlap
 from openwork.runtime import single_operand as drive
 from openwork.runtime.coiterate import partition as merge_chunks

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreted import interpreted
 from matrix import dense_array, same, tensor
-from openwork.ops.elementwise.maps.pointwise import pointwise
 
 import openwork as ow
+from openwork.ops.elementwise.pointwise import pointwise
 from openwork.runtime.coiterate import gallop_choice as merge_leads
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import prepared as merge_quick

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from interpreted import interpreted
 from matrix import FORMATS, SHAPES, dense_array, tensor
-from openwork.ops.elementwise.maps.pointwise import merge, pointwise
 
 import openwork as ow
 import openwork.ops.elementwise.pointwise as merge_module
 from openwork.errors import DTypeError, ShapeError, UnsupportedError
+from openwork.ops.elementwise.pointwise import merge, pointwise
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import prepared as merge_quick
 from openwork.storage.exact import check_indices

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreted import interpreted
 from matrix import FORMATS
-from openwork.ops.elementwise.maps.pointwise import _BINARY, _GENERAL
 
 import openwork as ow
+from openwork.ops.elementwise.pointwise import _BINARY, _GENERAL
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import prepared as merge_quick
 from openwork.runtime.conversion import ranges

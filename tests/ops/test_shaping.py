@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
-from openwork.ops.indexing.index.taking import prune, sparse_mask, take, take_along_axis
 
 import openwork as ow
 from openwork.errors import ShapeError, UnsupportedError
 from openwork.ops.creation import eye
+from openwork.ops.indexing.taking import prune, sparse_mask, take, take_along_axis
 from openwork.ops.manipulation.shaping import (
     broadcast_arrays,
     broadcast_to,

@@ -17,6 +17,7 @@ from ..runtime.gradient_hook import any_full
 from ..runtime.overrides import takes_over
 from ..runtime.values import BINARY, UNARY
 from ..storage.buffers import is_array
+from .methods import LazyMethods
 from .operators import Operators
 from .tensor import Tensor
 
@@ -42,7 +43,7 @@ __all__ = ["Lazy", "Shown", "as_number", "defer", "is_lazy", "lazy", "leaf", "sh
 ELEMENTWISE, SELECT, MATMUL, REDUCE, TRANSPOSE, LEAF = "elementwise", "select", "matmul", "reduce", "transpose", "leaf"
 
 
-class Lazy(Operators):
+class Lazy(Operators, LazyMethods):
     """A tensor that is not computed yet; `ow.compute` computes it, alone or with others.
 
     It takes the operators, the array API's elementwise functions, `where`, `@`, reductions and transposes. Anything

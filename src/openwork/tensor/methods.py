@@ -8,9 +8,9 @@ from typing import Any
 
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import is_torch
-from ..tables import MASKED, METHODS
+from ..tables import LAZY, MASKED, METHODS
 
-__all__ = ["MaskedMethods", "Methods"]
+__all__ = ["LazyMethods", "MaskedMethods", "Methods"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -34,6 +34,22 @@ class Methods:
     __slots__ = ()
 
 
+class LazyMethods:
+    """The same for tensors to be computed later: of the tensor alone they are deferred, else they compute it first."""
+
+    __slots__ = ()
+
+
+def _deferred(name: str, summary: str) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            return getattr(self.compute(), name)(*args, **kwargs)
+        return getattr(sys.modules[_PACKAGE], name)(self)
+
+    call.__name__, call.__qualname__, call.__doc__ = name, f"Lazy.{name}", summary
+    return call
+
+
 class MaskedMethods:
     """The same for masked tensors: operations whose blocks say what they do with them."""
 
@@ -50,5 +66,7 @@ def _masked(name: str, summary: str) -> Callable[..., Any]:
 
 for _name, _summary in METHODS.items():
     setattr(Methods, _name, _method(_name, _summary))
+    if _name in LAZY:
+        setattr(LazyMethods, _name, _deferred(_name, _summary))
     if _name in MASKED:
         setattr(MaskedMethods, _name, _masked(_name, _summary))

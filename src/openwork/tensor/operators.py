@@ -251,6 +251,16 @@ class Operators(PythonProtocol):
     def __rmatmul__(self, other: Any) -> Any:
         return NotImplemented if _declines(other) else _matmul(other, self)
 
+    @property
+    def real(self) -> Any:
+        """The real part of every element; of real tensors the tensor's own elements."""
+        return _unary("real", self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part of every element, 0 of real ones."""
+        return _unary("imag", self)
+
     def dot(self, other: Any) -> Any:
         """NumPy's and SciPy's `dot`: `self @ other` for vectors and matrices, of more dimensions see `dot`."""
 

@@ -89,7 +89,12 @@ def _named(function: Callable[..., Any], name: str, doc: str, op: str) -> Callab
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     function.op = op  # type: ignore[attr-defined]
-    return operation(method=True, numpy=_NUMPYS.get(name, ()), masked="elements", lazy=True)(function)
+    block = operation(method=name not in _ATTRIBUTES, numpy=_NUMPYS.get(name, ()), masked="elements", lazy=True)
+    return block(function)
+
+
+_ATTRIBUTES = ("real", "imag")
+"""Operations that are attributes of arrays, not methods."""
 
 
 _NUMPYS: dict[str, str | tuple[str, ...]] = {
