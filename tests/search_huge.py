@@ -325,6 +325,7 @@ def _elements(got: Any) -> dict[tuple[int, ...], float]:
         )
     coo = got.asformat("coo")
     found: dict[tuple[int, ...], float] = {}
-    for *c, v in zip(*coo.indices().tolist(), coo.values.tolist(), strict=True):
+    some = np.flatnonzero(coo.values)
+    for *c, v in zip(*coo.indices()[:, some].tolist(), coo.values[some].tolist(), strict=True):
         found[tuple(c)] = found.get(tuple(c), 0.0) + v
     return {c: v for c, v in found.items() if v}
