@@ -7,18 +7,19 @@
 from __future__ import annotations
 
 import inspect
+import math
 import random
 import sys
 import tempfile
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from search_formats import DTYPES, array, extents, random_format, tensor
+from search_formats import BATCHES, DTYPES, array, extents, random_format, tensor
 from search_oracle import Case, Failed
 
 import openwork as ow
@@ -119,6 +120,27 @@ def binary(d: Draw) -> Case:
         b = b.astype(a.dtype) if a.dtype.kind != "b" else b.astype("int8")
         u = ow.asarray(b, format="coo" if b.ndim else None)
     return d.case(name, lambda: getattr(ow, name)(t, u), lambda: _numpy(name)(a, b), close=True)
+
+
+def batches(d: Draw) -> Case:
+    """A binary operation of a batch of equal structures with what broadcasts to it."""
+    rng, name = d.rng, d.rng.choice(("add", "multiply", "subtract", "maximum", "not_equal"))
+    format = ow.format(rng.choice(BATCHES[rng.choice((2, 3, 3))]))
+    d.tame, shape = True, [rng.choice((1, 2, 3, 4)) for _ in format.dims]
+    flat = np.array([rng.random() < 0.5 for _ in range(math.prod(shape))], int).reshape(shape)
+    for level in format.levels[: format.batch_ndim]:
+        k = level.expression.index
+        flat = np.repeat(flat.take([0], k), shape[k], k)
+    a = flat * np.array([rng.randint(1, 9) for _ in range(flat.size)]).reshape(shape)
+    t = ow.asarray(a.astype("float64"), format="coo")
+    with suppress(ow.FormatError, ow.ShapeError):
+        t = t.asformat(format)
+    d.inputs += [t, a.tolist()]
+    u, b = d.operand(tuple(1 if rng.random() < 0.4 else n for n in shape), "float64", filled=False)
+    left, right = ((t, u), (a.astype("float64"), b))
+    if rng.random() < 0.5:
+        left, right = left[::-1], right[::-1]
+    return d.case(f"{name} of batches", lambda: getattr(ow, name)(*left), lambda: _numpy(name)(*right), close=True)
 
 
 def reduction(d: Draw) -> Case:
@@ -333,7 +355,7 @@ def _again(t: Any) -> Any:
 
 KINDS = (
     (unary, 2), (binary, 8), (merged, 4), (reduction, 5), (indexing, 7), (shaping, 7), (arguments, 5), (conversion, 9), (chain, 3), (cast, 2),
-    (product, 5), (written, 2),
+    (product, 5), (written, 2), (batches, 2),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from matrix import FORMATS
 
 import openwork as ow
 
-__all__ = ["DTYPES", "array", "awkward", "extents", "random_format", "tensor"]
+__all__ = ["BATCHES", "DTYPES", "array", "awkward", "extents", "random_format", "tensor"]
 
 Array = np.ndarray[Any, Any]
 LEVELS = (
@@ -18,6 +18,18 @@ LEVELS = (
     "range", "structured", "batch", "renamed",
 )  # fmt: skip
 PROPERTIES = ("", "", "", "", "(nonunique)", "(unordered)", "(nonunique, unordered)")
+BATCHES = {
+    2: ("(a, b) -> (a : batch, b : compressed)", "(a, b) -> (b : batch, a // 2 : compressed, a % 2 : dense)"),
+    3: (
+        "(a, b, c) -> (a : batch, c - b : compressed, c : range)",
+        "(a, b, c) -> (c : batch, a + b : compressed, a : range)",
+        "(a, b, c) -> (a : batch, b : dense, c : compressed)",
+        "(a, b, c) -> (b : batch, a : compressed(nonunique), c : singleton)",
+        "(a, b, c) -> (a : batch, b : batch, c : bitmap)",
+        "(a, b, c) -> (a : batch, b : dense, c // 4 : dense, c % 4 : structured(2, 4))",
+    ),
+}
+"""Batches, which hold an array only where all of them store as many elements: drawn by chance that is too seldom."""
 TRIES = 60
 DTYPES = (
     "bool", "int8", "int32", "int64", "uint8", "uint16", "uint64", "float16", "float32", "float64", "float64",
