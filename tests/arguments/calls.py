@@ -43,7 +43,10 @@ def _call(*args: Any, **kwargs: Any) -> Call:
     return args, kwargs
 
 
-_AXIS = ("all", "any", "count_nonzero", "logsumexp", "max", "mean", "min", "prod", "std", "sum", "var")
+_AXIS = (
+    "all", "any", "count_nonzero", "logsumexp", "max", "mean", "median", "min", "nanmax", "nanmean", "nanmin", "nanprod",
+    "nanstd", "nansum", "nanvar", "prod", "std", "sum", "var",
+)  # fmt: skip
 _ONE_AXIS = (
     "argmax", "argmin", "argsort", "cumulative_prod", "cumulative_sum", "log_softmax", "softmax", "sort", "unstack",
 )  # fmt: skip
@@ -78,6 +81,9 @@ _ORDINARY: dict[str, Call] = {
     "sparse_csc_tensor": _call([0, 1, 1, 1], [0], [1.0], (2, 3)),
     "sparse_csr_tensor": _call([0, 1, 1], [0], [1.0], (2, 3)),
     "squeeze": _call(a()[:1], axis=0),
+    "swapaxes": _call(a(), 0, 1),
+    "topk": _call(a(), 2, axis=1),
+    "trace": _call(a(), offset=1, axis1=0, axis2=1),
     "stack": _call([a(), a()], axis=1),
     "take": _call(a(), 1, axis=1),
     "take_along_axis": _call(a(), np.array([[1], [0]]), axis=1),

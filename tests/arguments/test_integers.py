@@ -66,9 +66,22 @@ def test_what_has_no_order_is_no_sequence(name, parameter):
             run(name, found)
 
 
-ONE = ("argmax", "argmin", "argsort", "cumulative_prod", "cumulative_sum", "sort", "take", "repeat", "concat", "stack")
+ONE = (
+    "argmax",
+    "argmin",
+    "argsort",
+    "topk",
+    "cumulative_prod",
+    "cumulative_sum",
+    "sort",
+    "take",
+    "repeat",
+    "concat",
+    "stack",
+)
 SEVERAL = ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "count_nonzero", "logsumexp", "softmax",
-           "log_softmax", "squeeze")  # fmt: skip
+           "log_softmax", "squeeze", "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd",
+           )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*ONE, *SEVERAL, "expand_dims", "vector_norm", "norm"])
@@ -79,7 +92,7 @@ def test_axes_are_integers_or_tuples(name):
         "take": lambda axis: ow.take(t, [0], axis=axis), "repeat": lambda axis: ow.repeat(t, 2, axis=axis),
         "concat": lambda axis: ow.concat([t, t], axis=axis), "stack": lambda axis: ow.stack([t, t], axis=axis),
         "vector_norm": lambda axis: ow.linalg.vector_norm(t, axis=axis),
-        "norm": lambda axis: ow.linalg.norm(t, axis=axis),
+        "topk": lambda axis: ow.topk(t, 1, axis=axis), "norm": lambda axis: ow.linalg.norm(t, axis=axis),
     }  # fmt: skip
     call = calls.get(name, lambda axis: getattr(ow, name)(t, axis=axis))
     wrong = [np.array([0]), np.array([], int), range(1)]
