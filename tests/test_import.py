@@ -82,3 +82,12 @@ def test_whatever_is_imported_first(names: tuple[str, ...]) -> None:
     pytest.importorskip("torch")
     done = subprocess.run([sys.executable, "-c", _ORDERS, *names], capture_output=True, text=True, check=True)
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("first", ["from openwork import nn", "import openwork.torch.traced", "import torch._dynamo"])
+def test_the_tracer_is_loaded_by_whatever_comes_first(first: str) -> None:
+    """Once there is a tensor over torch buffers, whatever loads the tracer of torch.compile finds what stands in."""
+    pytest.importorskip("torch")
+    code = f"import openwork as ow, torch\nt = ow.asarray(torch.eye(2).to_sparse_coo())\n{first}\nprint(t.sum())"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

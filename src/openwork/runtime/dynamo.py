@@ -23,7 +23,10 @@ __all__ = ["leave_alone", "substitute"]
 _LAST = "torch._dynamo.polyfills.loader"
 """The module of the tracer that is loaded when all others are."""
 _PACKAGE = __name__.partition(".")[0]
-_SKIPPED = "errors", "format", "storage", "ir", "compiler", "codegen", "ops", "io", "linalg", "masked", "cli"
+_SKIPPED = (
+    "errors", "format", "storage", "ir", "compiler", "codegen", "runtime", "tensor", "interop", "fusion", "ops", "io",
+    "linalg", "masked", "cli",
+)  # fmt: skip
 
 substitute: Callable[[], None] | None = None
 """Registers what stands in for products; set by the package."""

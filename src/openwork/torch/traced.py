@@ -38,7 +38,6 @@ def statement(at: Indices, dense: Sequence[Indices], out: Indices | None) -> str
     return f"{','.join(at)}|{';'.join([','.join(d) for d in dense])}|{'-' if out is None else ','.join(out)}"
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator,unused-ignore]
 def _text(format: Format) -> str:
     return format.text
 
@@ -132,3 +131,7 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
 def rule(name: str) -> Any:
     """The stand-in of `ops.gradients.rule`."""
     return torch_function if name == "torch_function" else RULES[name]
+
+
+# last: this loads the tracer, which asks for what stands above
+_text = torch.compiler.assume_constant_result(_text)
