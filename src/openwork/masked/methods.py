@@ -68,7 +68,7 @@ _OTHERWISE = frozenset(("max", "min", "var", "std"))
 
 
 def _as_torch_too(method: F) -> F:
-    """A method that is torch's on torch buffers, as those of Tensor are: see `ops.operators`."""
+    """A method that is torch's on torch buffers, as those of Tensor are: see `tensor.operators`."""
     name = method.__name__
     differs = name in _OTHERWISE
 

@@ -1,6 +1,6 @@
 """Run a statement with one sparse operand: check extents, lay out, compile once, allocate, launch.
 
-The path of `A @ x`: `ops.products` writes the statement `y[i] += A[i,j] * x[j]`; `prepare` here gives the kernel,
+The path of `A @ x`: `ops.products.matmul` writes the statement `y[i] += A[i,j] * x[j]`; `prepare` gives the kernel,
 through `compiler.schedule` (which loops), `compiler.drive` (loop IR) and `codegen.cache` (machine code); `contract`
 allocates the result, binds the addresses and runs it.
 """

@@ -36,13 +36,13 @@ def _pair(t: Tensor, values: Any, selection: Selection) -> tuple[Tensor, Tensor]
 
 
 def assign(t: Tensor, key: Any, values: Any) -> Tensor:
-    """The rule of `ops.assign.assign`: every element that is set is stored."""
+    """The rule of `ops.indexing.assign.assign`: every element that is set is stored."""
     t, given = _pair(t, values, select(key, t.shape))
     return by_places(lambda a, v: assigning.assign(a, key, v), t, given)
 
 
 def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
-    """The rule of `ops.assign.combine`."""
+    """The rule of `ops.indexing.assign.combine`."""
     selection = select(key, t.shape)
     t, given = _pair(t, values, selection)
     if 0 in selection.shape:

@@ -193,7 +193,7 @@ def _like(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
-    """The rule of `ops.contract.contract`."""
+    """The rule of `runtime.contract.contract`."""
     used = _takes_part(stmt.rhs, values)
     if out_scalar not in DIFFERENTIABLE or not used:
         plainly = {n: _plain(v, used) for n, v in values.items()}
@@ -203,7 +203,7 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
 
 
 def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
-    """The rule of `ops.contract.shared`."""
+    """The rule of `runtime.contract.shared`."""
     used = _takes_part(stmt.rhs, values)
     if out_scalar not in DIFFERENTIABLE or not used:
         plainly = {n: _plain(v, used) for n, v in values.items()}

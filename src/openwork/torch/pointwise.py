@@ -99,7 +99,7 @@ _run = outside()(run)
 
 
 def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
-    """The rule of `ops.merge_run.run_plan`."""
+    """The rule of `runtime.coiterate.run.run_plan`."""
     if plan.scalar not in DIFFERENTIABLE:
         return _run(plan, tuple(plain(s) for s in storages), shape)
     made = _run(plan, tuple(structure(s) for s in storages), shape)

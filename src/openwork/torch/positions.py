@@ -147,7 +147,7 @@ def by_places(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
 
 
 def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
-    """The rule of `ops.convert.convert`: duplicates are summed, elements of a dense tensor chosen by value."""
+    """The rule of `runtime.conversion.convert.convert`: duplicates are summed, elements of a dense one chosen by value."""
     s = storage
     if s.format.is_dense and not format.is_dense:
         made = _converted(plain(s), format)
@@ -167,29 +167,29 @@ _converted = outside()(convert_storage)
 
 
 def structural(t: Tensor, *args: Any, **options: Any) -> Tensor:
-    """The rule of `ops.settle.structural`."""
+    """The rule of `ops.result_format.structural`."""
     return by_places(lambda p: settle.structural(p, *args, **options), t)
 
 
 def index(t: Tensor, key: Any) -> Tensor:
-    """The rule of `ops.indexing.index`."""
+    """The rule of `ops.indexing.index.index`."""
     return by_places(lambda p: indexing.index(p, key), t)
 
 
 def index_selection(t: Tensor, selection: Any) -> Tensor:
-    """The rule of `ops.indexing.index_selection`."""
+    """The rule of `ops.indexing.index.index_selection`."""
     return by_places(lambda p: indexing.index_selection(p, selection), t)
 
 
 def joined(tensors: list[Tensor], *args: Any) -> Tensor:
-    """The rule of `ops.joining.concat`, for operands whose shapes are known to agree."""
+    """The rule of `ops.manipulation.joining.concat`, for operands whose shapes are known to agree."""
     scalar = promote(tuple(t._storage.scalar for t in tensors), "torch")
     same = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
     return by_places(lambda *parts: joining._joined(list(parts), *args), *same)
 
 
 def prune(x: Any, threshold: Any = 0) -> Tensor:
-    """The rule of `ops.taking.prune`: which elements stay is constant."""
+    """The rule of `ops.indexing.taking.prune`: which elements stay is constant."""
     s = unique(as_tensor(x)._storage)
     with outside():
         made = taking.prune(Tensor._from_storage(plain(s)), threshold)._storage
@@ -197,7 +197,7 @@ def prune(x: Any, threshold: Any = 0) -> Tensor:
 
 
 def sparse_mask(x: Any, mask: Any) -> Tensor:
-    """The rule of `ops.taking.sparse_mask`."""
+    """The rule of `ops.indexing.taking.sparse_mask`."""
     s = unique(as_tensor(x)._storage)
     m = structure(as_tensor(mask)._storage)
     with outside():

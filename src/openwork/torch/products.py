@@ -141,7 +141,7 @@ _alone, _diagonal = outside()(contraction.alone), outside()(contraction._diagona
 
 
 def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = None) -> Term:
-    """The rule of `ops.contraction.pair`."""
+    """The rule of `runtime.contraction.sparse.pair`."""
     x, y = _of_torch(x, y)
     if semiring.name != "plus_times":
         return _over_semiring(x, y, _pair(_plain(x), _plain(y), out, semiring, mask), semiring)
@@ -150,7 +150,7 @@ def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = Non
 
 
 def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
-    """The rule of `ops.contraction.masked`."""
+    """The rule of `runtime.contraction.sparse.masked`."""
     x, y = _of_torch(x, y)
     if semiring.name != "plus_times":
         made = _masked(_plain(x), _plain(y), _plain(mask), semiring, complement)
@@ -159,7 +159,7 @@ def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -
 
 
 def alone(term: Term, kept: str, semiring: Semiring) -> Term:
-    """The rule of `ops.contraction.alone`: diagonals are taken, then what is not kept is summed."""
+    """The rule of `runtime.contraction.sparse.alone`: diagonals are taken, then what is not kept is summed."""
     letters = "".join(dict.fromkeys(term.letters))
     if letters != term.letters:
         held = unique(term.storage)

@@ -29,7 +29,7 @@ _fold, _missing = outside()(reduce.fold), outside()(missing)
 
 
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
-    """The rule of `ops.reduce.fold`."""
+    """The rule of `ops.reductions.folds.fold`."""
     s = t._storage
     if scalar not in DIFFERENTIABLE:
         return _fold(op, Tensor._from_storage(plain(s)), axes, scalar)
@@ -40,7 +40,7 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
 
 
 def total(values: torch.Tensor, scalar: str, bits: torch.Tensor | None = None) -> torch.Tensor:
-    """The rule of `ops.total.total`."""
+    """The rule of `runtime.full_sum.total`."""
     values = values if bits is None else values.masked_fill(~bits, 0)
     return values.sum(dtype=torch_dtype(scalar))
 

@@ -89,7 +89,7 @@ def _times(t: Tensor, x: torch.Tensor, left: bool) -> torch.Tensor:
 
 
 def matmul(a: Any, b: Any, /) -> Any:
-    """The stand-in of `ops.products.matmul`."""
+    """The stand-in of `ops.products.matmul.matmul`."""
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         return a @ b
     if _fits(a, b):
@@ -129,7 +129,7 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def rule(name: str) -> Any:
-    """The stand-in of `ops.gradients.rule`."""
+    """The stand-in of `runtime.gradient_hook.rule`."""
     return torch_function if name == "torch_function" else RULES[name]
 
 

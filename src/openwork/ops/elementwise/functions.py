@@ -1,7 +1,7 @@
 """The elementwise functions of the array API standard, 2024.12, by their standard names.
 
 Unary functions map stored values and the fill value and share the structure. Functions of two operands broadcast;
-what the result is stored as follows from the operands (see `ops.elementwise`). Dtypes mix as in the operands' library:
+what the result is stored as follows from the operands (see `maps`). Dtypes mix as in the operands' library:
 NumPy's table, of which the standard's is a part, or torch's.
 """
 
@@ -268,7 +268,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
 
     Returns
     -------
-    Tensor, dense where all operands are; else by co-iteration, in the format that `ops.merge.pointwise` finds, its
+    Tensor, dense where all operands are; else by co-iteration, in the format that `pointwise` finds, its
     fill value the choice of the fill values
 
     Raises ShapeError if the shapes do not broadcast.
