@@ -13,11 +13,11 @@ from reference import Buffers, Unpackable, pack, walk
 
 from openwork.codegen import cache
 from openwork.codegen import executable as machine
-from openwork.compiler.drive import lower_drive
 from openwork.compiler.operand import ParamRef, parse_ref
-from openwork.compiler.product import identity
 from openwork.compiler.schedule import Schedule, schedule
 from openwork.compiler.simplify import simplify
+from openwork.compiler.single.factors import identity
+from openwork.compiler.single.lower import lower_drive
 from openwork.format.expression import Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
 from openwork.ir import interpret
@@ -26,7 +26,7 @@ from openwork.ir.index import Expression as Term
 from openwork.ir.index_evaluate import evaluate
 from openwork.ir.loop import Buffer, Kernel
 from openwork.runtime.launch import outer_range, word
-from openwork.runtime.single_operand import Problem, pose
+from openwork.runtime.single_operand import Problem, bind_operands
 from openwork.runtime.strided import Strided, new_output, strided
 from openwork.storage.buffers import numpy_dtype
 from openwork.storage.storage import Storage
@@ -191,7 +191,7 @@ def drive(
 ) -> Drive:
     """The statement lowered for its sparse operand `A`; `shared` gives the output A's structure."""
     values = {n: source.storage if n == "A" else strided(arrays[n]) for n in stmt.tensors}
-    problem = pose(stmt, values, scalar, shared=shared)
+    problem = bind_operands(stmt, values, scalar, shared=shared)
     short = problem.facts.short if short is None else short
     problem = replace(problem, facts=replace(problem.facts, large=large, short=short))
     operands = dict(problem.operands)
@@ -254,7 +254,7 @@ def _output(d: Drive) -> Strided | Storage:
     shape = tuple(d.problem.extents[i] for i in d.problem.stmt.lhs.indices)
     out = new_output(shape, d.scalar, np.empty(0), d.problem.last, zero=True)
     out[...] = identity(d.problem.stmt.reduction, d.scalar).value
-    if d.plan.covers and not d.empty:
+    if d.plan.writes_all and not d.empty:
         out[...] = 113 if out.dtype.kind != "f" else np.nan
     return strided(out)
 

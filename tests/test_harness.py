@@ -13,7 +13,7 @@ from drives import Drive, agree, drive, packed
 from kernel_mutants import fuelled, mutants
 from matrix import check, dense_array
 
-from openwork.compiler import drive as lowering
+from openwork.compiler.single import lower as lowering
 from openwork.errors import CompilerBug
 from openwork.format import format as parse_format
 from openwork.ir.index_text import parse

@@ -249,7 +249,6 @@ METHODS: dict[str, str] = {
     "squeeze": "squeeze(axis=None)\n\n`x` without the dimensions `axis` (all of extent 1, where left out).",
     "swapaxes": "swapaxes(axis1, axis2, /)\n\nTwo dimensions exchanged, over the same buffers. Raises AxisError for an axis that is not there.",
     "tile": "tile(repetitions, /)\n\n`x` laid side by side with itself, `repetitions` times along each dimension.",
-    "diagonal": "diagonal(*, offset=0, axis1=-2, axis2=-1)\n\nThe elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension.",
     "trace": "trace(*, offset=0, axis1=0, axis2=1, dtype=None)\n\nThe sum of the diagonal of two dimensions, the first ones as NumPy's: those with `j - i == offset`.",
     "tril": "tril(*, k=0)\n\nThe lower triangles of the last two dimensions: elements (i, j) with j - i <= k, all others zero.",
     "triu": "triu(*, k=0)\n\nThe upper triangles of the last two dimensions: elements (i, j) with j - i >= k, all others zero.",

@@ -15,9 +15,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, SHAPES, dense_array
 
-from openwork.compiler.drive import lower_drive
 from openwork.compiler.schedule import schedule
 from openwork.compiler.simplify import simplify
+from openwork.compiler.single.lower import lower_drive
 from openwork.format import format as parse_format
 from openwork.ir.index_text import parse
 from openwork.ir.loop import Op

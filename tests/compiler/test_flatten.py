@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from openwork.compiler.build import Builder
-from openwork.compiler.conversion.ahead import DISTANCE, later
-from openwork.compiler.flatten import flatten
+from openwork.compiler.conversion.prefetch import DISTANCE, later
 from openwork.compiler.simplify import simplify
+from openwork.compiler.single.collapse_loops import flatten
 from openwork.ir.interpret import run
 from openwork.ir.loop import Expr, Let
 from openwork.ir.ops import op

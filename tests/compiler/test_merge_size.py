@@ -9,9 +9,9 @@ import pytest
 from matrix import dense_array, same, tensor
 
 import openwork as ow
+from openwork.compiler.coiterate import lower
+from openwork.compiler.coiterate.size import LARGEST, points
 from openwork.compiler.fill import Regions
-from openwork.compiler.merge import lower
-from openwork.compiler.merge.size import LARGEST, points
 from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Kernel
 from openwork.ir.ops import const

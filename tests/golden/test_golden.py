@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from openwork.compiler.drive import lower_drive
 from openwork.compiler.operand import Operand
 from openwork.compiler.schedule import Facts, schedule
 from openwork.compiler.simplify import simplify
+from openwork.compiler.single.lower import lower_drive
 from openwork.format import format as parse_format
 from openwork.ir.index import Access, Apply, Assignment
 from openwork.ir.index_text import parse

@@ -10,8 +10,8 @@ import pytest
 from matrix import FORMATS, same, tensor
 
 import openwork as ow
-from openwork.compiler.doubt import doubt
 from openwork.compiler.fill import Regions
+from openwork.compiler.nonfinite_guard import nonfinite_guard
 from openwork.ir.index_text import parse_expression
 from openwork.ir.ops import const
 from openwork.ops.elementwise import beyond_structure
@@ -157,7 +157,7 @@ LIMITS = [
 def test_how_large_values_may_be(text: str, fills: dict[str, float], scalar: str, limit: float | None) -> None:
     names = [n for n in "ABC" if n in text]
     e = typed(parse_expression(text), dict.fromkeys(names, scalar))
-    found = doubt(Regions(e, {n: const(fills.get(n, 0), scalar) for n in names}))
+    found = nonfinite_guard(Regions(e, {n: const(fills.get(n, 0), scalar) for n in names}))
     if not limit:
         assert found == limit
     else:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from invariant_cases import BREAKS, LAYOUTS, Break, make
 
-from openwork.compiler.checks import Chain, ChainLevel, kernel
+from openwork.compiler.invariant_checks import Chain, ChainLevel, kernel
 from openwork.errors import InvariantError
 from openwork.format import format as parse
 from openwork.runtime import check as checks

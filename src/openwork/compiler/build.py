@@ -43,7 +43,7 @@ from ..ir.loop import (
 )
 from ..ir.ops import cast, const, load, op
 from ..ir.types import I64, SCALARS, Type
-from .folding import fold
+from .fold import fold
 
 __all__ = ["Array", "Block", "Builder", "Hole", "Name", "fold"]
 

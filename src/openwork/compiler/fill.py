@@ -31,9 +31,9 @@ and `guarded` says when it has a value. What follows moves into the branches:
 
 ZERO_ANNIHILATES says what 0 * x is where the zero is the fill of an absent operand and x is not known. NumPy on the
 dense arrays has NaN for an infinite or NaN x. Regions take 0, which is NumPy's answer for finite x: only so a product
-of sparse operands is as sparse as they are. Where x is known, as both are absent, NumPy's answer is taken. `doubt`
-says for which values of the operands the two answers are one; operations ask for these, and have regions without
-annihilation where it matters (`annihilate=False`), unless the user asks for `zero_annihilates=True`.
+of sparse operands is as sparse as they are. Where x is known, as both are absent, NumPy's answer is taken.
+`nonfinite_guard` says for which values of the operands the two answers are one; operations ask for these, and have
+regions without annihilation where it matters (`annihilate=False`), unless the user asks for `zero_annihilates=True`.
 """
 
 from __future__ import annotations

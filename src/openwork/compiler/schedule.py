@@ -53,9 +53,9 @@ class Schedule:
 
     driver: the sparse operand whose levels are walked. outer: dense indices looped outside the walk.
     vector: the dense index that runs innermost in register tiles, reduced or not. main: pieces of the tile that a
-    loop repeats, rest: pieces of what remains after it. hoisted: driver level below which the output is constant,
+    loop repeats, rest: pieces of what remains after it. output_depth: driver level below which the output is constant,
     so that a sum stays in registers. unrolled: first level of the trailing levels of constant extent that are
-    written out. block_vector: the last of these runs in vector lanes. segmented: runs of equal coordinates of a
+    written out. block_vector: the last of these runs in vector lanes. run_reduce: runs of equal coordinates of a
     nonunique level are summed before they are stored. parallel: ranges write to elements of their own, and may run side
     by side. sliced: the index of the output whose coordinates ranges count, those of the outermost loop without.
     gather: that many elements of a long fibre are taken in vector lanes, their operands gathered. short: fibres of the
@@ -67,12 +67,12 @@ class Schedule:
     vector: str | None = None
     main: tuple[Tile, ...] = ()
     rest: tuple[Tile, ...] = ()
-    hoisted: int = 0
+    output_depth: int = 0
     unrolled: int = 0
     block_vector: bool = False
-    segmented: bool = False
-    exclusive: bool = False
-    covers: bool = False
+    run_reduce: bool = False
+    no_alias: bool = False
+    writes_all: bool = False
     parallel: bool = False
     sliced: str | None = None
     prefetch: int = 0
@@ -104,37 +104,37 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     shared = out.format is not None
     unrolled = _first_unrolled(fmt)
     dims = [] if shared else [access.indices.index(i) for i in stmt.lhs.indices if i in access.indices]
-    hoisted = fmt.nlevels if shared else _bound_at(fmt, dims, unrolled)
-    levels = _levels_above(fmt, hoisted, dims, unrolled)
-    segmented = _segmented(fmt, hoisted) and not shared
+    output_depth = fmt.nlevels if shared else _bound_at(fmt, dims, unrolled)
+    levels = _levels_above(fmt, output_depth, dims, unrolled)
+    run_reduce = _run_reduce(fmt, output_depth) and not shared
     outer = tuple(i for i in free if i != vector)
-    exclusive = shared or (_exclusive(fmt, levels, dims) and (segmented or _unique(fmt, hoisted)))
-    exclusive = exclusive and all(i in stmt.lhs.indices for i in outer) and (hoisted > 0 or not fmt.nlevels)
-    covers = exclusive and not shared and all(fmt.levels[k].format.functions.full for k in range(hoisted))
+    no_alias = shared or (_no_alias(fmt, levels, dims) and (run_reduce or _unique(fmt, output_depth)))
+    no_alias = no_alias and all(i in stmt.lhs.indices for i in outer) and (output_depth > 0 or not fmt.nlevels)
+    writes_all = no_alias and not shared and all(fmt.levels[k].format.functions.full for k in range(output_depth))
     scalar = out.scalar
     lanes = max(1, VECTOR_BYTES // _compute_bytes(scalar))
     rows = _accumulators_per_tile(fmt, dims, unrolled)
     main, rest = _tile_plan(facts.extent(vector) if vector else None, vector, lanes, rows)
-    parallel = shared or exclusive or _parallel(fmt, dims, hoisted, segmented)
+    parallel = shared or no_alias or _parallel(fmt, dims, output_depth, run_reduce)
     sliced = None if parallel else _sliced(fmt, access, stmt)
-    gathers = facts.long and not shared and vector is None and _gathers(fmt, hoisted, segmented, unrolled, scalar)
+    gathers = facts.long and not shared and vector is None and _gathers(fmt, output_depth, run_reduce, unrolled, scalar)
     return Schedule(
         driver=driver,
         outer=outer,
         vector=vector,
         main=main,
         rest=rest,
-        hoisted=hoisted,
+        output_depth=output_depth,
         unrolled=unrolled,
         block_vector=vector is None and not shared and _block_vector(stmt, operands, access, unrolled),
-        segmented=segmented,
-        exclusive=exclusive,
-        covers=covers,
+        run_reduce=run_reduce,
+        no_alias=no_alias,
+        writes_all=writes_all,
         parallel=parallel or sliced is not None,
         sliced=sliced,
         prefetch=(16 if vector else 32) if facts.large and not gathers else 0,
         gather=lanes if gathers else 0,
-        short=facts.short and exclusive and not shared and vector is None and _one_loop(operands[driver], hoisted),
+        short=facts.short and no_alias and not shared and vector is None and _one_loop(operands[driver], output_depth),
     )
 
 
@@ -196,65 +196,70 @@ def _bound_at(fmt: Format, dims: list[int], unrolled: int) -> int:
     return max(needed, default=0)
 
 
-def _levels_above(fmt: Format, hoisted: int, dims: list[int], unrolled: int) -> tuple[int, ...]:
+def _levels_above(fmt: Format, output_depth: int, dims: list[int], unrolled: int) -> tuple[int, ...]:
     used = {k for d in dims for k, _ in fmt.inverse[d]}
-    return tuple(sorted(set(range(hoisted)) | {k for k in used if k >= unrolled}))
+    return tuple(sorted(set(range(output_depth)) | {k for k in used if k >= unrolled}))
 
 
-def _exclusive(fmt: Format, levels: tuple[int, ...], dims: list[int]) -> bool:
+def _no_alias(fmt: Format, levels: tuple[int, ...], dims: list[int]) -> bool:
     """Whether no two paths through `levels` reach the same output element: their coordinates follow from it."""
     return all(set(dimensions(fmt.levels[k].expression)) <= set(dims) for k in levels)
 
 
-def _unique(fmt: Format, hoisted: int) -> bool:
+def _unique(fmt: Format, output_depth: int) -> bool:
     """Whether no path of coordinates through the first levels repeats; a unique singleton ends a nonunique chain."""
     unique = True
-    for level in fmt.levels[:hoisted]:
+    for level in fmt.levels[:output_depth]:
         if level.format.is_singleton or not level.format.unique:
             unique = level.format.unique
     return unique
 
 
-def _gathers(fmt: Format, hoisted: int, segmented: bool, unrolled: int, scalar: str) -> bool:
+def _gathers(fmt: Format, output_depth: int, run_reduce: bool, unrolled: int, scalar: str) -> bool:
     """Whether the innermost level is a plain reduction over stored coordinates that vector lanes can take."""
-    if hoisted >= fmt.nlevels or unrolled < fmt.nlevels or scalar not in ("f32", "f64"):
+    if output_depth >= fmt.nlevels or unrolled < fmt.nlevels or scalar not in ("f32", "f64"):
         return False
     last = fmt.levels[-1]
     if not isinstance(last.expression, Dim) or last.format.functions.coordinate != "crd[q]":
         return False
     if last.format.is_singleton:
-        return segmented and hoisted == fmt.nlevels - 1
-    return last.format.functions.present is None and not segmented
+        return run_reduce and output_depth == fmt.nlevels - 1
+    return last.format.functions.present is None and not run_reduce
 
 
-def _one_loop(driver: Operand, hoisted: int) -> bool:
+def _one_loop(driver: Operand, output_depth: int) -> bool:
     """Whether the fibres of the last level lie behind one another, and the output is bound by the level above."""
     assert driver.format is not None
     levels = driver.format.levels
-    if driver.ragged or hoisted != len(levels) - 1 or hoisted == 0 or levels[-1].format.functions.passed is None:
+    if (
+        driver.ragged
+        or output_depth != len(levels) - 1
+        or output_depth == 0
+        or levels[-1].format.functions.passed is None
+    ):
         return False
     above = levels[-2].format
     return above.is_dense or (above.is_compressed and above.unique)
 
 
-def _segmented(fmt: Format, hoisted: int) -> bool:
+def _run_reduce(fmt: Format, output_depth: int) -> bool:
     """A nonunique position level whose children are singletons, and the output is bound right at it."""
-    if hoisted == 0 or hoisted == fmt.nlevels:
+    if output_depth == 0 or output_depth == fmt.nlevels:
         return False
-    level, below = fmt.levels[hoisted - 1].format, fmt.levels[hoisted:]
-    sorted_above = all(f.format.unique for f in fmt.levels[: hoisted - 1])
+    level, below = fmt.levels[output_depth - 1].format, fmt.levels[output_depth:]
+    sorted_above = all(f.format.unique for f in fmt.levels[: output_depth - 1])
     return (
         level.is_compressed and not level.unique and level.ordered and sorted_above
         and all(f.format.is_singleton for f in below)
     )  # fmt: skip
 
 
-def _parallel(fmt: Format, dims: list[int], hoisted: int, segmented: bool) -> bool:
+def _parallel(fmt: Format, dims: list[int], output_depth: int, run_reduce: bool) -> bool:
     """Ranges of the outermost loop write disjoint outputs: its coordinate follows from the output's and comes once,
     or in one run that no range is cut inside of."""
-    if hoisted == 0 or not _exclusive(fmt, (0,), dims):
+    if output_depth == 0 or not _no_alias(fmt, (0,), dims):
         return False
-    return fmt.levels[0].format.unique or (segmented and hoisted == 1)
+    return fmt.levels[0].format.unique or (run_reduce and output_depth == 1)
 
 
 def _sliced(fmt: Format, driver: Access, stmt: Assignment) -> str | None:

@@ -26,8 +26,8 @@ from ..errors import CompilerBug
 from ..ir import ops
 from ..ir.loop import Alloc, Assign, Expr, For, If, Kernel, Let, Load, Mut, Prefetch, Return, Stmt, Store, Var, While
 from ..ir.rewrite import Body, fixpoint, operands, statements, subexpressions, substitute, walk, walk_body
-from .flatten import flattened, positions
 from .simplify_rules import constant, expression_rule
+from .single.collapse_loops import flattened, positions
 
 __all__ = ["simplify", "simplify_expr"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.doubt import doubt
 from ..compiler.fill import Regions, partial
+from ..compiler.nonfinite_guard import nonfinite_guard
 from ..ir.index import Apply, Expression, accesses
 from ..ir.loop import Const
 from ..ir.ops import const
@@ -80,7 +80,7 @@ def limit_of(region: Region, expression: Expression) -> float | None:
         expression = next(a for a in expression.args if any(x.tensor in known for x in accesses(a)))
     expr = typed(expression, scalars, library)
     alone = partial(expr, known)
-    return doubt(Regions(expr, known, alone if isinstance(alone, Const) else const(0, expr.type)))
+    return nonfinite_guard(Regions(expr, known, alone if isinstance(alone, Const) else const(0, expr.type)))
 
 
 def within(values: tuple[Any, ...], limit: float | None, torch: bool) -> bool:

@@ -17,7 +17,7 @@ import torch
 
 from ..storage.buffers import is_torch
 from ..storage.storage import Storage
-from ..torch.positions import present
+from ..torch.permutation_gradient import present
 
 __all__ = ["isolated", "running"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.product import identity
+from ..compiler.single.factors import identity
 from ..errors import DTypeError, UnsupportedError
 from ..format.expression import Dim
 from ..ir.types import COMPLEX, FLOATS

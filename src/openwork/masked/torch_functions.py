@@ -11,8 +11,8 @@ import torch
 from ..errors import UnsupportedError
 from ..storage.buffers import as_array, is_torch
 from ..tensor.tensor import Tensor
+from ..torch.nary import torch_storage
 from ..torch.pointwise_functions import BINARY, UNARY
-from ..torch.several import torch_storage
 from . import products, shaping
 from .elementwise import lift, select
 from .structure import restricted

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..codegen import cache
-from ..compiler.checks import Chain, ChainLevel, kernel
+from ..compiler.invariant_checks import Chain, ChainLevel, kernel
 from ..errors import InvariantError, UnsupportedError
 from ..storage.buffers import address, length, scalar_of
 from ..storage.exact import check_indices

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..compiler.product import identity
+from ..compiler.single.factors import identity
 from ..ir.index import Assignment
 from ..storage.buffers import Array, address, cast, empty, itemsize
 from ..storage.storage import Storage
@@ -14,7 +14,7 @@ from . import trace
 from .gradient_hook import differentiable
 from .prepared import Ready, key_of, recall, remember, sparse_operand
 from .promote import compute_scalar
-from .single_operand import Problem, pose, prepare
+from .single_operand import Problem, bind_operands, prepare
 from .strided import Strided, contiguous_along, new_output, on_lines, strided
 
 __all__ = ["contract", "shared"]
@@ -36,11 +36,11 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
     storage = sparse_operand(values)
     key = key_of(stmt, scalar, values)
     ready = recall(storage, key)
-    problem = ready.problem if ready else pose(stmt, values, scalar)
+    problem = ready.problem if ready else bind_operands(stmt, values, scalar)
     shape = tuple(problem.extents[i] for i in stmt.lhs.indices)
     nothing = 0 in storage.shape or 0 in problem.extents.values()
     prepared = ready.prepared if ready else prepare(problem)
-    partial = nothing or not prepared.schedule.covers
+    partial = nothing or not prepared.schedule.writes_all
     out = new_output(shape, scalar, like, problem.last, zero=partial)
     start = identity(stmt.reduction, scalar).value
     if start and partial:
@@ -60,9 +60,9 @@ def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Stor
     result = storage.with_values(out, 0)
     key = key_of(stmt, f"{scalar} shared", values)
     ready = recall(storage, key)
-    problem = ready.problem if ready else pose(stmt, values, scalar, shared=True)
+    problem = ready.problem if ready else bind_operands(stmt, values, scalar, shared=True)
     padded = storage.format.blocksize is not None or storage.format.is_dense or storage.nse != n
-    if n and (padded or not (ready.prepared if ready else prepare(problem)).schedule.exclusive):
+    if n and (padded or not (ready.prepared if ready else prepare(problem)).schedule.no_alias):
         out[:] = 0
     if n and 0 not in storage.shape:
         _launch(ready, problem, values, result, storage, key)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.total import extreme_kernel, total_kernel
+from ..compiler.single.row_sums import extreme_kernel, total_kernel
 from ..ir.types import COMPLEX
 from ..storage.buffers import (
     Array,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from ..codegen.emit import emit
 from ..codegen.engine import assembly
-from ..compiler.drive import lower_drive
 from ..compiler.operand import Operand
 from ..compiler.schedule import Facts, schedule
 from ..compiler.simplify import simplify
+from ..compiler.single.lower import lower_drive
 from ..errors import FormatError, UnsupportedError
 from ..format import format as parse_format
 from ..format.format import Format

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import pool
-from ..compiler.structure import points_kernel, ranges_kernel
+from ..compiler.remap import points_kernel, ranges_kernel
 from ..format import format as parse
 from ..format.cached import cached
 from ..format.expression import Dim, dimensions, rename

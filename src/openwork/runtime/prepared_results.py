@@ -31,7 +31,7 @@ class Reduction:
 
     def __init__(self, ready: Ready, like: np.ndarray[Any, Any]) -> None:
         self.ready, self.shape, self.dtype = ready, like.shape, like.dtype
-        self.make = _maker(like.shape, like.dtype, zero=not ready.prepared.schedule.covers)
+        self.make = _maker(like.shape, like.dtype, zero=not ready.prepared.schedule.writes_all)
 
     @property
     def valid(self) -> bool:

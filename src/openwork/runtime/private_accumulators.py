@@ -14,8 +14,8 @@ import numpy as np
 
 from ..codegen import pool
 from ..codegen.executable import Executable
-from ..compiler.product import identity
-from ..compiler.total import join_kernel
+from ..compiler.single.factors import identity
+from ..compiler.single.row_sums import join_kernel
 from ..storage.buffers import Array, address, itemsize, length, numpy_dtype, to_numpy
 from ..storage.memory import LARGE, reserve
 from ..storage.storage import Storage

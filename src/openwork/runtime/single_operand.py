@@ -1,8 +1,8 @@
 """Run a statement with one sparse operand: check extents, lay out, compile once, allocate, launch.
 
 The path of `A @ x`: `ops.products.matmul` writes the statement `y[i] += A[i,j] * x[j]`; `prepare` gives the kernel,
-through `compiler.schedule` (which loops), `compiler.drive` (loop IR) and `codegen.cache` (machine code); `contract`
-allocates the result, binds the addresses and runs it.
+through `compiler.schedule` (which loops), `compiler.single.lower` (loop IR) and `codegen.cache` (machine code);
+`contract` allocates the result, binds the addresses and runs it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from ..codegen import cache, pool
 from ..codegen.executable import Executable
-from ..compiler.drive import lower_drive
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
 from ..compiler.simplify import simplify
+from ..compiler.single.lower import lower_drive
 from ..errors import ShapeError
 from ..ir.index import Access, Assignment
 from ..ir.loop import Kernel
@@ -30,7 +30,7 @@ from .private_accumulators import has_long_run, parts_for
 from .promote import compute_scalar
 from .strided import Strided, contiguous_along
 
-__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "describe", "operand_of", "prepare", "pose"]
+__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "describe", "operand_of", "prepare", "bind_operands"]
 
 LARGE_ROWS, LARGE_VECTOR = 1 << 20, 6 << 20
 """Bytes of gathered data from which prefetching pays: rows of a matrix, and single elements of a vector."""
@@ -128,7 +128,7 @@ def _vector_index(stmt: Assignment, driver: Access, extents: Mapping[str, int]) 
     return max(candidates, key=lambda i: extents[i], default=None)
 
 
-def pose(
+def bind_operands(
     stmt: Assignment,
     values: Mapping[str, Any],
     out_scalar: str,
@@ -254,7 +254,7 @@ def bounds_of(problem: Problem, prepared: Prepared, size: int | None = None) -> 
     if not driver.format.levels:
         return (0, 0), 1
     work, threads, parts = work_of(problem, prepared), threads_for(problem, prepared), 1
-    whole = plan.parallel and plan.segmented
+    whole = plan.parallel and plan.run_reduce
     if size is not None and work >= PARALLEL_WORK and (not plan.parallel or (whole and has_long_run(driver, threads))):
         parts = parts_for(work, size, threads)
     if parts > 1 or not plan.parallel:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..codegen import pool
 from ..codegen.executable import Executable
-from ..compiler.product import identity
+from ..compiler.single.factors import identity
 from ..format.expression import Dim, dimensions
 from ..ir.index import Access
 from ..storage.buffers import Array, address, itemsize, numpy_dtype, to_numpy

@@ -11,7 +11,7 @@ the type of its parent's         1.3 int32 or int64
 3.11 every batch slice is of one length           4.1 CPU or CUDA     4.2 pos, 4.3 crd and values on one device
 4.4 all buffers of one library
 
-The 5.x, which cost O(nse), are in `storage.exact` and `compiler.checks`.
+The 5.x, which cost O(nse), are in `storage.exact` and `compiler.invariant_checks`.
 """
 
 from __future__ import annotations

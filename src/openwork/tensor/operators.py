@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..ops.elementwise.maps import elementwise, unary
     from ..ops.indexing.assign import At, assign
     from ..ops.indexing.index import index
+    from ..ops.manipulation.triangles import diagonal
     from ..ops.numpy_protocol import call_function, call_ufunc
     from ..ops.products.matmul import matmul
     from ..ops.products.tensor_products import dot
@@ -41,6 +42,7 @@ else:
     is_lazy = late("tensor.lazy", "is_lazy")
     call_ufunc = late("ops.numpy_protocol", "call_ufunc")
     call_function = late("ops.numpy_protocol", "call_function")
+    diagonal = late("ops.manipulation.triangles", "diagonal")
     positive = late("ops.elementwise.functions", "positive")
     dot = late("ops.products.tensor_products", "dot")
     var = late("ops.reductions.moments", "var")
@@ -260,6 +262,13 @@ class Operators(PythonProtocol):
     def imag(self) -> Any:
         """The imaginary part of every element, 0 of real ones."""
         return _unary("imag", self)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: int) -> Any:
+        """NumPy's `diagonal`: elements (i, i + offset) of the first two dimensions, as a last one; torch's `dim1` and
+        `dim2` are taken over torch buffers."""
+        if options and is_torch(_values(self)):
+            return rule("torch_method")(self, "diagonal")(offset, **options)
+        return diagonal(self, offset=offset, axis1=axis1, axis2=axis2, **options)
 
     def dot(self, other: Any) -> Any:
         """NumPy's and SciPy's `dot`: `self @ other` for vectors and matrices, of more dimensions see `dot`."""

@@ -20,7 +20,7 @@ from ..ops.manipulation.shaping import broadcast_to
 from ..runtime.conversion.remap import remap
 from ..storage.buffers import as_array
 from ..tensor.tensor import Tensor
-from .positions import by_places
+from .permutation_gradient import by_places
 
 __all__ = ["assign", "combine"]
 

@@ -24,7 +24,7 @@ from ..storage.buffers import torch_dtype
 from ..storage.invariants import check_layout
 from ..storage.storage import Storage
 from . import traced
-from .drive import Product, gradients_of, run
+from .single_operand import Product, gradients_of, run
 
 __all__ = ["substitute"]
 

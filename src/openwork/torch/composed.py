@@ -22,7 +22,7 @@ from ..ops.reductions import softmax
 from ..ops.reductions.moments import std, var
 from ..storage.buffers import is_recorded
 from ..tensor.tensor import Tensor
-from .several import densely, several, torch_storage
+from .nary import densely, several, torch_storage
 from .shapes import hollow, narrow, shape_of
 
 __all__ = ["COMPOSED", "norm"]

@@ -23,12 +23,12 @@ from ..runtime.conversion.remap import canonical
 from ..storage.buffers import is_recorded
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .carriers import Elements, Layout, Spread, Stored, dense, nothing, taken
+from .dense_gradient_proxy import Elements, Layout, Spread, Stored, dense, nothing, taken
 from .full_operations import DENSE, HELD
 from .leaf_gradients import as_dense, leaf_of, ready
+from .nary import over_torch
+from .permutation_gradient import plain
 from .pointwise import DIFFERENTIABLE
-from .positions import plain
-from .several import over_torch
 
 __all__ = ["Full", "run"]
 

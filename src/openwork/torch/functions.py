@@ -22,11 +22,11 @@ from ..tensor.tensor import Tensor
 from . import pointwise_functions as single
 from .composed import COMPOSED
 from .losses import LOSSES, cross_entropy, loss, nll_loss, triplet_margin_loss
+from .nary import over_torch, several
 from .orders import ORDERS
+from .permutation_gradient import unique
 from .placing import PLACING
-from .positions import unique
 from .reduced import mm
-from .several import over_torch, several
 from .shapes import SHAPES
 
 __all__ = ["FUNCTIONS", "call"]

@@ -16,8 +16,8 @@ from ..interop.constructors import asarray
 from ..storage.buffers import as_array, is_array, scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
+from .permutation_gradient import gathered, located, plain, present, unique
 from .pointwise import DIFFERENTIABLE
-from .positions import gathered, located, plain, present, unique
 
 __all__ = ["as_dense", "backward", "leaf_of", "on_structure", "ready"]
 

@@ -12,7 +12,7 @@ from ..ops.elementwise.maps import elementwise
 from ..ops.reductions import softmax
 from ..tensor.tensor import Tensor
 from .composed import pairwise_distance
-from .several import several
+from .nary import several
 from .shapes import gather
 
 __all__ = ["LOSSES", "cross_entropy", "loss", "nll_loss", "triplet_margin_loss"]

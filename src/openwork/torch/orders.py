@@ -17,8 +17,8 @@ from ..ops.manipulation.differences import diff as differences
 from ..ops.reductions import folds as reduce
 from ..ops.reductions.search import arg_reduce, cumulative
 from ..tensor.tensor import Tensor
+from .nary import densely, several
 from .pointwise import exactly
-from .several import densely, several
 from .shapes import narrow
 
 __all__ = ["ORDERS"]

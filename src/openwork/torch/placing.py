@@ -22,8 +22,8 @@ from ..ops.indexing.keys import select
 from ..ops.manipulation import shaping
 from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
-from .positions import by_places
-from .several import several
+from .nary import several
+from .permutation_gradient import by_places
 from .shapes import broadcast_tensors
 
 __all__ = ["PLACING", "placed"]

@@ -22,7 +22,7 @@ from ..runtime.values import apply
 from ..storage.buffers import as_array, is_dual, is_transformed, outside, torch_dtype
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .positions import gathered, located, plain, present, structure, unique
+from .permutation_gradient import gathered, located, plain, present, structure, unique
 
 __all__ = ["DIFFERENTIABLE", "exactly", "dense_result", "evaluate", "run_plan"]
 

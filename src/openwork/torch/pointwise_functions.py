@@ -8,7 +8,7 @@ import torch
 
 from ..ops.elementwise.functions import where as choose
 from ..ops.elementwise.maps import elementwise
-from .several import several
+from .nary import several
 
 __all__ = ["BINARY", "ELEMENTWISE", "UNARY", "div", "scaled", "where"]
 

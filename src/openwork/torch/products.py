@@ -23,10 +23,10 @@ from ..storage.buffers import as_array, is_dual, is_recorded, is_transformed, le
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .batched import each
-from .drive import _conjugate, _like
+from .permutation_gradient import gathered, located, numbered, plain, structure, unique
 from .pointwise import DIFFERENTIABLE, exactly
-from .positions import gathered, located, numbered, plain, structure, unique
 from .semirings import by_products
+from .single_operand import _conjugate, _like
 
 __all__ = ["alone", "masked", "pair"]
 

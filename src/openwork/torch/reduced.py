@@ -18,8 +18,8 @@ from ..runtime.strided import strided
 from ..storage.buffers import as_array, is_recorded, scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .positions import plain, present, unique
-from .several import torch_storage
+from .nary import torch_storage
+from .permutation_gradient import plain, present, unique
 
 __all__ = ["mm"]
 

@@ -18,9 +18,9 @@ from ..storage.buffers import Array, cast, outside, torch_dtype
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .drive import Product, product
+from .permutation_gradient import plain, present, structure, unique
 from .pointwise import DIFFERENTIABLE, exactly
-from .positions import plain, present, structure, unique
+from .single_operand import Product, product
 
 __all__ = ["fold", "keys_of", "segmented", "total"]
 

@@ -14,8 +14,8 @@ from ..ops.products.matmul import matmul
 from ..storage.buffers import as_array, cast, scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .drive import Product, _conjugate, _like, product
-from .positions import plain
+from .permutation_gradient import plain
+from .single_operand import Product, _conjugate, _like, product
 
 __all__ = ["linear", "rows_matmul"]
 

@@ -8,19 +8,19 @@ from typing import Any
 from . import (
     assignment,
     batched,
-    drive,
     exchange,
     full,
     functions,
     leaf_gradients,
     methods,
     pointwise,
-    positions,
     products,
     reductions,
-    several,
     solvers,
 )
+from . import nary as several
+from . import permutation_gradient as positions
+from . import single_operand as drive
 
 __all__ = ["RULES"]
 

@@ -18,8 +18,8 @@ from ..ir.types import Type
 from ..runtime.contraction.sparse import Term
 from ..storage.buffers import length
 from ..storage.specified import coordinates
+from .permutation_gradient import structure
 from .pointwise import evaluate
-from .positions import structure
 
 __all__ = ["by_products"]
 

@@ -18,7 +18,7 @@ from ..ops.indexing.index import index
 from ..ops.indexing.taking import take, take_along_axis
 from ..ops.manipulation import joining, shaping, triangles
 from ..tensor.tensor import Tensor
-from .several import extents
+from .nary import extents
 
 __all__ = ["SHAPES", "hollow", "narrow", "shape_of", "split"]
 

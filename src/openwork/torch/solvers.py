@@ -20,9 +20,9 @@ from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .batched import each
-from .drive import Product, _conjugate, _like, product
-from .positions import structure as structure_of
-from .positions import unique
+from .permutation_gradient import structure as structure_of
+from .permutation_gradient import unique
+from .single_operand import Product, _conjugate, _like, product
 
 __all__ = ["det", "slogdet", "solve", "solve_triangular"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from openwork.compiler.coiterate import lower_merge
+from openwork.compiler.coiterate.problem import Input, Merge
+from openwork.compiler.coiterate.target import fitted
 from openwork.compiler.fill import Regions
-from openwork.compiler.merge import lower_merge
-from openwork.compiler.merge.problem import Input, Merge
-from openwork.compiler.merge.target import fitted
 from openwork.compiler.operand import Operand
 from openwork.compiler.simplify import simplify
 from openwork.format import format as parse_format

@@ -22,11 +22,11 @@ from collections.abc import Callable
 from ...ir.loop import Expr, Kernel
 from ...ir.ops import const
 from ..build import Array, Block, Builder, Hole
-from ..flatten import flatten
 from ..operand import Operand
+from ..single.collapse_loops import flatten
 from ..walk import intervals
-from .ahead import later
 from .append import locate
+from .prefetch import later
 from .ranged import own_slice, part_of
 from .stream import Element, Stream, extents_of
 from .target import Run, runs

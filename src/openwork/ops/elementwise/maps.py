@@ -20,7 +20,7 @@ from ...runtime.contract import shared
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.float_errors import report, report_dense
 from ...runtime.gradient_hook import differentiable, rule, tracked
-from ...runtime.single_operand import pose, prepare, run
+from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, loudly, negative_power, spoken
 from ...runtime.zero_annihilation import FINITE, bounded
@@ -268,6 +268,6 @@ def _dense_result(
     if s.values.shape[0] and 0 not in shape:
         view = strided(out)
         compute = _result_scalar("add", s, array, left) if op in _COMPARISONS else None
-        problem = pose(stmt, {"A": s, "D": strided(narrow)}, view.scalar, compute=compute, out=view)
+        problem = bind_operands(stmt, {"A": s, "D": strided(narrow)}, view.scalar, compute=compute, out=view)
         run(problem, prepare(problem), view)
     return out

@@ -89,9 +89,9 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
     if plan.keeps and s.pos is t.pos and s.crd is t.crd and s.values.shape[0] == t.values.shape[0]:
         found, silent = _of_one_structure(op, s, t, plan)
     elif (
-        plan.doubt is not None
+        plan.nonfinite_guard is not None
         and not zero_annihilates
-        and not (bounded(s.values, plan.doubt) and bounded(t.values, plan.doubt))
+        and not (bounded(s.values, plan.nonfinite_guard) and bounded(t.values, plan.nonfinite_guard))
     ):
         found, silent = _exact(plan, _expression(op, len(s.shape)), (s, t), s.shape), plan.told is Told.NEVER
     else:
@@ -265,7 +265,11 @@ def _evaluate(
     if plan is None:
         plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted, lacking=lacking)
     every = tuple(operands.values())
-    if plan.doubt is not None and not how.zero_annihilates and not all(bounded(s.values, plan.doubt) for s in every):
+    if (
+        plan.nonfinite_guard is not None
+        and not how.zero_annihilates
+        and not all(bounded(s.values, plan.nonfinite_guard) for s in every)
+    ):
         found, silent = _exact(plan, e, every, shape), plan.told is Told.NEVER
     else:
         found, silent = run_told(plan, every, shape)

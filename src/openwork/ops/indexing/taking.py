@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.structure import find_kernel
+from ...compiler.remap import find_kernel
 from ...errors import DTypeError, ShapeError
 from ...format import coo
 from ...runtime.conversion.assembly import full

@@ -74,7 +74,7 @@ def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     return sum(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1, dtype=dtype)
 
 
-@operation(method=True, masked="moves")
+@operation(masked="moves")
 def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
     t, offset = as_tensor(x), integer(offset, "diagonal", "offset")

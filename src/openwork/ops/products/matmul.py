@@ -82,7 +82,7 @@ class _Product:
         self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
         self.lined = ready.inputs[0][2]
         self.make: Callable[..., Any] = np.zeros
-        if ready.prepared.schedule.covers:
+        if ready.prepared.schedule.writes_all:
             self.make = fresh if math.prod(shape) * self.dtype.itemsize >= LARGE else np.empty
 
     def fits(self, b: Any, values: Any = None) -> bool:
@@ -105,7 +105,7 @@ class _TorchProduct(_Product):
 
     def __init__(self, ready: Ready, like: Any) -> None:
         self.ready, self.shape, self.dtype, self.lined = ready, like.shape, like.dtype, False
-        self.make = _torch.empty if ready.prepared.schedule.covers else _torch.zeros
+        self.make = _torch.empty if ready.prepared.schedule.writes_all else _torch.zeros
 
     def fits(self, b: Any, values: Any = None) -> bool:
         """Whether the launch holds, and torch records nothing: no graph, no tangents, no transform of `torch.func`."""

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...compiler.coiterate import MOST
+from ...compiler.coiterate.target import Dims, fitted
 from ...compiler.fill import Regions
-from ...compiler.merge import MOST
-from ...compiler.merge.target import Dims, fitted
 from ...format.expression import Expression
 from ...format.format import Format
 from ...format.level import Iterate
 from ...storage.storage import Storage
 
-__all__ = ["Leads", "Scout", "scout"]
+__all__ = ["Leads", "GallopChooser", "scout"]
 
 Leads = tuple[str | None, ...]
 """For each loop the operand that leads; empty where none does anywhere."""
@@ -33,7 +33,7 @@ KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Scout:
+class GallopChooser:
     """What has to be known of a plan: for each loop the operands that take part, by number, and their levels there.
 
     names : of the operands without which nothing is computed, by number
@@ -77,7 +77,7 @@ class Scout:
 def scout(
     regions: Regions, formats: Mapping[str, Format], dims: Mapping[str, Dims], order: Sequence[Expression],
     covered: int = 0,
-) -> Scout | None:  # fmt: skip
+) -> GallopChooser | None:  # fmt: skip
     """What to look at, for operands of these formats; None where nothing can lead.
 
     covered : the outermost loops that the result has a place for every coordinate of
@@ -92,7 +92,7 @@ def scout(
     kinds = [f.levels for f in formats.values()]
     located = [all(kinds[k][at].format.functions.iterate is Iterate.COORDINATE for k, at in loop) for loop in loops]
     full = next((at for at, every in enumerate(located) if not every), len(located))
-    return Scout(names, loops, max(full, covered))
+    return GallopChooser(names, loops, max(full, covered))
 
 
 def _counts(s: Storage) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...codegen import pool
-from ...compiler.merge.size import SLACK
+from ...compiler.coiterate.size import SLACK
 from ...errors import SizeError
 from ...format.expression import Expression
 from ...format.level import Iterate

@@ -11,13 +11,13 @@ import numpy as np
 
 from ...codegen import cache, target
 from ...codegen.executable import Executable
+from ...compiler.coiterate import MOST, lower_merge
+from ...compiler.coiterate.node import stored
+from ...compiler.coiterate.problem import Array, Input, Merge
+from ...compiler.coiterate.target import Dims, fitted, native, plain, projected, projects
 from ...compiler.conversion.target import Kind, Run, runs
-from ...compiler.doubt import doubt
 from ...compiler.fill import Fill, Regions, is_missing, missing
-from ...compiler.merge import MOST, lower_merge
-from ...compiler.merge.node import stored
-from ...compiler.merge.problem import Array, Input, Merge
-from ...compiler.merge.target import Dims, fitted, native, plain, projected, projects
+from ...compiler.nonfinite_guard import nonfinite_guard
 from ...compiler.number import number_name, numbers_of, passes
 from ...compiler.operand import Operand, ParamRef, parse_ref
 from ...compiler.simplify import simplify
@@ -34,7 +34,7 @@ from ...storage.storage import Storage
 from ..conversion.remap import has_gaps
 from ..float_errors import Told, is_small, told_by
 from ..single_operand import operand_of
-from .gallop_choice import Leads, Scout, scout
+from .gallop_choice import GallopChooser, Leads, scout
 from .types import typed
 
 __all__ = ["Bound", "Compiled", "MergePlan", "plan_merge"]
@@ -94,10 +94,10 @@ class MergePlan:
     shares: tuple[int, ...]
     """operands whose structure is the result's where both have as many elements: one contains the other"""
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
-    scout: Scout | None = None
+    scout: GallopChooser | None = None
     """what tells whether an operand is far shorter than others; None where it makes no difference"""
-    doubt: float | None = None
-    """None where NumPy's answer is certain; else the size up to which values make it so, see `compiler.doubt`"""
+    nonfinite_guard: float | None = None
+    """None where NumPy's answer is certain; else the size up to which values make it so: `compiler.nonfinite_guard`"""
     asked: bool = False
     """whether the format was asked for"""
     masked: bool = False
@@ -182,7 +182,7 @@ def plan_merge(
         text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same,
         tuple(dict.fromkeys(numbers_of(expr))), shares,
         scout=scout(regions, formats, dims, order, covered),
-        doubt=_doubt(regions, steps, storages) if annihilate else None, asked=format is not None,
+        nonfinite_guard=_nonfinite_guard(regions, steps, storages) if annihilate else None, asked=format is not None,
         masked=bool(lacking), passed=passed, constants=constants,
         told=told, loud=loud,
     )  # fmt: skip
@@ -212,9 +212,9 @@ def _by_kind(
     return (made, constants) if same else (None, {})
 
 
-def _doubt(regions: Regions, steps: Sequence[Format | None], storages: Mapping[str, Storage]) -> float | None:
-    """`doubt`; no values will do where a conversion may make elements of a fill value that is too large."""
-    most = doubt(regions)
+def _nonfinite_guard(regions: Regions, steps: Sequence[Format | None], storages: Mapping[str, Storage]) -> float | None:
+    """`nonfinite_guard`; no values will do where a conversion may make elements of a fill value that is too large."""
+    most = nonfinite_guard(regions)
     exposed = (s.fill_value for step, s in zip(steps, storages.values(), strict=True) if step is not None)
     return most if most is None or all(abs(fill) <= most for fill in exposed) else -1.0
 

@@ -15,8 +15,8 @@ import numpy as np
 from ...checked import CHECKED
 from ...codegen import pool
 from ...codegen.float_flags import raised
+from ...compiler.coiterate.size import SLACK
 from ...compiler.conversion.target import Kind
-from ...compiler.merge.size import SLACK
 from ...interruptible import LONG
 from ...storage.buffers import address, numpy_dtype
 from ...storage.memory import reserve, shrink

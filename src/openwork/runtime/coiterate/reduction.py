@@ -1,6 +1,6 @@
-"""Reductions of elementwise expressions over several sparse and dense operands, in one pass: nothing is kept between.
+"""Reductions of elementwise expressions over several sparse and dense operands, in one pass.
 
-The loops are those of a merge (`compiler.merge`); instead of a sparse result every element is combined into a strided
+Loops are those of a merge (`compiler.coiterate`); instead of a sparse result every element is combined into a strided
 array. What one pass cannot see, the elements at which all sparse operands are absent, is one constant: they are
 counted, and it is taken in as often.
 """
@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from ...codegen import cache, pool, target
+from ...compiler.coiterate import lower_merge
+from ...compiler.coiterate.problem import Array as Located
+from ...compiler.coiterate.problem import Input, Merge, Reduction
+from ...compiler.coiterate.target import Dims, fitted, loops_over, plain, projected, projects
 from ...compiler.fill import Regions, partial, same
-from ...compiler.merge import lower_merge
-from ...compiler.merge.problem import Array as Located
-from ...compiler.merge.problem import Input, Merge, Reduction
-from ...compiler.merge.target import Dims, fitted, loops_over, plain, projected, projects
 from ...compiler.operand import Operand, parse_ref
-from ...compiler.product import identity
 from ...compiler.simplify import simplify
+from ...compiler.single.factors import identity
 from ...format.expression import Dim, dimensions
 from ...format.format import Format
 from ...ir.index import Expression
@@ -37,7 +37,7 @@ from ..conversion.assembly import full
 from ..launch import word
 from ..single_operand import operand_of
 from ..strided import Strided
-from .gallop_choice import Leads, Scout, scout
+from .gallop_choice import GallopChooser, Leads, scout
 from .partition import cut, work_of
 from .plan import Compiled
 from .run import converted, led_text, loops_text
@@ -68,7 +68,7 @@ class SumPlan:
     fill: Any
     """the value of every element that is not visited"""
     along: str | None = None
-    scout: Scout | None = None
+    scout: GallopChooser | None = None
     compiled: dict[Any, Compiled] = field(default_factory=dict)
     last: Any = None
 

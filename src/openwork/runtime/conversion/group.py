@@ -10,8 +10,8 @@ import numpy as np
 from ...compiler.conversion import Stage
 from ...compiler.conversion.append import Pass
 from ...compiler.conversion.group import fill_kernel, split, touch_kernel
+from ...compiler.conversion.segment_sort import NARROW_BITS
 from ...compiler.conversion.target import Kind, runs
-from ...compiler.conversion.within import NARROW_BITS
 from ...format.expression import Dim, Div
 from ...format.format import Format
 from ...ir.loop import Kernel

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...compiler.conversion.order import traversal
 from ...compiler.conversion.target import is_unique
-from ...compiler.structure import Remap, remap_kernel
+from ...compiler.remap import Remap, remap_kernel
 from ...errors import UnsupportedError
 from ...format import build
 from ...format.cached import cached

@@ -9,10 +9,10 @@ from ...format.level import Iterate
 from ...ir.loop import Expr, Load, Var
 from ...ir.ops import cast, const, load, op
 from ..build import Block, fold
-from ..levels import Level, Params, evaluate
+from ..level_functions import Level, Params, evaluate
 from ..operand import ParamRef
 from .problem import Input
-from .seek import bisect
+from .search import bisect
 
 __all__ = ["Cursor", "Source", "Walker"]
 

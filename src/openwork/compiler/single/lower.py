@@ -1,7 +1,7 @@
 """Lower a statement with one sparse operand to one loop nest that walks this operand's levels ("drive").
 
 The nest, outside in: dense indices that are not the vector index; the driver's levels down to where the output
-is bound (`hoisted`); the loop over register tiles of the vector index; the driver's remaining levels, which are
+is bound (`output_depth`); the loop over register tiles of the vector index; the driver's remaining levels, which are
 pure reduction and add into registers; the store. Blocks (trailing levels of constant extent) are written out, so
 that their coordinates are constants: no division or modulo appears anywhere.
 
@@ -14,18 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ..format.level import Iterate
-from ..ir.index import Assignment
-from ..ir.loop import Assign, Const, Expr, For, If, Kernel, Mut, Prefetch, Stmt, Var, While
-from ..ir.ops import const, op
-from ..ir.types import I64, Type, itemsize
-from .accumulate import Accumulators, Key, Terms
-from .levels import Params, evaluate, fold
-from .nest import Body, Names, Nest, Walk, all_of
-from .operand import Operand, ParamRef
-from .product import factors_of
-from .schedule import Schedule, Tile
-from .short import short_fibres
+from ...format.level import Iterate
+from ...ir.index import Assignment
+from ...ir.loop import Assign, Const, Expr, For, If, Kernel, Mut, Prefetch, Stmt, Var, While
+from ...ir.ops import const, op
+from ...ir.types import I64, Type, itemsize
+from ..level_functions import Params, evaluate, fold
+from ..nest import Body, Names, Nest, Walk, all_of
+from ..operand import Operand, ParamRef
+from ..schedule import Schedule, Tile
+from .accumulators import Accumulators, Key, Terms
+from .factors import factors_of
+from .short_rows import short_fibres
 
 __all__ = ["Lowered", "lower_drive"]
 
@@ -87,7 +87,12 @@ class _Drive:
 
     def descend(self, walk: Walk) -> list[Stmt]:
         """The nest below `walk`: accumulators where their place is, then loops, blocks and the leaf."""
-        if not self.stack and not self.shared and walk.depth == self.plan.hoisted and walk.depth < self.fmt.nlevels:
+        if (
+            not self.stack
+            and not self.shared
+            and walk.depth == self.plan.output_depth
+            and walk.depth < self.fmt.nlevels
+        ):
             return self.tiled(walk, self.accumulated)
         if self.stack and walk.depth in self.split_depths() and self.stack[-1].depth < walk.depth:
             return self.nested(walk)
@@ -95,17 +100,17 @@ class _Drive:
             return self.leaf(walk)
         if walk.depth == self.plan.unrolled:
             return self.blocks(walk)
-        if self.plan.segmented and walk.depth == self.plan.hoisted - 1:
+        if self.plan.run_reduce and walk.depth == self.plan.output_depth - 1:
             return self.segments(walk)
         if self.plan.short and walk.depth == self.fmt.nlevels - 2:
             return short_fibres(self, walk)
         if self.plan.gather > 1 and walk.depth == self.fmt.nlevels - 1 and walk.lanes == 1:
-            return self.nest.loop(walk, self.descend, lanes=self.plan.gather if not self.plan.segmented else 1)
+            return self.nest.loop(walk, self.descend, lanes=self.plan.gather if not self.plan.run_reduce else 1)
         return self.nest.loop(walk, self.descend, lambda q: self.prefetch(walk, q))
 
     def split_depths(self) -> set[int]:
         """Depths below the output's where a factor is bound, so that a partial sum is worth keeping."""
-        return {f.depth for f in self.factors if self.plan.hoisted < f.depth < self.bottom}
+        return {f.depth for f in self.factors if self.plan.output_depth < f.depth < self.bottom}
 
     def blocks(self, walk: Walk) -> list[Stmt]:
         """The trailing levels of constant extent, written out; a ragged edge gets a second, guarded copy."""
@@ -241,13 +246,13 @@ class _Drive:
 
     def stores(self, walk: Walk, totals: list[tuple[Key, Expr]]) -> list[Stmt]:
         """One store of each sum."""
-        outer = [f for f in self.factors if f.depth <= self.plan.hoisted and f.depth < self.bottom]
+        outer = [f for f in self.factors if f.depth <= self.plan.output_depth and f.depth < self.bottom]
         stores: list[Stmt] = []
         for key, total in totals:
             at = self.terms.at_key(walk, key)
             store: list[Stmt] = []
             value = self.terms.multiply(total, outer, at, key.piece, self.base, store, self.names)
-            store += self.terms.store(at, key.piece, self.base, value, self.plan.exclusive)
+            store += self.terms.store(at, key.piece, self.base, value, self.plan.no_alias)
             guards = self.row_guards(at, key)
             stores += [If(all_of(guards), tuple(store))] if guards else store
         return stores
@@ -296,14 +301,14 @@ class _Drive:
         out: list[Stmt] = []
         for piece in self.pieces:
             value = self.terms.multiply(None, list(self.factors), walk, piece, self.base, out, self.names)
-            out += self.terms.store(walk, piece, self.base, value, self.plan.exclusive)
+            out += self.terms.store(walk, piece, self.base, value, self.plan.no_alias)
         return out
 
     # -- prefetch --------------------------------------------------------------------------------------------------
 
     def prefetch(self, walk: Walk, q: Expr) -> list[Stmt]:
         """Ask for the rows that the elements some positions ahead will gather."""
-        deepest = walk.depth == self.bottom - 1 or (self.plan.segmented and walk.depth == self.plan.hoisted)
+        deepest = walk.depth == self.bottom - 1 or (self.plan.run_reduce and walk.depth == self.plan.output_depth)
         level = self.nest.levels[min(walk.depth, self.fmt.nlevels - 1)]
         if not self.plan.prefetch or not deepest or "crd" not in level.format.buffers:
             return []

@@ -28,8 +28,8 @@ from ...ir.ops import const, op
 from ..build import Block, fold
 from .cursor import Cursor, Walker
 from .output import Place
-from .row import Row
-from .seek import gallop
+from .search import gallop
+from .workspace import Row
 
 if TYPE_CHECKING:
     from .lower import Cursors, Lowering, MergeLevel

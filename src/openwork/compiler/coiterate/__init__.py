@@ -2,7 +2,7 @@
 
 from ...ir.loop import Kernel
 from .lower import Lowering
-from .many import Many
+from .predicated import Many
 from .problem import Merge
 from .size import MOST, told_apart
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ...ir.loop import Expr
 from ..build import Block
 from ..lattice import Point
-from .flat import is_cheap, kept, value_of
+from .branch_free import is_cheap, kept, value_of
 from .output import Place
 
 if TYPE_CHECKING:

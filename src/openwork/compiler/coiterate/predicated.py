@@ -24,8 +24,8 @@ from ...ir.loop import Const, Expr, Var
 from ...ir.ops import const, op
 from ..build import Block
 from ..lattice import Lattice
+from .branch_free import replaced
 from .cursor import Walker, both, number
-from .flat import replaced
 from .lower import Cursors, Lowering, MergeLevel
 from .node import Node, node_of
 from .output import Place

@@ -23,19 +23,19 @@ from ...ir.ops import const, op
 from ..build import Block, Builder
 from ..fill import guarded
 from ..lattice import Case, Lattice, Point, lattice, led
-from ..levels import Params
-from .bits import bit_and_value, is_bits
+from ..level_functions import Params
+from .bitmap import bit_and_value, is_bits
+from .branch_free import front, is_cheap, just, kept, replaced, value_of
 from .cursor import Cursor, Source, Walker, number
-from .flat import front, is_cheap, just, kept, replaced, value_of
-from .having import having
-from .led import leader, walk_led
-from .located import Located
-from .meet import Walk, meet
+from .gallop import leader, walk_led
+from .intersect_simd import Walk, meet
 from .output import Output, Place
 from .problem import Merge
-from .ranked import ranked
-from .reduced import Reduced
-from .sieve import sieved
+from .reduction import Reduced
+from .strided_operands import Located
+from .subexpression_order import sieved
+from .union_simd import ranked
+from .value_guard import having
 
 __all__ = ["Cursors", "Lowering", "MergeLevel"]
 

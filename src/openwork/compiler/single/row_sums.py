@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.loop import Kernel
-from ..ir.text import parse
+from ...ir.loop import Kernel
+from ...ir.text import parse
 
 __all__ = ["extreme_kernel", "join_kernel", "total_kernel"]
 

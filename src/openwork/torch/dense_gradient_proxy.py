@@ -10,7 +10,7 @@ import torch
 from ..storage.buffers import scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .drive import Product, product
+from .single_operand import Product, product
 
 __all__ = ["Elements", "Layout", "Spread", "Stored", "dense", "nothing", "taken"]
 

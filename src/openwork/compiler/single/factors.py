@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..format.format import Format
-from ..ir.index import Access, Apply, Assignment, Expression
-from ..ir.loop import Const
-from ..ir.ops import const
+from ...format.format import Format
+from ...ir.index import Access, Apply, Assignment, Expression
+from ...ir.loop import Const
+from ...ir.ops import const
 
 __all__ = ["Factor", "combine_name", "factors_of", "identity"]
 

@@ -27,12 +27,12 @@ from ...ir.rewrite import subexpressions
 from ...ir.types import I64, SCALARS, Type, itemsize
 from ..build import Block
 from ..lattice import Point
+from .branch_free import value_of
 from .cursor import Cursor, Walker, number
-from .flat import value_of
 from .output import Place
-from .row import Row
-from .sieve import paired
 from .size import GROUP, LANES, MOST
+from .subexpression_order import paired
+from .workspace import Row
 
 if TYPE_CHECKING:
     from .lower import Lowering, MergeLevel

@@ -32,8 +32,8 @@ from ..runtime.strided import Strided, strided
 from ..storage.buffers import Array, as_array, bare, is_recorded, is_torch, outside, scalar_of
 from ..storage.storage import Storage
 from .batched import each
+from .permutation_gradient import plain, present, structure
 from .pointwise import DIFFERENTIABLE, evaluate
-from .positions import plain, present, structure
 
 __all__ = ["Product", "contract", "gradients_of", "product", "run", "shared"]
 

@@ -27,11 +27,11 @@ from ..build import Array, Block, fold
 from ..fill import Regions
 from ..operand import ParamRef
 from .cursor import Cursor, Source
-from .meet import Met, Walk, meet
+from .intersect_simd import Met, Walk, meet
 from .node import Node, names_of, needed, node_of
 from .output import Place
-from .row import Kept, Row, workspace
 from .size import MOST
+from .workspace import Kept, Row, workspace
 
 if TYPE_CHECKING:
     from .lower import Lowering, MergeLevel

@@ -19,17 +19,17 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..format.level import Iterate
-from ..ir.loop import Assign, Expr, For, Let, Mut, Stmt, Var, While
-from ..ir.ops import cast, const, op
-from ..ir.types import BOOL, I64
-from .accumulate import Accumulators
-from .levels import evaluate, fold
-from .nest import Walk
-from .product import identity
+from ...format.level import Iterate
+from ...ir.loop import Assign, Expr, For, Let, Mut, Stmt, Var, While
+from ...ir.ops import cast, const, op
+from ...ir.types import BOOL, I64
+from ..level_functions import evaluate, fold
+from ..nest import Walk
+from .accumulators import Accumulators
+from .factors import identity
 
 if TYPE_CHECKING:
-    from .drive import _Drive
+    from .lower import _Drive
 
 __all__ = ["short_fibres"]
 
@@ -66,7 +66,7 @@ class _Short:
 
     def nothing(self, x: Expr, acc: Accumulators) -> list[Stmt]:
         """The result of a fibre without elements, where it must be written."""
-        if not self.drive.plan.covers:
+        if not self.drive.plan.writes_all:
             return []
         body: list[Stmt] = []
         inside = self.entered(x, body)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreted import interpreted
 from matrix import same, tensor
-from test_sieve import built, narrow
+from test_subexpression_order import built, narrow
 
 import openwork as ow
 from openwork.codegen import cache, target

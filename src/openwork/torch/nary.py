@@ -22,7 +22,7 @@ from ..runtime.values import apply
 from ..storage.buffers import as_array, is_recorded, is_torch, length
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .positions import gathered, located, plain, present, unique
+from .permutation_gradient import gathered, located, plain, present, unique
 
 __all__ = ["densely", "extents", "over_torch", "several", "torch_storage", "with_number"]
 

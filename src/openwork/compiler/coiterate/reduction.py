@@ -18,11 +18,11 @@ from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
 from ..build import Array, Block, Builder, fold
 from ..conversion.target import Run
-from ..product import identity
+from ..single.factors import identity
 from .cursor import both
-from .located import moved
 from .output import Inner, Output, Place
 from .problem import Merge
+from .strided_operands import moved
 
 __all__ = ["Reduced"]
 

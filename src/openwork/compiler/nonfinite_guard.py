@@ -16,7 +16,7 @@ from ..ir.ops import COMPARISONS, LOGICAL
 from ..ir.types import real_of
 from .fill import Regions
 
-__all__ = ["doubt"]
+__all__ = ["nonfinite_guard"]
 
 _POLYNOMIAL = frozenset(("add", "sub", "mul", "neg", "min", "max", "abs", "real", "imag", "conj", "square", "select"))
 _TRUTH = frozenset((*COMPARISONS, *LOGICAL, "isnan", "isinf", "isfinite", "signbit"))
@@ -26,7 +26,7 @@ MANY = 6
 _POWERS = (0, 1, 2, 3, 4)
 
 
-def doubt(regions: Regions) -> float | None:
+def nonfinite_guard(regions: Regions) -> float | None:
     """None where the regions are the same whether or not an absent zero annihilates, or no zero does: where elements
     may be missing.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..errors import CompilerBug
-from ..ir.index import Access, Apply, Assignment, Expression, Literal
-from ..ir.loop import Assign, Const, Expr, For, Mut, Stmt, Store, Var
-from ..ir.ops import cast, const, load, op
-from ..ir.types import I64, Type
-from .levels import fold
-from .nest import Names, Nest, Walk
-from .operand import Operand, ParamRef
-from .product import Factor, combine_name, identity
-from .schedule import Schedule, Tile
+from ...errors import CompilerBug
+from ...ir.index import Access, Apply, Assignment, Expression, Literal
+from ...ir.loop import Assign, Const, Expr, For, Mut, Stmt, Store, Var
+from ...ir.ops import cast, const, load, op
+from ...ir.types import I64, Type
+from ..level_functions import fold
+from ..nest import Names, Nest, Walk
+from ..operand import Operand, ParamRef
+from ..schedule import Schedule, Tile
+from .factors import Factor, combine_name, identity
 
 __all__ = ["Accumulators", "Key", "Terms"]
 
@@ -200,14 +200,14 @@ class Terms:
         coordinates = (*walk.coordinates[: walk.depth], *(fixed.get(k, const(0)) for k in missing))
         return replace(walk, coordinates=coordinates, lanes=key.lanes)
 
-    def store(self, walk: Walk, piece: Tile, base: Expr, value: Expr, exclusive: bool) -> list[Stmt]:
+    def store(self, walk: Walk, piece: Tile, base: Expr, value: Expr, no_alias: bool) -> list[Stmt]:
         """Write or add `value` to the output element at `walk`."""
         lhs = self.stmt.lhs
         out = self.operands[lhs.tensor]
         if out.format is not None:
             buffer = self.params.buffer(ParamRef("vals", lhs.tensor), out.scalar, mutable=True)
             value = cast(value, Type(out.scalar, max(value.type.lanes, walk.lanes)))
-            if not exclusive:
+            if not no_alias:
                 previous = self.computed(load(buffer, out.scalar, self.leaf_position(walk), value.type.lanes))
                 value = cast(op(self.reduce, previous, value), value.type)
             return [Store(buffer, self.leaf_position(walk), value)]
@@ -219,7 +219,7 @@ class Terms:
             value = self.horizontal(value)
         if value.type.lanes < lanes:
             value = cast(value, value.type.with_lanes(lanes))
-        if not exclusive:
+        if not no_alias:
             value = op(self.reduce, self.computed(load(buffer, out.scalar, index, lanes)), value)
         return [Store(buffer, index, cast(value, Type(out.scalar, lanes)))]
 

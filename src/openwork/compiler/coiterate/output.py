@@ -19,7 +19,7 @@ from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
 from ..build import Array, Block, Builder, fold
 from ..conversion.target import Kind, Run, runs
-from ..levels import is_signed
+from ..level_functions import is_signed
 from ..operand import Operand
 
 __all__ = ["Output", "Place"]

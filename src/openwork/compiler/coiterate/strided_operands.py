@@ -9,7 +9,7 @@ from ...format.expression import Expression
 from ...ir.loop import Expr
 from ...ir.ops import const, load
 from ..build import Block, fold
-from ..levels import Params
+from ..level_functions import Params
 from ..operand import ParamRef
 from .cursor import Cursor, Source
 from .problem import Array

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..ir.loop import Buffer, Cast, Expr, For, Kernel, Load, Stmt, Var, map_expr
-from ..ir.ops import const
-from ..ir.rewrite import Body, free_variables, rewrite_kernel, walk_body
-from .folding import fold
+from ...ir.loop import Buffer, Cast, Expr, For, Kernel, Load, Stmt, Var, map_expr
+from ...ir.ops import const
+from ...ir.rewrite import Body, free_variables, rewrite_kernel, walk_body
+from ..fold import fold
 
 __all__ = ["flatten", "flattened", "positions"]
 

@@ -147,7 +147,7 @@ def by_places(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
 
 
 def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
-    """The rule of `runtime.conversion.convert.convert`: duplicates are summed, elements those of a dense one by value."""
+    """The rule of `runtime.conversion.convert.convert`: duplicates are summed, dense elements chosen by value."""
     s = storage
     if s.format.is_dense and not format.is_dense:
         made = _converted(plain(s), format)

@@ -1,0 +1,1 @@
+"""One sparse operand: loop nests that walk its levels and locate everything else."""
