@@ -121,7 +121,7 @@ def test_options_of_read(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=f"read: {option} must be {known}, got {bad!r}"):
             ow.read(path, **{option: bad})
-    for option, bad in (("variable", 3), ("progress", "x"), ("base", 1.0)):
+    for option, bad in (("variable", 3), ("progress", "x"), ("base", 1.0), ("base", True)):
         with pytest.raises(TypeError, match=f"read: {option} (must be|is an integer)"):
             ow.read(path, **{option: bad})
     with pytest.raises(TypeError, match="unexpected keyword argument"):

@@ -166,7 +166,7 @@ def read(
     Raises FileFormatError that names the file and the line where the file breaks its own rules. Memory is in
     proportion to the file, whatever sizes it declares.
     """
-    base = None if base is None else integer(base, "read", "base")
+    base = None if base is None else integer(base, "read", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
     options = Options(symmetry, base, values, variable, progress, max_ratio)
     _check_read(options)
