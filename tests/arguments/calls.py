@@ -107,6 +107,7 @@ _ORDINARY: dict[str, Call] = {
     "linalg.vecdot": _call(a(), a(), axis=1),
     "linalg.vector_norm": _call(a(), axis=1),
     **{f"Tensor.{name}": _call(a(), axis=1) for name in (*_AXIS, "argmax", "argmin") if name != "logsumexp"},
+    "Tensor.diagonal": _call(a(), offset=1, axis1=0, axis2=1),
     "Tensor.crd": _call(a(), 1),
     "Tensor.pos": _call(a(), 1),
     "Tensor.index_select": _call(a(), 1, np.array([0, 1])),

@@ -263,11 +263,13 @@ class Operators(PythonProtocol):
         """The imaginary part of every element, 0 of real ones."""
         return _unary("imag", self)
 
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: int) -> Any:
-        """NumPy's `diagonal`: elements (i, i + offset) of the first two dimensions, as a last one; torch's `dim1` and
-        `dim2` are taken over torch buffers."""
-        if options and is_torch(_values(self)):
-            return rule("torch_method")(self, "diagonal")(offset, **options)
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Any:
+        """NumPy's and torch's `diagonal`: elements (i, i + offset) of two dimensions, the first ones, as a last one.
+
+        options : torch's `dim1` and `dim2`, over torch buffers
+        """
+        if is_torch(_values(self)):
+            return rule("torch_method")(self, "diagonal")(offset, **{"dim1": axis1, "dim2": axis2, **options})
         return diagonal(self, offset=offset, axis1=axis1, axis2=axis2, **options)
 
     def dot(self, other: Any) -> Any:
