@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import subprocess
 import sys
 
 import pytest
+
+import openwork as ow
 
 HEAVY = (
     "torch",
@@ -91,3 +94,18 @@ def test_the_tracer_is_loaded_by_whatever_comes_first(first: str) -> None:
     code = f"import openwork as ow, torch\nt = ow.asarray(torch.eye(2).to_sparse_coo())\n{first}\nprint(t.sum())"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_import_star_shadows_nothing_of_pythons() -> None:
+    names: dict[str, object] = {}
+    exec("from openwork import *", names)
+    del names["__builtins__"]
+    assert not set(names) & set(dir(builtins))
+    assert {"asarray", "Tensor", "einsum", "linalg", "topk"} <= set(names)
+
+
+def test_dir_lists_what_is_public_and_nothing_else() -> None:
+    public = {name for name in dir(ow) if not name.startswith("_")}
+    assert {"sum", "abs", "format", "Lazy", "Plan", "masked", "nansum"} <= public
+    assert not public & {"import_module", "FunctionType", "TYPE_CHECKING", "HOMES"}
+    assert all(hasattr(ow, name) for name in public)

@@ -6,6 +6,7 @@ on every format. The functions of this namespace are loaded when first used.
 
 from __future__ import annotations
 
+import builtins
 from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,8 @@ from .errors import (
     SizeError,
     UnsupportedError,
 )
-from .format import Format, format
+from .format import Format
+from .format import format as format
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
 from .runtime.overrides import overridable
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from .codegen.cache import set_kernel_limit as set_kernel_limit
     from .codegen.pool import get_num_threads as get_num_threads
     from .codegen.pool import set_num_threads as set_num_threads
+    from .fusion.explain import Plan as Plan
     from .fusion.explain import explain as explain
     from .fusion.notation import evaluate as evaluate
     from .fusion.program import compute as compute
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
     from .ops.sorting import sort as sort
     from .runtime.semirings import *  # noqa: F403
     from .tensor.dtypes import *  # noqa: F403
+    from .tensor.lazy import Lazy as Lazy
     from .tensor.lazy import lazy as lazy
     from .tensor.tensor import Tensor as Tensor
 
@@ -102,10 +106,10 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type",
         "uint8", "uint16", "uint32", "uint64",
     ),
-    "fusion.explain": ("explain",),
+    "fusion.explain": ("Plan", "explain"),
     "fusion.program": ("compute", "fused"),
     "fusion.notation": ("evaluate",),
-    "tensor.lazy": ("lazy",),
+    "tensor.lazy": ("Lazy", "lazy"),
     "runtime.semirings": ("Monoid", "Semiring", "monoid", "register_semiring", "semiring"),
     "tensor.tensor": ("Tensor",),
 }  # fmt: skip
@@ -133,10 +137,10 @@ __all__ = [
     "ShapeError",
     "SizeError",
     "UnsupportedError",
-    "format",
-    *_LAZY,
+    *(name for name in _LAZY if not hasattr(builtins, name)),
     *_MODULES,
 ]
+"""What `import *` brings: no name of Python's own."""
 
 
 _gradients.source = lambda: import_module(f"{__name__}.torch.rules").RULES
@@ -165,4 +169,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_MODULES})
+    return sorted({*__all__, *_LAZY, "format", *(name for name in globals() if name.startswith("__"))})

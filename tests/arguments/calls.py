@@ -150,8 +150,8 @@ NOT_INTEGERS = {"random": {"rng", "values"}}
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Every public function of the namespaces and every public method of a Tensor, by dotted name."""
-    for home, prefix in ((ow, ""), (ow.linalg, "linalg.")):
-        for name in sorted(home.__all__):
+    for home, names, prefix in ((ow, dir(ow), ""), (ow.linalg, ow.linalg.__all__, "linalg.")):
+        for name in sorted(n for n in names if not n.startswith("_")):
             found = getattr(home, name)
             if inspect.isfunction(found):
                 yield prefix + name, found

@@ -17,7 +17,7 @@ CONSTANT = {
 }  # fmt: skip
 """Functions whose result does not depend on the values, or that hand them over as they are."""
 
-NAMES = sorted(n for n in ow.__all__ if n not in CONSTANT and n[0].islower() and callable(getattr(ow, n)))
+NAMES = sorted(n for n in dir(ow) if n not in CONSTANT and n[0].islower() and callable(getattr(ow, n)))
 NAMES += [f"linalg.{n}" for n in ow.linalg.__all__ if n[0].islower() and n not in CONSTANT]
 
 
