@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import warnings
@@ -96,7 +97,7 @@ def test_a_block_says_where_its_function_is_public() -> None:
 def test_every_name_is_that_of_its_block(name: str) -> None:
     found = getattr(ow, name)
     block = OPERATIONS[name]
-    assert getattr(found, "__wrapped__", found) is not None
+    assert inspect.unwrap(found) is inspect.unwrap(block.function)
     assert block.module == tables.HOMES[name]
     assert block.summary, f"{name} says nothing of itself"
     if block.method:

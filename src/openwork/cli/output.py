@@ -1,4 +1,4 @@
-"""What the terminal shows: tables, bars, sizes, times, progress. rich where it is installed and helps, else plain."""
+"""Text for the terminal: tables, bars, sizes, times, progress. rich where it is installed and helps, else plain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes a matrix takes in each format, from its coordinates alone: nothing is converted."""
+"""From a matrix's coordinates to the bytes that it takes in each format: nothing is converted."""
 
 from __future__ import annotations
 

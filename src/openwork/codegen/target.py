@@ -1,4 +1,4 @@
-"""What code is generated for: the host's CPU, or an NVIDIA GPU through PTX."""
+"""The machine that code is generated for: the host's CPU, or an NVIDIA GPU through PTX."""
 
 from __future__ import annotations
 

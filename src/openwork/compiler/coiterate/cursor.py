@@ -1,4 +1,4 @@
-"""Where a merge stands in one operand, and how it gets one level down: the level functions, put to use."""
+"""One operand's position in a co-iteration, and the step one level down: the level functions, put to use."""
 
 from __future__ import annotations
 

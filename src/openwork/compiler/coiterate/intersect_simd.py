@@ -1,4 +1,4 @@
-"""What two rows of coordinates have in common, by blocks: no step waits for the one before.
+"""Intersects two rows of coordinates by blocks in vector lanes: no step waits for the one before.
 
     while qA < eA and qB < eB:
         a = which of A_crd[qA : qA + 8] are among B_crd[qB : qB + 8]     64 comparisons in vectors, bits

@@ -1,4 +1,4 @@
-"""What a merge is made from: operands, their levels in the result's dimensions, regions, the result's format."""
+"""The input of a co-iteration: operands, their levels in the result's dimensions, regions, the result's format."""
 
 from __future__ import annotations
 

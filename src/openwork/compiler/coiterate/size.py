@@ -1,4 +1,4 @@
-"""How large a merge becomes: the points of the lattices of all its levels, to which its code is proportional."""
+"""The size of a co-iteration's code: the points of all its levels' lattices, to which code is proportional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the elements tell whether there is a result: `where` over masked tensors, one branch of which is missing.
+"""Guards a loop body with a condition on the operands' values: `where` over masked tensors, one branch missing.
 
 if C_vals[qC]:                                  where(C, A, B), where only C and A are
     out_vals[q] = A_vals[qA]
