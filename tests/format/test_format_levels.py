@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -9,8 +11,9 @@ from hypothesis import strategies as st
 from reference import Unpackable, pack, walk
 from strategies import formats, shapes
 
+from openwork.errors import FormatError
 from openwork.format import LEVEL_FORMATS, Format, format
-from openwork.format.level import LevelFormat
+from openwork.format.level import Insert, LevelFormat
 
 ARGUMENTS = {"structured": (2, 4), "ell": (3,)}
 NAMES = {"p", "q", "c", "lo", "hi", "N", "pos", "crd", "parents", "positions", "count", "begin", "len"}
@@ -92,3 +95,28 @@ def test_the_reference_walk_can_fail() -> None:
     assert dict(walk(f, shape, buffers)) == {(0, 1): 1, (1, 2): 2}
     buffers.pos[1] = [0, 2, 2]
     assert dict(walk(f, shape, buffers)) != {(0, 1): 1, (1, 2): 2}
+
+
+OTHER_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "coordinates from 1": ("compressed", {"coordinate": "crd[q] - 1", "seek": "crd[q] <= c", "append_coord": "crd[q] = c + 1"}),
+    "ends alone": ("compressed", {"bounds": ("0 if p == 0 else pos[p - 1]", "pos[p]"), "pos_length": "parents"}),
+    "counted slots": ("ell", {"bounds": ("p * k", "p * k + pos[p]"), "present": None, "pos_length": "parents"}),
+    "dense backwards": ("dense", {"position": "p * N + (hi - 1 - c)", "locate": "p * N + (hi - 1 - c)"}),
+    "another sentinel": ("ell", {"present": "crd[q] < N"}),
+    "a count and a begin": ("loose_compressed", {"bounds": ("pos[2 * p]", "pos[2 * p] + pos[2 * p + 1]")}),
+    "slots that are appended": ("structured", {"insert": Insert.APPEND}),
+    "gaps that are said to be none": ("loose_compressed", {"padded": False, "compact": True}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_FORMS)
+def test_a_level_format_of_a_form_that_nothing_knows_is_refused_when_its_class_is_made(name: str) -> None:
+    """Its buffers would be read as those of the form that its properties are like."""
+    like, changed = OTHER_FORMS[name]
+    original = LEVEL_FORMATS[like]
+    body = {n: getattr(original, n) for n in ("buffers", "may_be", "parameters", "invariants", "summary", "batched")}
+    body |= {"name": "other", "__annotations__": dict.fromkeys(original.parameters, int)}
+    copy = dataclass(frozen=True, slots=True)(type("Copy", (LevelFormat,), body | {"functions": original.functions}))
+    assert copy(*ARGUMENTS.get(like, ())).is_compressed == make(like).is_compressed
+    with pytest.raises(FormatError, match="level format other: its level functions are of no form that is known"):
+        type("Other", (LevelFormat,), body | {"functions": replace(original.functions, **changed)})

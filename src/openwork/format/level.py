@@ -1,96 +1,22 @@
-"""What a level format is: the buffers it stores, and its level functions, stated as text that the compiler reads.
+"""What a level format is: its name, its arguments, the buffers that it stores, and its form.
 
-The functions are loop-IR expressions over these names:
-
-    p, q       position in the parent level, position in this level
-    c          coordinate
-    lo, hi, N  the level's coordinates are lo <= c < hi; N = hi - lo
-    pos, crd   the level's buffers
-    parents    how many positions the parent level has;  positions: how many this one has
-    n, m, k    the level format's arguments
-    count      in `append` and `assemble`: how many children parent p has
+The form is the level functions (`functions.py`), one of those in `forms.py`: all that reads or writes buffers knows
+these. What anybody asks of a level format is a property that follows from its form.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, ClassVar
 
 from openwork.errors import FormatError
+from openwork.format.forms import form_of
+from openwork.format.functions import Insert, Iterate, LevelFunctions
 from openwork.format.message import Problem, counted, refusal
 
 __all__ = ["Insert", "Iterate", "LevelFormat", "LevelFunctions", "MAX_INTEGER", "unpickled"]
 
 MAX_INTEGER = 2**31 - 1
-
-
-class Iterate(Enum):
-    """What a loop over a level counts: coordinates (c), or positions (q)."""
-
-    COORDINATE = "coordinate"
-    POSITION = "position"
-
-
-class Insert(Enum):
-    """How a result's level is written."""
-
-    APPEND = "append"
-    """children come in order, parent after parent"""
-    LOCATE = "locate"
-    """any order: the position of a coordinate is computed"""
-    SLOT = "slot"
-    """children come in order into a fixed number of slots per parent"""
-
-
-@dataclass(frozen=True, slots=True)
-class LevelFunctions:
-    """A level format's level functions and the facts that a schedule needs to know about it."""
-
-    iterate: Iterate
-    bounds: tuple[str, str]
-    """first and last + 1 of the loop's c or q"""
-    coordinate: str
-    position: str
-    positions: str
-    """how many positions the level has"""
-    insert: Insert
-    present: str | None = None
-    """holds where (c or q) is stored; None: always"""
-    locate: str | None = None
-    """the position of coordinate c; None: it has to be searched for"""
-    seek: str | None = None
-    """holds where position q lies before coordinate c, if coordinates are ordered; None: they are not stored"""
-    passed: str | None = None
-    """holds where the children of p, and of all parents before, end at or before position q; None: where parents lie in
-    any order, or all have as many"""
-    pos_length: str | None = None
-    crd_length: str | None = None
-    """exact lengths; None: no such buffer, or any length that the positions in use fit in"""
-
-    append_coord: str | None = None
-    """stores coordinate c of the child at position q"""
-    append_edges: str | None = None
-    """closes parent p, whose children are the positions begin to q"""
-    init_edges: str | None = None
-    insert_edge: str | None = None
-    """two-phase form: given `count`, the number of children of p; parents in order"""
-
-    full: bool = False
-    """every coordinate is there"""
-    branchless: bool = False
-    """exactly one child per parent"""
-    compact: bool = False
-    """no position is unused"""
-    padded: bool = False
-    """some positions may hold no element"""
-    fixed_width: bool = False
-    """as many positions for every parent"""
-
-    @property
-    def may_lack(self) -> bool:
-        """Whether a parent may have no child at some coordinate."""
-        return self.present is not None or (self.iterate is Iterate.POSITION and not self.branchless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +40,10 @@ class LevelFormat:
     """the children of position p, in words"""
     batched: ClassVar[bool] = False
     """the buffers of deeper levels get a leading axis for it"""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a level format whose form nothing knows. Raises FormatError."""
+        form_of(cls.name, cls.functions, cls.buffers, cls.parameters)
 
     def __post_init__(self) -> None:
         if problem := self.problem(self.arguments, self.properties):

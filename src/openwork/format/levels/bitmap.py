@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.forms import BITMAP
+from openwork.format.level import LevelFormat
 
 __all__ = ["Bitmap"]
 
@@ -14,17 +15,4 @@ class Bitmap(LevelFormat):
     name = "bitmap"
     buffers = ("crd",)
     summary = "the coordinates whose bool is set, at p * N + (c - lo)"
-    functions = LevelFunctions(
-        iterate=Iterate.COORDINATE,
-        bounds=("lo", "hi"),
-        coordinate="c",
-        position="p * N + (c - lo)",
-        present="crd[p * N + (c - lo)]",
-        positions="parents * N",
-        locate="p * N + (c - lo)",
-        crd_length="positions",
-        insert=Insert.LOCATE,
-        append_coord="crd[p * N + (c - lo)] = True",
-        padded=True,
-        fixed_width=True,
-    )
+    functions = BITMAP

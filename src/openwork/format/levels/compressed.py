@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.forms import COMPRESSED
+from openwork.format.level import LevelFormat
 
 __all__ = ["Compressed"]
 
@@ -16,20 +17,4 @@ class Compressed(LevelFormat):
     may_be = ("nonunique", "unordered")
     invariants = ("5.1", "5.2", "5.3", "5.4", "5.5", "5.6")
     summary = "crd[pos[p] : pos[p + 1]]"
-    functions = LevelFunctions(
-        iterate=Iterate.POSITION,
-        bounds=("pos[p]", "pos[p + 1]"),
-        coordinate="crd[q]",
-        position="q",
-        positions="pos[parents]",
-        seek="crd[q] < c",
-        passed="pos[p + 1] <= q",
-        pos_length="parents + 1",
-        crd_length="positions",
-        insert=Insert.APPEND,
-        append_coord="crd[q] = c",
-        append_edges="pos[p + 1] = q",
-        init_edges="pos[0] = 0",
-        insert_edge="pos[p + 1] = pos[p] + count",
-        compact=True,
-    )
+    functions = COMPRESSED

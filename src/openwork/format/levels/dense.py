@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.forms import LOCATED
+from openwork.format.level import LevelFormat
 
 __all__ = ["Dense"]
 
@@ -13,15 +14,4 @@ __all__ = ["Dense"]
 class Dense(LevelFormat):
     name = "dense"
     summary = "all N coordinates, at p * N + (c - lo)"
-    functions = LevelFunctions(
-        iterate=Iterate.COORDINATE,
-        bounds=("lo", "hi"),
-        coordinate="c",
-        position="p * N + (c - lo)",
-        positions="parents * N",
-        locate="p * N + (c - lo)",
-        insert=Insert.LOCATE,
-        full=True,
-        compact=True,
-        fixed_width=True,
-    )
+    functions = LOCATED

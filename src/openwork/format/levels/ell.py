@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.forms import slots
+from openwork.format.level import LevelFormat
 
 __all__ = ["Ell"]
 
@@ -19,17 +20,4 @@ class Ell(LevelFormat):
     may_be = ("unordered",)
     invariants = ("5.4", "5.5", "5.6")
     summary = "crd[p * k : p * k + k], up to k; the rest is -1"
-    functions = LevelFunctions(
-        iterate=Iterate.POSITION,
-        bounds=("p * k", "p * k + k"),
-        coordinate="crd[q]",
-        position="q",
-        present="crd[q] >= 0",
-        positions="parents * k",
-        seek="crd[q] < c",
-        crd_length="positions",
-        insert=Insert.SLOT,
-        append_coord="crd[q] = c",
-        padded=True,
-        fixed_width=True,
-    )
+    functions = slots("k", sentinel=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.forms import LOOSE
+from openwork.format.level import LevelFormat
 
 __all__ = ["LooseCompressed"]
 
@@ -16,17 +17,4 @@ class LooseCompressed(LevelFormat):
     may_be = ("nonunique", "unordered")
     invariants = ("5.3", "5.4", "5.5", "5.6")
     summary = "crd[pos[2 * p] : pos[2 * p + 1]], gaps allowed"
-    functions = LevelFunctions(
-        iterate=Iterate.POSITION,
-        bounds=("pos[2 * p]", "pos[2 * p + 1]"),
-        coordinate="crd[q]",
-        position="q",
-        positions="len(crd)",
-        seek="crd[q] < c",
-        pos_length="2 * parents",
-        insert=Insert.APPEND,
-        append_coord="crd[q] = c",
-        append_edges="pos[2 * p] = begin; pos[2 * p + 1] = q",
-        insert_edge="pos[2 * p] = begin; pos[2 * p + 1] = begin + count",
-        padded=True,
-    )
+    functions = LOOSE

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.forms import DIAGONAL
+from openwork.format.level import LevelFormat
 
 __all__ = ["Range"]
 
@@ -13,14 +14,4 @@ __all__ = ["Range"]
 class Range(LevelFormat):
     name = "range"
     summary = "the diagonal's valid coordinates, at p * N + (c - lo)"
-    functions = LevelFunctions(
-        iterate=Iterate.COORDINATE,
-        bounds=("valid_lo", "valid_hi"),
-        coordinate="c",
-        position="p * N + (c - lo)",
-        positions="parents * N",
-        locate="p * N + (c - lo)",
-        insert=Insert.LOCATE,
-        padded=True,
-        fixed_width=True,
-    )
+    functions = DIAGONAL

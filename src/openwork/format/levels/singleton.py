@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.forms import SINGLETON
+from openwork.format.level import LevelFormat
 
 __all__ = ["Singleton"]
 
@@ -16,17 +17,4 @@ class Singleton(LevelFormat):
     may_be = ("nonunique", "unordered")
     invariants = ("5.4", "5.5", "5.6")
     summary = "crd[p], one"
-    functions = LevelFunctions(
-        iterate=Iterate.POSITION,
-        bounds=("p", "p + 1"),
-        coordinate="crd[q]",
-        position="p",
-        positions="parents",
-        seek="crd[q] < c",
-        crd_length="positions",
-        insert=Insert.APPEND,
-        append_coord="crd[q] = c",
-        branchless=True,
-        compact=True,
-        fixed_width=True,
-    )
+    functions = SINGLETON

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openwork.format.level import Insert, Iterate, LevelFormat, LevelFunctions
+from openwork.format.forms import slots
+from openwork.format.level import LevelFormat
 from openwork.format.message import Problem
 
 __all__ = ["Structured"]
@@ -20,19 +21,7 @@ class Structured(LevelFormat):
     buffers = ("crd",)
     invariants = ("5.4", "5.5", "5.6")
     summary = "crd[p * n : p * n + n], n of m"
-    functions = LevelFunctions(
-        iterate=Iterate.POSITION,
-        bounds=("p * n", "p * n + n"),
-        coordinate="crd[q]",
-        position="q",
-        positions="parents * n",
-        seek="crd[q] < c",
-        crd_length="positions",
-        insert=Insert.SLOT,
-        append_coord="crd[q] = c",
-        compact=True,
-        fixed_width=True,
-    )
+    functions = slots("n", sentinel=False)
 
     def interval(self, low: int, high: int) -> tuple[int, int]:
         """The remainders by m: n of them are stored for each parent, of an extent of 0 too."""
