@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import subprocess
 import sys
 import warnings
@@ -103,7 +104,7 @@ def test_every_name_is_that_of_its_block(name: str) -> None:
     if block.method:
         assert name in dir(ow.Tensor)
     for alias in block.numpy:
-        assert hasattr(np, alias)
+        assert operator.attrgetter(alias.partition("(")[0])(np)
 
 
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dense", "dia", "bitmap", "bsr(2,3)"])

@@ -10,21 +10,25 @@ import ast
 import inspect
 import json
 import sys
+import textwrap
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
 import openwork
 import openwork.fusion
+import openwork.interop
 import openwork.ops
+import openwork.tensor
 from openwork.runtime.operation import OPERATIONS, Operation
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "openwork"
 CHAPTERS = {
-    "creation": "Creation", "random": "Random tensors", "elementwise": "Elementwise", "reductions": "Reductions",
-    "products": "Products", "indexing": "Indexing", "manipulation": "Manipulation", "sorting": "Sorting and searching",
-    "sets": "Sets", "namespace": "The namespace", "fusion": "Several operations in one",
+    "interop": "What other libraries hold", "creation": "Creation", "random": "Random tensors",
+    "elementwise": "Elementwise", "reductions": "Reductions", "products": "Products", "indexing": "Indexing",
+    "manipulation": "Manipulation", "sorting": "Sorting and searching", "sets": "Sets", "dtypes": "Dtypes",
+    "namespace": "The namespace", "fusion": "Several operations in one",
 }  # fmt: skip
 KNOWN = {
     "Any",
@@ -46,7 +50,7 @@ ALIASES = {"Axis": "int | Sequence[int] | None"}
 
 def blocks() -> list[Operation]:
     """All blocks, by module and name."""
-    for package in (openwork.ops, openwork.fusion):
+    for package in (openwork.tensor, openwork.interop, openwork.ops, openwork.fusion):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)
     return sorted(OPERATIONS.values(), key=lambda o: (o.module, o.name))
@@ -85,35 +89,69 @@ def _signature(operation: Operation, *, method: bool, typed: bool) -> str:
     return f"({', '.join(out)})"
 
 
-def _table(name: str, entries: dict[str, str], doc: str) -> str:
-    rows = "".join(f"    {json.dumps(key)}: {json.dumps(value)},\n" for key, value in entries.items())
-    return f"{name}: dict[str, str] = {{\n{rows}}}\n" + f'"""{doc}"""\n'
+def _wrapped(name: str, entries: list[str], doc: str) -> str:
+    """A table as many lines of entries."""
+    lines = textwrap.wrap(", ".join(e.replace(" ", "\0") for e in entries), 112, break_long_words=False)
+    rows = "".join(f"    {line}\n" for line in lines).replace("\0", " ")
+    return f'{name}: dict[str, str] = {{\n{rows}}}\n"""{doc}"""\n'
 
 
-def _set(name: str, entries: list[str], doc: str) -> str:
-    rows = "".join(f"    {json.dumps(entry)},\n" for entry in entries)
-    return f"{name}: frozenset[str] = frozenset((\n{rows}))\n" + f'"""{doc}"""\n'
+def _row(o: Operation) -> str:
+    """An operation as a row: its name, what it is, and the documentation of the method."""
+    kinds = {"method": o.method, "operands": o.operands, "masked": o.masked is not None, "lazy": o.lazy, "grad": o.grad}
+    text = f"{o.name}{_signature(o, method=True, typed=False)}\n\n{o.summary}" if o.method else ""
+    return f"({', '.join(map(json.dumps, (o.name, ' '.join(k for k, v in kinds.items() if v), text)))}),"
+
+
+HEAD = '''"""Public operations by name: made by `python tools/operations.py` from their blocks; change those."""
+
+from __future__ import annotations
+
+__all__ = ["GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "SPOKEN", "TORCH"]
+'''
+
+TAIL = '''
+
+def _named(kind: str) -> frozenset[str]:
+    return frozenset(name for rows in _ROWS.values() for name, kinds, _ in rows if kind in kinds.split())
+
+
+HOMES: dict[str, str] = {name: home for home, rows in _ROWS.items() for name, _, _ in rows}
+"""The module of each operation of the namespace."""
+METHODS: dict[str, str] = {name: text for rows in _ROWS.values() for name, _, text in rows if text}
+"""Operations that are methods too, and what they do."""
+OPERANDS = _named("operands")
+"""Operations that ask operands' types for the result."""
+MASKED = _named("masked")
+"""Operations that take masked tensors."""
+LAZY = _named("lazy")
+"""Operations that are deferred on lazy tensors."""
+GRADIENTS = _named("grad")
+"""Operations that take `grad=`."""
+'''
 
 
 def tables(all_: list[Operation]) -> str:
     """Where each name is: read before any operation is loaded."""
-    numpy = {alias: o.name for o in all_ for alias in o.numpy if alias != o.name}
-    torch = {alias: o.name for o in all_ for alias in o.torch}
-    methods = {o.name: f"{o.name}{_signature(o, method=True, typed=False)}\n\n{o.summary}" for o in all_ if o.method}
-    parts = [
-        '"""Public operations by name: made by `python tools/operations.py` from their blocks; change those."""\n\n'
-        "from __future__ import annotations\n",
-        '__all__ = ["GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "TORCH"]\n',
-        _table("HOMES", {o.name: o.module for o in all_}, "The module of each operation of the namespace."),
-        _table("METHODS", methods, "Operations that are methods too, and what they do."),
-        _table("NUMPY", dict(sorted(numpy.items())), "NumPy's names that are not the namespace's: operations."),
-        _table("TORCH", dict(sorted(torch.items())), "torch's names that no table of torch's has: operations."),
-        _set("OPERANDS", [o.name for o in all_ if o.operands], "Operations that ask operands' types for the result."),
-        _set("MASKED", [o.name for o in all_ if o.masked is not None], "Operations whose blocks take masked tensors."),
-        _set("LAZY", [o.name for o in all_ if o.lazy], "Operations that are deferred on lazy tensors."),
-        _set("GRADIENTS", [o.name for o in all_ if o.grad], "Operations that take `grad=`."),
-    ]
-    return "\n".join(parts)
+    numpy = {alias.partition("(")[0]: o.name for o in all_ for alias in o.numpy}
+    torch = {alias.partition("(")[0]: o.name for o in all_ for alias in o.torch}
+    spoken = {o.op: o.name for o in all_ if o.op is not None and o.op != o.name}
+    homes: dict[str, list[str]] = {}
+    for o in all_:
+        homes.setdefault(o.module, []).append(f"        {_row(o)}\n")
+    rows = "".join(f"    {json.dumps(home)}: (\n{''.join(lines)}    ),\n" for home, lines in homes.items())
+    doc = '"""By module: names, kinds, and the documentation of methods."""\n'
+    return "\n".join((
+        HEAD,
+        f"_ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {{\n{rows}}}\n{doc}",
+        _wrapped("NUMPY", _pairs(numpy), "NumPy's names that the namespace has not, or that spell their arguments."),
+        _wrapped("SPOKEN", _pairs(spoken), "What users call operations of the loop IR, where that differs."),
+        _wrapped("TORCH", _pairs(torch), "torch's names of operations.") + TAIL,
+    ))  # fmt: skip
+
+
+def _pairs(names: dict[str, str]) -> list[str]:
+    return [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(names.items())]
 
 
 def stub(all_: list[Operation]) -> str:
@@ -164,7 +202,7 @@ def reference(all_: list[Operation]) -> str:
             names = ", ".join(f"`{n}`" for n in _numpy_names(o))
             summary = o.summary.replace("|", "\\|")
             cells = (f"`{o.name}{_signature(o, method=False, typed=False)}`", summary, _mark(o.method), names)
-            out.append(f"| {' | '.join((*cells, _mark(_masked(o)), _mark(o.lazy)))} |")
+            out.append(f"| {' | '.join((*cells, _mark(o.masked is not None), _mark(o.lazy)))} |")
         out.append("")
     return "\n".join(out)
 
@@ -177,13 +215,7 @@ def _numpy_names(o: Operation) -> list[str]:
     import numpy
 
     own = [o.name] if o.operands and callable(getattr(numpy, o.name, None)) else []
-    return own + [n for n in o.numpy if n not in own]
-
-
-def _masked(o: Operation) -> bool:
-    from openwork.masked.namespace import FUNCTIONS
-
-    return o.masked is not None or o.name in FUNCTIONS
+    return own + [n for n in (text.partition("(")[0] for text in o.numpy) if n not in own]
 
 
 def main(arguments: list[str]) -> int:

@@ -98,17 +98,15 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "io": ("read", "write"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
     "interop.constructors": (
-        "asarray", "assemble", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+        "assemble", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
         "sparse_csr_tensor",
     ),
     "tensor.dtypes": (
-        "astype", "bool", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64",
-        "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "result_type",
-        "uint8", "uint16", "uint32", "uint64",
+        "bool", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64", "iinfo", "inf", "int8",
+        "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "uint8", "uint16", "uint32", "uint64",
     ),
     "fusion.explain": ("Plan", "explain"),
     "fusion.program": ("compute", "fused"),
-    "fusion.notation": ("evaluate",),
     "tensor.lazy": ("Lazy", "lazy"),
     "runtime.semirings": ("Monoid", "Semiring", "monoid", "register_semiring", "semiring"),
     "tensor.tensor": ("Tensor",),
@@ -121,10 +119,6 @@ _MODULES = ("linalg", "masked")
 _WITH_TORCH = ("nn", "torch")
 """Modules that import torch: there by name, and by no `import *`."""
 
-_GRADIENTS = GRADIENTS | {"asarray", "astype", "evaluate"}
-"""The functions of tensors, each of which takes `grad=`."""
-_OPERANDS = OPERANDS | {"astype", "can_cast", "evaluate", "result_type"}
-"""The functions whose operands' types are asked for the result."""
 
 __all__ = [
     "CompilerBug",
@@ -160,9 +154,9 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'openwork' has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{home}"), name)
-    if name in _GRADIENTS:
+    if name in GRADIENTS:
         value = _gradients.with_grad(value)
-    if name in _OPERANDS and isinstance(value, FunctionType):
+    if name in OPERANDS and isinstance(value, FunctionType):
         value = overridable(value)
     globals()[name] = value
     return value

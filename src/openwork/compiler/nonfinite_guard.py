@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 
 from ..ir.loop import Cast, Const, Expr, Op, Var
-from ..ir.ops import COMPARISONS, LOGICAL
+from ..ir.operations import OPERATIONS, with_trait
 from ..ir.types import real_of
 from .fill import Regions
 
 __all__ = ["nonfinite_guard"]
 
-_POLYNOMIAL = frozenset(("add", "sub", "mul", "neg", "min", "max", "abs", "real", "imag", "conj", "square", "select"))
-_TRUTH = frozenset((*COMPARISONS, *LOGICAL, "isnan", "isinf", "isfinite", "signbit"))
+_POLYNOMIAL = with_trait("polynomial")
+_TRUTH = frozenset(name for name, o in OPERATIONS.items() if o.result == "bool" and o.kind != "bitwise")
 _LARGEST = {"f16": 65504.0, "bf16": 3.3e38, "f32": 3.4e38, "f64": 1.79e308}
 MANY = 6
 """Operands whose sets are not looked at one by one: that it matters is taken for granted."""

@@ -24,6 +24,7 @@ from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.index_text import parse_expression
 from ..ir.interpret import evaluate
 from ..ir.loop import Cast, Const, Expr, Op
+from ..ir.operations import COMMUTATIVE
 from ..ir.types import FLOATS, INTEGERS, SIGNED, UNSIGNED, Type
 from ..ir.values import fit
 
@@ -126,7 +127,6 @@ KINDS: dict[str, frozenset[str]] = {
     "float": frozenset(FLOATS),
     "bool": frozenset(("bool",)),
 }
-_COMMUTATIVE = frozenset(("add", "mul", "min", "max", "band", "bor", "bxor", "eq", "ne", "and", "or", "xor"))
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _INEXACT = ops.FLOATING - {"div", "sqrt", "reciprocal"} | {"pow"}
@@ -196,7 +196,7 @@ def _fold(expr: Op) -> Expr | None:
 
 def _ordered(op: str, args: tuple[Expr, ...]) -> Expr | None:
     if len(args) == 2 and constant(args[0]) is not None and constant(args[1]) is None:
-        if op in _COMMUTATIVE:
+        if op in COMMUTATIVE:
             return ops.op(op, args[1], args[0])
         if op in _FLIPPED:
             return ops.op(_FLIPPED[op], args[1], args[0])

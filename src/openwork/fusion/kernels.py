@@ -23,6 +23,7 @@ from ..runtime.promote import compute_scalar
 from ..runtime.strided import Strided, strided
 from ..storage.buffers import cast, is_torch
 from ..storage.storage import Storage
+from ..tensor.lazy import FOLDS
 from ..tensor.tensor import Tensor
 from .infer import Meta
 from .partition import Region
@@ -234,7 +235,7 @@ class _Sum(_Summing):
         e, scalar, compute = _summand(name, region, meta)
         super().__init__(region, meta, scalar, compute)
         self.name, self.e = name, e
-        self.op = _OPS[name]
+        self.op = FOLDS[name]
         driven = _driven(region, e, compute, meta.library) if self.op == "add" else None
         self.stmt = None if driven is None else Assignment(Access("y", region.kept), "+=", driven)
         keeps = region.root.kind != "matmul" and region.root.options[2]
@@ -264,8 +265,6 @@ class _Sum(_Summing):
         return add_fill(_NAMES[self.op], made.array, absent, plan.fill, self.compute)
 
 
-_OPS = {"sum": "add", "mean": "add", "count_nonzero": "add", "prod": "mul", "min": "min", "max": "max",
-        "any": "max", "all": "min"}  # fmt: skip
 _NAMES = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}
 
 

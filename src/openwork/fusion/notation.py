@@ -30,6 +30,7 @@ from ..ops.indexing.index import insert_dims
 from ..ops.manipulation.triangles import diagonal
 from ..ops.products.einsum import einsum
 from ..ops.reductions import statistics
+from ..runtime.operation import operation
 from ..runtime.values import negative_power
 from ..storage.buffers import is_array, is_torch
 from ..tensor.dtypes import isdtype
@@ -45,6 +46,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _REDUCTIONS = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "any", "and": "all"}
 
 
+@operation()
 def evaluate(
     statements: str, /, *, format: object = None, semiring: str | Semiring | None = None, **tensors: Any
 ) -> Any:

@@ -11,7 +11,7 @@ distributes over it. What is not taken in is an operand, computed before by a pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..ir.index import Access, Apply, Expression, Literal, accesses
 from ..ir.ops import arity
 from ..ops.reductions.folds import axes_of
 from ..runtime.coiterate.types import typed
-from ..tensor.lazy import ELEMENTWISE, LEAF, MATMUL, REDUCE, SELECT, TRANSPOSE, Lazy
+from ..tensor.lazy import ELEMENTWISE, FOLDS, LEAF, MATMUL, REDUCE, SELECT, TRANSPOSE, Lazy
 from .infer import Meta, meta_of, transposed
 
 __all__ = ["Cut", "Region", "cut_of", "region_of"]
@@ -189,7 +189,7 @@ class _Growth:
         meta = self.meta(node.args[0])
         if not meta.is_sparse:
             return "the operand is dense"
-        if node.name not in _REDUCTIONS or (meta.scalar[0] == "c" and node.name in ("min", "max")):
+        if node.name not in FOLDS or (meta.scalar[0] == "c" and node.name in ("min", "max")):
             return "it takes more than one pass"
         indices = tuple(f"i{d}" for d in range(len(meta.shape)))
         axes = axes_of(node.options[1], len(indices))
@@ -316,9 +316,3 @@ class _Growth:
             and m.storage.format == meta.storage.format and not m.storage.format.batch_ndim
             for n, m in self.metas.items()
         )  # fmt: skip
-
-
-_REDUCTIONS: dict[str, Callable[..., Any] | str] = {
-    "sum": "add", "prod": "mul", "min": "min", "max": "max", "any": "max", "all": "min", "count_nonzero": "add",
-    "mean": "add",
-}  # fmt: skip

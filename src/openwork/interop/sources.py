@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..runtime.operation import operation
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..tensor.lazy import is_lazy
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 
+@operation(operands=False, grad=True)
 def asarray(
     obj: object,
     /,

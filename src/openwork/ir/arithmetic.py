@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CompilerBug
+from .operations import OPERATIONS
 from .types import Type
 from .values import int_range, round_bf16
 
@@ -162,69 +163,18 @@ def _select(cond: Value, a: Value, b: Value) -> Value:
     return chosen[()]
 
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
+_NUMPYS: dict[str, Callable[..., Value]] = {
+    name: getattr(np, o.numpy) for name, o in OPERATIONS.items() if o.numpy is not None and hasattr(np, o.numpy)
+}
+_OWN: dict[str, Callable[..., Value]] = {
     "div": _divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
     "pow": _power,
-    "min": np.minimum,
-    "max": np.maximum,
-    "atan2": np.arctan2,
-    "hypot": np.hypot,
-    "copysign": np.copysign,
-    "band": np.bitwise_and,
-    "bor": np.bitwise_or,
-    "bxor": np.bitwise_xor,
-    "bnot": np.invert,
-    "shl": np.left_shift,
-    "shr": np.right_shift,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "xor": np.logical_xor,
-    "not": np.logical_not,
-    "neg": np.negative,
-    "abs": np.abs,
-    "sign": np.sign,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
     "expm1": expm1,
-    "exp2": np.exp2,
-    "log": np.log,
-    "log1p": np.log1p,
-    "log2": np.log2,
-    "log10": np.log10,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
     "erf": _erf,
     "floor": _for_floats(np.floor),
     "ceil": _for_floats(np.ceil),
     "trunc": _for_floats(np.trunc),
     "round": _round,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "isfinite": np.isfinite,
-    "real": np.real,
-    "imag": np.imag,
-    "conj": np.conjugate,
     "square": lambda x: x * x,
     "reciprocal": _reciprocal,
     "signbit": lambda x: np.signbit(x) if x.dtype.kind == "f" else np.less(x, x.dtype.type(0)),
@@ -241,3 +191,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "hmin": np.minimum.reduce,
     "hmax": np.maximum.reduce,
 }
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {**_NUMPYS, **_OWN}
+"""What each operation does: NumPy's function of its name, or one whose result differs from NumPy's."""

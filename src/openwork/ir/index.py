@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from .operations import INFIX
+
 __all__ = ["ASSIGNMENTS", "PRESENCE", "Access", "Apply", "Assignment", "Expression", "Literal", "accesses", "show"]
 
 PRESENCE = ("either", "given")
@@ -125,30 +127,7 @@ def accesses(e: Expression) -> Iterator[Access]:
                 yield from accesses(arg)
 
 
-_COMPARE, _NEGATE, _POWER, _ATOM = 5, 12, 13, 14
-BINARY = {
-    "or": ("or", 2),
-    "and": ("and", 3),
-    "eq": ("==", _COMPARE),
-    "ne": ("!=", _COMPARE),
-    "lt": ("<", _COMPARE),
-    "le": ("<=", _COMPARE),
-    "gt": (">", _COMPARE),
-    "ge": (">=", _COMPARE),
-    "bor": ("|", 6),
-    "bxor": ("^", 7),
-    "band": ("&", 8),
-    "shl": ("<<", 9),
-    "shr": (">>", 9),
-    "add": ("+", 10),
-    "sub": ("-", 10),
-    "mul": ("*", 11),
-    "div": ("/", 11),
-    "floordiv": ("//", 11),
-    "mod": ("%", 11),
-    "pow": ("**", _POWER),
-}
-"""Operations with an operator, and how tightly it binds."""
+_COMPARE, _NEGATE, _POWER, _ATOM = INFIX["eq"][1], 12, INFIX["pow"][1], 14
 PREFIX = {"not": ("not ", 4), "neg": ("-", _NEGATE), "bnot": ("~", _NEGATE)}
 
 
@@ -178,8 +157,8 @@ def _text(e: Expression) -> tuple[str, int]:
         case Apply(op, (arg,)) if op in PREFIX:
             word, level = PREFIX[op]
             return word + _show(arg, level), level
-        case Apply(op, (left, right)) if op in BINARY:
-            word, level = BINARY[op]
+        case Apply(op, (left, right)) if op in INFIX:
+            word, level = INFIX[op]
             low = _ATOM if level == _POWER else level + (level == _COMPARE)
             high = _NEGATE if level == _POWER else level + 1
             return f"{_show(left, low)} {word} {_show(right, high)}", level

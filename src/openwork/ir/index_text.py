@@ -14,7 +14,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..errors import FormatError
-from .index import ASSIGNMENTS, BINARY, PREFIX, PRESENCE, Access, Apply, Assignment, Expression, Literal, accesses
+from .index import ASSIGNMENTS, PREFIX, PRESENCE, Access, Apply, Assignment, Expression, Literal, accesses
+from .operations import INFIX
 from .ops import OF_LANES, arity
 
 __all__ = ["parse", "parse_expression"]
@@ -23,8 +24,8 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<assign>(?:min|max)=(?!=))|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[jJ]?)|(?P<name>[^\W\d]\w*)"
     r"|(?P<op>\*\*|//|<<|>>|[=!<>]=|[-+*|&]=|[-+*/%()\[\],=<>|&^~]))"
 )
-_INFIX = {word: (op, binds) for op, (word, binds) in BINARY.items() if op != "pow"}
-_COMPARISONS = {op for op, (_, binds) in BINARY.items() if binds == BINARY["eq"][1]}
+_INFIX = {word: (op, binds) for op, (word, binds) in INFIX.items() if op != "pow"}
+_COMPARISONS = {op for op, (_, binds) in INFIX.items() if binds == INFIX["eq"][1]}
 _WORDS = {"True": True, "False": False, "inf": math.inf, "nan": math.nan}
 _ALIASES = {"where": "select", "maximum": "max", "minimum": "min"}
 _RESERVED = {"and", "or", "not", *_WORDS}

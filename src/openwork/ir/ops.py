@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from ..errors import CompilerBug
 from .loop import Cast, Const, Expr, Load, Op
+from .operations import OPERATIONS, of_kind, with_trait
 from .types import BOOL, FLOATS, I64, INTEGERS, Type, real_of
 from .values import fit, int_range
 
@@ -40,37 +41,15 @@ __all__ = [
     "refusal",
 ]
 
-ARITHMETIC = ("add", "sub", "mul", "div", "floordiv", "mod", "pow", "min", "max", "atan2", "hypot", "copysign")
-BITWISE = ("band", "bor", "bxor", "shl", "shr", "bit")
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-LOGICAL = ("and", "or", "xor", "not")
-UNARY = (
-    "neg", "abs", "sign", "sqrt", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan",
-    "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc",
-    "round", "isnan", "isinf", "isfinite", "bnot", "real", "imag", "conj", "square", "reciprocal", "signbit",
-    "ctz", "popcount",
+ARITHMETIC, BITWISE, COMPARISONS, LOGICAL, UNARY = (
+    of_kind("arithmetic"), of_kind("bitwise"), of_kind("comparison"), of_kind("logical"), of_kind("unary"),
 )  # fmt: skip
-REDUCTIONS = ("hsum", "hprod", "hmin", "hmax")
-"""Vector to scalar."""
-OF_LANES = (*REDUCTIONS, "ramp", "expand", "bits")
+OF_LANES = of_kind("lanes")
 """What means something for lanes side by side only."""
-FLOATING = frozenset((
-    "div", "atan2", "hypot", "copysign", "sqrt", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos",
-    "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "reciprocal",
-))  # fmt: skip
+REDUCTIONS = with_trait("fold")
+"""Vector to scalar."""
+FLOATING = with_trait("floating")
 """Operations of floating-point operands only: integers are cast to f64 first."""
-
-_ARITY = {
-    **dict.fromkeys((*ARITHMETIC, *BITWISE, *COMPARISONS, *LOGICAL), 2),
-    **dict.fromkeys((*UNARY, *OF_LANES, "not"), 1),
-    "expand": 2,
-    **dict.fromkeys(("select", "fma"), 3),
-}
-_NOT_COMPLEX = frozenset((
-    "floordiv", "mod", "atan2", "hypot", "copysign", "floor", "ceil", "trunc", "signbit", "erf",
-))  # fmt: skip
-_BITS = frozenset(("ctz", "popcount", "ramp"))
-_NOT_BOOL = frozenset(("sub", "floordiv", "mod", "pow", "shl", "shr", "bit", "neg", "abs", "sign", "square", "fma"))
 
 _RANK = {
     s: i for i, s in enumerate(("bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", *FLOATS, "c64", "c128"))
@@ -97,7 +76,8 @@ def cast(expr: Expr, type: Type | str) -> Expr:
 
 def arity(name: str) -> int | None:
     """How many operands the operation takes; None when there is no such operation."""
-    return _ARITY.get(name)
+    found = OPERATIONS.get(name)
+    return None if found is None else found.arity
 
 
 def refusal(name: str, scalar: str) -> str | None:
@@ -105,10 +85,10 @@ def refusal(name: str, scalar: str) -> str | None:
     kind = _kind(scalar)
     if name in BITWISE or name == "bnot":
         wrong = kind > 1
-    elif name in _BITS:
+    elif "integers-only" in (traits := OPERATIONS[name].traits):
         wrong = kind != 1
     else:
-        wrong = (kind == 3 and name in _NOT_COMPLEX) or (kind == 0 and name in _NOT_BOOL)
+        wrong = (kind == 3 and "no-complex" in traits) or (kind == 0 and "no-bool" in traits)
     return f"{name} is not defined on {scalar}" if wrong else None
 
 
@@ -120,10 +100,8 @@ def load(buffer: str, scalar: str, index: Expr, lanes: int = 1) -> Load:
 def op(name: str, *args: Expr) -> Expr:
     """The operation `name`, operands promoted to their common type (a constant takes the other's type),
     scalars broadcast to the lanes of the widest. Raises CompilerBug where the operation is not defined."""
-    if len(args) != _ARITY.get(name):
-        raise CompilerBug(
-            f"operation {name!r} does not take {len(args)} operands ({_ARITY.get(name, 'there is none')})"
-        )
+    if len(args) != arity(name):
+        raise CompilerBug(f"operation {name!r} does not take {len(args)} operands ({arity(name) or 'there is none'})")
     if name == "select":
         a, b = _promote(args[1:])
         lanes = max(args[0].type.lanes, a.type.lanes)
@@ -150,11 +128,10 @@ def op(name: str, *args: Expr) -> Expr:
 def _result(name: str, operand: Type) -> Type:
     if name in REDUCTIONS:
         return operand.with_lanes(1)
-    if name in COMPARISONS or name in ("bit", "isnan", "isinf", "isfinite", "signbit"):
+    result = OPERATIONS[name].result
+    if result == "bool" and name not in LOGICAL:
         return BOOL.with_lanes(operand.lanes)
-    if name in ("real", "imag") or (name == "abs" and operand.is_complex):
-        return operand.with_scalar(real_of(operand.scalar))
-    return operand
+    return operand.with_scalar(real_of(operand.scalar)) if result == "real" else operand
 
 
 def _spread(expr: Expr, lanes: int) -> Expr:

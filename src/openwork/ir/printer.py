@@ -37,34 +37,14 @@ from .loop import (
     Var,
     While,
 )
+from .operations import INFIX
 from .text_expr import literal
 from .types import I64, Type
 
 __all__ = ["show"]
 
-_SELECT, _NOT, _COMPARE, _NEGATE, _POWER, _ATOM = 1, 4, 5, 12, 13, 14
-_BINARY = {
-    "or": ("or", 2),
-    "and": ("and", 3),
-    "eq": ("==", _COMPARE),
-    "ne": ("!=", _COMPARE),
-    "lt": ("<", _COMPARE),
-    "le": ("<=", _COMPARE),
-    "gt": (">", _COMPARE),
-    "ge": (">=", _COMPARE),
-    "bor": ("|", 6),
-    "bxor": ("^", 7),
-    "band": ("&", 8),
-    "shl": ("<<", 9),
-    "shr": (">>", 9),
-    "add": ("+", 10),
-    "sub": ("-", 10),
-    "mul": ("*", 11),
-    "div": ("/", 11),
-    "floordiv": ("//", 11),
-    "mod": ("%", 11),
-    "pow": ("**", _POWER),
-}
+_SELECT, _NOT, _NEGATE, _ATOM = 1, 4, 12, 14
+_COMPARE, _POWER = INFIX["eq"][1], INFIX["pow"][1]
 _AUGMENTED = {"add", "sub", "mul", "div", "floordiv", "mod", "pow", "bor", "bxor", "band", "shl", "shr"}
 _Text = tuple[str, int]
 """Text and how tightly it binds."""
@@ -155,7 +135,7 @@ def _assignment(target: str, old: Expr, value: Expr) -> str:
         case Op(op, (left, right), _) if op in _AUGMENTED and left == old:
             for operand in (right,) if consecutive else (_bare(right), right):
                 if _rebuilt(op, (left, operand)) == value:
-                    return f"{target} {_BINARY[op][0]}= {show(operand)}"
+                    return f"{target} {INFIX[op][0]}= {show(operand)}"
     return f"{target} = {show(value) if consecutive else _converted(value, value.type)}"
 
 
@@ -244,8 +224,8 @@ def _op(op: str, args: tuple[Expr, ...], expr: Op) -> _Text:
     bare = tuple(_bare(a) for a in args)
     if any(a is not b for a, b in zip(args, bare, strict=True)) and _rebuilt(op, bare) == expr:
         args = bare
-    if op in _BINARY:
-        word, level = _BINARY[op]
+    if op in INFIX:
+        word, level = INFIX[op]
         left, right = (level, level + 1) if level != _POWER else (_ATOM, _NEGATE)
         if level == _COMPARE:
             left = level + 1

@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from .order import argsort, cumulative, mask_nan, median, nonzero, sort, topk, unique
     from .products import log_softmax, matmul, softmax
     from .reductions import arg_reduce, reduce
-    from .shaping import FUNCTIONS, item_at, put, reshape, shaped, split, transpose
-    from .torch_functions import FUNCTIONS as TORCHS
+    from .shaping import item_at, moved, put, reshape, split, transpose
+    from .torch_functions import method as torch_method
 else:
     reduce = late("masked.reductions", "reduce")
-    FUNCTIONS = late("masked.shaping", "FUNCTIONS")
-    shaped = late("masked.shaping", "shaped")
+    moved = late("masked.shaping", "moved")
     arg_reduce = late("masked.reductions", "arg_reduce")
     cumulative = late("masked.order", "cumulative")
     sort = late("masked.order", "sort")
@@ -40,7 +39,7 @@ else:
     matmul = late("masked.products", "matmul")
     softmax = late("masked.products", "softmax")
     log_softmax = late("masked.products", "log_softmax")
-    TORCHS = late("masked.torch_functions", "FUNCTIONS")
+    torch_method = late("masked.torch_functions", "method")
 
 
 __all__ = ["Methods"]
@@ -57,11 +56,6 @@ def _reduce(op: str, m: Any, axis: Any, dim: Any, keep: bool, **options: Any) ->
     return reduce(op, _me(m), axis if dim is None else dim, keep, **options)
 
 
-def _shaped(name: str, m: Any, *args: Any, **kwargs: Any) -> MaskedTensor:
-
-    return shaped(FUNCTIONS[name], _me(m), *args, **kwargs)
-
-
 _TORCHS = frozenset(("keepdim", "unbiased", "other"))
 _STANDARDS = frozenset(("axis", "keepdims"))
 _OTHERWISE = frozenset(("max", "min", "var", "std"))
@@ -76,7 +70,7 @@ def _as_torch_too(method: F) -> F:
     def call(self: Any, *args: Any, **options: Any) -> Any:
         theirs = len(args) > 1 or not _TORCHS.isdisjoint(options) or (differs and _STANDARDS.isdisjoint(options))
         if theirs and is_torch(self.values):
-            return TORCHS[name](self, *args, **options)
+            return torch_method(name)(self, *args, **options)
         return method(self, *args, **options)
 
     return cast("F", call)
@@ -175,22 +169,26 @@ class Methods:
 
         return arg_reduce("max", _me(self), axis if dim is None else dim, keepdims)
 
-    def cumsum(self, axis: int | None = None, *, dim: int | None = None) -> MaskedTensor:
-        """Running sums along an axis, past missing elements, which stay missing."""
+    def cumsum(self, axis: int | None = None, *, dim: int | None = None, dtype: Any = None) -> MaskedTensor:
+        """Running sums along an axis, past missing elements, which stay missing; in `dtype` where one is given."""
+        me = _me(self) if dtype is None else _me(self).astype(dtype)
+        return cumulative("sum", me, axis if dim is None else dim)
 
-        return cumulative("sum", _me(self), axis if dim is None else dim)
+    def cumprod(self, axis: int | None = None, *, dim: int | None = None, dtype: Any = None) -> MaskedTensor:
+        """Running products along an axis, past missing elements, which stay missing; in `dtype` where one is given."""
+        me = _me(self) if dtype is None else _me(self).astype(dtype)
+        return cumulative("prod", me, axis if dim is None else dim)
 
-    def cumprod(self, axis: int | None = None, *, dim: int | None = None) -> MaskedTensor:
-        """Running products along an axis, past missing elements, which stay missing."""
-
-        return cumulative("prod", _me(self), axis if dim is None else dim)
-
-    def sort(self, axis: int = -1, *, dim: int | None = None, descending: bool = False) -> MaskedTensor:
-        """Sorted along an axis, missing elements last."""
+    def sort(
+        self, axis: int = -1, *, dim: int | None = None, descending: bool = False, stable: bool = True
+    ) -> MaskedTensor:
+        """Sorted along an axis, missing elements last; always stable."""
 
         return sort(_me(self), axis if dim is None else dim, descending)
 
-    def argsort(self, axis: int = -1, *, dim: int | None = None, descending: bool = False) -> MaskedTensor:
+    def argsort(
+        self, axis: int = -1, *, dim: int | None = None, descending: bool = False, stable: bool = True
+    ) -> MaskedTensor:
         """Where the elements of `sort` stand, int64; missing where these are."""
 
         return argsort(_me(self), axis if dim is None else dim, descending)
@@ -264,41 +262,41 @@ class Methods:
 
     def flip(self, axis: Any = None) -> MaskedTensor:
         """The elements in reverse order along `axis`, all without."""
-        return _shaped("flip", self, axis=axis)
+        return moved("flip", _me(self), axis=axis)
 
     def roll(self, shift: Any, axis: Any = None) -> MaskedTensor:
         """The elements moved along `axis`, those that leave coming in on the other side."""
-        return _shaped("roll", self, shift, axis=axis)
+        return moved("roll", _me(self), shift, axis=axis)
 
     def squeeze(self, axis: Any = None) -> MaskedTensor:
         """Without the dimensions of extent 1, or those of `axis`."""
-        return _shaped("squeeze", self, axis)
+        return moved("squeeze", _me(self), axis)
 
     def unsqueeze(self, axis: int) -> MaskedTensor:
         """With a dimension of extent 1 more."""
-        return _shaped("expand_dims", self, axis=axis)
+        return moved("expand_dims", _me(self), axis=axis)
 
     def broadcast_to(self, shape: Any) -> MaskedTensor:
         """Repeated to a shape, as NumPy broadcasts."""
-        return _shaped("broadcast_to", self, tuple(shape))
+        return moved("broadcast_to", _me(self), tuple(shape))
 
     expand = broadcast_to
 
     def take(self, indices: Any, axis: int | None = None) -> MaskedTensor:
         """The elements at `indices` along `axis`."""
-        return _shaped("take", self, indices, axis=axis)
+        return moved("take", _me(self), indices, axis=axis)
 
     def gather(self, axis: int, indices: Any) -> MaskedTensor:
         """For each place of `indices` the element whose coordinate along `axis` stands there."""
-        return _shaped("gather", self, indices, axis=axis)
+        return moved("take_along_axis", _me(self), indices, axis=axis)
 
     def tril(self, k: int = 0) -> MaskedTensor:
         """Without what lies above the diagonal `k`, which is missing then."""
-        return _shaped("tril", self, k=k)
+        return moved("tril", _me(self), k=k)
 
     def triu(self, k: int = 0) -> MaskedTensor:
         """Without what lies below the diagonal `k`, which is missing then."""
-        return _shaped("triu", self, k=k)
+        return moved("triu", _me(self), k=k)
 
     def split(self, sizes: Any, axis: int = 0) -> tuple[MaskedTensor, ...]:
         """Parts along an axis, of one size or of the sizes given."""

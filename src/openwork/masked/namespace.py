@@ -1,12 +1,14 @@
-"""The functions of the openwork namespace on masked tensors: what `__openwork_function__` looks up.
+"""Functions of the namespace on masked tensors, each as the block of its operation says: `__openwork_function__`.
 
-An elementwise function says itself which operation it is. One that moves elements, and computes nothing, is called on
-the one Tensor. The others are methods and functions of masked tensors by their standard names.
+"elements" maps the specified ones, "moves" is called on the one Tensor, "method" is a method of masked tensors. The
+functions below are the others, which blocks name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from inspect import signature
 from typing import Any
 
 from ..errors import UnsupportedError
@@ -17,31 +19,34 @@ from ..runtime.operation import OPERATIONS
 from ..tensor import dtypes
 from ..tensor.tensor import Tensor
 from . import forms, products, shaping
-from .elementwise import binary, select, unary
+from .elementwise import binary, unary
 from .structure import settled
 from .tensor import MaskedTensor, wrap
 
-__all__ = ["FUNCTIONS", "call"]
+__all__ = [
+    "astype", "call", "can_cast", "count_nonzero", "diff", "nonzero", "outer", "pointwise", "result_type", "unstack",
+    "vecdot",
+]  # fmt: skip
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """A function of the namespace with these arguments, of which one is masked.
+    """A function of the namespace with these arguments, of which one is masked, as its block says.
 
-    Raises UnsupportedError for a function that is not in the table.
+    Raises UnsupportedError where the block does not take masked tensors.
     """
     name = function.__name__
-    found = FUNCTIONS.get(name)
-    if found is not None:
-        return found(*args, **kwargs)
-    op = getattr(function, "op", None)
-    if op is not None:
-        return unary(op, *args) if len(args) == 1 else binary(op, *args)
     block = OPERATIONS.get(name)
-    if block is not None and isinstance(args[0], MaskedTensor):
-        if block.masked == "moves":
+    rule = None if block is None else block.masked
+    if block is not None and block.op is not None:
+        return unary(block.op, *args) if len(args) == 1 else binary(block.op, *args)
+    if callable(rule):
+        return rule(*args, **kwargs)
+    if block is not None and rule is not None:
+        if not isinstance(args[0], MaskedTensor):
+            raise UnsupportedError(f"{name}: the first operand is no masked tensor\n  help: as_masked_tensor(x, mask)")
+        if rule == "moves":
             return _moved(function, *args, **kwargs)
-        if callable(block.masked):
-            return block.masked(*args, **kwargs)
+        return _method(block.function, rule.removeprefix("method").strip() or name, *args, **kwargs)
     raise UnsupportedError(
         f"openwork.{name} does not take these masked tensors\n  help: their methods, m.map(function), or filled(value)"
     )
@@ -59,41 +64,25 @@ def _wide(m: MaskedTensor, shape: tuple[int, ...]) -> MaskedTensor:
     return shaping.reshape(m, (1,) * len(shape)).broadcast_to(shape)
 
 
-_AXES = frozenset(("max", "min", "var", "std"))
-"""Methods that are torch's over torch buffers where no axis is named."""
+def _method(function: Callable[..., Any], name: str, m: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
+    """The method `name` with the arguments of a function of the namespace, whose defaults hold.
+
+    Raises UnsupportedError for an argument that the method has not and that is not left at its default.
+    """
+    method = getattr(m, name)
+    defaults = _defaults(function)
+    options = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
+    taken = signature(method).parameters
+    for key in [key for key in options if key not in taken]:
+        if options.pop(key) != defaults.get(key):
+            raise UnsupportedError(f"{function.__name__}: {key}= of a masked tensor\n  help: leave it out")
+    return method(**options)
 
 
-def _method(name: str, *given: str) -> Callable[..., Any]:
-    """A method by its standard name; `given` are its keywords that have a place in the standard's order."""
-
-    def function(m: MaskedTensor, /, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(m, MaskedTensor):
-            raise UnsupportedError(f"{name}: the first operand is no masked tensor\n  help: as_masked_tensor(x, mask)")
-        named = dict(zip(given, args, strict=False)) | kwargs
-        if name in _AXES:
-            named.setdefault("axis", None)
-        return getattr(m, name)(**named)
-
-    return function
-
-
-def _sorting(name: str) -> Callable[..., Any]:
-    def function(m: MaskedTensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-        return getattr(m, name)(axis, descending=descending)
-
-    return function
-
-
-def _running(name: str) -> Callable[..., Any]:
-    def function(
-        m: MaskedTensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-    ) -> MaskedTensor:
-        if include_initial:
-            raise UnsupportedError(f"{name} with include_initial of a masked tensor\n  help: concat a 0 before it")
-        found: MaskedTensor = getattr(m if dtype is None else m.astype(dtype), name)(axis)
-        return found
-
-    return function
+@cache
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments of a function after its operand, and their defaults."""
+    return {key: p.default for key, p in list(signature(function).parameters.items())[1:]}
 
 
 def count_nonzero(m: MaskedTensor, /, *, axis: Any = None, keepdims: bool = False) -> MaskedTensor:
@@ -136,46 +125,9 @@ def unstack(m: MaskedTensor, /, *, axis: int = 0) -> tuple[MaskedTensor, ...]:
     return tuple(m[(*(slice(None),) * d, k)] for k in range(m.shape[axis]))
 
 
-def _types(name: str) -> Callable[..., Any]:
-    def function(*args: Any, **kwargs: Any) -> Any:
-
-        plain = (x._tensor if isinstance(x, MaskedTensor) else x for x in args)
-        return getattr(dtypes, name)(*plain, **kwargs)
-
-    return function
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: _method(name) for name in ("sum", "prod", "mean", "min", "max", "var", "std", "any", "all")},
-    "argmin": _method("argmin"),
-    "argmax": _method("argmax"),
-    "logsumexp": _method("logsumexp", "axis"),
-    "softmax": _method("softmax", "axis"),
-    "log_softmax": _method("log_softmax", "axis"),
-    "cumulative_sum": _running("cumsum"),
-    "cumulative_prod": _running("cumprod"),
-    "count_nonzero": count_nonzero,
-    "sort": _sorting("sort"),
-    "argsort": _sorting("argsort"),
-    "unique_values": _method("unique"),
-    "nonzero": lambda m, /: tuple(Tensor._from_dense(c) for c in m.nonzero()),
-    "astype": lambda m, dtype, /, *, copy=True, device=None: m.astype(dtype),
-    "result_type": _types("result_type"),
-    "can_cast": _types("can_cast"),
-    "clip": lambda m, /, min=None, max=None: m.clamp(min, max),
-    "where": select,
-    "concat": lambda parts, /, *, axis=0: shaping.concat(parts, axis),
-    "concatenate": lambda parts, /, *, axis=0: shaping.concat(parts, axis),
-    "stack": lambda parts, /, *, axis=0: shaping.stack(parts, axis),
-    "unstack": unstack,
-    "diff": diff,
-    "matmul": products.matmul,
-    "einsum": products.einsum,
-    "vecdot": lambda a, b, /, *, axis=-1: products.einsum("...i,...i->...", _last(a, axis), _last(b, axis)),
-    "outer": lambda a, b, /: products.einsum("i,j->ij", a, b),
-    "pointwise": pointwise,
-}
-"""The functions by the standard's name."""
+def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> MaskedTensor:
+    """Sums over `axis` of products of the elements that both specify."""
+    return products.einsum("...i,...i->...", _last(a, axis), _last(b, axis))
 
 
 def _last(x: Any, axis: int) -> Any:
@@ -184,3 +136,32 @@ def _last(x: Any, axis: int) -> Any:
         return x
     order = [d for d in range(x.ndim) if d != axis % x.ndim]
     return x.transpose((*order, axis % x.ndim))
+
+
+def outer(a: Any, b: Any, /) -> MaskedTensor:
+    """The products of all elements of one vector with all of another, where both are specified."""
+    return products.einsum("i,j->ij", a, b)
+
+
+def nonzero(m: MaskedTensor, /) -> tuple[Tensor, ...]:
+    """The coordinates of the specified elements that are not zero, one vector for each dimension."""
+    return tuple(Tensor._from_dense(c) for c in m.nonzero())
+
+
+def astype(m: MaskedTensor, dtype: Any, /, *, copy: Any = True, device: Any = None) -> MaskedTensor:
+    """The elements in another dtype, over the same structure."""
+    return m.astype(dtype)
+
+
+def result_type(*operands: Any) -> Any:
+    """The dtype of an operation on these operands, of which some are masked."""
+    return dtypes.result_type(*map(_plain, operands))
+
+
+def can_cast(from_: Any, to: Any, /) -> Any:
+    """Whether promotion turns the dtype of a masked tensor into the dtype `to`."""
+    return dtypes.can_cast(_plain(from_), to)
+
+
+def _plain(x: Any) -> Any:
+    return x._tensor if isinstance(x, MaskedTensor) else x

@@ -12,17 +12,17 @@ from ..tables import MASKED, NUMPY
 if TYPE_CHECKING:
     from .elementwise import lift
     from .namespace import call
-    from .numpy_names import function_named, method_named
     from .torch_functions import call as call_torch
 else:
     lift = late("masked.elementwise", "lift")
-    function_named = late("masked.numpy_names", "function_named")
-    method_named = late("masked.numpy_names", "method_named")
     call = late("masked.namespace", "call")
     call_torch = late("masked.torch_functions", "call")
 
 
 __all__ = ["Protocols"]
+
+_METHODS = {"dot": "__matmul__", "nonzero": "nonzero", "ravel": "flatten", "transpose": "transpose"}
+"""NumPy's functions that are methods, and no operations of that meaning."""
 
 
 class Protocols:
@@ -38,26 +38,24 @@ class Protocols:
             name = ufunc.__name__
             raise UnsupportedError(f"{name}: out= and where= of a masked tensor\n  help: m.where(condition, x)")
         if ufunc.__name__ == "matmul" and method == "__call__":
-            matmul = function_named("matmul")
-            assert matmul is not None
-            return matmul(*inputs)
+            return self.__array_namespace__().matmul(*inputs)
         if method == "__call__" and ufunc.nout == 1 and ufunc.signature is None:
             return lift(lambda *values: ufunc(*values, **given), inputs, ufunc.__name__)
-        name = method_named(method, ufunc.__name__)
+        name = NUMPY.get(f"{ufunc.__name__}.{method}")
         if name is None:
             raise UnsupportedError(f"{ufunc.__name__}.{method} of a masked tensor\n  help: filled(value) first")
         axis = inputs[1] if len(inputs) > 1 else given.pop("axis", 0)
-        return getattr(inputs[0], name)(axis, **given)
+        return getattr(self.__array_namespace__(), name)(inputs[0], axis=axis, **given)
 
     def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """NumPy's functions that have a counterpart here."""
 
-        found = function_named(func.__name__)
-        if found is None and func.__module__ == "numpy" and NUMPY.get(func.__name__, func.__name__) in MASKED:
+        name = func.__name__
+        if name in _METHODS:
+            return getattr(args[0], _METHODS[name])(*args[1:], **kwargs)
+        if func.__module__ == "numpy" and NUMPY.get(name, name) in MASKED:
             return by_name(func, args, kwargs)
-        if found is None:
-            raise UnsupportedError(f"numpy.{func.__name__} does not take a masked tensor\n  help: filled(value) first")
-        return found(*args, **{key: value for key, value in kwargs.items() if value is not None})
+        raise UnsupportedError(f"numpy.{name} does not take a masked tensor\n  help: filled(value) first")
 
     @classmethod
     def __openwork_function__(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -12,7 +12,8 @@ from ..ops.indexing import taking
 from ..ops.indexing.assign import assign
 from ..ops.indexing.index import index
 from ..ops.indexing.taking import found_at
-from ..ops.manipulation import joining, shaping, triangles
+from ..ops.manipulation import joining, shaping
+from ..runtime.operation import block
 from ..storage.buffers import as_array, cast, is_array, to_numpy
 from ..tensor.tensor import Tensor
 from . import forms
@@ -23,12 +24,17 @@ from .tensor import MaskedTensor, wrap
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
-__all__ = ["FUNCTIONS", "concat", "item_at", "pad", "put", "shaped", "split", "stack"]
+__all__ = ["concat", "item_at", "moved", "pad", "put", "shaped", "split", "stack"]
 
 
 def shaped(function: Callable[..., Tensor], m: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
     """A structural function of the one Tensor, its result in a format that fits any mask."""
     return _settled(function(m._tensor, *args, **kwargs), m)
+
+
+def moved(name: str, m: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
+    """The operation of this name, which only moves elements, of the one Tensor."""
+    return shaped(block(name).function, m, *args, **kwargs)
 
 
 def _settled(t: Tensor, like: MaskedTensor) -> MaskedTensor:
@@ -135,24 +141,6 @@ def split(m: MaskedTensor, sizes: int | Sequence[int], axis: int = 0) -> tuple[M
     ends = np.cumsum(cuts).tolist()
     begins = [end - size for end, size in zip(ends, cuts, strict=True)]
     return tuple(item_at(m, (*(slice(None),) * d, slice(b, e))) for b, e in zip(begins, ends, strict=True))
-
-
-FUNCTIONS: dict[str, Callable[..., Tensor]] = {
-    "broadcast_to": shaping.broadcast_to,
-    "diagonal": triangles.diagonal,
-    "expand_dims": shaping.expand_dims,
-    "flip": shaping.flip,
-    "gather": taking.take_along_axis,
-    "moveaxis": shaping.moveaxis,
-    "repeat": shaping.repeat,
-    "roll": shaping.roll,
-    "squeeze": shaping.squeeze,
-    "take": taking.take,
-    "tile": shaping.tile,
-    "tril": triangles.tril,
-    "triu": triangles.triu,
-}
-"""Functions of one Tensor that move elements and compute nothing."""
 
 
 def reshape(m: MaskedTensor, shape: int | Sequence[int]) -> MaskedTensor:

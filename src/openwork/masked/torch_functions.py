@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from ..errors import UnsupportedError
+from ..runtime.operation import block
 from ..storage.buffers import as_array, is_torch
+from ..tables import MASKED, TORCH
 from ..tensor.tensor import Tensor
 from ..torch.nary import torch_storage
 from ..torch.pointwise_functions import BINARY, UNARY
-from . import products, shaping
-from .elementwise import lift, select
+from . import namespace, products
+from .elementwise import lift
 from .structure import restricted
 from .tensor import MaskedTensor, bits_of, wrap
 
-__all__ = ["FUNCTIONS", "call"]
+__all__ = ["call", "method"]
 
 _MORE = frozenset(("logaddexp", "lerp", "fmod", "addcmul", "addcdiv", "rsub", "xlogy", "isclose", "dropout"))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""torch's functions by name that are no operations, or have other arguments and results than these."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _torchs(*names: str) -> Callable[[F], F]:
+    def register(function: F) -> F:
+        FUNCTIONS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -30,16 +45,30 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """
     name = _name(function)
     args, kwargs = tuple(map(_over_torch, args)), {key: _over_torch(x) for key, x in kwargs.items()}
-    found = FUNCTIONS.get(name)
-    if found is not None:
-        return found(*args, **kwargs)
+    if name in FUNCTIONS:
+        return FUNCTIONS[name](*args, **kwargs)
     elementwise = name in UNARY or name in BINARY or name in _MORE or name.removeprefix("r") in BINARY
     if elementwise and kwargs.get("out") is None:
         count = 1 if name in UNARY else sum(isinstance(a, MaskedTensor | torch.Tensor | float | int) for a in args)
         return lift(lambda *v: function(*v, *args[count:], **kwargs), args[:count], name)
+    if name in TORCH and TORCH[name] in MASKED:
+        return method(name)(*args, **kwargs)
     raise UnsupportedError(
         f"torch.{name} does not take a masked tensor\n  help: its methods, m.map(function), or filled(value) first"
     )
+
+
+def method(name: str) -> Callable[..., Any]:
+    """torch's method of this name: a function below, or an operation whose block spells it."""
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
+    operation = block(TORCH[name])
+    spelled = operation.spelled("torch", name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return namespace.call(operation.function, args, kwargs)
+
+    return lambda *args, **kwargs: spelled.call(function, args, kwargs)
 
 
 def _over_torch(x: Any) -> Any:
@@ -56,16 +85,6 @@ def _over_torch(x: Any) -> Any:
 def _name(function: Any) -> str:
     name: str = getattr(function, "__name__", str(function))
     return name.strip("_").removeprefix("linalg_")
-
-
-def _along(name: str) -> Callable[..., Any]:
-    """A reduction by torch's argument names."""
-
-    def function(m: MaskedTensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
-        dim = kwargs.pop("axis", dim)
-        return getattr(m, name)(dim, keepdims=kwargs.pop("keepdims", keepdim), **kwargs)
-
-    return function
 
 
 def _spread(name: str) -> Callable[..., Any]:
@@ -103,16 +122,19 @@ def _softmax(name: str) -> Callable[..., Any]:
     return function
 
 
+@_torchs("norm", "vector_norm")
 def norm(m: MaskedTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, **_: Any) -> Any:
     """The vector norm; torch's order of arguments."""
     return (m if dtype is None else m.astype(dtype)).norm(2 if p in (None, "fro") else p, axis=dim, keepdims=keepdim)
 
 
+@_torchs("sort")
 def sort(m: MaskedTensor, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[Any, Any]:
     """Sorted, and where the elements stood."""
     return m.sort(dim, descending=descending), m.argsort(dim, descending=descending)
 
 
+@_torchs("transpose", "swapaxes")
 def transpose(m: MaskedTensor, dim0: int, dim1: int) -> MaskedTensor:
     """Two dimensions exchanged."""
     order = list(range(m.ndim))
@@ -120,12 +142,14 @@ def transpose(m: MaskedTensor, dim0: int, dim1: int) -> MaskedTensor:
     return m.transpose(order)
 
 
+@_torchs("einsum")
 def einsum(text: str, *operands: Any) -> MaskedTensor:
     """`masked.einsum`, operands one by one or in a list."""
     given: Sequence[Any] = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
     return products.einsum(text, *given)
 
 
+@_torchs("grad")
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **kwargs: Any) -> tuple[Any, ...]:
     """`torch.autograd.grad`; the gradient of a masked tensor is missing where it is, and where no output depends on it.
 
@@ -173,44 +197,21 @@ def _like(g: Any, x: Any, reached: Any = None) -> Any:
     return wrap(restricted(made, reached), x._scalar)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: _along(name) for name in ("sum", "mean", "prod", "amin", "amax", "any", "all", "logsumexp")},
-    "argmin": _along("argmin"),
-    "argmax": _along("argmax"),
+FUNCTIONS.update({
     "var": _spread("var"),
     "std": _spread("std"),
     "min": _extreme("amin"),
     "max": _extreme("amax"),
-    "norm": norm,
-    "vector_norm": norm,
     "softmax": _softmax("softmax"),
     "log_softmax": _softmax("log_softmax"),
     "normalize": products.normalize,
     "mse_loss": lambda a, b, *_, reduction="mean", **__: products.mse_loss(a, b, reduction),
-    "where": select,
-    "clamp": _method("clamp"),
-    "clip": _method("clamp"),
-    "cat": lambda parts, dim=0: shaping.concat(parts, dim),
-    "concat": lambda parts, dim=0: shaping.concat(parts, dim),
-    "stack": lambda parts, dim=0: shaping.stack(parts, dim),
-    "matmul": products.matmul,
     "rmatmul": lambda m, other: products.matmul(other, m),
-    "mm": products.matmul,
-    "mv": products.matmul,
-    "bmm": products.matmul,
     "linear": products.linear,
-    "einsum": einsum,
-    "sort": sort,
-    "transpose": transpose,
-    "swapaxes": transpose,
     "t": lambda m: m.T,
     "numel": lambda m: m.size,
     "topk": lambda m, k, dim=-1, largest=True, sorted=True: m.topk(k, dim, largest=largest),
     **{name: _method(name) for name in (
-        "argsort", "cumsum", "cumprod", "reshape", "permute", "flatten", "squeeze", "unsqueeze", "flip", "roll",
-        "gather", "tril", "triu", "split", "unique", "clone", "median",
+        "reshape", "permute", "flatten", "gather", "split", "unique", "clone", "median",
     )},
-    "broadcast_to": _method("broadcast_to"),
-    "grad": grad,
-}  # fmt: skip
-"""The functions by torch's name."""
+})  # fmt: skip

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..runtime.operation import OPERATIONS
 from ..tables import NUMPY
 from ..tensor.lazy import is_lazy
 from ..tensor.operators import PRIORITY
@@ -18,11 +19,6 @@ from .elementwise.maps import by_values
 from .products.tensor_products import dot, inner, vdot
 
 __all__ = ["by_name", "call_function", "call_ufunc"]
-
-_REDUCTIONS = {
-    "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max", "logical_and": "all", "logical_or": "any",
-}  # fmt: skip
-"""Ufuncs, and the functions that their `reduce` is."""
 
 _KEYWORDS = {"ddof": "correction"}
 _OWN_ORDER = ("einsum", "where", "inner", "vdot")
@@ -43,7 +39,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
         return NotImplemented
     given = {key: value for key, value in kwargs.items() if value is not None}
     out = given.pop("out", (None,))[0]
-    if method == "reduce" and ufunc.__name__ in _REDUCTIONS and len(inputs) == 1:
+    if method == "reduce" and f"{ufunc.__name__}.reduce" in NUMPY and len(inputs) == 1:
         result = _reduce(ufunc.__name__, inputs[0], given)
     elif method != "__call__" or ufunc.nout != 1 or given:
         how = ufunc.__name__ + ("" if method == "__call__" else f".{method}") + "".join(f", {key}=" for key in given)
@@ -62,7 +58,7 @@ def _reduce(name: str, x: Any, given: dict[str, Any]) -> Any:
     refused = set(given) - {"axis", "keepdims", "dtype"}
     if refused:
         raise UnsupportedError(f"numpy.{name}.reduce: {', '.join(sorted(refused))}= of a Tensor\n  help: leave it out")
-    return getattr(_namespace(), _REDUCTIONS[name])(x, **{"axis": 0, **given})
+    return getattr(_namespace(), NUMPY[f"{name}.reduce"])(x, **{"axis": 0, **given})
 
 
 def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
@@ -87,8 +83,20 @@ def _named(func: Callable[..., Any]) -> Callable[..., Any] | None:
         return None
     elif func.__name__ in _OWN:
         return _OWN[func.__name__]
-    found: Callable[..., Any] | None = getattr(home, NUMPY.get(func.__name__, func.__name__), None)
-    return found
+    name = NUMPY.get(func.__name__, func.__name__)
+    function: Callable[..., Any] | None = getattr(home, name, None)
+    if function is None or func.__module__ != "numpy":
+        return function
+    return _spelled(name, func.__name__, function)
+
+
+def _spelled(name: str, numpys: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of an operation, which takes NumPy's arguments where its block spells them."""
+    block = OPERATIONS.get(name)
+    spelling = None if block is None else block.spelled("numpy", numpys)
+    if spelling is None or spelling.signature is None:
+        return function
+    return wraps(function)(lambda *args, **kwargs: spelling.call(function, args, kwargs))
 
 
 def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -105,7 +113,9 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 def by_name(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """NumPy's `func` by the operation of the namespace that it is."""
-    return _bound(func, getattr(_namespace(), NUMPY.get(func.__name__, func.__name__)), args, kwargs)
+    name = NUMPY.get(func.__name__, func.__name__)
+    function = _spelled(name, func.__name__, getattr(_namespace(), name))
+    return function(*args, **kwargs) if func.__name__ in _OWN_ORDER else _bound(func, function, args, kwargs)
 
 
 def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -161,10 +171,6 @@ def _allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
     return bool(_isclose(a, b, rtol, atol).all())
 
 
-def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return _namespace().diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
-
-
 def _along(name: str, default: int | None) -> Callable[..., Any]:
     """The function here of that name with NumPy's meaning of `axis=None`: all elements in row-major order."""
 
@@ -211,13 +217,10 @@ _OWN: dict[str, Callable[..., Any]] = {
     "hstack": lambda tup: _namespace().concat(tup, axis=min(tup[0].ndim - 1, 1)),
     "transpose": lambda a, axes=None: a.transpose() if axes is None else a.transpose(axes),
     "ravel": lambda a: _namespace().reshape(a, (-1,)),
-    "diagonal": _diagonal,
-    "sort": _along("sort", -1),
-    "argsort": _along("argsort", -1),
+    **{name: _along(name, -1) for name in ("sort", "argsort")},
     "cumsum": _along("cumulative_sum", None),
     "cumprod": _along("cumulative_prod", None),
-    "var": _spread("var"),
-    "std": _spread("std"),
+    **{name: _spread(name) for name in ("var", "std")},
     "dot": dot,
     "inner": inner,
     "vdot": vdot,

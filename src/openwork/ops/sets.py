@@ -84,7 +84,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(found.values(), found.inverse())
 
 
-@operation(numpy="unique", grad=False)
+@operation(numpy="unique", grad=False, masked="method unique")
 def unique_values(x: Any, /) -> Tensor:
     """The distinct elements as a dense vector, ascending, NaN last and every NaN one of its own."""
     return _found(as_tensor(x)).values()

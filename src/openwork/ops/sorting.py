@@ -10,6 +10,7 @@ from ..compiler.conversion.target import unbatched
 from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.types import COMPLEX
+from ..late import late
 from ..runtime.conversion.radix_sort import radix
 from ..runtime.operation import operation
 from ..runtime.promote import promote
@@ -23,7 +24,7 @@ from .result_format import settle
 __all__ = ["Fibres", "argsort", "nonzero", "ordered", "plain_values", "ranks", "searchsorted", "sort"]
 
 
-@operation()
+@operation(masked="method")
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of every fibre along `axis` in order.
 
@@ -62,7 +63,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     return settle(back._storage, t.format)
 
 
-@operation(method=True)
+@operation(method=True, torch="argsort(dim: axis = -1, descending = False, stable = False)", masked="method")
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Where the elements of every fibre along `axis` are, in order: `take_along_axis(x, argsort(x)) == sort(x)`.
 
@@ -139,7 +140,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return Tensor._from_storage(b._storage.with_values(places, int(found[-1])))
 
 
-@operation(method=True)
+@operation(method=True, masked=late("masked.namespace", "nonzero"))
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The coordinates of the elements that are not zero, in row-major order: one vector for each dimension.
 

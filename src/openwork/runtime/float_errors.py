@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.index import PRESENCE, Access, Apply, Expression, Literal
+from ..ir.operations import with_trait
 from ..storage.buffers import is_array, length, numpy_dtype, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
@@ -25,15 +26,12 @@ from .zero_annihilation import FINITE, bounded
 
 __all__ = ["Told", "is_small", "report", "report_dense", "told_by"]
 
-_SILENT = frozenset((
-    "min", "max", "copysign", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "band", "bor", "bxor",
-    "neg", "abs", "isnan", "isinf", "isfinite", "signbit",
-))  # fmt: skip
+_SILENT = with_trait("silent")
 _LARGEST = 2**62
 _FEW = 64
 """Elements that Python adds up more quickly than NumPy is called."""
 
-_FLAGGED = frozenset(("add", "sub", "mul", "div", "neg"))
+_FLAGGED = with_trait("one-instruction")
 """Operations that are one instruction of the processor, which sets flags as IEEE 754 has it."""
 
 Dims = tuple[int | None, ...]

@@ -1,7 +1,7 @@
 """From a function of tensors to its block: the one record that says where and how an operation is public.
 
-    @operation(method=True, numpy="nansum", masked=lambda m, **options: m.sum(**options))
-    def nansum(x, /, *, axis=None, dtype=None, keepdims=False): ...
+    @operation(method=True, torch="roll(shifts: shift, dims: axis = None)", masked="moves")
+    def roll(x, shift, /, *, axis=None): ...
 
 Everything that lists operations reads these records: the namespace and its stub, the methods of Tensors of either
 library, both NumPy protocols, torch's names, masked and lazy tensors, the reference page (`openwork.tables`).
@@ -9,11 +9,18 @@ library, both NumPy protocols, torch's names, masked and lazy tensors, the refer
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
-__all__ = ["OPERATIONS", "Operation", "operation"]
+from ..errors import UnsupportedError
+from ..tables import HOMES
+
+__all__ = ["OPERATIONS", "Operation", "Spelling", "block", "operation"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,13 +32,16 @@ class Operation:
     name : in the namespace
     function : what computes it; it knows nothing of the rest
     method : whether it is a method of Tensors too, the tensor first
-    numpy : names of NumPy's functions and ufuncs that it is, besides the one of its own name
-    torch : names of torch's functions that it is, where torch's table has none; `dim` is axis, `keepdim` keepdims
-    masked : "elements" where it maps specified elements, "moves" where it only moves them, a function of masked
-        tensors, or None where it does not take them
+    numpy : names of NumPy's functions and ufuncs that it is, besides the one of its own name; "add.reduce" of a ufunc's
+        method. One with other arguments is a `Spelling`
+    torch : spellings of torch's functions that it is
+    masked : what it does with masked tensors: "elements" maps the specified ones, "moves" only moves them, "method" is
+        their method of this name, "method NAME" of another; else a function of masked tensors, or None for a refusal
     lazy : whether it is deferred on tensors to be computed later; else they are computed first
-    grad : whether it takes `grad=`, the elements that have gradients
+    grad : whether it takes `grad=`, the elements that have gradients; what has operands does, unless it says otherwise
     operands : whether its operands' types are asked for the result: not of functions that make tensors
+    op : the elementwise operation of the loop IR, or of the array library, that it is
+    arity : of `op`
     """
 
     name: str
@@ -43,6 +53,8 @@ class Operation:
     lazy: bool
     grad: bool
     operands: bool
+    op: str | None = None
+    arity: int = 0
 
     @property
     def module(self) -> str:
@@ -54,12 +66,86 @@ class Operation:
         """The first sentence of its documentation."""
         return " ".join((self.function.__doc__ or "").split("\n\n")[0].split())
 
+    def spelled(self, library: str, name: str) -> Spelling:
+        """How the function of this name of "numpy" or "torch" spells the call."""
+        spellings = map(spelling, self.numpy if library == "numpy" else self.torch)
+        return next((s for s in spellings if s.name == name), spelling(name))
+
 
 OPERATIONS: dict[str, Operation] = {}
 """The blocks of the modules that are loaded, by name."""
 
 
-def _names(value: str | tuple[str, ...]) -> tuple[str, ...]:
+def block(name: str) -> Operation:
+    """The block of an operation, whose module is loaded first."""
+    if name not in OPERATIONS:
+        import_module(f"openwork.{HOMES[name]}")
+    return OPERATIONS[name]
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How another library calls an operation: its name, and its arguments after the operands.
+
+    "roll(shifts: shift, dims: axis = None)" has `shifts`, which is `shift` here, and `dims`, which is `axis` and may be
+    left out. "vecdot(a, b, /, dim: axis = -1)" has two operands. A bare name takes the arguments as they are.
+    """
+
+    name: str
+    signature: Signature | None
+    ours: Mapping[str, str]
+    operands: int = 1
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """`function` of operands, and of the other library's arguments after them, by its names or by ours.
+
+        Raises UnsupportedError for arguments that the spelling has not.
+        """
+        if self.signature is None:
+            return function(*args, **kwargs)
+        operands, rest = args[: self.operands], args[self.operands :]
+        theirs = {ours: key for key, ours in self.ours.items()}
+        kwargs = {key if key in self.ours else theirs.get(key, key): value for key, value in kwargs.items()}
+        try:
+            bound = self.signature.bind(*rest, **kwargs)
+        except TypeError as error:
+            raise UnsupportedError(
+                f"{self.name}: {error}\n  supported: {self.name}{self.signature}\n  help: leave it out"
+            ) from None
+        bound.apply_defaults()
+        return function(*operands, **{self.ours[key]: value for key, value in bound.arguments.items()})
+
+
+@cache
+def spelling(text: str) -> Spelling:
+    """The spelling of "name" or "name(theirs: ours = default, ...)"."""
+    name, parenthesis, _ = text.partition("(")
+    if not parenthesis:
+        return Spelling(text, None, {})
+    definition = ast.parse(f"def {text}: ...").body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    arguments, parameters, ours = definition.args, [], {}
+    for kind, argument, default in _arguments(arguments):
+        ours[argument.arg] = argument.arg if argument.annotation is None else ast.unparse(argument.annotation)
+        parameters.append(Parameter(argument.arg, kind, default=default))
+    return Spelling(name, Signature(parameters), ours, len(arguments.posonlyargs) or 1)
+
+
+def _arguments(arguments: ast.arguments) -> Iterator[tuple[Any, ast.arg, Any]]:
+    """Each argument with its kind and its default value."""
+    required = len(arguments.args) - len(arguments.defaults)
+    for k, argument in enumerate(arguments.args):
+        value = arguments.defaults[k - required] if k >= required else None
+        yield Parameter.POSITIONAL_OR_KEYWORD, argument, _value(value)
+    for argument, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield Parameter.KEYWORD_ONLY, argument, _value(value)
+
+
+def _value(node: ast.expr | None) -> Any:
+    return Parameter.empty if node is None else ast.literal_eval(node)
+
+
+def _texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else value
 
 
@@ -71,16 +157,19 @@ def operation(
     torch: str | tuple[str, ...] = (),
     masked: str | Callable[..., Any] | None = None,
     lazy: bool = False,
-    grad: bool = True,
+    grad: bool | None = None,
     operands: bool = True,
+    op: str | None = None,
+    arity: int = 0,
 ) -> Callable[[F], F]:
     """Register a function as the operation of its name; see `Operation`."""
 
     def register(function: F) -> F:
         called = name or function.__name__
         OPERATIONS[called] = Operation(
-            called, function, method, _names(numpy), _names(torch), masked, lazy, grad and operands, operands
-        )
+            called, function, method, _texts(numpy), _texts(torch), masked, lazy, operands if grad is None else grad,
+            operands, op, arity,
+        )  # fmt: skip
         return function
 
     return register

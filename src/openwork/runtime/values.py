@@ -11,46 +11,29 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..interruptible import whole
 from ..ir.arithmetic import expm1
+from ..ir.operations import OPERATIONS, with_trait
 from ..storage.buffers import Array, is_torch
+from ..tables import SPOKEN
 from .overrides import is_long
 
 __all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "loudly", "spoken"]
 
-UNARY = {
-    "neg": "negative", "abs": "absolute", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1",
-    "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan",
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh",
-    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
-    "round": "rint", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "bnot": "invert", "not": "logical_not",
-    "square": "square", "reciprocal": "reciprocal", "real": "real", "imag": "imag", "conj": "conjugate",
-    "signbit": "signbit", "exp2": "exp2", "erf": "erf",
-}  # fmt: skip
+UNARY = {name: o.numpy for name, o in OPERATIONS.items() if o.numpy is not None and o.arity == 1}
 """Operation names of the loop IR, and NumPy's."""
 
 BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "power", "min": "minimum", "max": "maximum", "atan2": "arctan2", "hypot": "hypot",
-    "copysign": "copysign", "band": "bitwise_and", "bor": "bitwise_or", "bxor": "bitwise_xor", "shl": "left_shift",
-    "shr": "right_shift", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
-    "ge": "greater_equal", "and": "logical_and", "or": "logical_or", "xor": "logical_xor", "logaddexp": "logaddexp",
+    **{name: o.numpy for name, o in OPERATIONS.items() if o.numpy is not None and o.arity == 2},
+    "logaddexp": "logaddexp",
     "nextafter": "nextafter",
-}  # fmt: skip
-
-_SPOKEN = {
-    "sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder",
-    "min": "minimum", "max": "maximum", "band": "bitwise_and", "bor": "bitwise_or", "bxor": "bitwise_xor",
-    "shl": "bitwise_left_shift", "shr": "bitwise_right_shift", "eq": "equal", "ne": "not_equal", "lt": "less",
-    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "and": "logical_and", "or": "logical_or",
-    "xor": "logical_xor", "not": "logical_not", "neg": "negative", "bnot": "bitwise_invert",
-}  # fmt: skip
-
+}
+"""The same of two operands, with those that the array libraries alone have."""
 
 _NEVER_TORCH = frozenset((np.ndarray, float, int, bool, complex))
 
 
 def spoken(op: str) -> str:
     """An operation as users know it, for messages: the namespace's name of what the loop IR calls `op`."""
-    return _SPOKEN.get(op, op)
+    return SPOKEN.get(op, op)
 
 
 _TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
@@ -168,7 +151,7 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
         raise DTypeError(f"{spoken(name)} does not take {kinds}: {error}\n  help: convert with .astype(...)") from error
 
 
-_TENSORS_ONLY = ("min", "max", "atan2", "hypot", "and", "or", "xor", "logaddexp", "nextafter", "copysign")
+_TENSORS_ONLY = with_trait("tensors-only") | {"logaddexp", "nextafter"}
 
 
 def apply_scalar(name: str, like: Array, *args: Any, loud: bool = False) -> Any:

@@ -14,6 +14,8 @@ import numpy as np
 
 from ..errors import DTypeError
 from ..ir.types import COMPLEX, FLOATS, SIGNED, UNSIGNED
+from ..late import late
+from ..runtime.operation import operation
 from ..runtime.promote import promote, weak
 from ..storage.buffers import dtype_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype
 from .tensor import Tensor
@@ -47,6 +49,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 _PYTHON = (builtins.bool, int, float, complex)
 
 
+@operation(masked=late("masked.namespace", "astype"))
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
     """`x` with elements of another dtype; pos and crd are shared."""
     return x.astype(dtype, copy=copy, device=device)
@@ -75,6 +78,7 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     return scalar == scalar_name(kind)
 
 
+@operation(masked=late("masked.namespace", "result_type"), grad=False)
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """The dtype of an operation on these tensors, arrays, dtypes and Python scalars.
 
@@ -95,6 +99,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     return torch_dtype(scalar) if torch_like else numpy_dtype(scalar)
 
 
+@operation(masked=late("masked.namespace", "can_cast"), grad=False)
 def can_cast(from_: Any, to: Any, /) -> Any:
     """Whether promotion turns `from_`, a dtype or a tensor, into the dtype `to`: no value is changed or lost."""
     source, target = scalar_of_operand(from_), scalar_name(to)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError
-from ..ir.index import BINARY as INFIX
 from ..ir.index import PREFIX
+from ..ir.operations import INFIX
 from ..late import late
 from ..runtime.gradient_hook import any_full
 from ..runtime.overrides import takes_over
@@ -135,6 +135,13 @@ class Lazy(Operators, LazyMethods):
 _NOTHING = object()
 
 
+FOLDS = {
+    "sum": "add", "prod": "mul", "mean": "add", "min": "min", "max": "max", "any": "max", "all": "min",
+    "count_nonzero": "add",
+}  # fmt: skip
+"""Reductions that are deferred, and the operation of the loop IR that combines the elements of each."""
+
+
 def _method(name: str) -> Callable[..., Any]:
     def method(self: Lazy, axis: Any = None, *, keepdims: bool = False, dtype: Any = None) -> Lazy:
         given = {"axis": axis, "keepdims": keepdims} | ({} if dtype is None else {"dtype": dtype})
@@ -148,7 +155,7 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ("sum", "prod", "mean", "min", "max", "any", "all", "count_nonzero"):
+for _name in FOLDS:
     setattr(Lazy, _name, _method(_name))
 
 

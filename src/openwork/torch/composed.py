@@ -23,14 +23,16 @@ from ..ops.reductions.moments import std, var
 from ..storage.buffers import is_recorded
 from ..tensor.tensor import Tensor
 from .nary import densely, several, torch_storage
+from .registry import FUNCTIONS, torch_function
 from .shapes import hollow, narrow, shape_of
 
-__all__ = ["COMPOSED", "norm"]
+__all__ = ["norm"]
 
 _HALVES = (torch.float16, torch.bfloat16)
 _MUL, _SUB, _ADD = "mul", "sub", "add"
 
 
+@torch_function("norm")
 def norm(t: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None, out: Any = None) -> Any:
     """The p-norm of the elements over `dim`, all without."""
     t = t if dtype is None else t.astype(dtype)
@@ -66,6 +68,7 @@ def _square(v: torch.Tensor) -> torch.Tensor:
     return (v * v.conj()).real if v.is_complex() else v * v
 
 
+@torch_function("linalg_norm")
 def linalg_norm(t: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """torch.linalg.norm: of vectors, and of matrices."""
     t = t if dtype is None else t.astype(dtype)
@@ -74,6 +77,7 @@ def linalg_norm(t: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = Fal
     return matrix_norm(t, ord, (-2, -1) if dim is None else dim, keepdim)
 
 
+@torch_function("matrix_norm")
 def matrix_norm(t: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
     """torch.linalg.matrix_norm."""
     t = t if dtype is None else t.astype(dtype)
@@ -99,6 +103,7 @@ def _reducer(op: str) -> Callable[..., Any]:
     return function
 
 
+@torch_function("count_nonzero")
 def count_nonzero(t: Tensor, *dims: Any, dim: Any = None) -> Any:
     """How many elements are not 0, over one dimension or several, one by one or in a sequence."""
     return _reducer("count_nonzero")(t, dim if not dims else dims[0] if len(dims) == 1 else dims)
@@ -138,6 +143,7 @@ def _floating(t: Tensor) -> Tensor:
     return t if t.dtype.is_floating_point or t.dtype.is_complex else t.astype(torch.get_default_dtype())
 
 
+@torch_function("cov")
 def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance of the rows: their products, less those of the means, so that no row is made dense."""
     if t.ndim < 2:
@@ -159,6 +165,7 @@ def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any =
     return Tensor._from_dense(found.reshape(()) if t.shape[0] == 1 else found)
 
 
+@torch_function("corrcoef")
 def corrcoef(t: Tensor) -> Any:
     """The correlations of the rows."""
     found = cov(t).to_dense()
@@ -171,6 +178,7 @@ def corrcoef(t: Tensor) -> Any:
     return Tensor._from_dense(found.clip(-1, 1))
 
 
+@torch_function("cross")
 def cross(input: Any, other: Any, dim: Any = None) -> Any:
     """The cross product of vectors of three elements along a dimension, the first of that extent without."""
     rank = max(input.ndim, other.ndim)
@@ -184,12 +192,14 @@ def cross(input: Any, other: Any, dim: Any = None) -> Any:
     return elementwise(_SUB, first, elementwise(_MUL, turned(input, 2), turned(other, 1)))
 
 
+@torch_function("normalize")
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
     """The vectors along a dimension divided by their norms."""
     size = norm(input, p, dim, True).to_dense().clamp_min(eps)
     return elementwise("div", input, size) if input.ndim else densely(torch.div, input, size)
 
 
+@torch_function("cosine_similarity")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosines between vectors along a dimension."""
     x1, x2 = torch.broadcast_tensors(x1, x2)
@@ -201,6 +211,7 @@ def _dense(x: Any) -> Any:
     return x.to_dense() if isinstance(x, Tensor) else x
 
 
+@torch_function("pairwise_distance")
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The p-norms of the differences, each moved by eps."""
     moved = elementwise(_ADD, elementwise(_SUB, x1, x2), eps)
@@ -209,12 +220,14 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     return norm(moved, p, -1, keepdim)
 
 
+@torch_function("dist")
 def dist(input: Any, other: Any, p: Any = 2) -> Any:
     """The p-norm of the difference."""
     difference = elementwise(_SUB, input, other)
     return norm(difference, p) if isinstance(difference, Tensor) else torch.dist(difference, difference * 0, p)
 
 
+@torch_function("renorm")
 def renorm(t: Tensor, p: Any, dim: int, maxnorm: Any) -> Any:
     """The slices of a dimension, those of a larger p-norm than `maxnorm` scaled to it."""
     others = tuple(d for d in range(t.ndim) if d != dim % t.ndim)
@@ -222,6 +235,7 @@ def renorm(t: Tensor, p: Any, dim: int, maxnorm: Any) -> Any:
     return elementwise(_MUL, t, torch.where(sizes > maxnorm, maxnorm / (sizes + 1e-7), torch.ones_like(sizes)))
 
 
+@torch_function("glu")
 def glu(input: Tensor, dim: int = -1) -> Any:
     """The first half along a dimension times the sigmoid of the second."""
     half = input.shape[dim] // 2
@@ -230,6 +244,7 @@ def glu(input: Tensor, dim: int = -1) -> Any:
     return elementwise(_MUL, narrow(input, dim, 0, half), several(torch.sigmoid, narrow(input, dim, half, half)))
 
 
+@torch_function("prelu")
 def prelu(input: Any, weight: Any) -> Any:
     """`input` where it is positive, else `weight` of its channel times it."""
     weight = _dense(weight)
@@ -242,6 +257,7 @@ def prelu(input: Any, weight: Any) -> Any:
     return elementwise(_ADD, several(torch.relu, input), elementwise(_MUL, low, weight))
 
 
+@torch_function("rms_norm")
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """The elements divided by the root of the mean of the squares of the last dimensions."""
     if input.dtype.is_complex:
@@ -256,12 +272,14 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: floa
     return scaled if weight is None else elementwise(_MUL, scaled, weight)
 
 
+@torch_function("addr")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * outer(vec1, vec2)`."""
     product = elementwise(_MUL, tensor_products.outer(vec1, vec2), alpha)
     return product if beta == 0 else elementwise(_ADD, elementwise(_MUL, input, beta), product)
 
 
+@torch_function("multi_dot")
 def multi_dot(*tensors: Any) -> Any:
     """The product of a chain of matrices, of which the first and the last may be vectors."""
     given = tensors[0] if len(tensors) == 1 else tensors
@@ -271,16 +289,19 @@ def multi_dot(*tensors: Any) -> Any:
     return found
 
 
+@torch_function("linalg_diagonal")
 def linalg_diagonal(t: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonals of matrices."""
     return triangles.diagonal(t, offset=offset, axis1=dim1, axis2=dim2)
 
 
+@torch_function("full_like")
 def full_like(t: Tensor, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
     """A Tensor of one value, of the shape of another one, with no element stored."""
     return creation.full_like(t, _number(fill_value), dtype=dtype)
 
 
+@torch_function("fill")
 def fill(t: Tensor, value: Any) -> Any:
     """One value everywhere: no element is stored, unless the value is recorded."""
     if isinstance(value, torch.Tensor) and is_recorded(value):
@@ -296,12 +317,14 @@ def _of_torch(t: Tensor) -> Tensor:
     return Tensor._from_storage(torch_storage(t))
 
 
+@torch_function("solve")
 def _solve(a: Any, b: Any, *, left: bool = True) -> Any:
     if 1 < b.ndim == a.ndim - 1 and tuple(b.shape) == tuple(a.shape[:-1]):  # a stack of vectors
         return linalg.solve(a, b[..., None])[..., 0]
     return linalg.solve(a, b) if left else linalg.solve(a.mT, b.mT).mT
 
 
+@torch_function("solve_triangular")
 def _solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     if not left:
         return _solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
@@ -312,40 +335,59 @@ def _new(value: Any) -> Callable[..., Tensor]:
     return lambda t, *size, dtype=None, **_: hollow(t, shape_of(size), value, dtype)
 
 
+@torch_function("new_full")
 def new_full(t: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
     """A Tensor of one value, with no element stored."""
     return hollow(t, size, _number(fill_value), dtype)
 
 
-COMPOSED: dict[str, Callable[..., Any]] = {
-    **{op: _reducer(op) for op in ("sum", "prod", "mean", "any", "all")},
-    "count_nonzero": count_nonzero,
-    "sparse_sum": _reducer("sum"), "amax": _reducer("max"), "amin": _reducer("min"),
-    "var": _moment(var), "std": _moment(std), "var_mean": _with_mean(var), "std_mean": _with_mean(std),
-    "logsumexp": lambda t, dim=None, keepdim=False: softmax.logsumexp(
-        _floating(t), dim if t.ndim else None, keepdims=keepdim
-    ),
-    "softmax": _softmax(softmax.softmax), "sparse_softmax": _softmax(softmax.softmax),
-    "softmin": _softmax(softmax.softmax, True),
-    "log_softmax": _softmax(softmax.log_softmax), "sparse_log_softmax": _softmax(softmax.log_softmax),
-    "norm": norm, "linalg_norm": linalg_norm, "matrix_norm": matrix_norm,
-    "vector_norm": lambda t, ord=2, dim=None, keepdim=False, *, dtype=None: norm(t, ord, dim, keepdim, dtype),
-    "cov": cov, "corrcoef": corrcoef,
-    "cross": cross, "linalg_cross": lambda a, b, *, dim=-1: cross(a, b, dim), "normalize": normalize,
-    "cosine_similarity": cosine_similarity, "pairwise_distance": pairwise_distance, "dist": dist, "renorm": renorm,
-    "glu": glu, "prelu": prelu, "rms_norm": rms_norm, "addr": addr, "multi_dot": multi_dot,
-    "matrix_power": lambda a, n: linalg.matrix_power(a, n),
-    "vander": lambda x, N=None: densely(torch.linalg.vander, x, N=N),
-    "det": lambda a: _of_torch(linalg.det(a)), "inv": lambda a: linalg.inv(a),
-    "slogdet": lambda a: tuple(map(_of_torch, linalg.slogdet(a))),
-    "solve": _solve, "solve_triangular": _solve_triangular, "linalg_diagonal": linalg_diagonal,
-    "bilinear": lambda a, b, weight, bias=None: _bilinear(a, b, weight, bias),
-    "zeros_like": lambda t, **given: full_like(t, 0, **given), "ones_like": lambda t, **given: full_like(t, 1, **given),
-    "full_like": full_like, "fill": fill, "zero_": lambda t: t.zero_(),
-    "new_zeros": _new(0),
-    "new_ones": _new(1), "new_full": new_full,
-}  # fmt: skip
-"""What stands for each of torch's functions that are made of others."""
+@torch_function("logsumexp")
+def logsumexp(t: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The logarithm of the sum of exponentials; of whole numbers in torch's default dtype."""
+    return softmax.logsumexp(_floating(t), dim if t.ndim else None, keepdims=keepdim)
+
+
+@torch_function("zeros_like")
+def zeros_like(t: Tensor, **options: Any) -> Tensor:
+    """A Tensor of zeros, of the shape of another one, with no element stored."""
+    return full_like(t, 0, **options)
+
+
+@torch_function("ones_like")
+def ones_like(t: Tensor, **options: Any) -> Tensor:
+    """A Tensor of ones, of the shape of another one, with no element stored."""
+    return full_like(t, 1, **options)
+
+
+FUNCTIONS.update(
+    {
+        "sparse_sum": _reducer("sum"),
+        "amax": _reducer("max"),
+        "amin": _reducer("min"),
+        "var": _moment(var),
+        "std": _moment(std),
+        "var_mean": _with_mean(var),
+        "std_mean": _with_mean(std),
+        "softmax": _softmax(softmax.softmax),
+        "sparse_softmax": _softmax(softmax.softmax),
+        "softmin": _softmax(softmax.softmax, True),
+        "log_softmax": _softmax(softmax.log_softmax),
+        "sparse_log_softmax": _softmax(softmax.log_softmax),
+        "vector_norm": lambda t, ord=2, dim=None, keepdim=False, *, dtype=None: norm(t, ord, dim, keepdim, dtype),
+        "linalg_cross": lambda a, b, *, dim=-1: cross(a, b, dim),
+        "matrix_power": lambda a, n: linalg.matrix_power(a, n),
+        "vander": lambda x, N=None: densely(torch.linalg.vander, x, N=N),
+        "det": lambda a: _of_torch(linalg.det(a)),
+        "inv": lambda a: linalg.inv(a),
+        "slogdet": lambda a: tuple(map(_of_torch, linalg.slogdet(a))),
+        "bilinear": lambda a, b, weight, bias=None: _bilinear(a, b, weight, bias),
+        "zero_": lambda t: t.zero_(),
+        "new_zeros": _new(0),
+        "new_ones": _new(1),
+    }
+)
+for _name in ("sum", "prod", "mean", "any", "all"):
+    torch_function(_name)(_reducer(_name))
 
 
 def _bilinear(a: Any, b: Any, weight: Any, bias: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import isfunction
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from ..runtime import gradient_hook as gradients
 from ..runtime.conversion.remap import canonical
 from ..storage.buffers import is_recorded
 from ..storage.storage import Storage
+from ..tensor.operators import Operators
 from ..tensor.tensor import Tensor
 from .dense_gradient_proxy import Elements, Layout, Spread, Stored, dense, nothing, taken
 from .full_operations import DENSE, HELD
@@ -377,7 +379,7 @@ _OPERATORS = (
 _METHODS = (
     *(f"__{x}{name}__" for name in _OPERATORS for x in ("", "r")),
     "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__neg__", "__abs__", "__invert__", "__getitem__",
-    "dot", "sum", "prod", "mean", "min", "max", "any", "all", "count_nonzero", "var", "std", "argmin", "argmax",
+    *(name for name, f in vars(Operators).items() if isfunction(f) and name[0] != "_" and name != "diagonal"),
     "index_select", "sparse_mask", "asformat", "astype", "to", "to_device", "transpose", "clone", "to_dense",
     "coalesce", "to_sparse",
 )  # fmt: skip

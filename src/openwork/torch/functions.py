@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -11,25 +9,21 @@ import torch
 from ..errors import UnsupportedError
 from ..ops.elementwise.maps import elementwise
 from ..ops.indexing.index import index
-from ..ops.indexing.taking import sparse_mask
 from ..ops.products import tensor_products
 from ..ops.products.einsum import einsum
 from ..ops.products.matmul import matmul
 from ..ops.products.sddmm import sddmm
-from ..runtime.operation import OPERATIONS
-from ..tables import HOMES, TORCH
+from ..tables import TORCH
 from ..tensor.tensor import Tensor
+from . import composed, orders, placing, shapes
 from . import pointwise_functions as single
-from .composed import COMPOSED
-from .losses import LOSSES, cross_entropy, loss, nll_loss, triplet_margin_loss
+from .losses import LOSSES, loss
 from .nary import over_torch, several
-from .orders import ORDERS
 from .permutation_gradient import unique
-from .placing import PLACING
 from .reduced import mm
-from .shapes import SHAPES
+from .registry import FUNCTIONS, operation_of, torch_function
 
-__all__ = ["FUNCTIONS", "call"]
+__all__ = ["FUNCTIONS", "call", "composed", "orders", "placing", "shapes"]
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -54,9 +48,6 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return several(function, *args, **kwargs)
         if name in single.BINARY:
             return _binary(single.BINARY[name], *args, **kwargs)
-    for name in names:
-        if name in TORCH:
-            return _operation(TORCH[name], *args, **kwargs)
     name = names[0]
     if name[:1] == "r" and name[1:] in single.BINARY and len(args) == 2:
         return elementwise(single.BINARY[name[1:]], args[1], args[0])
@@ -66,23 +57,6 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
     )
-
-
-_PLACES = ("dim", "keepdim")
-"""Arguments that torch's reductions take by place, after the tensor."""
-_AXES = {"dim": "axis", "keepdim": "keepdims"}
-
-
-def _operation(name: str, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    """The namespace's operation with torch's arguments."""
-    named = dict(zip(_PLACES, args, strict=False)) | kwargs
-    function = OPERATIONS[name].function if name in OPERATIONS else _loaded(name)
-    return function(tensor, **{_AXES.get(key, key): value for key, value in named.items()})
-
-
-def _loaded(name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(import_module(f"openwork.{HOMES[name]}"), name)
-    return found
 
 
 def _names(function: Any) -> list[str]:
@@ -111,6 +85,7 @@ def _factor(x: Any, dtype: Any) -> Any:
     return int(x) if isinstance(x, float) and not (dtype.is_floating_point or dtype.is_complex) else x
 
 
+@torch_function("addmm", "addmv", "baddbmm", "sspaddmm", "sparse_addmm")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`, of any mixture of Tensors and torch tensors."""
     product = matmul(mat1, mat2)
@@ -121,6 +96,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return elementwise("add", input if beta == 1 else elementwise("mul", input, beta), product)
 
 
+@torch_function("addbmm")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * sum of batch1[b] @ batch2[b]`."""
     product = einsum("bij,bjk->ik", batch1, batch2)
@@ -128,6 +104,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return elementwise("add", elementwise("mul", input, beta), elementwise("mul", product, alpha))
 
 
+@torch_function("sparse_sampled_addmm", "sampled_addmm")
 def sampled_addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`alpha * (mat1 @ mat2)` at the elements of `input`, of any format, plus `beta * input`."""
     product = elementwise("mul", sddmm(input.detach(), mat1, mat2), alpha)
@@ -137,6 +114,7 @@ def sampled_addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: 
     return found
 
 
+@torch_function("dropout")
 def dropout(t: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """The stored elements, each 0 with probability `p` and the others larger by 1 / (1 - p); not where not training.
 
@@ -150,12 +128,14 @@ def dropout(t: Tensor, p: float = 0.5, training: bool = True, inplace: bool = Fa
     return Tensor._from_storage(s.with_values(torch.nn.functional.dropout(s.values, p, training), 0))
 
 
+@torch_function("linear")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """`input @ weight.T + bias`; input, weight or both may be Tensors."""
     product = matmul(input, weight.mT if isinstance(weight, Tensor) else weight.t())
     return product if bias is None else elementwise("add", product, bias)
 
 
+@torch_function("embedding")
 def embedding(
     input: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, sparse: bool = False,
@@ -172,15 +152,18 @@ def embedding(
     return index(weight, input)
 
 
+@torch_function("dot")
 def _dot(a: Any, b: Any) -> Any:
     return einsum("i,i->", a, b)
 
 
+@torch_function("einsum")
 def _einsum(equation: str, *operands: Any) -> Any:
     given = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
     return einsum(equation, *given)
 
 
+@torch_function("tensordot")
 def _tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     dims = dims.tolist() if isinstance(dims, torch.Tensor) else dims
     if not isinstance(dims, int):
@@ -190,37 +173,34 @@ def _tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     return tensor_products.tensordot(a, b, axes=dims)
 
 
+@torch_function("allclose")
 def _allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     return bool(torch.allclose(_dense(a), _dense(b), rtol, atol, equal_nan))
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "matmul": matmul, "mm": matmul, "mv": matmul, "bmm": matmul, "rmatmul": lambda a, b: matmul(b, a),
-    "smm": matmul, "sparse_mm": mm, "sparse_mm_reduce_impl": mm, "hspmm": matmul, "dot": _dot,
-    "vdot": lambda a, b: tensor_products.vecdot(a, b),
-    "vecdot": lambda a, b, dim=-1: tensor_products.vecdot(a, b, axis=dim), "inner": lambda a, b: matmul(a, _mt(b)),
-    "outer": tensor_products.outer, "ger": tensor_products.outer, "kron": tensor_products.kron, "einsum": _einsum,
-    "tensordot": _tensordot,
-    "dropout": dropout,
-    "addmm": addmm, "addmv": addmm, "baddbmm": addmm, "sspaddmm": addmm, "sparse_addmm": addmm, "addbmm": addbmm,
-    "sparse_sampled_addmm": sampled_addmm, "sampled_addmm": sampled_addmm, "linear": linear, "embedding": embedding,
-    "add": lambda a, b=None, *, other=None, alpha=1: _binary("add", a, b, other=other, alpha=alpha),
-    "rsub": lambda a, b, alpha=1: single.scaled("sub", b, a, alpha), "div": single.div, "divide": single.div,
-    "where": single.where,
-    "conj": lambda t: several(torch.conj_physical, t), "sparse_mask": sparse_mask, "allclose": _allclose,
-    "adjoint": lambda t: several(torch.conj_physical, t.mT),
-    "equal": lambda a, b: tuple(a.shape) == tuple(b.shape) and torch.equal(_dense(a), _dense(b)),
-    "numel": lambda t: t.size, "is_complex": lambda t: t.dtype.is_complex,
-    "is_floating_point": lambda t: t.dtype.is_floating_point,
-    "is_nonzero": bool, "is_same_size": lambda a, b: tuple(a.shape) == tuple(b.shape),
-    "cross_entropy": cross_entropy, "nll_loss": nll_loss, "nll_loss_nd": nll_loss,
-    "triplet_margin_loss": triplet_margin_loss,
-    "triplet_margin_with_distance_loss": triplet_margin_loss,
-    **SHAPES, **COMPOSED, **ORDERS, **PLACING,
-}  # fmt: skip
-"""What stands for each of torch's functions."""
+FUNCTIONS.update(
+    {
+        "rmatmul": lambda a, b: matmul(b, a),
+        "sparse_mm": mm,
+        "sparse_mm_reduce_impl": mm,
+        "inner": lambda a, b: matmul(a, _mt(b)),
+        "add": lambda a, b=None, *, other=None, alpha=1: _binary("add", a, b, other=other, alpha=alpha),
+        "rsub": lambda a, b, alpha=1: single.scaled("sub", b, a, alpha),
+        "conj": lambda t: several(torch.conj_physical, t),
+        "adjoint": lambda t: several(torch.conj_physical, t.mT),
+        "equal": lambda a, b: tuple(a.shape) == tuple(b.shape) and torch.equal(_dense(a), _dense(b)),
+        "numel": lambda t: t.size,
+        "is_complex": lambda t: t.dtype.is_complex,
+        "is_floating_point": lambda t: t.dtype.is_floating_point,
+        "is_nonzero": bool,
+        "is_same_size": lambda a, b: tuple(a.shape) == tuple(b.shape),
+    }
+)
 
-_NAMES = {*FUNCTIONS, *single.ELEMENTWISE, *single.BINARY, *LOSSES, *TORCH}
+for _name in sorted(TORCH.keys() - FUNCTIONS.keys() - single.ELEMENTWISE - single.BINARY.keys()):
+    FUNCTIONS[_name] = operation_of(_name)
+
+_NAMES = {*FUNCTIONS, *single.ELEMENTWISE, *single.BINARY, *LOSSES}
 
 
 def _mt(x: Any) -> Any:

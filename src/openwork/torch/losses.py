@@ -13,9 +13,10 @@ from ..ops.reductions import softmax
 from ..tensor.tensor import Tensor
 from .composed import pairwise_distance
 from .nary import several
+from .registry import torch_function
 from .shapes import gather
 
-__all__ = ["LOSSES", "cross_entropy", "loss", "nll_loss", "triplet_margin_loss"]
+__all__ = ["LOSSES", "loss"]
 
 LOSSES = frozenset((
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
@@ -49,6 +50,7 @@ def loss(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     return found.sum() if reduction == "sum" else found.mean()
 
 
+@torch_function("cross_entropy")
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
     reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
@@ -80,6 +82,7 @@ def cross_entropy(
     return _reduced(parts, scale, reduction)
 
 
+@torch_function("nll_loss", "nll_loss_nd")
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
     reduce: Any = None, reduction: str = "mean",
@@ -96,6 +99,7 @@ def nll_loss(
     return _reduced(-own * scale, scale, reduction)
 
 
+@torch_function("triplet_margin_loss", "triplet_margin_with_distance_loss")
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
     size_average: Any = None, reduce: Any = None, reduction: str = "mean", distance_function: Any = None,

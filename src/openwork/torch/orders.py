@@ -19,9 +19,10 @@ from ..ops.reductions.search import arg_reduce, cumulative
 from ..tensor.tensor import Tensor
 from .nary import densely, several
 from .pointwise import exactly
+from .registry import FUNCTIONS, torch_function
 from .shapes import narrow
 
-__all__ = ["ORDERS"]
+__all__ = ["topk"]
 
 
 def _dense(x: Any) -> Any:
@@ -69,6 +70,7 @@ def place(op: str) -> Callable[..., Tensor]:
     return function
 
 
+@torch_function("aminmax")
 def aminmax(t: Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
     """The least and the largest elements."""
     axes = None if dim is None or not t.ndim else dim
@@ -77,6 +79,7 @@ def aminmax(t: Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
     return kind(pair)
 
 
+@torch_function("sort")
 def sort(t: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """The elements of every fibre in order, and where they were."""
     line = _vector(t)
@@ -86,11 +89,13 @@ def sort(t: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | N
     return kind([shaping.reshape(x, t.shape) for x in (found, places)])
 
 
+@torch_function("argsort")
 def argsort(t: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Where the elements of every fibre are, in order."""
     return shaping.reshape(ordering.argsort(_vector(t).detach(), axis=dim, descending=descending), t.shape)
 
 
+@torch_function("topk")
 def topk(t: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest, or least, elements of every fibre, and where they are."""
     line = _vector(t)
@@ -101,6 +106,7 @@ def topk(t: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     return kind(pair if t.ndim else [shaping.reshape(x, (k,) if k != 1 else ()) for x in pair])
 
 
+@torch_function("kthvalue")
 def kthvalue(t: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th least element of every fibre, and where it is."""
     kind: Any = torch.return_types.kthvalue
@@ -117,6 +123,7 @@ def _kth(t: Tensor, k: int, dim: int, keepdim: bool) -> list[Any]:
     return pair if keepdim else [x.squeeze(dim) for x in pair]
 
 
+@torch_function("median")
 def median(t: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The lower median of all elements, or of every fibre, with its place; a NaN is the median of what has one."""
     if dim is None:
@@ -138,6 +145,7 @@ def _shared(t: Tensor, value: torch.Tensor) -> Tensor:
     return Tensor._from_dense(exactly(value, parts.sum().to_dense()))
 
 
+@torch_function("quantile")
 def quantile(
     t: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Any:  # fmt: skip
@@ -163,6 +171,7 @@ def quantile(
     return found if ranks.ndim else found[0]
 
 
+@torch_function("unique", "return_output")
 def unique(
     t: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
@@ -176,6 +185,7 @@ def unique(
     return out[0] if len(out) == 1 else tuple(out)
 
 
+@torch_function("isin")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Whether each element is one of others."""
     if isinstance(test_elements, Tensor):
@@ -185,12 +195,14 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     return several(lambda v: torch.isin(v, test_elements, invert=invert), elements)
 
 
+@torch_function("bucketize")
 def bucketize(t: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """Between which of the boundaries each element lies."""
     edges = _dense(boundaries)
     return several(lambda v: torch.bucketize(v, edges, out_int32=out_int32, right=right), t)
 
 
+@torch_function("searchsorted")
 def searchsorted(
     sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
     sorter: Any = None,
@@ -205,6 +217,7 @@ def searchsorted(
     return _dense(found).int() if out_int32 else found
 
 
+@torch_function("histc")
 def histc(t: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """How many elements lie in each of `bins` equal parts of a range."""
     t = t.detach() if t.format.is_unique else t.detach().coalesce()
@@ -215,6 +228,7 @@ def histc(t: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     return torch.histc(held, bins, min, max) + torch.histc(absent, bins, min, max) * (t.size - len(held))
 
 
+@torch_function("nonzero", "argwhere")
 def nonzero(t: Tensor, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, row-major."""
     found = (t != 0).detach()
@@ -224,6 +238,7 @@ def nonzero(t: Tensor, *, as_tuple: bool = False) -> Any:
     return coordinates.unbind(1) if as_tuple else coordinates
 
 
+@torch_function("nonzero_static")
 def nonzero_static(t: Tensor, *, size: int, fill_value: int = -1) -> Any:
     """The first `size` coordinates of elements that are not zero, padded."""
     found = nonzero(t)[:size]
@@ -246,12 +261,14 @@ def _along(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda t, dim: densely(function, t, dim)
 
 
+@torch_function("diff")
 def diff(t: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The n-th differences of neighbours along a dimension."""
 
     return differences(t, axis=dim, n=n, prepend=prepend, append=append)
 
 
+@torch_function("trapz", "trapezoid")
 def trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
     """The integral along a dimension by the trapezoidal rule."""
     return _trapezes(y, x, dx, dim).sum(dim)
@@ -273,18 +290,23 @@ def _trapezes(y: Any, x: Any, dx: float, dim: int) -> Any:
     return elementwise("mul", both, steps) * 0.5
 
 
+@torch_function("cumulative_trapezoid")
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
     """The running integral along a dimension."""
     return torch.cumsum(_trapezes(y, x, dx, dim), dim)
 
 
-ORDERS: dict[str, Callable[..., Any]] = {
-    "max": extreme("max"), "min": extreme("min"), "argmax": place("max"), "argmin": place("min"), "aminmax": aminmax,
-    "sort": sort, "argsort": argsort, "msort": lambda t: sort(t, 0).values, "topk": topk, "kthvalue": kthvalue,
-    "median": median, "quantile": quantile, "unique": unique, "return_output": unique, "isin": isin,
-    "bucketize": bucketize, "searchsorted": searchsorted, "histc": histc, "nonzero": nonzero, "argwhere": nonzero,
-    "nonzero_static": nonzero_static, "cumsum": _running("sum"), "cumprod": _running("prod"),
-    "cummax": _along(torch.cummax), "cummin": _along(torch.cummin), "logcumsumexp": _along(torch.logcumsumexp),
-    "diff": diff, "trapz": trapezoid, "trapezoid": trapezoid, "cumulative_trapezoid": cumulative_trapezoid,
-}  # fmt: skip
-"""What stands for each of torch's functions of order, search and counting."""
+FUNCTIONS.update(
+    {
+        "max": extreme("max"),
+        "min": extreme("min"),
+        "argmax": place("max"),
+        "argmin": place("min"),
+        "msort": lambda t: sort(t, 0).values,
+        "cumsum": _running("sum"),
+        "cumprod": _running("prod"),
+        "cummax": _along(torch.cummax),
+        "cummin": _along(torch.cummin),
+        "logcumsumexp": _along(torch.logcumsumexp),
+    }
+)

@@ -24,9 +24,10 @@ from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
 from .nary import several
 from .permutation_gradient import by_places
+from .registry import FUNCTIONS, torch_function
 from .shapes import broadcast_tensors
 
-__all__ = ["PLACING", "placed"]
+__all__ = ["placed"]
 
 
 def placed(t: Tensor, key: Any, values: Any) -> Tensor:
@@ -69,17 +70,20 @@ def _vector(t: Tensor) -> Tensor:
     return t if t.ndim else shaping.reshape(t, (1,))
 
 
+@torch_function("index_add")
 def index_add(t: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """`t` with slices of `source` added at the coordinates `index` of a dimension."""
     source = source if alpha == 1 else source * alpha
     return shaping.reshape(added(_vector(t), _line(t, dim, index), _shaped(t, source)), t.shape)
 
 
+@torch_function("index_copy")
 def index_copy(t: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`t` with slices of `source` at the coordinates `index` of a dimension."""
     return shaping.reshape(placed(_vector(t), _line(t, dim, index), _shaped(t, source)), t.shape)
 
 
+@torch_function("index_fill")
 def index_fill(t: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     """`t` with one value at the coordinates `index` of a dimension."""
     return shaping.reshape(placed(_vector(t), _line(t, dim, index), value), t.shape)
@@ -89,6 +93,7 @@ def _shaped(t: Tensor, source: Any) -> Any:
     return source if t.ndim else source.reshape(-1)
 
 
+@torch_function("index_put")
 def index_put(t: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """`t` with values set, or added, at places that arrays of coordinates name."""
     key = tuple(slice(None) if i is None else i for i in indices)
@@ -106,6 +111,7 @@ def _source(index: Any, src: Any) -> Any:
     return src[tuple(slice(n) for n in index.shape)] if isinstance(src, Tensor | torch.Tensor) and src.ndim else src
 
 
+@torch_function("scatter")
 def scatter(t: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
     """`t` with elements of `src` at the coordinates `index` along a dimension."""
     given = value if src is None else src
@@ -122,6 +128,7 @@ def scatter(t: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = No
     return (placed if reduce is None else added)(t, _grid(t, dim, index), given)
 
 
+@torch_function("put")
 def put(t: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
     """`t` with elements of `source` set, or added, at row-major places."""
     flat, index = shaping.reshape(t, (-1,)), _plain(index)
@@ -131,6 +138,7 @@ def put(t: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
     return shaping.reshape(made, t.shape)
 
 
+@torch_function("masked_scatter")
 def masked_scatter(t: Tensor, mask: Any, source: Any) -> Tensor:
     """`t` with the first elements of `source` where the mask holds."""
     mask = (mask.to_dense() if isinstance(mask, Tensor) else mask).expand(t.shape)
@@ -138,6 +146,7 @@ def masked_scatter(t: Tensor, mask: Any, source: Any) -> Tensor:
     return shaping.reshape(placed(_vector(t), mask.reshape(_vector(t).shape), flat), t.shape)
 
 
+@torch_function("masked_select")
 def masked_select(t: Any, mask: Any) -> Any:
     """The elements where the mask holds, row-major."""
 
@@ -147,6 +156,7 @@ def masked_select(t: Any, mask: Any) -> Any:
     return indexing.index(_vector(t), mask if t.ndim else mask.reshape(1))
 
 
+@torch_function("masked_fill")
 def masked_fill(t: Tensor, mask: Any, value: Any) -> Any:
     """`t` with one value where the mask holds."""
     return several(torch.masked_fill, t, mask, value)
@@ -164,6 +174,7 @@ def _slice_key(t: Tensor, dim: int = 0, start: Any = None, end: Any = None, step
     return (*(slice(None),) * (dim % t.ndim), slice(start, end, step))
 
 
+@torch_function("diagonal_scatter")
 def diagonal_scatter(t: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """`t` with another diagonal."""
     first, second = dim1 % t.ndim, dim2 % t.ndim
@@ -174,11 +185,10 @@ def diagonal_scatter(t: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: 
     return shaping.moveaxis(placed(turned, (line + rows, line + columns), lead), (0, 1), (first, second))
 
 
-PLACING: dict[str, Callable[..., Any]] = {
-    "index_add": index_add, "index_copy": index_copy, "index_fill": index_fill, "index_put": index_put,
-    "scatter": scatter, "scatter_add": lambda t, dim, index, src: scatter(t, dim, index, src, reduce="add"),
-    "put": put, "masked_scatter": masked_scatter, "masked_select": masked_select, "masked_fill": masked_fill,
-    "select_scatter": _replaced(_select_key), "slice_scatter": _replaced(_slice_key),
-    "diagonal_scatter": diagonal_scatter,
-}  # fmt: skip
-"""What stands for each of torch's functions that put elements at places."""
+FUNCTIONS.update(
+    {
+        "scatter_add": lambda t, dim, index, src: scatter(t, dim, index, src, reduce="add"),
+        "select_scatter": _replaced(_select_key),
+        "slice_scatter": _replaced(_slice_key),
+    }
+)

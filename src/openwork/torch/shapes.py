@@ -19,32 +19,37 @@ from ..ops.indexing.taking import take, take_along_axis
 from ..ops.manipulation import joining, shaping, triangles
 from ..tensor.tensor import Tensor
 from .nary import extents
+from .registry import FUNCTIONS, torch_function
 
-__all__ = ["SHAPES", "hollow", "narrow", "shape_of", "split"]
+__all__ = ["hollow", "narrow", "shape_of", "split"]
 
 
 def _along(t: Tensor, dim: int, key: Any) -> Any:
     return index(t, (*(slice(None),) * axis_of(dim, t.ndim, "index"), key))
 
 
+@torch_function("narrow")
 def narrow(t: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """The coordinates from `start`, `length` of them, of a dimension."""
     found: Tensor = t.narrow(dim, int(start), length)
     return found
 
 
+@torch_function("select")
 def select(t: Tensor, dim: int, index: int) -> Tensor:
     """One coordinate of a dimension, which goes."""
     found: Tensor = _along(t, dim, int(index))
     return found
 
 
+@torch_function("slice", "slice.Tensor")
 def slice_(t: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
     """The coordinates of a slice of a dimension."""
     found: Tensor = _along(t, dim, slice(start, end, step))
     return found
 
 
+@torch_function("split", "split_with_sizes", "unsafe_split")
 def split(t: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a dimension: of one size, or of the sizes given."""
     extent, sizes = t.shape[dim], split_size_or_sections
@@ -56,11 +61,13 @@ def split(t: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
     return tuple(narrow(t, dim, at, n) for at, n in zip(begins, sizes, strict=True))
 
 
+@torch_function("unsafe_chunk", "chunk")
 def chunk(t: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of a dimension, of equal size but for the last."""
     return split(t, max(1, -(-t.shape[dim] // chunks)), dim)
 
 
+@torch_function("tensor_split")
 def tensor_split(t: Tensor, indices_or_sections: Any, dim: int = 0, **given: Any) -> tuple[Tensor, ...]:
     """Parts of a dimension: as many, of sizes that differ by one at most, or cut at the places given."""
     parts = given.get("sections", given.get("indices", indices_or_sections))
@@ -81,6 +88,7 @@ def _splitter(dim: int) -> Callable[..., Any]:
     return function
 
 
+@torch_function("transpose", "swapaxes", "swapdims")
 def transpose(t: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged, over the same buffers."""
     order = list(range(t.ndim))
@@ -93,6 +101,7 @@ def shape_of(sizes: Sequence[Any]) -> tuple[int, ...]:
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], Sequence) else tuple(sizes)
 
 
+@torch_function("flatten", "ravel")
 def flatten(t: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one."""
     first, last = start_dim % max(t.ndim, 1), end_dim % max(t.ndim, 1)
@@ -100,6 +109,7 @@ def flatten(t: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return shaping.reshape(t, (*t.shape[:first], middle, *t.shape[last + 1 :]))
 
 
+@torch_function("unflatten")
 def unflatten(t: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension as several."""
     d = axis_of(dim, t.ndim, "unflatten")
@@ -109,6 +119,7 @@ def unflatten(t: Tensor, dim: int, sizes: Any) -> Tensor:
     return shaping.reshape(t, (*t.shape[:d], *sizes, *t.shape[d + 1 :]))
 
 
+@torch_function("expand")
 def expand(t: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Dimensions of extent 1 repeated to the sizes given; -1 keeps one."""
     wanted = shape_of(sizes if size is None else (size,))
@@ -116,6 +127,7 @@ def expand(t: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     return shaping.broadcast_to(t, tuple(t.shape[d - lead] if n == -1 else n for d, n in enumerate(wanted)))
 
 
+@torch_function("repeat")
 def repeat(t: Tensor, *repeats: Any) -> Tensor:
     """The tensor side by side with itself, as often as given for each dimension."""
     counts = shape_of(repeats)
@@ -124,6 +136,7 @@ def repeat(t: Tensor, *repeats: Any) -> Tensor:
     return shaping.tile(t, counts)
 
 
+@torch_function("gather")
 def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
     """For each place of `index`, the element whose coordinate along `dim` stands there."""
     index = index.to_dense() if isinstance(index, Tensor) else index
@@ -133,6 +146,7 @@ def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Ten
     return take_along_axis(t[cut], index.reshape(-1) if not index.ndim else index, axis=dim)
 
 
+@torch_function("take_along_dim")
 def take_along_dim(t: Any, indices: Any, dim: int | None = None) -> Tensor:
     """For each place of `indices` the element of that coordinate; of the elements in row-major order without `dim`."""
     if dim is None:
@@ -140,6 +154,7 @@ def take_along_dim(t: Any, indices: Any, dim: int | None = None) -> Tensor:
     return take_along_axis(t, indices, axis=dim)
 
 
+@torch_function("squeeze")
 def squeeze(t: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of extent 1, or those of them that are named."""
     if dim is None:
@@ -149,12 +164,14 @@ def squeeze(t: Tensor, dim: Any = None) -> Tensor:
     return shaping.squeeze(t, tuple(dims)) if dims else t
 
 
+@torch_function("flip")
 def flip(t: Tensor, *dims: Any, **given: Any) -> Tensor:
     """The elements along `dims` in reverse order."""
     wanted = shape_of(dims) if dims else shape_of((given["dims"],))
     return shaping.flip(t, axis=wanted) if wanted else t
 
 
+@torch_function("rot90")
 def rot90(t: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by k quarters in the plane of two dimensions."""
     a, b = (axis_of(d, t.ndim, "rot90") for d in dims)
@@ -168,6 +185,7 @@ def rot90(t: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     return turned if k == 1 else shaping.flip(turned, axis=b)
 
 
+@torch_function("unfold")
 def unfold(t: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows of a dimension, `size` long and `step` apart, as a last dimension."""
     if not t.ndim:
@@ -186,6 +204,7 @@ def hollow(t: Tensor, shape: Sequence[int], value: Any, dtype: Any = None) -> Te
     return made.asformat(form)
 
 
+@torch_function("pad")
 def pad(t: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Tensor:
     """Dimensions made longer or shorter at both ends, the last one first.
 
@@ -223,6 +242,7 @@ def _padded(t: Tensor, d: int, front: int, back: int, mode: str) -> Tensor:
     return take(t, places, axis=d)
 
 
+@torch_function("diag_embed")
 def diag_embed(t: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last dimension as the diagonal of a plane of two, zeros beside it."""
     rank, last = t.ndim + 1, t.ndim - 1
@@ -252,6 +272,7 @@ def diag_embed(t: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
     return shaping.moveaxis(made, (rank - 2, rank - 1), tuple(places))
 
 
+@torch_function("diagflat")
 def diagflat(t: Tensor, offset: int = 0) -> Tensor:
     """The elements in row-major order as a diagonal."""
     return triangles.diag(shaping.reshape(t, (-1,)), k=offset)
@@ -282,18 +303,21 @@ def _stacked(axis: int) -> Callable[..., Any]:
     return function
 
 
+@torch_function("column_stack")
 def column_stack(tensors: Sequence[Any]) -> Tensor:
     """Vectors as columns, matrices as they are, side by side."""
     parts = [shaping.reshape(t, (t.shape[0] if t.ndim else 1, 1)) if t.ndim < 2 else t for t in tensors]
     return joining.concat(parts, axis=1)
 
 
+@torch_function("cat", "concat", "concatenate")
 def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     """The operands one behind the other; empty vectors are left out, as torch does."""
     real = [t for t in tensors if tuple(t.shape) != (0,)]
     return joining.concat(real or tensors[:1], axis=dim)
 
 
+@torch_function("block_diag")
 def block_diag(*tensors: Any) -> Tensor:
     """The matrices along the diagonal of one, zeros beside them."""
     parts = [_atleast(2)(t) for t in tensors]
@@ -307,6 +331,7 @@ def block_diag(*tensors: Any) -> Tensor:
     return joining.concat(rows, axis=0)
 
 
+@torch_function("broadcast_tensors")
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """All in their common shape."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
@@ -314,6 +339,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     return tuple(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape) for t in given)
 
 
+@torch_function("meshgrid")
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     """The coordinates of a grid whose sides the vectors are, each along a dimension of its own."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
@@ -328,6 +354,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     return tuple(made)
 
 
+@torch_function("cartesian_prod")
 def cartesian_prod(*tensors: Any) -> Any:
     """Every choice of one element of each vector, as rows."""
     if len(tensors) == 1:
@@ -335,12 +362,14 @@ def cartesian_prod(*tensors: Any) -> Any:
     return joining.stack([flatten(t) if isinstance(t, Tensor) else t.flatten() for t in meshgrid(*tensors)], axis=-1)
 
 
+@torch_function("combinations")
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Every choice of r elements of a vector, as rows."""
     places = torch.combinations(torch.arange(input.shape[0]), r, with_replacement)
     return take(input, places, axis=0)
 
 
+@torch_function("sum_to_size")
 def sum_to_size(t: Tensor, *size: Any) -> Any:
     """Summed over the dimensions that broadcasting to the shape of `t` would repeat."""
     wanted = shape_of(size)
@@ -350,41 +379,38 @@ def sum_to_size(t: Tensor, *size: Any) -> Any:
     return shaping.reshape(summed, wanted)
 
 
-SHAPES: dict[str, Callable[..., Any]] = {
-    "t": lambda t: t.t(), "transpose": transpose, "swapaxes": transpose, "swapdims": transpose,
-    "permute": lambda t, *dims, **given: shaping.permute_dims(t, shape_of(dims or (given["dims"],))),
-    "movedim": shaping.moveaxis, "moveaxis": shaping.moveaxis,
-    "reshape": lambda t, *n, **given: shaping.reshape(t, shape_of(n or (given["shape"],))),
-    "view": lambda t, *n: shaping.reshape(t, shape_of(n)),
-    "view_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
-    "reshape_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
-    "expand_as": lambda t, other: expand(t, tuple(other.shape)), "sum_to_size": sum_to_size,
-    "flatten": flatten, "ravel": flatten, "unflatten": unflatten, "squeeze": squeeze,
-    "unsqueeze": lambda t, dim: shaping.expand_dims(t, axis=dim), "flip": flip, "rot90": rot90,
-    "fliplr": lambda t: flip(t, 1), "flipud": lambda t: flip(t, 0),
-    "roll": lambda t, shifts, dims=None: shaping.roll(t, shifts, axis=None if dims in ((), []) else dims),
-    "broadcast_to": lambda t, size: shaping.broadcast_to(t, tuple(size)), "expand": expand, "repeat": repeat,
-    "repeat_interleave": lambda t, repeats, dim=None, *, output_size=None: shaping.repeat(t, repeats, axis=dim),
-    "tile": lambda t, *dims, **given: shaping.tile(t, shape_of(dims or (given["dims"],))),
-    "cat": cat, "concat": cat, "concatenate": cat, "column_stack": column_stack, "block_diag": block_diag,
-    "stack": lambda tensors, dim=0: joining.stack(tensors, axis=dim), "hstack": _stacked(1), "vstack": _stacked(0),
-    "row_stack": _stacked(0), "dstack": _stacked(2),
-    "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
-    "unbind": lambda t, dim=0: joining.unstack(t, axis=dim), "split": split, "split_with_sizes": split,
-    "unsafe_split": split, "unsafe_chunk": chunk, "chunk": chunk, "tensor_split": tensor_split,
-    "hsplit": _splitter(1), "vsplit": _splitter(0), "dsplit": _splitter(2),
-    "narrow": narrow, "select": select, "slice": slice_, "slice.Tensor": slice_, "unfold": unfold,
-    "index_select": lambda t, dim, index: take(t, index.reshape(-1), axis=dim) if t.ndim else t,
-    "gather": gather, "getitem": index, "take_along_dim": take_along_dim,
-    "take": lambda t, index: take(t, index), "pad": pad,
-    "constant_pad_nd": lambda t, p, value=0: pad(t, p, value=value),
-    "tril": lambda t, diagonal=0: triangles.tril(t, k=diagonal),
-    "triu": lambda t, diagonal=0: triangles.triu(t, k=diagonal),
-    "diagonal": lambda t, offset=0, dim1=0, dim2=1: triangles.diagonal(t, offset=offset, axis1=dim1, axis2=dim2),
-    "diag": lambda t, diagonal=0: triangles.diag(t, k=diagonal), "diag_embed": diag_embed, "diagflat": diagflat,
-    "broadcast_tensors": broadcast_tensors, "meshgrid": meshgrid, "cartesian_prod": cartesian_prod,
-    "combinations": combinations, "clone": lambda t, **_: t.clone(), "alias": lambda t: t,
-    "contiguous": lambda t, **_: t, "resolve_conj": lambda t: t, "resolve_neg": lambda t: t,
-    "detach": lambda t: t.detach(),
-}  # fmt: skip
-"""What stands for each of torch's functions that move elements."""
+FUNCTIONS.update(
+    {
+        "t": lambda t: t.t(),
+        "permute": lambda t, *dims, **given: shaping.permute_dims(t, shape_of(dims or (given["dims"],))),
+        "reshape": lambda t, *n, **given: shaping.reshape(t, shape_of(n or (given["shape"],))),
+        "view": lambda t, *n: shaping.reshape(t, shape_of(n)),
+        "view_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
+        "reshape_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
+        "expand_as": lambda t, other: expand(t, tuple(other.shape)),
+        "fliplr": lambda t: flip(t, 1),
+        "flipud": lambda t: flip(t, 0),
+        "roll": lambda t, shifts, dims=None: shaping.roll(t, shifts, axis=None if dims in ((), []) else dims),
+        "repeat_interleave": lambda t, repeats, dim=None, *, output_size=None: shaping.repeat(t, repeats, axis=dim),
+        "tile": lambda t, *dims, **given: shaping.tile(t, shape_of(dims or (given["dims"],))),
+        "hstack": _stacked(1),
+        "vstack": _stacked(0),
+        "row_stack": _stacked(0),
+        "dstack": _stacked(2),
+        "atleast_1d": _atleast(1),
+        "atleast_2d": _atleast(2),
+        "atleast_3d": _atleast(3),
+        "hsplit": _splitter(1),
+        "vsplit": _splitter(0),
+        "dsplit": _splitter(2),
+        "index_select": lambda t, dim, index: take(t, index.reshape(-1), axis=dim) if t.ndim else t,
+        "getitem": index,
+        "constant_pad_nd": lambda t, p, value=0: pad(t, p, value=value),
+        "clone": lambda t, **_: t.clone(),
+        "alias": lambda t: t,
+        "contiguous": lambda t, **_: t,
+        "resolve_conj": lambda t: t,
+        "resolve_neg": lambda t: t,
+        "detach": lambda t: t.detach(),
+    }
+)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...ir.loop import Cast, Expr, Op, Var
+from ...ir.operations import with_trait
 from ...ir.ops import cast, const, op
 from ...ir.rewrite import subexpressions, walk
 from ..build import Block
@@ -23,10 +24,7 @@ from .cursor import both
 
 __all__ = ["front", "is_cheap", "just", "kept", "replaced", "value_of"]
 
-_COSTLY = frozenset((
-    "pow", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "atan2", "hypot", "floordiv", "mod",
-))  # fmt: skip
+_COSTLY = with_trait("costly")
 """Operations that cost more than a mispredicted branch."""
 
 

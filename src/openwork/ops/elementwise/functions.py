@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import DTypeError, UnsupportedError
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Literal
+from ...late import late
 from ...runtime.operation import operation
 from ...storage.buffers import copied, is_array, is_torch
 from ...tensor.dtypes import iinfo, isdtype, result_type
@@ -44,7 +45,12 @@ def _tensor(x: Any) -> Any:
     return asarray(x)
 
 
-def _one(name: str, op: str, doc: str) -> Callable[[Any], Any]:
+Names = str | tuple[str, ...]
+
+
+def _one(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[[Any], Any]:
+    """The block of a function of one operand: its operation of the loop IR, and its names in NumPy and torch."""
+
     def function(x: Any, /) -> Any:
 
         if is_lazy(x):
@@ -52,10 +58,12 @@ def _one(name: str, op: str, doc: str) -> Callable[[Any], Any]:
 
         return unary(op, x if isinstance(x, Tensor) else asarray(x))
 
-    return _named(function, name, doc, op)
+    return _named(function, 1, name, doc, op, numpy, torch)
 
 
-def _two(name: str, op: str, doc: str) -> Callable[[Any, Any], Any]:
+def _two(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[[Any, Any], Any]:
+    """The block of a function of two operands; `op` may be one of the array library that the loop IR has not."""
+
     def function(x1: Any, x2: Any, /) -> Any:
         if is_lazy(x1) or is_lazy(x2):
             return defer("elementwise", op, function, (x1, x2))
@@ -66,11 +74,11 @@ def _two(name: str, op: str, doc: str) -> Callable[[Any, Any], Any]:
             return _by_library(op, a, b)
         return elementwise(op, a, b)
 
-    return _named(function, name, doc, op)
+    return _named(function, 2, name, doc, op, numpy, torch)
 
 
-def _factor(name: str, op: str, doc: str) -> Callable[..., Any]:
-    """A binary function in which a zero that is not stored may be asked to annihilate."""
+def _factor(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[..., Any]:
+    """The block of a binary function in which a zero that is not stored may be asked to annihilate."""
 
     def function(x1: Any, x2: Any, /, *, zero_annihilates: bool = False) -> Any:
         if is_lazy(x1) or is_lazy(x2):
@@ -81,30 +89,24 @@ def _factor(name: str, op: str, doc: str) -> Callable[..., Any]:
             a, b = asarray(a), asarray(b) if is_array(b) else b
         return elementwise(op, a, b, zero_annihilates)
 
-    return _named(function, name, doc, op)
+    return _named(function, 2, name, doc, op, numpy, torch)
 
 
-def _named(function: Callable[..., Any], name: str, doc: str, op: str) -> Callable[..., Any]:
+def _named(
+    function: Callable[..., Any], arity: int, name: str, doc: str, op: str, numpy: Names, torch: Names
+) -> Callable[..., Any]:
     """`op`, the operation of the loop IR or the array library, is kept for operands that take the call over."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     function.op = op  # type: ignore[attr-defined]
-    block = operation(method=name not in _ATTRIBUTES, numpy=_NUMPYS.get(name, ()), masked="elements", lazy=True)
+    block = operation(
+        method=name not in _ATTRIBUTES, numpy=numpy, torch=torch, masked="elements", lazy=True, op=op, arity=arity
+    )
     return block(function)
 
 
 _ATTRIBUTES = ("real", "imag")
 """Operations that are attributes of arrays, not methods."""
-
-
-_NUMPYS: dict[str, str | tuple[str, ...]] = {
-    "abs": "absolute", "divide": "true_divide", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
-    "bitwise_right_shift": "right_shift", "pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
-    "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "conj": "conjugate",
-    "round": ("rint", "around"),
-}  # fmt: skip
-"""NumPy's names that are not the standard's."""
-
 
 _ANNIHILATES = """
 
@@ -135,16 +137,16 @@ def _by_library(op: str, a: Any, b: Any) -> Any:
     return elementwise(op, a, b)
 
 
-abs = _one("abs", "abs", "The absolute value; that of a complex number is real.")
-acos = _one("acos", "acos", "The inverse cosine.")
-acosh = _one("acosh", "acosh", "The inverse hyperbolic cosine.")
-asin = _one("asin", "asin", "The inverse sine.")
-asinh = _one("asinh", "asinh", "The inverse hyperbolic sine.")
-atan = _one("atan", "atan", "The inverse tangent.")
-atanh = _one("atanh", "atanh", "The inverse hyperbolic tangent.")
-bitwise_invert = _one("bitwise_invert", "bnot", "Every bit inverted.")
+abs = _one("abs", "abs", "The absolute value; that of a complex number is real.", numpy="absolute")
+acos = _one("acos", "acos", "The inverse cosine.", numpy="arccos")
+acosh = _one("acosh", "acosh", "The inverse hyperbolic cosine.", numpy="arccosh")
+asin = _one("asin", "asin", "The inverse sine.", numpy="arcsin")
+asinh = _one("asinh", "asinh", "The inverse hyperbolic sine.", numpy="arcsinh")
+atan = _one("atan", "atan", "The inverse tangent.", numpy="arctan")
+atanh = _one("atanh", "atanh", "The inverse hyperbolic tangent.", numpy="arctanh")
+bitwise_invert = _one("bitwise_invert", "bnot", "Every bit inverted.", numpy="invert", torch="bitwise_not")
 ceil = _one("ceil", "ceil", "The least integer that is not smaller.")
-conj = _one("conj", "conj", "The complex conjugate.")
+conj = _one("conj", "conj", "The complex conjugate.", numpy="conjugate")
 cos = _one("cos", "cos", "The cosine.")
 cosh = _one("cosh", "cosh", "The hyperbolic cosine.")
 erf = _one("erf", "erf", "The error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.")
@@ -160,10 +162,10 @@ log10 = _one("log10", "log10", "The logarithm to base 10.")
 log1p = _one("log1p", "log1p", "`log(1 + x)`, accurate near 0.")
 log2 = _one("log2", "log2", "The logarithm to base 2.")
 logical_not = _one("logical_not", "not", "Whether zero.")
-negative = _one("negative", "neg", "`-x`.")
+negative = _one("negative", "neg", "`-x`.", torch="neg")
 real = _one("real", "real", "The real part.")
 reciprocal = _one("reciprocal", "reciprocal", "`1 / x`.")
-round = _one("round", "round", "The nearest integer, the even one of two.")
+round = _one("round", "round", "The nearest integer, the even one of two.", numpy=("rint", "around"))
 sign = _one("sign", "sign", "-1, 0 or 1; a complex number divided by its absolute value.")
 signbit = _one("signbit", "signbit", "Whether the sign bit is set, that of -0.0 included.")
 sin = _one("sin", "sin", "The sine.")
@@ -175,33 +177,33 @@ tanh = _one("tanh", "tanh", "The hyperbolic tangent.")
 trunc = _one("trunc", "trunc", "The integer part.")
 
 add = _two("add", "add", "`x1 + x2`.")
-atan2 = _two("atan2", "atan2", "The angle of the point (x2, x1).")
-bitwise_and = _two("bitwise_and", "band", "`x1 & x2`.")
-bitwise_left_shift = _two("bitwise_left_shift", "shl", "`x1 << x2`.")
-bitwise_or = _two("bitwise_or", "bor", "`x1 | x2`.")
-bitwise_right_shift = _two("bitwise_right_shift", "shr", "`x1 >> x2`.")
-bitwise_xor = _two("bitwise_xor", "bxor", "`x1 ^ x2`.")
+atan2 = _two("atan2", "atan2", "The angle of the point (x2, x1).", numpy="arctan2")
+bitwise_and = _two("bitwise_and", "band", "`x1 & x2`.", torch="and")
+bitwise_left_shift = _two("bitwise_left_shift", "shl", "`x1 << x2`.", numpy="left_shift", torch="lshift")
+bitwise_or = _two("bitwise_or", "bor", "`x1 | x2`.", torch="or")
+bitwise_right_shift = _two("bitwise_right_shift", "shr", "`x1 >> x2`.", numpy="right_shift", torch="rshift")
+bitwise_xor = _two("bitwise_xor", "bxor", "`x1 ^ x2`.", torch="xor")
 copysign = _two("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
-divide = _factor("divide", "div", "`x1 / x2`." + _ANNIHILATES)
-equal = _two("equal", "eq", "`x1 == x2`.")
-floor_divide = _two("floor_divide", "floordiv", "`x1 // x2`.")
-greater = _two("greater", "gt", "`x1 > x2`.")
-greater_equal = _two("greater_equal", "ge", "`x1 >= x2`.")
+divide = _factor("divide", "div", "`x1 / x2`." + _ANNIHILATES, numpy="true_divide", torch=("div", "truediv"))
+equal = _two("equal", "eq", "`x1 == x2`.", torch="eq")
+floor_divide = _two("floor_divide", "floordiv", "`x1 // x2`.", torch="floordiv")
+greater = _two("greater", "gt", "`x1 > x2`.", torch="gt")
+greater_equal = _two("greater_equal", "ge", "`x1 >= x2`.", torch="ge")
 hypot = _two("hypot", "hypot", "`sqrt(x1**2 + x2**2)` without overflow.")
-less = _two("less", "lt", "`x1 < x2`.")
-less_equal = _two("less_equal", "le", "`x1 <= x2`.")
+less = _two("less", "lt", "`x1 < x2`.", torch="lt")
+less_equal = _two("less_equal", "le", "`x1 <= x2`.", torch="le")
 logaddexp = _two("logaddexp", "logaddexp", "`log(exp(x1) + exp(x2))` without overflow.")
 logical_and = _two("logical_and", "and", "Whether both are true.")
 logical_or = _two("logical_or", "or", "Whether one is true.")
 logical_xor = _two("logical_xor", "xor", "Whether exactly one is true.")
 maximum = _two("maximum", "max", "The larger of two; NaN where one is NaN.")
 minimum = _two("minimum", "min", "The smaller of two; NaN where one is NaN.")
-multiply = _factor("multiply", "mul", "`x1 * x2`." + _ANNIHILATES)
+multiply = _factor("multiply", "mul", "`x1 * x2`." + _ANNIHILATES, torch="mul")
 nextafter = _two("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
-not_equal = _two("not_equal", "ne", "`x1 != x2`.")
-pow = _two("pow", "pow", "`x1 ** x2`.")
-remainder = _two("remainder", "mod", "`x1 % x2`, with the sign of x2.")
-subtract = _two("subtract", "sub", "`x1 - x2`.")
+not_equal = _two("not_equal", "ne", "`x1 != x2`.", torch="ne")
+pow = _two("pow", "pow", "`x1 ** x2`.", numpy="power")
+remainder = _two("remainder", "mod", "`x1 % x2`, with the sign of x2.", torch="mod")
+subtract = _two("subtract", "sub", "`x1 - x2`.", torch="sub")
 
 
 @operation(lazy=True)
@@ -228,7 +230,12 @@ def _operand(x: Any) -> Any:
     return x if is_lazy(x) else asarray(x)
 
 
-@operation(method=True, lazy=True)
+@operation(
+    method=True,
+    torch=("clamp(min = None, max = None)", "clip(min = None, max = None)"),
+    masked="method clamp",
+    lazy=True,
+)
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
 
@@ -262,7 +269,7 @@ def _limit(limit: Any, x: Tensor) -> Any:
     return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
 
 
-@operation(lazy=True)
+@operation(torch="where", masked=late("masked.elementwise", "select"), lazy=True)
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
 

@@ -17,6 +17,7 @@ from ...errors import ShapeError, UnsupportedError
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
 from ...ir.index_text import parse, parse_expression
+from ...late import late
 from ...runtime.coiterate.plan import MergePlan, plan_merge
 from ...runtime.coiterate.run import run_plan, run_told
 from ...runtime.float_errors import Told, report
@@ -134,7 +135,7 @@ def _exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape:
     return prune(Tensor._from_storage(run_plan(plan.exact, storages, shape)))._storage
 
 
-@operation()
+@operation(masked=late("masked.namespace", "pointwise"))
 def pointwise(
     expression: str | Expression | Assignment,
     tensors: Mapping[str, Tensor],

@@ -7,6 +7,7 @@ from typing import Any
 from ...errors import ShapeError, UnsupportedError
 from ...interop.operands import adopted, plain
 from ...ir.index import Access, Apply, Assignment, Expression, Literal, accesses
+from ...ir.operations import with_trait
 from ...runtime.contract import contract
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
@@ -16,12 +17,9 @@ from ...tensor.tensor import Tensor
 __all__ = ["evaluate", "linear", "vanishes"]
 
 
-_ODD = frozenset((
-    "neg", "abs", "sign", "sqrt", "expm1", "log1p", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh",
-    "erf", "floor", "ceil", "trunc", "round", "real", "imag", "conj", "square", "isnan", "isinf", "pattern",
-))  # fmt: skip
+_ODD = with_trait("zero-at-zero") | {"pattern"}
 """Functions of one element that are 0 at 0."""
-_SUMS = frozenset(("add", "sub", "or", "xor", "bor", "bxor", "min", "max", "hypot", "ne", "lt", "gt"))
+_SUMS = with_trait("zero-at-zeros")
 """Operations that are 0 where both operands are."""
 
 

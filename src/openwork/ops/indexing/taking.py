@@ -38,7 +38,7 @@ def _integers(indices: Any, operation: str) -> Ints:
     return found.astype(np.int64)
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, torch="take", masked="moves")
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again.
 
@@ -129,7 +129,7 @@ def _near(scalar: str, value: str, base: str, most: str) -> str:
     return f"({same}) or ({near}) or (({nans[0]}) and ({nans[1]}))"
 
 
-@operation()
+@operation(torch="sparse_mask")
 @differentiable(lambda x, mask: (getattr(x, "values", x),))
 def sparse_mask(x: Any, mask: Any, /) -> Tensor:
     """The elements of `x` that `mask` specifies, in the structure of `mask`; its values play no part.

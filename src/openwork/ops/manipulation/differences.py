@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...integers import integer
+from ...late import late
 from ...runtime.operation import operation
 from ..axes import as_tensor, axis_of
 from ..elementwise.maps import elementwise
@@ -15,7 +16,7 @@ from .joining import concat
 __all__ = ["diff"]
 
 
-@operation(method=True)
+@operation(method=True, masked=late("masked.namespace", "diff"))
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """The n-th differences of neighbours along `axis`: element k + 1 minus element k, n times.
 

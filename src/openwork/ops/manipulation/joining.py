@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
+from ...late import late
 from ...runtime.conversion.remap import Program, on_host, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import join_outer, outer_dim
@@ -23,7 +24,10 @@ from .shaping import expand_dims, reshape
 __all__ = ["concat", "concatenate", "stack", "unstack"]
 
 
-@operation()
+@operation(
+    torch=("cat(dim: axis = 0)", "concat(dim: axis = 0)", "concatenate(dim: axis = 0)"),
+    masked=late("masked.shaping", "concat"),
+)
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None) -> Tensor:
     """The operands one behind the other along `axis`; with None, their elements in row-major order.
 
@@ -59,7 +63,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
     return _joined(tensors, d, shape, format)
 
 
-concatenate = operation("concatenate")(concat)
+concatenate = operation("concatenate", masked=late("masked.shaping", "concat"))(concat)
 
 
 @differentiable(lambda tensors, *_: [t.values for t in tensors])
@@ -113,7 +117,7 @@ def _shifted(ndim: int, d: int, offset: int, alone: bool) -> Program:
     return program
 
 
-@operation()
+@operation(torch="stack(dim: axis = 0)", masked=late("masked.shaping", "stack"))
 def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> Tensor:
     """The operands, of one shape, side by side along a new dimension at `axis`."""
     tensors = [as_tensor(x) for x in arrays]
@@ -128,7 +132,7 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> 
     return concat([expand_dims(t, axis=d) for t in tensors], axis=d, format=format)
 
 
-@operation()
+@operation(torch="unbind(dim: axis = 0)", masked=late("masked.namespace", "unstack"))
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The tensors of which `x` consists along `axis`, without that dimension."""
     t = as_tensor(x)

@@ -57,7 +57,7 @@ def copy(x: Any, /) -> Tensor:
     return as_tensor(x).clone()
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch=("transpose", "swapaxes", "swapdims"))
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
     """Two dimensions exchanged, over the same buffers. Raises AxisError for an axis that is not there."""
     t = as_tensor(x)
@@ -75,7 +75,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return as_tensor(x).mT
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch=("moveaxis", "movedim"))
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """The dimensions `source` at the places `destination`, the others in their order; over the same buffers."""
     t = as_tensor(x)
@@ -88,7 +88,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return permute_dims(t, order)
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch="unsqueeze(dim: axis)")
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
     """`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."""
     t = as_tensor(x)
@@ -97,7 +97,7 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
     return Tensor._from_storage(insert_dims(t._storage, new)) if new else t
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch="squeeze(dim: axis = None)")
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     """`x` without the dimensions `axis` (all of extent 1, where left out).
 
@@ -114,7 +114,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     return index(t, tuple(0 if d in gone else slice(None) for d in range(t.ndim))) if gone else t
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch="flip(dims: axis)")
 def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements along `axis` (all, where left out) in reverse order."""
     t = as_tensor(x)
@@ -122,7 +122,7 @@ def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     return index(t, tuple(slice(None, None, -1 if d in turned else 1) for d in range(t.ndim)))
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch="roll(shifts: shift, dims: axis = None)")
 def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements moved by `shift` along `axis`, those that leave at one end coming in at the other.
 
@@ -238,7 +238,7 @@ def _write_reshape(program: Program, old: tuple[int, ...], new: tuple[int, ...])
         program.coordinates += [left, *reversed(digits)] if len(theirs) else []
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch="broadcast_to(size: shape)")
 def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     """`x` repeated along new dimensions in front and along those of extent 1, as NumPy broadcasts.
 

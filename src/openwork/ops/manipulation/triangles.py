@@ -25,7 +25,7 @@ from ..result_format import ROOM, structural
 __all__ = ["diag", "diagonal", "trace", "tril", "triu"]
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch="tril(diagonal: k = 0)")
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """The lower triangles of the last two dimensions: elements (i, j) with j - i <= k, all others zero.
 
@@ -34,7 +34,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     return _triangle(as_tensor(x), k, "tril")
 
 
-@operation(method=True, masked="moves")
+@operation(method=True, masked="moves", torch="triu(diagonal: k = 0)")
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
     """The upper triangles of the last two dimensions: elements (i, j) with j - i >= k, all others zero."""
     return _triangle(as_tensor(x), k, "triu")
@@ -65,7 +65,7 @@ def _trace_of_masked(m: Any, /, *, dtype: Any = None, axis1: int = 0, axis2: int
     return m.__array_namespace__().diagonal(m, axis1=axis1, axis2=axis2, **offset).sum(-1, dtype=dtype)
 
 
-@operation(method=True, torch="trace", masked=_trace_of_masked)
+@operation(method=True, torch="trace()", masked=_trace_of_masked)
 def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """The sum of the diagonal of two dimensions, the first ones as NumPy's: those with `j - i == offset`.
 
@@ -74,7 +74,11 @@ def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     return sum(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1, dtype=dtype)
 
 
-@operation(masked="moves")
+@operation(
+    masked="moves",
+    numpy="diagonal(offset = 0, axis1 = 0, axis2 = 1)",
+    torch="diagonal(offset = 0, dim1: axis1 = 0, dim2: axis2 = 1)",
+)
 def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
     t, offset = as_tensor(x), integer(offset, "diagonal", "offset")
@@ -115,7 +119,7 @@ def _after(t: Tensor, d: int, other: int) -> bool:
     return max(walked[other]) < min(walked[d])
 
 
-@operation(masked="moves")
+@operation(masked="moves", torch="diag(diagonal: k = 0)")
 def diag(x: Any, /, *, k: int = 0) -> Tensor:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal and zeros elsewhere."""
     t, k = as_tensor(x), integer(k, "diag", "k")

@@ -14,6 +14,7 @@ from ...errors import ShapeError, UnsupportedError
 from ...format import coo
 from ...interop.operands import adopted
 from ...ir.index import Access, Apply, Assignment, Expression
+from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.path import Size, Step, find_path
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["einsum", "mttkrp", "ttm", "ttv"]
 
 
-@operation()
+@operation(masked=late("masked.products", "einsum"))
 def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times") -> Any:
     """Sums of products by index letters, of any number of sparse and dense operands.
 

@@ -15,6 +15,7 @@ from ...codegen.pool import get_num_threads
 from ...errors import ShapeError
 from ...interop.operands import adopted, plain
 from ...ir.index import Access, Apply, Assignment
+from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import quick_product
@@ -33,7 +34,7 @@ from .spgemm import sparse_matmul
 __all__ = ["matmul"]
 
 
-@operation(lazy=True)
+@operation(lazy=True, torch=("matmul", "mm", "mv", "bmm", "smm", "hspmm"), masked=late("masked.products", "matmul"))
 def matmul(a: Any, b: Any, /) -> Any:
     """The matrix product with NumPy's rules for vectors and stacks of matrices.
 

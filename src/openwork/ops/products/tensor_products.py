@@ -14,6 +14,7 @@ from ...format import coo
 from ...integers import AxisError, integer, integers
 from ...interop.constructors import asarray
 from ...interop.operands import adopted
+from ...late import late
 from ...runtime.contraction.sparse import Term, pair, result_format
 from ...runtime.conversion.convert import convert
 from ...runtime.formats import resolve_format
@@ -107,7 +108,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     return vecdot(_vector(_array(a)), _vector(_array(b)))
 
 
-@operation(method=True)
+@operation(method=True, torch=("outer", "ger"), masked=late("masked.namespace", "outer"))
 def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
 
@@ -130,7 +131,7 @@ def _finite(*operands: Any) -> bool:
     )
 
 
-@operation(method=True)
+@operation(method=True, torch=("vdot", "vecdot(a, b, /, dim: axis = -1)"), masked=late("masked.namespace", "vecdot"))
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     """The sum over `axis` of conj(a) * b, the other dimensions broadcast.
 
@@ -144,7 +145,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     return einsum("...i,...i->...", _conjugate(a), b)
 
 
-@operation(method=True)
+@operation(method=True, torch="kron")
 def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
 

@@ -42,7 +42,11 @@ def _counted(t: Tensor, axis: Axis, keepdims: bool) -> Any:
     return count_nonzero(logical_not(isnan(t)), axis=axis, keepdims=keepdims)
 
 
-@operation(method=True, torch="nansum", masked=lambda m, **options: m.mask_nan().sum(**options))
+@operation(
+    method=True,
+    torch="nansum(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
+    masked=lambda m, **options: m.mask_nan().sum(**options),
+)
 def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over `axis` of the elements that are not NaN; 0 where none is.
 
@@ -57,7 +61,11 @@ def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     return prod(_replaced(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@operation(method=True, torch="nanmean", masked=lambda m, **options: m.mask_nan().mean(**options))
+@operation(
+    method=True,
+    torch="nanmean(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
+    masked=lambda m, *, dtype=None, **options: (m if dtype is None else m.astype(dtype)).mask_nan().mean(**options),
+)
 def nanmean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The mean over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
     t = as_tensor(x)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...interop.sources import asarray
+from ...late import late
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
@@ -32,90 +33,116 @@ def _tensor(x: Any) -> Tensor:
     return asarray(x)
 
 
-@operation(lazy=True)
+@operation(
+    lazy=True,
+    numpy="add.reduce",
+    torch="sum(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
+    masked="method",
+)
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`."""
     return reduce("sum", _operand(x), axis, keepdims, dtype)
 
 
-@operation(lazy=True)
+@operation(
+    lazy=True,
+    numpy="multiply.reduce",
+    torch="prod(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
+    masked="method",
+)
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over `axis`; integers and bool are multiplied in 64 bits."""
     return reduce("prod", _operand(x), axis, keepdims, dtype)
 
 
-@operation(numpy="amin", lazy=True)
+@operation(
+    numpy=("amin", "minimum.reduce"),
+    torch="amin(dim: axis = None, keepdim: keepdims = False)",
+    masked="method",
+    lazy=True,
+)
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
     return reduce("min", _operand(x), axis, keepdims)
 
 
-@operation(numpy="amax", lazy=True)
+@operation(
+    numpy=("amax", "maximum.reduce"),
+    torch="amax(dim: axis = None, keepdim: keepdims = False)",
+    masked="method",
+    lazy=True,
+)
 def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
     return reduce("max", _operand(x), axis, keepdims)
 
 
-@operation(lazy=True)
+@operation(lazy=True, torch="mean(dim: axis = None, keepdim: keepdims = False, *, dtype = None)", masked="method")
 def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN."""
     return reduce("mean", _operand(x), axis, keepdims, dtype)
 
 
-@operation()
+@operation(masked="method")
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The variance over `axis`: squared distances from the mean, summed and divided by count - `correction`."""
 
     return variance(_tensor(x), axis, correction, keepdims)
 
 
-@operation()
+@operation(masked="method")
 def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The standard deviation over `axis`: the square root of `var`."""
 
     return deviation(_tensor(x), axis, correction, keepdims)
 
 
-@operation(lazy=True)
+@operation(
+    lazy=True, numpy="logical_or.reduce", torch="any(dim: axis = None, keepdim: keepdims = False)", masked="method"
+)
 def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether any element over `axis` is true; NaN is."""
     return reduce("any", _operand(x), axis, keepdims)
 
 
-@operation(lazy=True)
+@operation(
+    lazy=True, numpy="logical_and.reduce", torch="all(dim: axis = None, keepdim: keepdims = False)", masked="method"
+)
 def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether all elements over `axis` are true."""
     return reduce("all", _operand(x), axis, keepdims)
 
 
-@operation(lazy=True)
+@operation(lazy=True, masked=late("masked.namespace", "count_nonzero"))
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over `axis` are not zero, int64."""
     return reduce("count_nonzero", _operand(x), axis, keepdims)
 
 
-@operation()
+@operation(torch="argmin(dim: axis = None, keepdim: keepdims = False)", masked="method")
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the least element over `axis` is first, int64; row-major over all elements without an axis."""
 
     return arg_reduce("min", _operand(x), axis, keepdims)
 
 
-@operation()
+@operation(torch="argmax(dim: axis = None, keepdim: keepdims = False)", masked="method")
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the largest element over `axis` is first, int64; row-major over all elements without an axis."""
 
     return arg_reduce("max", _operand(x), axis, keepdims)
 
 
-@operation(numpy="cumsum")
+@operation(numpy=("cumsum", "add.accumulate"), torch="cumsum(dim: axis, *, dtype = None)", masked="method cumsum")
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """The running sum along `axis`: a dense tensor; `include_initial` puts a 0 in front."""
 
     return cumulative("sum", _tensor(x), axis, dtype, include_initial)
 
 
-@operation(numpy="cumprod")
+@operation(
+    numpy=("cumprod", "multiply.accumulate"), torch="cumprod(dim: axis, *, dtype = None)", masked="method cumprod"
+)
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """The running product along `axis`: a dense tensor; `include_initial` puts a 1 in front."""
 

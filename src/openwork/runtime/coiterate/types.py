@@ -14,6 +14,7 @@ from ...errors import DTypeError
 from ...ir.arithmetic import FUNCTIONS
 from ...ir.index import PRESENCE, Access, Apply, Expression, Literal
 from ...ir.loop import Cast, Expr, Op, Var
+from ...ir.operations import with_trait
 from ...ir.ops import COMPARISONS, LOGICAL, cast, const, op
 from ...ir.types import Type
 from ...storage.buffers import numpy_dtype, scalar_of, torch_dtype
@@ -21,7 +22,7 @@ from ..values import apply
 
 __all__ = ["typed"]
 
-_KEEP = frozenset(("abs", "real", "imag", "conj", "isnan", "isinf", "isfinite", "signbit", "sign"))
+_KEEP = with_trait("own-type")
 """Operations of one operand that are computed in its own type, whatever the result's."""
 
 

@@ -1,0 +1,42 @@
+"""torch's functions by name: what does each of them on Tensors.
+
+    @torch_function("flatten", "ravel")
+    def flatten(t, start_dim=0, end_dim=-1): ...
+
+An operation whose block spells torch's function (`runtime.operation`) is found by that; here stand the functions that
+torch alone has, and those that mean something else in torch than in the namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..runtime.operation import block
+from ..tables import TORCH
+
+__all__ = ["FUNCTIONS", "operation_of", "torch_function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""torch's functions by name, those of the modules that are loaded."""
+
+
+def torch_function(*names: str) -> Callable[[F], F]:
+    """Register what does torch's functions of these names."""
+
+    def register(function: F) -> F:
+        FUNCTIONS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def operation_of(name: str) -> Callable[..., Any]:
+    """The operation whose block spells torch's function of this name, called with torch's arguments."""
+    operation = block(TORCH[name])
+    spelled, function = operation.spelled("torch", name), operation.function
+    if spelled.signature is None:
+        return function
+    return lambda *args, **kwargs: spelled.call(function, args, kwargs)
