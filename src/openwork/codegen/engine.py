@@ -29,7 +29,7 @@ LONG = 150_000
 
 
 def quick() -> bool:
-    """Whether kernels are compiled in linear time: `OPENWORK_OPTIMIZE=0`, for tests and for programs of many kernels.
+    """Whether kernels are compiled without passes: `OPENWORK_OPTIMIZE=0`, for tests and for programs of many kernels.
 
     That takes a tenth of the time, and kernels run slower. It is part of a kernel's key, in memory and on disk.
     """
@@ -113,10 +113,10 @@ def to_object(text: str, quickly: bool = False) -> bytes:
 def _to_object(text: str, quickly: bool) -> bytes:
     with _module(text) as module:
         machine = _host_machine(0 if quickly else SPEED)
-        if len(text) < LONG and not quickly:
-            _optimise(module, machine, few=len(text) < MANY)
-        else:
+        if len(text) >= LONG:
             _optimise_shortly(module, machine)
+        elif not quickly:
+            _optimise(module, machine, few=len(text) < MANY)
         return bytes(machine.emit_object(module))
 
 
@@ -164,8 +164,6 @@ def assembly(text: str, target: Target | None = None) -> str:
 def _assembly(text: str, target: Target | None) -> str:
     quickly = target is None and quick()
     with _module(text) as module, _machine(target or host(), 0 if quickly else SPEED) as machine:
-        if quickly:
-            _optimise_shortly(module, machine)
-        else:
+        if not quickly:
             _optimise(module, machine, few=len(text) < MANY)
         return str(machine.emit_assembly(module))
