@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from functools import cache
 
 from ..errors import CompilerBug
 from ..ir.types import Type, real_of
@@ -19,6 +20,7 @@ _MEMORY = {"bool": "i8", "f16": "half", "bf16": "i16"}
 PURE = "nounwind willreturn memory(none)"
 
 
+@cache
 def register_type(scalar: str, lanes: int = 1) -> str:
     """LLVM's type of one part of a value: `double`, `<8 x float>`. f16 and bf16 are computed in float."""
     real = real_of(scalar)
@@ -26,6 +28,7 @@ def register_type(scalar: str, lanes: int = 1) -> str:
     return base if lanes == 1 else f"<{lanes} x {base}>"
 
 
+@cache
 def memory_type(scalar: str, lanes: int = 1) -> str:
     """LLVM's type of an element (of one part, for a complex one) in memory."""
     base = _MEMORY.get(scalar) or register_type(scalar)

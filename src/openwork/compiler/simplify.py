@@ -51,9 +51,9 @@ def simplify(kernel: Kernel) -> Kernel:
     Guarantees: it computes the same; simplify(simplify(k)) == simplify(k).
     """
     body = kernel.body
-    irreducible: dict[int, Expr] = {}
+    settled = _Settled()
     for _ in range(_ROUNDS):
-        pass_ = _Pass(kernel, body, irreducible)
+        pass_ = _Pass(kernel, body, settled)
         new = pass_.drop(pass_.block(body, {}))
         if new == body:
             return kernel if body == kernel.body else replace(kernel, body=body)
@@ -61,12 +61,21 @@ def simplify(kernel: Kernel) -> Kernel:
     raise CompilerBug(f"simplify: kernel {kernel.name!r} has no fixpoint")
 
 
+class _Settled:
+    """Expressions, by identity, that need not be looked at again; they are held, so that no other has their id."""
+
+    def __init__(self) -> None:
+        self.roots: dict[int, Expr] = {}
+        """To which no rule applies at the root."""
+        self.wholes: dict[int, tuple[Expr, frozenset[str]]] = {}
+        """To which none applies anywhere, with the names of their variables, whose values may still be put in."""
+
+
 class _Pass:
     """One walk over the body, top-down with the values of Lets, so that what they enable is seen at once."""
 
-    def __init__(self, kernel: Kernel, body: Body, irreducible: dict[int, Expr]) -> None:
-        self.irreducible = irreducible
-        """Expressions, by identity, to which no rule applies at the root."""
+    def __init__(self, kernel: Kernel, body: Body, settled: _Settled) -> None:
+        self.settled = settled
         everything = list(statements(body))
         self.bindings = Counter(s.name for s in everything if isinstance(s, Let | Mut | For))
         self.bindings.update(s.buffer for s in everything if isinstance(s, Alloc))
@@ -75,17 +84,28 @@ class _Pass:
         self.positions = positions(kernel)
 
     def expr(self, expr: Expr, values: dict[str, Expr]) -> Expr:
+        if isinstance(expr, Var):
+            return values.get(expr.name, expr)
+        whole = self.settled.wholes.get(id(expr))
+        if whole is not None and values.keys().isdisjoint(whole[1]):
+            return expr
+        roots = self.settled.roots
+
         def rule(e: Expr) -> Expr | None:
             if isinstance(e, Var):
                 return values.get(e.name)
-            if id(e) in self.irreducible:
+            if id(e) in roots:
                 return None
             new = _rule(e)
             if new is None:
-                self.irreducible[id(e)] = e
+                roots[id(e)] = e
             return new
 
-        return walk(expr, rule)
+        new = walk(expr, rule)
+        if new is expr and whole is None:
+            names = frozenset(e.name for e in subexpressions(expr) if isinstance(e, Var))
+            self.settled.wholes[id(expr)] = expr, names
+        return new
 
     def block(self, body: Body, values: dict[str, Expr]) -> Body:
         """The simplified statements; `values` is what the names of this scope stand for."""
@@ -195,8 +215,9 @@ def _read(body: Body) -> frozenset[str]:
         own = stmt.name if isinstance(stmt, Assign) else None
         for operand in operands(stmt):
             for e in subexpressions(operand):
-                if isinstance(e, Var) and e.name != own:
-                    found.add(e.name)
+                if isinstance(e, Var):
+                    if e.name != own:
+                        found.add(e.name)
                 elif isinstance(e, Load):
                     found.add(e.buffer)
     allocated = {s.buffer for s in statements(body) if isinstance(s, Alloc)}

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from ..errors import CompilerBug
 from .loop import Cast, Const, Expr, Load, Op
 from .operations import OPERATIONS, of_kind, with_trait
-from .types import BOOL, FLOATS, I64, INTEGERS, Type, real_of
+from .types import BOOL, FLOATS, I64, INTEGERS, Type, real_of, type_of
 from .values import fit, int_range
 
 __all__ = [
@@ -55,16 +55,18 @@ _RANK = {
     s: i for i, s in enumerate(("bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", *FLOATS, "c64", "c128"))
 }
 
+_KIND = {"bool": 0, **dict.fromkeys(INTEGERS, 1), **dict.fromkeys(FLOATS, 2)}
+
 
 def const(value: bool | int | float | complex, type: Type | str = I64) -> Const:
     """A constant of `type`: integers wrap and floats are rounded to it."""
-    t = Type(type) if isinstance(type, str) else type
+    t = type_of(type) if isinstance(type, str) else type
     return Const(fit(value, t.scalar), t)
 
 
 def cast(expr: Expr, type: Type | str) -> Expr:
     """`expr` as `type`; itself when it is so already, a new constant when it is one of as many lanes."""
-    t = Type(type, expr.type.lanes) if isinstance(type, str) else type
+    t = type_of(type, expr.type.lanes) if isinstance(type, str) else type
     if expr.type == t:
         return expr
     if isinstance(expr, Const) and t.lanes == expr.type.lanes:
@@ -94,7 +96,7 @@ def refusal(name: str, scalar: str) -> str | None:
 
 def load(buffer: str, scalar: str, index: Expr, lanes: int = 1) -> Load:
     """`lanes` consecutive elements of `buffer` from `index`, or a gather when the index is a vector."""
-    return Load(buffer, cast(index, I64.with_lanes(index.type.lanes)), Type(scalar, max(lanes, index.type.lanes)))
+    return Load(buffer, cast(index, I64.with_lanes(index.type.lanes)), type_of(scalar, max(lanes, index.type.lanes)))
 
 
 def op(name: str, *args: Expr) -> Expr:
@@ -138,7 +140,13 @@ def _spread(expr: Expr, lanes: int) -> Expr:
     return expr if expr.type.lanes == lanes else cast(expr, expr.type.with_lanes(lanes))
 
 
-def _promote(args: Sequence[Expr]) -> list[Expr]:
+def _promote(args: Sequence[Expr]) -> Sequence[Expr]:
+    kind = args[0].type
+    for a in args:
+        if a.type != kind:
+            break
+    else:
+        return args
     lanes = max(a.type.lanes for a in args)
     free = [a for a in args if not isinstance(a, Const)] or args
     scalar = max((a.type.scalar for a in free), key=_RANK.__getitem__)
@@ -156,4 +164,4 @@ def _fits(value: bool | int | float | complex, scalar: str) -> bool:
 
 
 def _kind(scalar: str) -> int:
-    return 0 if scalar == "bool" else 1 if scalar in INTEGERS else 2 if scalar in FLOATS else 3
+    return _KIND.get(scalar, 3)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import is_
 
 from ..errors import CompilerBug
 from .loop import (
     Alloc,
     Assign,
     Cast,
+    Const,
     Expr,
     For,
     If,
@@ -85,7 +87,13 @@ def fixpoint(rule: ExprRule, limit: int = 64) -> ExprRule:
 
 def walk(expr: Expr, rule: ExprRule) -> Expr:
     """Apply `rule` everywhere, bottom-up: a node is visited after its operands."""
-    rebuilt = map_expr(expr, lambda e: walk(e, rule))
+    if isinstance(expr, Op):
+        args = tuple([walk(a, rule) for a in expr.args])
+        rebuilt: Expr = expr if all(map(is_, expr.args, args)) else Op(expr.op, args, expr.type)
+    elif isinstance(expr, Var | Const):
+        rebuilt = expr
+    else:
+        rebuilt = map_expr(expr, lambda e: walk(e, rule))
     new = rule(rebuilt)
     return rebuilt if new is None else new
 
@@ -163,16 +171,17 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
-    """`expr` and everything inside it, outer before inner."""
-    yield expr
-    match expr:
-        case Load(_, index, _):
-            yield from subexpressions(index)
-        case Op(_, args, _):
-            for arg in args:
-                yield from subexpressions(arg)
-        case Cast(arg, _):
-            yield from subexpressions(arg)
+    """`expr` and everything inside it, outer before inner, an operation's first operand before its second."""
+    waiting = [expr]
+    while waiting:
+        e = waiting.pop()
+        yield e
+        if isinstance(e, Op):
+            waiting.extend(reversed(e.args))
+        elif isinstance(e, Load):
+            waiting.append(e.index)
+        elif isinstance(e, Cast):
+            waiting.append(e.arg)
 
 
 def free_variables(node: Expr | Iterable[Stmt]) -> tuple[Var, ...]:

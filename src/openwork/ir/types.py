@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 __all__ = [
     "BOOL",
@@ -16,6 +17,7 @@ __all__ = [
     "Type",
     "itemsize",
     "real_of",
+    "type_of",
 ]
 
 SIGNED = ("i8", "i16", "i32", "i64")
@@ -26,16 +28,18 @@ COMPLEX = ("c64", "c128")
 SCALARS = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
 
 _SIZES = {"bool": 1, "f16": 2, "bf16": 2, "c64": 8, "c128": 16}
+_SIZES |= {scalar: int(scalar[1:]) // 8 for scalar in SCALARS if scalar not in _SIZES}
+_REAL = {"c64": "f32", "c128": "f64"}
 
 
 def itemsize(scalar: str) -> int:
     """Bytes of one element in memory."""
-    return _SIZES.get(scalar) or int(scalar[1:]) // 8
+    return _SIZES[scalar]
 
 
 def real_of(scalar: str) -> str:
     """The real scalar type of a complex one's parts; any other type is its own."""
-    return {"c64": "f32", "c128": "f64"}.get(scalar, scalar)
+    return _REAL.get(scalar, scalar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +65,16 @@ class Type:
         return self.scalar in COMPLEX
 
     def with_lanes(self, lanes: int) -> Type:
-        return self if lanes == self.lanes else Type(self.scalar, lanes)
+        return self if lanes == self.lanes else type_of(self.scalar, lanes)
 
     def with_scalar(self, scalar: str) -> Type:
-        return self if scalar == self.scalar else Type(scalar, self.lanes)
+        return self if scalar == self.scalar else type_of(scalar, self.lanes)
+
+
+@cache
+def type_of(scalar: str, lanes: int = 1) -> Type:
+    """The type; one object for each."""
+    return Type(scalar, lanes)
 
 
 BOOL = Type("bool")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ FloatArray = np.ndarray[Any, np.dtype[np.float32]]
 __all__ = ["fit", "int_range", "round_bf16", "round_float"]
 
 
+@cache
 def int_range(scalar: str) -> tuple[int, int]:
     """The least and greatest integer of the type."""
     bits = 8 * itemsize(scalar)
@@ -38,6 +40,8 @@ def fit(value: bool | int | float | complex, scalar: str) -> bool | int | float 
 
 def _integer(value: bool | int | float, scalar: str) -> int:
     lo, hi = int_range(scalar)
+    if type(value) is int and lo <= value <= hi:
+        return value
     if isinstance(value, float):
         if math.isnan(value):
             return 0

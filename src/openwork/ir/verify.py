@@ -69,12 +69,12 @@ class _Checker:
         self.names: dict[str, Type] = {}
         self.muts: frozenset[str] = frozenset()
         self.buffers: dict[str, Buffer] = {}
-        self.path: list[str] = []
+        self.path: list[Stmt] = []
 
     def require(self, truth: bool, message: str | Callable[[], str]) -> None:
         if not truth:
             text = message if isinstance(message, str) else message()
-            where = "".join(f"\n  {'  ' * n}{line}" for n, line in enumerate(self.path))
+            where = "".join(f"\n  {'  ' * n}{show(s).split(chr(10), 1)[0]}" for n, s in enumerate(self.path))
             raise CompilerBug(f"verify: kernel {self.kernel.name!r}: {text}{where}")
 
     def params(self) -> None:
@@ -97,7 +97,7 @@ class _Checker:
 
     def block(self, body: tuple[Stmt, ...], scope: _Scope, top: bool = False) -> None:
         for stmt in body:
-            self.path.append(show(stmt).split("\n", 1)[0])
+            self.path.append(stmt)
             self.stmt(stmt, scope, top)
             self.path.pop()
 
@@ -196,5 +196,6 @@ class _Checker:
             made = ops.op(expr.op, *expr.args)
         except CompilerBug as problem:
             self.require(False, f"{problem}: {show(expr)}")
-        operands = ", ".join(str(a.type) for a in expr.args)
-        self.require(made == expr, lambda: f"{expr.op}({operands}) as {expr.type}: {show(expr)}")
+        if made != expr:
+            operands = ", ".join(str(a.type) for a in expr.args)
+            self.require(False, f"{expr.op}({operands}) as {expr.type}: {show(expr)}")
