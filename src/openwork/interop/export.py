@@ -29,9 +29,9 @@ _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 def to_dense(t: Tensor) -> Array:
     """The dense array of the tensor's own library; a view where the format is dense in any order of dimensions."""
     storage = t._storage
-    again = storage.plans.get(dense_format(len(storage.shape)))
+    again = storage.plans.conversions.get(dense_format(len(storage.shape)))
     if again is not None and again.valid and not trace.active():
-        return again.buffers()[-1].reshape(storage.shape)
+        return again.buffers(storage)[-1].reshape(storage.shape)
     seen = _view(storage)
     return seen if seen is not None else _view(t.asformat("dense")._storage)
 

@@ -24,12 +24,12 @@ from ..ops.reductions.softmax import _take
 from ..runtime.contract import contract
 from ..runtime.full_sum import extreme, total, total_and_count
 from ..runtime.gradient_hook import tracked
-from ..runtime.prepared import remember
 from ..runtime.promote import accumulator
 from ..runtime.strided import strided
 from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name, to_numpy
 from ..storage.storage import Storage
+from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
@@ -114,11 +114,11 @@ def counts(s: Storage, axes: tuple[int, ...], exact: bool = True) -> Array:
         n = int(np.count_nonzero(held)) if exact else int(held.any())
         return as_array(np.asarray(n, np.int64), like=s.values)
     key = ("counts", axes)
-    found: Array | None = s.plans.get(key)
+    found: Array | None = s.plans.facts.get(key)
     if found is None:
         found = _counted(s, axes)
         if not forms.has_bits(s.format):
-            remember(s, key, found)
+            keep(s.plans.facts, key, found)
     return found
 
 

@@ -83,7 +83,7 @@ def _launch(
         view = values[name] if along is None else contiguous_along(values[name], along)
         views.append(on_lines(view) if lined else view)
     target = out.values if isinstance(out, Storage) else out.owner
-    ready.start([v.address for v in views], address(target))
+    ready.start(address(storage.values), [v.address for v in views], address(target))
     if trace.active():
         allocated = itemsize(problem.operands[problem.stmt.lhs.tensor].scalar) * math.prod(target.shape)
         given = [None if name in problem.copies else values[name].owner for name, _, _ in ready.inputs]

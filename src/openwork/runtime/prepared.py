@@ -1,4 +1,4 @@
-"""Launches made ready: everything bound but the addresses of the dense operands and of the result."""
+"""Launches made ready: everything bound but the addresses of the values, of the dense operands and of the result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..codegen import pool
 from ..ir.index import Assignment
 from ..storage.buffers import is_torch, itemsize, length
 from ..storage.storage import Storage
+from ..storage.structure import keep
 from .launch import launch
 from .private_accumulators import Overlap
 from .single_operand import Prepared, Problem, bounds_of, describe, threads_for, words_of
@@ -18,14 +19,12 @@ from .strided import LINE, Strided
 
 __all__ = ["Ready", "key_of", "recall", "remember"]
 
-LIMIT = 64
-"""Launches kept for one tensor."""
 REUSED = 24
 """Stored elements for each row of a dense operand from which on a copy that begins at a cache line pays."""
 
 
 class Ready:
-    """A compiled statement bound to one sparse operand, for dense operands of known shapes, strides and types.
+    """A compiled statement bound to one structure, for values and dense operands of known shapes, strides and types.
 
     `inputs` are (operand, dimension to pack along or None, whether it pays to begin at a cache line) in the order in
     which `start` takes their addresses.
@@ -43,6 +42,7 @@ class Ready:
         "rows",
         "slots",
         "threads",
+        "values",
         "words",
     )
 
@@ -51,12 +51,14 @@ class Ready:
         self.problem, self.prepared = _without_arrays(problem), prepared
         size, threads = _size(out), threads_for(problem, prepared)
         given = with_short_rows(problem, prepared, threads)
-        self.held = given.values[prepared.schedule.driver]
+        short: Storage = given.values[prepared.schedule.driver]
+        self.held = (short.pos, short.crd)
         self.words = words_of(given, prepared, out)
         self.bounds, parts = bounds_of(given, prepared, size)
         self.rows = LongRows.of(problem, prepared, out, self.bounds, threads)
         self.threads = pool.get_num_threads()
         places = {(r.kind, r.tensor): at for at, r in enumerate(prepared.refs)}
+        self.values = places.get(("vals", prepared.schedule.driver), -1)
         target = problem.stmt.lhs.tensor
         self.out = places.get(("data", target), places.get(("vals", target), -1))
         self.overlap: Overlap | None = None
@@ -77,9 +79,11 @@ class Ready:
         """Whether the number of threads is still the one that the ranges were cut for."""
         return self.threads == pool.get_num_threads()
 
-    def start(self, addresses: Sequence[int], out: int) -> None:
-        """Run on dense operands at these addresses, writing to `out`."""
+    def start(self, values: int, addresses: Sequence[int], out: int) -> None:
+        """Run on stored values and dense operands at these addresses, writing to `out`."""
         words = self.words.copy()
+        if self.values >= 0:
+            words[self.values] = values
         for slot, address in zip(self.slots, addresses, strict=True):
             if slot >= 0:
                 words[slot] = address
@@ -124,8 +128,8 @@ def _on_lines(problem: Problem, name: str, driver: Storage) -> bool:
 
 
 def _without_arrays(problem: Problem) -> Problem:
-    """The problem without the arrays, which a launch that is kept must not hold alive."""
-    values = {n: v for n, v in problem.values.items() if not isinstance(v, Strided)}
+    """The problem without arrays and storages, which a launch that is kept must not hold alive."""
+    values = {n: v for n, v in problem.values.items() if not isinstance(v, Strided | Storage)}
     return Problem(
         problem.stmt, values, problem.operands, problem.extents, problem.facts, problem.compute, problem.last,
         problem.copies,
@@ -148,15 +152,13 @@ def key_of(stmt: Assignment, scalar: str, values: Mapping[str, Any]) -> tuple[An
 
 def recall(storage: Storage, key: tuple[Any, ...] | None) -> Ready | None:
     """The launch that was kept under `key`, if it still holds."""
-    found: Ready | None = storage.plans.get(key)
+    found: Ready | None = storage.plans.products.get(key)
     return found if found is not None and found.valid else None
 
 
-def remember(storage: Storage, key: Any, value: Any) -> None:
-    """Keep something ready for a sparse operand."""
-    if len(storage.plans) >= LIMIT:
-        storage.plans.clear()
-    storage.plans[key] = value
+def remember(storage: Storage, key: Any, ready: Any) -> None:
+    """Keep a launch for all storages of a structure."""
+    keep(storage.plans.products, key, ready)
 
 
 def sparse_operand(values: Mapping[str, Any]) -> Storage:

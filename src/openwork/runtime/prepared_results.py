@@ -38,9 +38,9 @@ class Reduction:
         """Whether the launch still holds."""
         return self.ready.valid
 
-    def __call__(self) -> np.ndarray[Any, Any]:
+    def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
         out = self.make(self.shape, self.dtype)
-        self.ready.start((), address(out))
+        self.ready.start(address(storage.values), (), address(out))
         return out
 
 
@@ -62,7 +62,7 @@ class Part:
 class Conversion:
     """Kernels that made a result, on one thread, bound to everything but the addresses of its buffers.
 
-    A structure never changes, so that sizes and ways are those of the first time; values may have changed.
+    A structure never changes, so that sizes and ways are those of the first time; the values are those of the call.
     """
 
     __slots__ = ("format", "launches", "parts", "scratch", "threads", "work")
@@ -78,6 +78,7 @@ class Conversion:
         self.launches = []
         for kernel in kernels:
             names = [p.name for p in kernel.params]
+            owner["a_vals"] = len(parts)
             slots = tuple((slot, owner[name]) for slot, name in enumerate(names) if name in owner)
             self.launches.append((kernel, [words[name] for name in names], slots))
 
@@ -86,10 +87,11 @@ class Conversion:
         """Whether as many threads are to be used as when it was made."""
         return self.threads == pool.get_num_threads()
 
-    def buffers(self) -> list[np.ndarray[Any, Any]]:
-        """The parts, filled."""
+    def buffers(self, storage: Storage) -> list[np.ndarray[Any, Any]]:
+        """The parts, filled from a storage."""
         made = [part.make() for part in self.parts]
         where = [address(buffer) for buffer in made]
+        where.append(address(storage.values))
         for kernel, known, slots in self.launches:
             words = known.copy()
             for slot, k in slots:
@@ -101,7 +103,7 @@ class Conversion:
         """The storage converted again; `format` is equal to the one that it is kept for."""
         pos: list[Any] = [None] * format.nlevels
         crd: list[Any] = [None] * format.nlevels
-        *indices, values = self.buffers()
+        *indices, values = self.buffers(storage)
         for part, buffer in zip(self.parts, indices, strict=False):
             (pos if part.part == "pos" else crd)[part.at] = buffer
         return Storage(storage.shape, format, storage.scalar, storage.fill_value, tuple(pos), tuple(crd), values)

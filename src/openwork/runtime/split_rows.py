@@ -83,12 +83,14 @@ def _positions(s: Storage) -> Any:
 class Pieces:
     """The launches on one row's pieces: words of which only the addresses of dense operands are to be filled in.
 
-    shifts: (slot, bytes that the row's elements lie behind the first) of the dense operands; slot: of the result;
+    values: slot of the stored values' address, -1 where the kernel reads none; shifts: (slot, bytes that the row's
+    elements lie behind the first) of the dense operands; slot: of the result;
     out: bytes that the row of the result lies behind its first, and how many elements it has (none: the result has the
     operand's structure, and every piece its own elements).
     """
 
     words: tuple[int, ...]
+    values: int
     shifts: tuple[tuple[int, int], ...]
     slot: int
     out: int
@@ -104,6 +106,8 @@ class Pieces:
         """
         room = np.full(PIECES * self.size, identity(self.op, self.scalar).value, numpy_dtype(self.scalar))
         words = list(self.words)
+        if self.values >= 0:
+            words[self.values] = given[self.values]
         for slot, shift in self.shifts:
             words[slot] = given[slot] + shift
         first = words.copy()
@@ -144,7 +148,15 @@ def pieces_of(problem: Problem, prepared: Prepared, row: int, out: Strided | Sto
     scalar = problem.operands[stmt.lhs.tensor].scalar
     slot = places["vals" if shared else "data", stmt.lhs.tensor]
     return Pieces(
-        tuple(words), shifts, slot, coordinate * size * itemsize(scalar), size, scalar, stmt.reduction, (short,)
+        tuple(words),
+        places.get(("vals", name), -1),
+        shifts,
+        slot,
+        coordinate * size * itemsize(scalar),
+        size,
+        scalar,
+        stmt.reduction,
+        (short.pos, short.crd),
     )
 
 

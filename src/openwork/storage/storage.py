@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvariantError
-from ..format.cached import cached
 from ..format.format import Format
 from . import sizes
 from .buffers import (
@@ -29,6 +28,7 @@ from .buffers import (
 )
 from .scalars import python_scalar
 from .specified import count
+from .structure import Plans, Structure, keep
 from .watch import NOTHING, Watch, adopted, bare_alias, watch
 
 __all__ = ["LARGEST", "Storage", "unpickled"]
@@ -38,14 +38,6 @@ LARGEST = 2**63 - 1
 
 TRANSPOSES = 8
 """Transposes that a storage keeps."""
-
-_signatures: dict[object, int] = {}
-_numbers = itertools.count()
-
-
-@cached(1024)
-def _permuted(format: Format, axes: tuple[int, ...]) -> Format:
-    return format.permute(axes)
 
 
 @dataclass(slots=True, eq=False, init=False)
@@ -75,11 +67,9 @@ class Storage:
     pos: tuple[Array | None, ...]
     crd: tuple[Array | None, ...]
     values: Array
-    plans: dict[Any, Any] = field(repr=False)
-    """launches made ready for these buffers, kept by the operations"""
+    _structure: Structure | None = field(repr=False)
+    _plans: Plans | None = field(repr=False)
     _addresses: tuple[int, ...] | None = field(repr=False)
-    _positions: tuple[int, ...] | None = field(repr=False)
-    _nse: int | None = field(repr=False)
     _signature: int | None = field(repr=False)
     _kind: tuple[int, Any] | None = field(repr=False)
     _watch: Watch | None = field(repr=False)
@@ -103,8 +93,7 @@ class Storage:
         self.pos = pos
         self.crd = crd
         self.values = values
-        self.plans = {}
-        self._addresses = self._positions = self._nse = self._signature = self._kind = self._watch = None
+        self._structure = self._plans = self._addresses = self._signature = self._kind = self._watch = None
         self._transposes = None
         for n in shape:
             if n > LARGEST:
@@ -169,18 +158,32 @@ class Storage:
         return (*(b for b in pairs if b is not None), self.values)
 
     @property
+    def structure(self) -> Structure:
+        """Shape, format and index buffers, shared with all storages that differ in their values alone."""
+        if self._structure is None:
+            self._structure = Structure(self.shape, self.format, self.pos, self.crd)
+        return self._structure
+
+    @property
+    def plans(self) -> Plans:
+        """Prepared calls for storages of this structure and kind of values."""
+        if self._plans is None:
+            self._plans = self.structure.plans(self.kind)
+        return self._plans
+
+    @property
     def positions(self) -> tuple[int, ...]:
         """Positions of each level over all batch slices."""
-        if self._positions is None:
-            self._positions = sizes.positions(self.format, self.shape, self.crd)
-        return self._positions
+        structure = self._structure or self.structure
+        return structure.counted or structure.positions
 
     @property
     def nse(self) -> int:
         """Specified elements: stored ones without padding (outside the shape, empty slots, gaps)."""
-        if self._nse is None:
-            self._nse = count(self)
-        return self._nse
+        structure = self._structure or self.structure
+        if structure.nse is None:
+            structure.nse = count(self)
+        return structure.nse
 
     @property
     def nbytes(self) -> int:
@@ -194,10 +197,7 @@ class Storage:
         It stands for format, scalar type, index widths, library, device and whether the shape is ragged.
         """
         if self._signature is None:
-            widths = tuple(None if b is None else scalar_of(b) for b in (*self.pos, *self.crd))
-            ragged = self.format.ragged(self.shape)
-            key = (self.format, self.scalar, widths, self.library, self.device, ragged)
-            self._signature = _signatures.setdefault(key, next(_numbers))
+            self._signature = self.structure.signature(self.scalar, self.library, self.device)
         return self._signature
 
     @property
@@ -218,14 +218,17 @@ class Storage:
             self._transposes = {}
         out = self._transposes.get(axes)
         if out is None:
-            shape = tuple([self.shape[a] for a in axes])
-            format = _permuted(self.format, axes)
-            out = Storage(shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
-            out._addresses, out._positions = self._addresses, self._positions
-            out._nse, out._watch = self._nse, self._watch
-            if len(self._transposes) >= TRANSPOSES:
-                self._transposes.clear()
-            self._transposes[axes] = out
+            structure = self.structure.permute(axes)
+            out = self._over(structure, self.scalar, self.fill_value, self.values)
+            out._addresses, out._watch = self._addresses, self._watch
+            keep(self._transposes, axes, out, TRANSPOSES)
+        return out
+
+    @staticmethod
+    def _over(structure: Structure, scalar: str, fill_value: Any, values: Array) -> Storage:
+        """The storage of a structure and values."""
+        out = Storage(structure.shape, structure.format, scalar, fill_value, structure.pos, structure.crd, values)
+        out._structure = structure
         return out
 
     def with_format(self, format: Format) -> Storage:
@@ -251,13 +254,14 @@ class Storage:
             values = held(values)
         scalar = scalar_of(values)
         out = Storage(self.shape, self.format, scalar, fill, self.pos, self.crd, values)
+        out._structure = self._structure or self.structure
         if self._addresses is not None and (numpy or library_of(values) == "numpy" or not is_recorded(values)):
             out._addresses = (*self._addresses[:-1], address(values))
-        out._positions = self._positions
-        out._nse = self._nse
         if numpy and type(self.values) is np.ndarray:
             if scalar == self.scalar:
                 out._signature = self._signature
+                if fill_value is None:
+                    out._kind, out._plans = self._kind, self._plans
             if self._watch is NOTHING and values.base is None:
                 out._watch = NOTHING
         return out

@@ -22,12 +22,12 @@ from ..ops.indexing import taking
 from ..ops.manipulation import joining
 from ..runtime.conversion.convert import convert as convert_storage
 from ..runtime.conversion.remap import canonical
-from ..runtime.prepared import remember
 from ..runtime.promote import promote
 from ..storage.buffers import as_array, bare, cast, dtype_of, length, outside
 from ..storage.scalars import python_scalar
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
+from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 
 __all__ = [
@@ -45,21 +45,13 @@ __all__ = [
 
 
 def plain(s: Storage) -> Storage:
-    """The storage without a graph; the same one each time, so that launches made ready for it are found again."""
-    return s if s.library == "numpy" else _kept(s, bare(s.values))
+    """The storage without a graph, which shares what was made ready for the structure."""
+    return s if s.library == "numpy" else s.with_values(bare(s.values))
 
 
 def structure(s: Storage) -> Storage:
     """A storage of this structure without a graph, where the values play no part: of a batch it has any."""
-    return s if s.library == "numpy" else _kept(s, bare(s.values, any_of_batch=True))
-
-
-def _kept(s: Storage, values: torch.Tensor) -> Storage:
-    found: Storage | None = s.plans.get("plain")
-    if found is None or found.values.data_ptr() != values.data_ptr():
-        found = s.with_values(values)
-        remember(s, "plain", found)
-    return found
+    return s if s.library == "numpy" else s.with_values(bare(s.values, any_of_batch=True))
 
 
 def unique(s: Storage) -> Storage:
@@ -112,11 +104,11 @@ def present(s: Storage) -> torch.Tensor | None:
     count = length(s.values)
     if s.nse == count:
         return None
-    found: torch.Tensor | None = s.plans.get("present")
+    found: torch.Tensor | None = s.plans.facts.get("present")
     if found is None:
         found = torch.zeros(count, dtype=torch.bool)
         found[torch.from_numpy(coordinates(s)[1])] = True
-        remember(s, "present", found)
+        keep(s.plans.facts, "present", found)
     return found
 
 

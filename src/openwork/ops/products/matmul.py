@@ -56,17 +56,17 @@ def matmul(a: Any, b: Any, /) -> Any:
     if left is not (type(a) is np.ndarray) and not trace.active():
         array, storage = (b, getattr(a, "_storage", None)) if left else (a, getattr(b, "_storage", None))
         if storage is not None:
-            ready = storage.plans.get((left, array.shape, array.dtype))
+            ready = (storage._plans or storage.plans).products.get((left, array.shape, array.dtype))
             if ready is not None and ready.fits(array):
-                return ready(array)
+                return ready(array, storage)
     elif _torch is not None and not trace.active():
         left = type(b) is _torch.Tensor
         array, x = (b, a) if left else (a, b)
         if type(array) is _torch.Tensor and hasattr(type(x), "_kept"):
             s = x._storage
-            ready = s.plans.get((left, array.shape, array.dtype))
+            ready = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
             if ready is not None and ready.fits(array, s.values):
-                return ready(array)
+                return ready(array, s)
     return _matmul(a, b)
 
 
@@ -91,11 +91,11 @@ class _Product:
         flags = b.flags
         return flags.c_contiguous and flags.aligned and self.ready.threads == get_num_threads()
 
-    def __call__(self, b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def __call__(self, b: np.ndarray[Any, Any], storage: Storage) -> np.ndarray[Any, Any]:
         y: np.ndarray[Any, Any] = self.make(self.shape, self.dtype)
         if self.lined and address(b) % LINE:
             b = on_lines(strided(b)).owner
-        self.ready.start((address(b),), address(y))
+        self.ready.start(address(storage.values), (address(b),), address(y))
         return y
 
 
@@ -120,10 +120,10 @@ class _TorchProduct(_Product):
             return False
         return not (b.is_conj() or b.is_neg() or b._is_zerotensor())
 
-    def __call__(self, b: Any) -> Any:
+    def __call__(self, b: Any, storage: Storage) -> Any:
         y = self.make(self.shape, dtype=self.dtype)
         where = address if CHECKED else _torch.Tensor.data_ptr
-        self.ready.start((where(b),), where(y))
+        self.ready.start(where(storage.values), (where(b),), where(y))
         return y
 
 

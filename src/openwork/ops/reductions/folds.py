@@ -22,12 +22,13 @@ from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.full_sum import total
 from ...runtime.gradient_hook import differentiable
-from ...runtime.prepared import key_of, recall, remember
+from ...runtime.prepared import key_of, recall
 from ...runtime.prepared_results import Reduction
 from ...runtime.promote import accumulator, compute_scalar
 from ...storage.buffers import Array, cast, dtype_of, is_torch, scalar_name, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import LARGEST, Storage
+from ...storage.structure import keep
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.tensor import Tensor
 
@@ -176,9 +177,9 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
-    again: Reduction | None = s.plans.get((op, axes, scalar))
+    again: Reduction | None = s.plans.reductions.get((op, axes, scalar))
     if again is not None and again.valid and not trace.active():
-        return again()
+        return again(s)
     if not t.format.is_unique and (op != "sum" or s.fill_value or s.scalar == "bool"):
         s = t.coalesce()._storage
     if s.scalar in COMPLEX and op in ("min", "max"):
@@ -209,7 +210,7 @@ def _keep(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, r
     scalar = key[-1]
     ready = recall(s, key_of(stmt, scalar, {"A": s}))
     if ready is not None and type(result) is np.ndarray and compute_scalar(scalar) == scalar:
-        remember(s, key, Reduction(ready, result))
+        keep(s.plans.reductions, key, Reduction(ready, result))
 
 
 def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:

@@ -97,11 +97,11 @@ def scout(
 
 def _counts(s: Storage) -> tuple[int, ...]:
     """How many coordinates of each level have elements below them, at most."""
-    found: tuple[int, ...] | None = s.plans.get("counts")
+    found: tuple[int, ...] | None = s.plans.facts.get("counts")
     if found is None:
         counts = list(s.positions)
         for k in range(len(counts) - 2, -1, -1):
             if s.format.levels[k].format.functions.iterate is Iterate.COORDINATE:
                 counts[k] = min(counts[k], counts[k + 1])
-        found = s.plans["counts"] = tuple(counts)
+        found = s.plans.facts["counts"] = tuple(counts)
     return found

@@ -97,7 +97,7 @@ class Quick:
         operands: tuple[int, ...] = ()
         for s in storages:
             operands += s._addresses or s.addresses
-        last = [max(0, (storages[k]._positions or storages[k].positions)[level] - 1) for k, level in self._last]
+        last = [max(0, storages[k].positions[level] - 1) for k, level in self._last]
         executable = self._made.executable
         words = (*operands, *passed, *last, *words, address(meta), *self._tail)
         if cap < LONG:

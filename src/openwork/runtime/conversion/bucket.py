@@ -23,7 +23,7 @@ from ...format.expression import Dim
 from ...ir.loop import Kernel
 from ...storage.buffers import address, empty, length, numpy_dtype, to_numpy, zeros
 from ...storage.storage import Storage
-from ..prepared import remember
+from ...storage.structure import keep
 from ..prepared_results import Conversion, Part
 from .assembly import Assembly
 from .conversion_kernels import Recipe, call, shared
@@ -92,7 +92,7 @@ def _keep(storage: Storage, stage: Stage, out: Assembly, chain: Run) -> None:
     )
     again = Conversion(stage.target, kernels, words, parts)
     again.scratch = out.totals
-    remember(storage, stage, again)
+    keep(storage.plans.conversions, stage, again)
 
 
 def _place(out: Assembly, chain: Run, stream: Walked, ranges: Ranges | None) -> tuple[int, int]:

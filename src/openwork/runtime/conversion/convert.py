@@ -17,9 +17,9 @@ from ...format.format import Format
 from ...ir.loop import Kernel
 from ...storage.buffers import address, itemsize, length, numpy_dtype, scalar_of, to_numpy
 from ...storage.storage import Storage
+from ...storage.structure import keep
 from .. import trace
 from ..gradient_hook import differentiable
-from ..prepared import remember
 from ..prepared_results import Conversion, Part
 from .append import append_walk, passes
 from .assembly import Assembly, SlotsFull, full, is_zero
@@ -66,7 +66,7 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
             found = _converted(storage, format, share)
         describe("a tensor", storage, found)
         return found
-    again: Conversion | None = storage.plans.get(format)
+    again: Conversion | None = storage.plans.conversions.get(format)
     if again is not None and again.valid:
         return again(storage, format)
     return _converted(storage, format, share)
@@ -85,7 +85,7 @@ def _converted(storage: Storage, format: Format, share: bool) -> Storage:
     result = storage
     try:
         for stage in _stages(storage, format):
-            again = result.plans.get(stage)
+            again = result.plans.conversions.get(stage)
             if again is not None and again.valid:
                 result = again(result, stage.target)
             elif stage.strategy is Strategy.APPEND:
@@ -167,7 +167,8 @@ def _keep(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
         and not {"sizes", "fill"} & {p.name for p in executable.params}
     ):
         values = Part("values", 0, ("b_vals",), length(out.values), numpy_dtype(out.scalar), zero=True)
-        remember(storage, stage.target, Conversion(stage.target, (executable,), out.words, (values,)))
+        kept = Conversion(stage.target, (executable,), out.words, (values,))
+        keep(storage.plans.conversions, stage.target, kept)
 
 
 _SCATTER = {task: f"scatter {task.value}" for task in Pass}
