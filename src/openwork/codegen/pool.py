@@ -52,22 +52,22 @@ def _default() -> int:
     return min(settings.number("OPENWORK_NUM_THREADS", 1) or _cores(), _LIMIT)
 
 
-_threads = _default()
+threads = _default()
 _run: Callable[..., int] | None = None
 
 
 def get_num_threads() -> int:
     """How many threads a kernel may use, the caller's included."""
-    return _threads
+    return threads
 
 
 def set_num_threads(n: int) -> None:
     """Let kernels use `n` threads, the caller's included. Raises ValueError where n < 1."""
-    global _threads, _run
+    global threads, _run
     n = integer(n, "set_num_threads", "n")
     if n < 1:
         raise ValueError(f"set_num_threads: expected at least 1 thread, got {n}")
-    _threads, _run = min(n, _LIMIT), None
+    threads, _run = min(n, _LIMIT), None
 
 
 def available() -> bool:
@@ -91,9 +91,9 @@ def parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]
 def _parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int]) -> int:
     tasks = len(bounds) - 1
     run = _run or _start()
-    if tasks < 2 or _threads < 2 or run is None:
+    if tasks < 2 or threads < 2 or run is None:
         return _sequential(executable, words, bounds)
-    wave = _WAVE * _threads
+    wave = _WAVE * threads
     if tasks > wave:
         stop = here()
         for first in range(0, tasks, wave):
@@ -101,7 +101,7 @@ def _parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int
             _parallel(executable, words, bounds[first : first + wave + 1])
         return 0
     code = run(
-        executable.address, _packed(executable, words), struct.pack(f"={tasks + 1}q", *bounds), tasks, _threads - 1
+        executable.address, _packed(executable, words), struct.pack(f"={tasks + 1}q", *bounds), tasks, threads - 1
     )
     if code:
         if code == _FOREIGN:
@@ -121,14 +121,14 @@ def apart(executable: Executable, words: Sequence[Sequence[int]], ranges: Sequen
     tasks = len(ranges)
     if len(words) != tasks:
         raise CompilerBug(f"kernel {executable.name}: {len(words)} sets of words for {tasks} ranges")
-    if tasks < 2 or _threads < 2 or (_run or _start()) is None:
+    if tasks < 2 or threads < 2 or (_run or _start()) is None:
         code = _BUSY
     else:
         native = _native()
         assert native is not None
         packed = b"".join(_packed(executable, w) for w in words)
         bounds = struct.pack(f"={2 * tasks}q", *(end for pair in ranges for end in pair))
-        code = native[3](executable.address, packed, bounds, tasks, _threads - 1, len(packed) // tasks)
+        code = native[3](executable.address, packed, bounds, tasks, threads - 1, len(packed) // tasks)
     if code == _FOREIGN:
         _forget()
         apart(executable, words, ranges)
@@ -157,12 +157,12 @@ def _ordered(
     first: Executable, second: Executable, words: Sequence[Sequence[int]], words2: Sequence[Sequence[int]], tasks: int,
     counts: int, ends: int, chains: int,
 ) -> bool:  # fmt: skip
-    if (_run or _start()) is None or _threads < 2:
+    if (_run or _start()) is None or threads < 2:
         return False
     native = _native()
     assert native is not None
     packed, packed2 = (b"".join(_packed(e, w) for w in ws) for e, ws in ((first, words), (second, words2)))
-    helpers = min(_threads, len(words)) - 1
+    helpers = min(threads, len(words)) - 1
     bounds = struct.pack(f"={tasks + 1}q", *range(tasks + 1))
     code = native[2](
         first.address, packed, bounds, tasks, helpers, len(packed) // len(words), second.address, packed2,
@@ -202,13 +202,13 @@ def _forget() -> None:
 def _start() -> Callable[..., int] | None:
     """Bring the threads up; the function that runs a job on them, or None."""
     global _run
-    native = _native() if _threads > 1 else None
+    native = _native() if threads > 1 else None
     if native is None:
         return None
     with _lock:
         start, run, *_ = native
-        spins = _SPINS if _threads <= _cores() else 0
-        _run = run if start(_threads - 1, spins) > 0 else None
+        spins = _SPINS if threads <= _cores() else 0
+        _run = run if start(threads - 1, spins) > 0 else None
         return _run
 
 

@@ -27,7 +27,7 @@ from .conversion.ranges import Ranges, of_numbers
 from .gradient_hook import differentiable
 from .promote import compute_scalar
 
-__all__ = ["extreme", "total", "total_and_count"]
+__all__ = ["by_library", "extreme", "total", "total_and_count"]
 
 ROW = 1024
 """Elements of a row: few enough for its rounding errors to stay small, enough for the rows to be few."""
@@ -46,7 +46,7 @@ def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
     if bits is not None:
         return total_and_count(values, scalar, bits)[0]
     source, count = scalar_of(values), length(values)
-    if _by_library(source, scalar, values):
+    if by_library(source, scalar, values):
         return _library_sum(values, scalar)
     wide = compute_scalar(scalar)
     rows = -(-count // ROW)
@@ -60,7 +60,7 @@ def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
 def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int]:
     """The sum of the elements whose bit is set, see `total`, and how many these are, in one pass over both."""
     source, count = scalar_of(values), length(values)
-    if _by_library(source, scalar, values):
+    if by_library(source, scalar, values):
         return _library_sum(values[bits], scalar), int(bits.sum())
     wide = compute_scalar(scalar)
     rows = -(-count // ROW)
@@ -72,7 +72,8 @@ def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int
     return cast(_library_sum(sums, wide), scalar), int(counts.sum())
 
 
-def _by_library(source: str, scalar: str, values: Array) -> bool:
+def by_library(source: str, scalar: str, values: Array) -> bool:
+    """Whether the array library sums these values: few, of a type that it has, or on another device."""
     return length(values) < LEAST or bool({source, scalar} & _BY_LIBRARY) or device_of(values) != "cpu"
 
 

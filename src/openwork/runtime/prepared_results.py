@@ -12,14 +12,15 @@ import numpy as np
 from ..codegen import pool
 from ..codegen.executable import Executable
 from ..format.format import Format
-from ..storage.buffers import address
+from ..storage.buffers import address, scalar_name
 from ..storage.memory import LARGE, reserve
 from ..storage.storage import Storage
 from .conversion.conversion_kernels import WORK
+from .formats import dense_format
 from .prepared import Ready
 from .strided import fresh
 
-__all__ = ["Conversion", "Part", "Reduction"]
+__all__ = ["Conversion", "DenseResult", "Part", "Reduction", "Total"]
 
 _Make = Callable[..., np.ndarray[Any, Any]]
 
@@ -40,8 +41,42 @@ class Reduction:
 
     def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
         out = self.make(self.shape, self.dtype)
-        self.ready.start(address(storage.values), (), address(out))
+        self.ready.start((storage._addresses or storage.addresses)[-1], (), address(out))
         return out
+
+
+class Total:
+    """The sum of all values by NumPy, of rank 1."""
+
+    __slots__ = ("dtype",)
+    valid = True
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
+        out: np.ndarray[Any, Any] = np.add.reduce(storage.values, 0, self.dtype, None, keepdims=True)
+        return out
+
+
+class DenseResult:
+    """A prepared reduction whose result is taken as a dense storage of known shape."""
+
+    __slots__ = ("format", "none", "reduction", "scalar", "shape")
+
+    def __init__(self, reduction: Reduction | Total, shape: tuple[int, ...]) -> None:
+        self.reduction, self.shape, self.format = reduction, shape, dense_format(len(shape))
+        self.none = (None,) * len(shape)
+        self.scalar = scalar_name(reduction.dtype)
+
+    def __call__(self, storage: Storage) -> Storage | None:
+        """The result for values of a storage; None where the launch does not hold any more."""
+        if not self.reduction.valid:
+            return None
+        values = self.reduction(storage)
+        if values.ndim != 1:
+            values = values.reshape(-1)
+        return Storage(self.shape, self.format, self.scalar, 0, self.none, self.none, values)
 
 
 @dataclass(frozen=True, slots=True)

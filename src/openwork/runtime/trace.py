@@ -45,18 +45,19 @@ def rows(executable: Executable, words: Sequence[int]) -> list[tuple[str, str]]:
     return [("rows", f"{count} kept for a moment, in workspaces of at most {nbytes:,} bytes on each thread")]
 
 
-_steps: list[list[Step]] = []
+steps: list[list[Step]] = []
+"""The records that are being made, empty where nobody listens."""
 
 
 def active() -> bool:
     """Whether somebody listens."""
-    return bool(_steps)
+    return bool(steps)
 
 
 def note(step: Step) -> None:
     """Add a step to the record."""
-    if _steps:
-        _steps[-1].append(step)
+    if steps:
+        steps[-1].append(step)
 
 
 def moved(operation: str, sources: Iterable[Storage], found: Storage) -> None:
@@ -73,8 +74,8 @@ def moved(operation: str, sources: Iterable[Storage], found: Storage) -> None:
 @contextmanager
 def record() -> Iterator[list[Step]]:
     """Record the steps that run inside."""
-    _steps.append([])
+    steps.append([])
     try:
-        yield _steps[-1]
+        yield steps[-1]
     finally:
-        _steps.pop()
+        steps.pop()

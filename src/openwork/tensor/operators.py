@@ -80,17 +80,6 @@ def _reduce(op: str, a: Any, axis: Any = None, keepdims: bool = False, dtype: An
     return reduce(op, a, axis, keepdims, dtype)
 
 
-def _matmul(a: Any, b: Any) -> Any:
-
-    try:
-        return matmul(a, b)
-    except FAILURES as error:
-        refused = size_error("matmul", error, (a, b))
-        if refused is None:
-            raise
-        raise refused from None
-
-
 PRIORITY = 1000.0
 
 _TAKEN: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
@@ -248,10 +237,26 @@ class Operators(PythonProtocol):
         return _unary("bnot", self)
 
     def __matmul__(self, other: Any) -> Any:
-        return NotImplemented if type(other) is not np.ndarray and _declines(other) else _matmul(self, other)
+        if type(other) not in _TAKEN and _stranger(other):
+            return NotImplemented
+        try:
+            return matmul(self, other)
+        except FAILURES as error:
+            refused = size_error("matmul", error, (self, other))
+            if refused is None:
+                raise
+            raise refused from None
 
     def __rmatmul__(self, other: Any) -> Any:
-        return NotImplemented if _declines(other) else _matmul(other, self)
+        if type(other) not in _TAKEN and _stranger(other):
+            return NotImplemented
+        try:
+            return matmul(other, self)
+        except FAILURES as error:
+            refused = size_error("matmul", error, (other, self))
+            if refused is None:
+                raise
+            raise refused from None
 
     @property
     def real(self) -> Any:

@@ -11,14 +11,17 @@ from ...format import format as parse
 from ...format.cached import cached
 from ...format.expression import Dim, rename
 from ...format.format import Format, Level
+from ...runtime import trace
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.remap import NAMES, Program, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import drop_outer, outer_dim, pick, slice_outer, take_outer
+from ...runtime.locate import ABSENT, SEVERAL, Locator, locator
 from ...runtime.overrides import answering
 from ...runtime.too_large import sized
 from ...storage.buffers import is_torch, length, to_numpy
 from ...storage.storage import Storage
+from ...storage.structure import keep
 from ...tensor.tensor import Tensor
 from ..result_format import ROOM, from_host, library, settle, summed
 from .key_join import look_up
@@ -29,9 +32,6 @@ SCALAR = parse("() -> ()")
 __all__ = ["host_key", "index", "index_selection", "insert_dims"]
 
 
-@answering
-@sized
-@differentiable(lambda t, key: (t.values,))
 def index(t: Tensor, key: Any) -> Tensor:
     """`t[key]`.
 
@@ -55,6 +55,40 @@ def index(t: Tensor, key: Any) -> Tensor:
     >>> A[1].to_numpy()
     array([2, 0])
     """
+    if type(key) is tuple and type(t) is Tensor and not trace.steps:
+        found = _stored_element(t._storage, key)
+        if found is not None:
+            return found
+    return _index(t, key)
+
+
+def _stored_element(s: Storage, key: tuple[Any, ...]) -> Tensor | None:
+    """One element by the prepared search of the structure; None where the key or the format asks for more."""
+    shape = s.shape
+    if len(key) != len(shape):
+        return None
+    at = []
+    for k, n in zip(key, shape, strict=True):
+        if type(k) is not int or not -n <= k < n:
+            return None
+        at.append(k if k >= 0 else k + n)
+    slot = (s._plans or s.plans).indexing
+    search = slot.get("element", Locator)
+    if search is Locator:
+        search = None if s.format.is_dense else locator(s)
+        keep(slot, "element", search)
+    place = SEVERAL if search is None else search(at)
+    if place == SEVERAL:
+        return None
+    fill = s.fill_value
+    values = s.values[place : place + 1] if place != ABSENT else np.array([fill], s.values.dtype)
+    return Tensor._from_storage(Storage((), SCALAR, s.scalar, fill, (), (), values))
+
+
+@answering
+@sized
+@differentiable(lambda t, key: (t.values,))
+def _index(t: Tensor, key: Any) -> Tensor:
     if t.format.is_dense:
         select(key, t.shape)
         return from_host(library(t)[host_key(key)], t)

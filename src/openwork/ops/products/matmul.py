@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...checked import CHECKED
-from ...codegen.pool import get_num_threads
+from ...codegen import pool
 from ...errors import ShapeError
 from ...interop.operands import adopted, plain
 from ...ir.index import Access, Apply, Assignment
@@ -53,13 +53,13 @@ def matmul(a: Any, b: Any, /) -> Any:
     Raises ShapeError if the inner extents differ.
     """
     left = type(b) is np.ndarray
-    if left is not (type(a) is np.ndarray) and not trace.active():
+    if left is not (type(a) is np.ndarray) and not trace.steps:
         array, storage = (b, getattr(a, "_storage", None)) if left else (a, getattr(b, "_storage", None))
         if storage is not None:
             ready = (storage._plans or storage.plans).products.get((left, array.shape, array.dtype))
             if ready is not None and ready.fits(array):
                 return ready(array, storage)
-    elif _torch is not None and not trace.active():
+    elif _torch is not None and not trace.steps:
         left = type(b) is _torch.Tensor
         array, x = (b, a) if left else (a, b)
         if type(array) is _torch.Tensor and hasattr(type(x), "_kept"):
@@ -70,6 +70,12 @@ def matmul(a: Any, b: Any, /) -> Any:
     return _matmul(a, b)
 
 
+def _slots(ready: Ready) -> tuple[int, int, int] | None:
+    """Where the addresses of the values, the dense operand and the result go; None where one launch does not do."""
+    slots = ready.values, ready.slots[0], ready.out
+    return slots if ready.range is not None and min(slots) >= 0 else None
+
+
 _torch: Any = None
 """torch, once a product of its tensors was prepared."""
 
@@ -77,11 +83,12 @@ _torch: Any = None
 class _Product:
     """A product ready to run on an array of known shape and dtype."""
 
-    __slots__ = ("dtype", "lined", "make", "ready", "shape")
+    __slots__ = ("dtype", "lined", "make", "ready", "shape", "slots")
 
     def __init__(self, ready: Ready, shape: tuple[int, ...], scalar: str) -> None:
         self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
         self.lined = ready.inputs[0][2]
+        self.slots = _slots(ready)
         self.make: Callable[..., Any] = np.zeros
         if ready.prepared.schedule.writes_all:
             self.make = fresh if math.prod(shape) * self.dtype.itemsize >= LARGE else np.empty
@@ -89,14 +96,25 @@ class _Product:
     def fits(self, b: Any, values: Any = None) -> bool:
         """Whether the launch holds for this array, whose shape and dtype are known to."""
         flags = b.flags
-        return flags.c_contiguous and flags.aligned and self.ready.threads == get_num_threads()
+        return flags.c_contiguous and flags.aligned and self.ready.threads == pool.threads
 
     def __call__(self, b: np.ndarray[Any, Any], storage: Storage) -> np.ndarray[Any, Any]:
         y: np.ndarray[Any, Any] = self.make(self.shape, self.dtype)
         if self.lined and address(b) % LINE:
             b = on_lines(strided(b)).owner
-        self.ready.start(address(storage.values), (address(b),), address(y))
+        self.start((storage._addresses or storage.addresses)[-1], address(b), address(y))
         return y
+
+    def start(self, values: int, b: int, y: int) -> None:
+        """Run on stored values and a dense operand at these addresses, writing to `y`."""
+        ready = self.ready
+        if self.slots is None:
+            ready.start(values, (b,), y)
+            return
+        words = ready.words.copy()
+        at_values, at_b, at_y = self.slots
+        words[at_values], words[at_b], words[at_y] = values, b, y
+        ready.prepared.executable.run(words, ready.bounds[0], ready.bounds[1])
 
 
 class _TorchProduct(_Product):
@@ -106,11 +124,12 @@ class _TorchProduct(_Product):
 
     def __init__(self, ready: Ready, like: Any) -> None:
         self.ready, self.shape, self.dtype, self.lined = ready, like.shape, like.dtype, False
+        self.slots = _slots(ready)
         self.make = _torch.empty if ready.prepared.schedule.writes_all else _torch.zeros
 
     def fits(self, b: Any, values: Any = None) -> bool:
         """Whether the launch holds, and torch records nothing: no graph, no tangents, no transform of `torch.func`."""
-        if self.ready.threads != get_num_threads() or b.layout is not _torch.strided or not b.is_cpu:
+        if self.ready.threads != pool.threads or b.layout is not _torch.strided or not b.is_cpu:
             return False
         if (b.requires_grad or values.requires_grad) and _torch.is_grad_enabled():
             return False
@@ -123,7 +142,7 @@ class _TorchProduct(_Product):
     def __call__(self, b: Any, storage: Storage) -> Any:
         y = self.make(self.shape, dtype=self.dtype)
         where = address if CHECKED else _torch.Tensor.data_ptr
-        self.ready.start(where(storage.values), (where(b),), where(y))
+        self.start(where(storage.values), where(b), where(y))
         return y
 
 
@@ -158,7 +177,7 @@ def _matmul(a: Any, b: Any) -> Any:
         return defer("matmul", "matmul", matmul, (a, b))
     a, b = adopted(a), adopted(b)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
-    if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and not trace.active():
+    if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and not trace.steps:
         small = quick_product(a._storage, b._storage)
         if small is not None:
             return Tensor._from_storage(small)

@@ -20,12 +20,12 @@ from ...ir.index import Access, Apply, Assignment
 from ...ir.types import COMPLEX, FLOATS
 from ...runtime import trace
 from ...runtime.contract import contract
-from ...runtime.full_sum import total
+from ...runtime.full_sum import by_library, total
 from ...runtime.gradient_hook import differentiable
 from ...runtime.prepared import key_of, recall
-from ...runtime.prepared_results import Reduction
+from ...runtime.prepared_results import DenseResult, Reduction, Total
 from ...runtime.promote import accumulator, compute_scalar
-from ...storage.buffers import Array, cast, dtype_of, is_torch, scalar_name, scalar_of
+from ...storage.buffers import Array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import LARGEST, Storage
 from ...storage.structure import keep
@@ -60,6 +60,14 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     Cost: O(nse + size of the result).
     Raises ShapeError for an axis that is not there or twice there, and for `min` and `max` of no elements.
     """
+    key = (op, axis, keepdims) if (axis is None or type(axis) is int) and type(keepdims) is bool else None
+    if key is not None and dtype is None and type(t) is Tensor and not trace.steps:
+        s = t._storage
+        prepared = (s._plans or s.plans).reductions.get(key)
+        if prepared is not None:
+            dense: Storage | None = prepared(s)
+            if dense is not None:
+                return Tensor._from_storage(dense)
     if is_lazy(t):
         return defer("reduce", op, partial(_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype))  # type: ignore[return-value]
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
@@ -67,12 +75,25 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
         s = t._storage
         scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
         scalar = scalar if dtype is None else scalar_name(dtype)
-        return finish(fold(op, t, axes, scalar), t, axes, keepdims)
+        result = fold(op, t, axes, scalar)
+        if op == "sum" and dtype is None and key is not None and type(t) is Tensor:
+            _keep_sum(s, key, axes, scalar)
+        return finish(result, t, axes, keepdims)
     function = _DERIVED.get(op)
     if function is None:
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
     result = function(t, axes)
     return finish(result if dtype is None else _as(result, op, scalar_name(dtype)), t, axes, keepdims)
+
+
+def _keep_sum(s: Storage, key: tuple[str, int | None, bool], axes: tuple[int, ...], scalar: str) -> None:
+    """Keep what is left of a sum over one axis or all for the next time: a launch, or NumPy's sum of the values."""
+    reduction: Reduction | Total | None = s.plans.reductions.get(("sum", axes, scalar))
+    if reduction is None and _is_compact(s, axes) and s.library == "numpy" and by_library(scalar, scalar, s.values):
+        reduction = Total(numpy_dtype(scalar)) if "bf16" not in (scalar, s.scalar) else None
+    if reduction is not None and not trace.active():
+        shape = tuple(1 if d in axes else n for d, n in enumerate(s.shape) if key[2] or d not in axes)
+        keep(s.plans.reductions, key, DenseResult(reduction, shape))
 
 
 def _as(result: Array, op: str, scalar: str) -> Array:
@@ -231,10 +252,12 @@ def _countable(n: int) -> int | float:
 
 def _flat(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | None:
     """The sum over everything, straight over the values, where these hold no padding."""
-    compact = s.values.shape[0] == s.nse and not s.fill_value
-    if op != "sum" or len(axes) != len(s.shape) or not compact:
-        return None
-    return total(s.values, scalar)
+    return total(s.values, scalar) if op == "sum" and _is_compact(s, axes) else None
+
+
+def _is_compact(s: Storage, axes: tuple[int, ...]) -> bool:
+    """Whether a sum over these axes is that of all values."""
+    return len(axes) == len(s.shape) and s.values.shape[0] == s.nse and not s.fill_value
 
 
 def _library(like: Array) -> Any:
