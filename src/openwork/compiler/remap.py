@@ -21,7 +21,7 @@ from .build import Block, Builder, Name, fold
 from .operand import Operand
 from .walk import Point, walk
 
-__all__ = ["Remap", "find_kernel", "points_kernel", "ranges_kernel", "remap_kernel"]
+__all__ = ["Remap", "edges_kernel", "find_kernel", "points_kernel", "ranges_kernel", "remap_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,43 @@ def ranges_kernel(pos: str, crd: str, scalar: str) -> Kernel:
                 b_crd[to + q - first] = crd[q]
             for q in range(first * block, end * block):
                 b_vals[to * block + q - first * block] = vals[q]
+        """
+    )
+    return builder.kernel()
+
+
+def edges_kernel(pos: str) -> Kernel:
+    """Where the children of parents rows[0:count], taken one after the other, begin and end: `ends`, and `b_pos`.
+
+    Rows below 0 count from `extent`, and are written as what they stand for. ends[count] is -1 where one is outside.
+    """
+    builder = Builder("take_edges")
+    builder.buffer("rows", "i64", mutable=True, wide=True)
+    builder.scalar("count")
+    builder.scalar("extent")
+    builder.buffer("pos", pos, wide=True)
+    builder.buffer("ends", "i64", mutable=True, wide=True)
+    builder.buffer("b_pos", pos, mutable=True, wide=True)
+    builder.top.run(
+        """
+        ends[0] = 0
+        b_pos[0] = 0
+        total: i64 = 0
+        outside: i64 = 0
+        for t in range(0, count):
+            r: i64 = rows[t]
+            if r < 0:
+                r += extent
+            if r < 0 or r >= extent:
+                outside = 1
+                r = 0
+            if extent > 0:
+                rows[t] = r
+                total += pos[r + 1] - pos[r]
+            ends[t + 1] = total
+            b_pos[t + 1] = total
+        if outside == 1:
+            ends[count] = -1
         """
     )
     return builder.kernel()

@@ -5,6 +5,7 @@ A[i:j] of CSR shares crd and values and rebases pos; A[rows] copies the rows' ra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -13,23 +14,24 @@ from typing import Any
 import numpy as np
 
 from ..codegen import pool
-from ..compiler.remap import points_kernel, ranges_kernel
+from ..compiler.remap import edges_kernel, points_kernel, ranges_kernel
 from ..format import format as parse
 from ..format.cached import cached
 from ..format.expression import Dim, dimensions, rename
 from ..format.format import Format, Level
 from ..format.level import LevelFormat
-from ..storage.buffers import Array, address, as_array, empty, length, scalar_of, to_numpy, zeros
+from ..storage.buffers import Array, address, as_array, empty, length, numpy_dtype, scalar_of, to_numpy, zeros
 from ..storage.specified import Ints
 from ..storage.storage import Storage
 from . import trace
-from .conversion.conversion_kernels import Words, call
-from .conversion.conversion_kernels import _ready as ready
+from .conversion.conversion_kernels import Prepared, Words, call, prepared
 from .conversion.ranges import Ranges
 
-__all__ = ["drop_outer", "join_outer", "outer_dim", "pick", "slice_outer", "take_outer"]
+__all__ = ["RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer", "take_outer"]
 
 PARALLEL_NSE = 1 << 17
+FEW, FEW_ROWS = 1 << 16, 1 << 10
+"""Values of a tensor, and rows taken from it, up to which one thread does all: some microseconds."""
 
 
 @lru_cache(maxsize=4096)
@@ -166,6 +168,54 @@ def _is_rows(format: Format) -> bool:
     return len(kinds) > 1 and kinds[1].is_compressed and all(kind.is_dense for kind in (kinds[0], *kinds[2:]))
 
 
+def _taking(pos: str, crd: str, scalar: str) -> Prepared:
+    """The kernel that copies children of parents."""
+    return prepared(f"take ranges {pos} {crd} {scalar}", lambda: ranges_kernel(pos, crd, scalar))
+
+
+class RowGather:
+    """`A[rows]` of one structure, not too large, where rows are coordinates of the outermost dimension, the first.
+
+    Two kernels: one counts what is taken, one copies it.
+    """
+
+    __slots__ = ("block", "copy", "crd", "edges", "extent", "pick", "pos")
+
+    def __init__(self, s: Storage) -> None:
+        pos, crd = scalar_of(s.pos[1]), scalar_of(s.crd[1])
+        self.edges = prepared(f"take edges {pos}", lambda: edges_kernel(pos))[0]
+        self.copy, self.pick, _ = _taking(pos, crd, s.scalar)
+        self.block = math.prod(hi - lo for lo, hi in s.format.level_intervals(s.shape)[2:])
+        self.extent, self.pos, self.crd = s.shape[0], numpy_dtype(pos), numpy_dtype(crd)
+
+    @staticmethod
+    def of(s: Storage) -> RowGather | None:
+        """For a storage; None where it is not of this kind."""
+        few = length(s.values) <= FEW
+        suits = s.library == "numpy" and few and outer_dim(s.format) == 0 and _is_rows(s.format)
+        return RowGather(s) if suits else None
+
+    def __call__(self, s: Storage, rows: Ints) -> Storage | None:
+        """The rows, an array that may be written to; None where one is not there, or where they are many."""
+        count = rows.shape[0]
+        if count > FEW_ROWS:
+            return None
+        ends, pos = np.empty(count + 1, np.int64), np.empty(count + 1, self.pos)
+        at_pos, at_crd, at_values = s._addresses or s.addresses
+        at_rows, at_ends = address(rows), address(ends)
+        self.edges.run((at_rows, count, self.extent, at_pos, at_ends, address(pos)))
+        total = int(ends[count])
+        if total < 0:
+            return None
+        crd, values = np.empty(total, self.crd), np.empty(total * self.block, s.values.dtype)
+        words = (at_rows, at_ends, self.block, at_pos, at_crd, at_values, address(crd), address(values))
+        self.copy.run(words, 0, count)
+        shape = (count, *s.shape[1:])
+        return Storage(
+            shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values
+        ).unshared()
+
+
 def take_outer(s: Storage, rows: Ints) -> Storage | None:
     """The coordinates `rows` of `outer_dim(s.format)`, in that order; None where ranges do not lie in one buffer."""
     d = outer_dim(s.format)
@@ -187,9 +237,7 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     crd, values = empty(total, index, s.like), empty(total * block, s.scalar, s.like)
     words: Words = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
     words |= {"crd": address(s.crd[1]), "vals": address(s.values), "b_crd": address(crd), "b_vals": address(values)}
-    executable, pick, _ = ready(
-        f"take ranges {scalar} {index} {s.scalar}", lambda: ranges_kernel(scalar, index, s.scalar)
-    )
+    executable, pick, _ = _taking(scalar, index, s.scalar)
     threads = pool.get_num_threads() if total * block >= PARALLEL_NSE else 1
     if threads > 1:
         pool.parallel(executable, pick(words), _cuts(ends, threads), total * block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from ...runtime import trace
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.remap import NAMES, Program, remap
 from ...runtime.gradient_hook import differentiable
-from ...runtime.leading_slice import drop_outer, outer_dim, pick, slice_outer, take_outer
-from ...runtime.locate import ABSENT, SEVERAL, Locator, locator
+from ...runtime.leading_slice import RowGather, drop_outer, outer_dim, pick, slice_outer, take_outer
+from ...runtime.locate import ABSENT, SEVERAL, locator
 from ...runtime.overrides import answering
 from ...runtime.too_large import sized
 from ...storage.buffers import is_torch, length, to_numpy
@@ -55,14 +56,20 @@ def index(t: Tensor, key: Any) -> Tensor:
     >>> A[1].to_numpy()
     array([2, 0])
     """
-    if type(key) is tuple and type(t) is Tensor and not trace.steps:
-        found = _stored_element(t._storage, key)
+    if type(t) is Tensor and not trace.steps:
+        kind = type(key)
+        if kind is tuple:
+            found = _stored_element(t._storage, key)
+        elif kind is list or kind is np.ndarray:
+            found = _stored_rows(t._storage, key)
+        else:
+            found = None
         if found is not None:
-            return found
+            return Tensor._from_storage(found)
     return _index(t, key)
 
 
-def _stored_element(s: Storage, key: tuple[Any, ...]) -> Tensor | None:
+def _stored_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
     """One element by the prepared search of the structure; None where the key or the format asks for more."""
     shape = s.shape
     if len(key) != len(shape):
@@ -72,17 +79,43 @@ def _stored_element(s: Storage, key: tuple[Any, ...]) -> Tensor | None:
         if type(k) is not int or not -n <= k < n:
             return None
         at.append(k if k >= 0 else k + n)
-    slot = (s._plans or s.plans).indexing
-    search = slot.get("element", Locator)
-    if search is Locator:
-        search = None if s.format.is_dense else locator(s)
-        keep(slot, "element", search)
+    search = _prepared(s, "element", locator)
     place = SEVERAL if search is None else search(at)
     if place == SEVERAL:
         return None
     fill = s.fill_value
     values = s.values[place : place + 1] if place != ABSENT else np.array([fill], s.values.dtype)
-    return Tensor._from_storage(Storage((), SCALAR, s.scalar, fill, (), (), values))
+    return Storage((), SCALAR, s.scalar, fill, (), (), values)
+
+
+def _stored_rows(s: Storage, key: Any) -> Storage | None:
+    """Rows of a list of integers, an array of them or a mask, by the prepared gather of the structure; None where the
+    key or the format asks for more."""
+    rows = np.array(key) if type(key) is list and key else key
+    if type(rows) is not np.ndarray or rows.ndim != 1:
+        return None
+    if rows.dtype == np.bool_:
+        if rows.shape[0] != s.shape[0] or rows is not key:
+            return None
+        rows = rows.nonzero()[0]
+    elif rows is key:
+        if rows.dtype.kind not in "iu" or rows.dtype == np.uint64:
+            return None
+        rows = rows.astype(np.int64)
+    elif rows.dtype != np.int64:
+        return None
+    gather = _prepared(s, "rows", RowGather.of)
+    return None if gather is None else gather(s, rows)
+
+
+def _prepared(s: Storage, kind: str, make: Callable[[Storage], Any]) -> Any:
+    """What was prepared for selections of a kind from a structure; None where it does not suit."""
+    slot = (s._plans or s.plans).indexing
+    found = slot.get(kind, slot)
+    if found is slot:
+        found = None if s.format.is_dense or not s.shape else make(s)
+        keep(slot, kind, found)
+    return found
 
 
 @answering

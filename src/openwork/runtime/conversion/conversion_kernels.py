@@ -19,34 +19,39 @@ from ...storage.buffers import Array, length, scalar_of
 from ...storage.storage import Storage
 from .ranges import Ranges
 
-__all__ = ["Recipe", "Spans", "Words", "call", "recipe_of", "shared"]
+__all__ = ["Prepared", "Recipe", "Spans", "Words", "call", "prepared", "recipe_of", "shared"]
 
 Words: TypeAlias = dict[str, int]
 """A kernel's arguments by parameter name: addresses and integers."""
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
-_Ready: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[int]], tuple[str, ...]]
+Prepared: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[int]], tuple[str, ...]]
 """A kernel, what picks its words, and the names of its numbers."""
 WORK = "elements of the source"
 """Among the words, which no kernel takes: what says how long a kernel may run."""
-_SHARED: dict[str, _Ready] = {}
+_SHARED: dict[str, Prepared] = {}
 
 
 def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None) -> int:
     """Run the kernel of `key`, side by side on the ranges; returns its status, above 1. Raises MemoryError."""
-    ready = _SHARED.get(key)
-    if ready is None:
-        ready = _SHARED[key] = _ready(key, build)
-    return _run(ready, words, ranges)
+    return _run(prepared(key, build), words, ranges)
+
+
+def prepared(key: str, build: Callable[[], Kernel]) -> Prepared:
+    """The kernel of `key`, what picks its words by name, and the names of its numbers."""
+    found = _SHARED.get(key)
+    if found is None:
+        found = _SHARED[key] = _ready(key, build)
+    return found
 
 
 def shared(key: str, build: Callable[[], Kernel]) -> Executable:
     """The kernel of `key`."""
-    ready = _SHARED.get(key)
-    return cache.get(key, build) if ready is None else ready[0]
+    found = _SHARED.get(key)
+    return cache.get(key, build) if found is None else found[0]
 
 
-def _ready(key: str, build: Callable[[], Kernel]) -> _Ready:
+def _ready(key: str, build: Callable[[], Kernel]) -> Prepared:
     executable = cache.get(key, build)
     names = [p.name for p in executable.params]
     numbers = tuple(p.name for p in executable.params if isinstance(p, Scalar) and p.scalar[0] in "iu")
@@ -56,7 +61,7 @@ def _ready(key: str, build: Callable[[], Kernel]) -> _Ready:
     return executable, itemgetter(*names), numbers
 
 
-def _run(ready: _Ready, words: Mapping[str, int], ranges: Ranges | None) -> int:
+def _run(ready: Prepared, words: Mapping[str, int], ranges: Ranges | None) -> int:
     executable, pick, numbers = ready
     work = max([words.get(WORK, 0), *[words[n] for n in numbers]])
     if ranges is not None:
@@ -84,7 +89,7 @@ class Recipe:
         flags = f"{stage.unique} {stage.keep} {stage.drop} {stage.hoist}"
         self.text = f"{about} | {target.canonical} {index} | {source.scalar} | {flags}"
         self.needs_fill = stage.drop or any(f.is_structured for f in formats)
-        self._kernels: dict[str, _Ready] = {}
+        self._kernels: dict[str, Prepared] = {}
         names = [f"a_{part}{at}" for at in range(len(source.pos)) for part in ("pos", "crd") if _has(source, part, at)]
         self._names = (*names, "a_vals")
 
