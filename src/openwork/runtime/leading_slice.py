@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ from ..format.level import LevelFormat
 from ..storage.buffers import Array, address, as_array, empty, length, numpy_dtype, scalar_of, to_numpy, zeros
 from ..storage.specified import Ints
 from ..storage.storage import Storage
+from ..storage.structure import Structure
 from . import trace
 from .conversion.conversion_kernels import Prepared, Words, call, prepared
 from .conversion.ranges import Ranges
 
-__all__ = ["RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer", "take_outer"]
+__all__ = ["FEW", "Gather", "RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer", "take_outer"]
 
 PARALLEL_NSE = 1 << 17
 FEW, FEW_ROWS = 1 << 16, 1 << 10
@@ -107,19 +109,19 @@ def join_outer(parts: Sequence[Storage]) -> Storage | None:
     for at, level in enumerate(first.format.levels):
         held = [s.crd[at] for s in parts]
         sizes = [0 if b is None else length(b) for b in held]
-        bases = np.cumsum([0, *sizes]).tolist()
+        bases = list(accumulate(sizes, initial=0))
         if "pos" in level.format.buffers:
             scalars = {scalar_of(b) for s in parts for b in (s.pos[at], s.crd[at]) if b is not None}
             if "i32" in scalars and max(bases[-1], extent, total) >= 2**31:
                 return None
         edges = [to_numpy(s.pos[at]) for s in parts if s.pos[at] is not None]
         if at == 0 and edges:
-            starts = np.cumsum([0, *(s.shape[d] for s in parts)]).tolist()
-            held = [to_numpy(b) + np.asarray(n, to_numpy(b).dtype) for b, n in zip(held, starts, strict=False)]
+            starts = accumulate((s.shape[d] for s in parts), initial=0)
+            held = [to_numpy(b) + to_numpy(b).dtype.type(n) for b, n in zip(held, starts, strict=False)]
             pos[at] = _pair(bases[-1], first.pos[0])
         elif edges:
             loose = level.format.is_loose
-            shifted = [e[0 if loose or not k else 1 :] + np.asarray(bases[k], e.dtype) for k, e in enumerate(edges)]
+            shifted = [e[0 if loose or not k else 1 :] + e.dtype.type(bases[k]) for k, e in enumerate(edges)]
             pos[at] = as_array(np.concatenate(shifted), like=first.pos[at])
         if held[0] is not None:
             crd[at] = as_array(np.concatenate([to_numpy(b) for b in held]), like=first.crd[at])
@@ -250,8 +252,22 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     return found
 
 
-def pick(s: Storage, at: Mapping[int, Ints]) -> Storage | None:
-    """The elements at single places of a matrix, as a vector; None where they cannot be searched for row by row."""
+class Gather:
+    """Values of given positions on a structure of their own: what is left of a selection that depends on the structure
+    alone."""
+
+    __slots__ = ("places", "structure")
+
+    def __init__(self, structure: Structure, places: Array) -> None:
+        self.structure, self.places = structure, places
+
+    def __call__(self, s: Storage) -> Storage:
+        """The selection, of the values of a storage."""
+        return Storage.over(self.structure, s.scalar, s.fill_value, s.values[self.places])
+
+
+def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
+    """Takes the elements at single places of a matrix, as a vector; None where no row can be searched for them."""
     d = outer_dim(s.format)
     if d is None or len(s.shape) != 2 or not _is_rows(s.format) or s.format.nlevels != 2:
         return None
@@ -270,9 +286,9 @@ def pick(s: Storage, at: Mapping[int, Ints]) -> Storage | None:
     )
     keep = np.flatnonzero(places >= 0)
     crd = as_array(keep.astype(np.int32 if index == "i32" else np.int64), like=s.crd[1])
-    values = s.values[as_array(places[keep], like=s.values)]
     pos = as_array(np.array([0, len(keep)], to_numpy(crd).dtype), like=crd)
-    return Storage((len(rows),), parse("coo", 1), s.scalar, s.fill_value, (pos,), (crd,), values)
+    structure = Structure((len(rows),), parse("coo", 1), (pos,), (crd,))
+    return Gather(structure, as_array(places[keep], like=s.values))
 
 
 def _cuts(ends: np.ndarray[Any, Any], parts: int) -> Sequence[int]:

@@ -219,13 +219,13 @@ class Storage:
         out = self._transposes.get(axes)
         if out is None:
             structure = self.structure.permute(axes)
-            out = self._over(structure, self.scalar, self.fill_value, self.values)
+            out = self.over(structure, self.scalar, self.fill_value, self.values)
             out._addresses, out._watch = self._addresses, self._watch
             keep(self._transposes, axes, out, TRANSPOSES)
         return out
 
     @staticmethod
-    def _over(structure: Structure, scalar: str, fill_value: Any, values: Array) -> Storage:
+    def over(structure: Structure, scalar: str, fill_value: Any, values: Array) -> Storage:
         """The storage of a structure and values."""
         out = Storage(structure.shape, structure.format, scalar, fill_value, structure.pos, structure.crd, values)
         out._structure = structure

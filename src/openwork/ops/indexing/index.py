@@ -171,7 +171,7 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
         few = len(places.arrays) == 2 and places.shape[0] <= length(storage.values)
         picked = pick(storage, places.arrays) if few else None
         if picked is not None:
-            return Tensor._from_storage(picked)
+            return Tensor._from_storage(picked(storage))
     return _general(storage, like, selection)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -69,18 +70,21 @@ concatenate = operation("concatenate", masked=late("masked.shaping", "concat"))(
 @differentiable(lambda tensors, *_: [t.values for t in tensors])
 def _joined(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: object) -> Tensor:
     """Operands of agreeing shapes, behind one another along d."""
-    libraries = {t._storage.library for t in tensors}
-    scalar = promote(tuple(t._storage.scalar for t in tensors), "torch" if "torch" in libraries else "numpy")
-    like = next((t for t in tensors if t._storage.library == "torch"), tensors[0])
-    dtype = dtype_of(scalar, like.values)
-    tensors = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
+    held = [t._storage for t in tensors]
+    torch = next((t for t, s in zip(tensors, held, strict=True) if s.library == "torch"), None)
+    scalar = promote(tuple(s.scalar for s in held), "numpy" if torch is None else "torch")
+    tensors = [
+        t if s.scalar == scalar else t.astype(dtype_of(scalar, s.values), copy=False)
+        for t, s in zip(tensors, held, strict=True)
+    ]
     if all(t.format.is_dense for t in tensors):
+        like = tensors[0] if torch is None else torch
+        dtype = dtype_of(scalar, like.values)
         out = from_host(np.concatenate([library(t) for t in tensors], axis=d), like.astype(dtype, copy=False))
         return out if format is None else out.asformat(format)
     sparse = next(t for t in tensors if not t.format.is_dense)
     fill = sparse.fill_value
-    parts = []
-    offset = 0
+    storages = []
     for t in tensors:
         if t.format.is_dense:
             t = _sparse(t, fill)
@@ -88,15 +92,15 @@ def _joined(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: objec
             raise UnsupportedError(
                 f"concat: fill values {fill} and {t.fill_value} differ\n  help: make one of them dense"
             )
-        parts.append((t._storage, _shifted(t.ndim, d, offset, len(tensors) == 1)))
-        offset += t.shape[d]
-    storages = [s for s, _ in parts]
+        storages.append(t._storage)
     for s in storages:
         on_host(s, "concat")
     if format is None and outer_dim(sparse.format) == d and all(s.format == sparse.format for s in storages):
         joined = join_outer(storages)
         if joined is not None:
             return Tensor._from_storage(joined)
+    starts = accumulate((s.shape[d] for s in storages), initial=0)
+    parts = [(s, _shifted(len(shape), d, start, len(tensors) == 1)) for s, start in zip(storages, starts, strict=False)]
     return settle(remap(parts, shape, "concat"), sparse.format, format)
 
 

@@ -11,12 +11,14 @@ from ...errors import ShapeError, UnsupportedError
 from ...format import format as parse
 from ...format.expression import dimensions
 from ...integers import integer
+from ...runtime import trace as runtime_trace
 from ...runtime.conversion.remap import Program, on_host
-from ...runtime.leading_slice import pick
+from ...runtime.leading_slice import FEW, Gather, pick
 from ...runtime.operation import operation
 from ...storage.buffers import Array, as_array, itemsize, length
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
+from ...storage.structure import keep
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..reductions.statistics import sum
@@ -82,6 +84,12 @@ def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
     t, offset = as_tensor(x), integer(offset, "diagonal", "offset")
+    s = t._storage
+    key = "diagonal", offset, axis1, axis2
+    known = type(axis1) is int and type(axis2) is int and s.library == "numpy"
+    gather: Gather | None = s.plans.indexing.get(key) if known and not runtime_trace.steps else None
+    if gather is not None:
+        return Tensor._from_storage(gather(s))
     if t.ndim < 2:
         raise ShapeError(f"diagonal: expected two dimensions or more; got shape {t.shape}\n  help: diag makes a matrix")
     i, j = axis_of(axis1, t.ndim, "diagonal", "axis1"), axis_of(axis2, t.ndim, "diagonal", "axis2")
@@ -92,12 +100,14 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     others = [d for d in range(t.ndim) if d not in (i, j)]
     shape = (*(t.shape[d] for d in others), extent)
 
-    on_host(t._storage, "diagonal")
-    if not (t.format.is_dense or others) and extent <= ROOM + length(t._storage.values):
+    on_host(s, "diagonal")
+    if not (t.format.is_dense or others) and extent <= ROOM + length(s.values):
         line = np.arange(extent, dtype=np.int64)
-        found = pick(t._storage, {i: line + rows, j: line + columns})
+        found = pick(s, {i: line + rows, j: line + columns})
         if found is not None:
-            return Tensor._from_storage(found)
+            if known and length(s.values) <= FEW:
+                keep(s.plans.indexing, key, found)
+            return Tensor._from_storage(found(s))
 
     def write(program: Program) -> None:
         program.test(f"x{j} - x{i} == {program.number(offset)}")
