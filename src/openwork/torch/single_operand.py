@@ -35,7 +35,7 @@ from .batched import each
 from .permutation_gradient import plain, present, structure
 from .pointwise import DIFFERENTIABLE, evaluate
 
-__all__ = ["Product", "contract", "gradients_of", "product", "run", "shared"]
+__all__ = ["Product", "applied_plainly", "contract", "gradients_of", "product", "run", "shared", "statement_of"]
 
 Indices = tuple[str, ...]
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
@@ -61,7 +61,8 @@ class Product:
 
 
 @lru_cache(maxsize=1024)
-def _statement(at: Indices, dense: tuple[Indices, ...], out: Indices | None, valued: bool) -> Assignment:
+def statement_of(at: Indices, dense: tuple[Indices, ...], out: Indices | None, valued: bool) -> Assignment:
+    """The statement of a product of A, or of its pattern, with D0, D1, ...; `out` None is at the elements of A."""
     sparse = Access("A", at)
     rhs: Expression = sparse if valued else Apply("pattern", (sparse,))
     for k, indices in enumerate(dense):
@@ -81,6 +82,11 @@ def _applied(function: Any, *args: Any) -> Any:
     """`function.apply(*args)`, which outside of `torch.func` need not bind names first: that takes 10 microseconds."""
     if torch.compiler.is_compiling() or _transforms() or any(_is_wrapped(x) for x in args if type(x) is torch.Tensor):
         return function.apply(*args)
+    return applied_plainly(function, *args)
+
+
+def applied_plainly(function: Any, *args: Any) -> Any:
+    """`function.apply(*args)` where no transform of `torch.func` takes part."""
     return super(torch.autograd.Function, function).apply(*args)
 
 
@@ -89,7 +95,7 @@ def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor
     s = spec.structure
     if values is not None and (values.data_ptr() != s.values.data_ptr() or values.dtype != s.values.dtype):
         s = s.with_values(values.detach().contiguous())
-    stmt = _statement(spec.at, spec.dense, spec.out, values is not None)
+    stmt = statement_of(spec.at, spec.dense, spec.out, values is not None)
     views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
     result: torch.Tensor
     if spec.out is None:

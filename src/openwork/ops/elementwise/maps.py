@@ -27,6 +27,7 @@ from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
+from ...storage.structure import keep
 from ...tensor.lazy import as_number, defer, is_lazy
 from ...tensor.tensor import Tensor
 from ..manipulation.shaping import broadcast_to
@@ -115,6 +116,8 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     array's library.
     Raises ShapeError if the shapes do not broadcast.
     """
+    if (type(b) in _NUMBERS and hasattr(type(a), "_kept")) or (type(a) in _NUMBERS and hasattr(type(b), "_kept")):
+        return _with_scalar(op, a, b)
     s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
         if op == "pow":
@@ -122,8 +125,6 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
         if s.shape == t.shape:
             return a._from_storage(merge_equal(op, s, t, zero_annihilates))
         return merge(op, a, b, zero_annihilates)
-    if (type(b) in _NUMBERS and hasattr(type(a), "_kept")) or (type(a) in _NUMBERS and hasattr(type(b), "_kept")):
-        return _with_scalar(op, a, b)
     if is_lazy(a) or is_lazy(b):
         return defer("elementwise", op, partial(elementwise, op), (as_number(a, b), as_number(b, a)))
     if foreign(a) or foreign(b):
@@ -177,21 +178,36 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
     other = b if left else a
     if is_array(other):
         other = other[()] if isinstance(other, np.ndarray) else other
-    linear = not t.fill_value and (op == "mul" or (op == "div" and left))
+    linear = not t._kept.fill_value and (op == "mul" or (op == "div" and left))
     if not linear and is_torch(other) and tracked((other,)):
         found: Tensor = rule("with_number")(op, a, b)
         return found
     s = _unique(t, linear)
-    boxed = (s.fill_value,)
     how = apply if has_gaps(s) else loudly
-    loud = how is loudly and _is_partial(s)
-    fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud)
+    if type(other) in _NUMBERS and type(s.values) is not np.ndarray:
+        fill = _torch_fill(op, s, other, left)
+    else:
+        boxed = (s.fill_value,)
+        loud = how is loudly and _is_partial(s)
+        fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud)
     values = _on_values(s, lambda v: how(op, v, other) if left else how(op, other, v))
     made = s.with_values(values, fill)
     if how is apply and isinstance(other, int | float | complex):
         pair: tuple[Expression, Expression] = (Access("A", ()), Literal(other))
         report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, made)
     return Tensor._from_storage(made)
+
+
+def _torch_fill(op: str, s: Storage, other: Any, left: bool) -> Any:
+    """The fill value of a tensor over torch buffers and a number, which torch computes once for a structure."""
+    slot = (s._plans or s.plans).facts
+    key = op, type(other), repr(other), left
+    fill = slot.get(key, slot)
+    if fill is slot:
+        boxed = (s.fill_value,)
+        fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)))
+        keep(slot, key, fill)
+    return fill
 
 
 @lru_cache(maxsize=256)

@@ -19,12 +19,12 @@ from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import quick_product
-from ...runtime.gradient_hook import tracked
+from ...runtime.gradient_hook import rule, tracked, transformed
 from ...runtime.operation import operation
 from ...runtime.prepared import Ready, key_of, recall, remember
 from ...runtime.promote import compute_scalar, promote
 from ...runtime.strided import LINE, Strided, fresh, on_lines, strided
-from ...storage.buffers import Array, address, is_torch, library_of, numpy_dtype
+from ...storage.buffers import Array, address, bare, is_torch, length, library_of, numpy_dtype
 from ...storage.memory import LARGE
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
@@ -32,6 +32,10 @@ from ...tensor.tensor import Tensor
 from .spgemm import sparse_matmul
 
 __all__ = ["matmul"]
+
+
+SMALL = 1 << 16
+"""Elements of every operand up to which the launches of a recorded product are kept: the first one runs twice."""
 
 
 @operation(lazy=True, torch=("matmul", "mm", "mv", "bmm", "smm", "hspmm"), masked=late("masked.products", "matmul"))
@@ -67,6 +71,8 @@ def matmul(a: Any, b: Any, /) -> Any:
             ready = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
             if ready is not None and ready.fits(array, s.values):
                 return ready(array, s)
+            if ready is not None and type(x) is Tensor and ready.records(array):
+                return ready.step(s, array)
     return _matmul(a, b)
 
 
@@ -120,18 +126,24 @@ class _Product:
 class _TorchProduct(_Product):
     """A product ready to run on a tensor of torch's of known shape and dtype."""
 
-    __slots__ = ()
+    __slots__ = ("step",)
 
-    def __init__(self, ready: Ready, like: Any) -> None:
+    def __init__(self, ready: Ready, like: Any, step: Any = None) -> None:
         self.ready, self.shape, self.dtype, self.lined = ready, like.shape, like.dtype, False
-        self.slots = _slots(ready)
+        self.slots, self.step = _slots(ready), step
         self.make = _torch.empty if ready.prepared.schedule.writes_all else _torch.zeros
 
     def fits(self, b: Any, values: Any = None) -> bool:
         """Whether the launch holds, and torch records nothing: no graph, no tangents, no transform of `torch.func`."""
+        return not ((b.requires_grad or values.requires_grad) and _torch.is_grad_enabled()) and self._suits(b)
+
+    def records(self, b: Any) -> bool:
+        """Whether the launch holds, and torch records no more than a graph."""
+        return self.step is not None and self._suits(b)
+
+    def _suits(self, b: Any) -> bool:
+        """Whether the launch holds for this tensor, and no tangent and no transform of `torch.func` takes part."""
         if self.ready.threads != pool.threads or b.layout is not _torch.strided or not b.is_cpu:
-            return False
-        if (b.requires_grad or values.requires_grad) and _torch.is_grad_enabled():
             return False
         if _torch.autograd.forward_ad._current_level >= 0 or _torch._C._functorch.maybe_current_level() is not None:
             return False
@@ -241,12 +253,24 @@ def _remember_torch(
     torch = sys.modules["torch"]
     if compute_scalar(scalar) != scalar or type(array) is not torch.Tensor or type(result) is not torch.Tensor:
         return
-    if tracked((storage.values, array, result)) or torch.compiler.is_compiling() or not array.is_contiguous():
+    if torch.compiler.is_compiling() or not array.is_contiguous() or transformed((storage.values, array, result)):
         return
+    sparse, dense = ("A", "B") if left else ("B", "A")
+    recorded = tracked((storage.values, array, result))
+    step = None
+    if recorded:
+        if array.dtype != result.dtype or storage.values.dtype != result.dtype or result.is_complex():
+            return
+        if max(length(storage.values), array.numel(), result.numel()) > SMALL:
+            return
+        plain = {sparse: storage.with_values(bare(storage.values)), dense: strided(bare(array))}
+        contract(stmt, plain, scalar, bare(array))
     ready = recall(storage, key_of(stmt, scalar, values))
     if ready is not None and not ready.problem.copies and result.is_contiguous() and not ready.inputs[0][2]:
         _torch = torch
-        remember(storage, (left, array.shape, array.dtype), _TorchProduct(ready, result))
+        if recorded:
+            step = rule("prepared_step")(stmt, sparse, dense, ready, result.detach())
+        remember(storage, (left, array.shape, array.dtype), _TorchProduct(ready, result, step))
 
 
 def _remember(

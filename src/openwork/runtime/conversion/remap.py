@@ -173,7 +173,12 @@ def is_padded(storage: Storage) -> bool:
 
 def has_gaps(storage: Storage) -> bool:
     """Whether some of the values belong to no specified element."""
-    return is_padded(storage) or any(level.format.is_bitmap for level in storage.format.levels)
+    facts = (storage._plans or storage.plans).facts
+    found: bool | None = facts.get("gaps")
+    if found is None:
+        found = is_padded(storage) or any(level.format.is_bitmap for level in storage.format.levels)
+        facts["gaps"] = found
+    return found
 
 
 def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], operation: str) -> Storage:
