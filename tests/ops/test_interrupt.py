@@ -125,7 +125,7 @@ def test_waves_run_every_range(count: int, monkeypatch: pytest.MonkeyPatch) -> N
         ran.extend(pairwise(marks))
         return 0
 
-    monkeypatch.setattr(pool, "_threads", 3)
+    monkeypatch.setattr(pool, "threads", 3)
     monkeypatch.setattr(pool, "_run", native)
     recorder: Any = Recorder()
     pool.parallel(recorder, (), list(range(0, 10 * count + 1, 10)))

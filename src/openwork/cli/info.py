@@ -109,7 +109,8 @@ def cache_rows() -> list[tuple[str, str]]:
         ("on disk", f"{numbers['files']:,} kernels, {bytes_text(numbers['file_bytes'])}"),
         (
             "in memory",
-            f"{numbers['kernels']:,} of at most {numbers['limit']:,} kernels, {bytes_text(numbers['bytes'])}",
+            f"{numbers['kernels']:,} of at most {numbers['limit']:,} kernels, {bytes_text(numbers['bytes'])},"
+            f" {numbers['plans']:,} plans",
         ),
         ("this process", asked),
     ]

@@ -1,9 +1,9 @@
 """Executables by key: in memory, then on disk, else compiled.
 
 In memory the least recently asked for go when there are more than `set_kernel_limit` says. Plans that hold executables
-are kept by those who make them, in tables that register here (`forgotten_with`): they are emptied when kernels go, so
-that the memory of a kernel that nobody else holds is unmapped at once. A tensor keeps the calls that it has prepared,
-and their kernels, for as long as it lives.
+are kept in tables of one kind (`plan_cache`): they are emptied when kernels go, so that the memory of a kernel that
+nobody else holds is unmapped at once. A structure keeps the calls that were prepared for it, and their kernels, for as
+long as a tensor has it.
 
 On disk a kernel is one file, named by the digest of its key, the package's version and sources, the CPU and the
 LLVM version. It is written to a temporary name and moved into place, so processes may share the folder; a file
@@ -28,13 +28,13 @@ from .checked import CheckedExecutable
 from .emit import emit
 from .emit_checked import emit_checked
 from .executable import Executable
+from .plan_cache import forget_plans, plan_counts
 
 __all__ = [
     "cache_info",
     "clear_caches",
     "clear_memory",
     "compile_kernel",
-    "forgotten_with",
     "get",
     "get_kernel_limit",
     "set_kernel_limit",
@@ -42,7 +42,6 @@ __all__ = [
 
 _MEMORY: OrderedDict[str, Executable] = OrderedDict()
 _LOCK = threading.RLock()
-_TABLES: list[Callable[[], object]] = []
 _limit = settings.number("OPENWORK_KERNELS", 1) or 1024
 SHARE = 4
 """Of the kernels this part goes at a time, as the tables of plans are emptied each time."""
@@ -102,11 +101,6 @@ def compile_kernel(kernel: Kernel) -> Executable:
     return get(f"kernel {kernel!r}", lambda: kernel)
 
 
-def forgotten_with(clear: Callable[[], object]) -> None:
-    """Have `clear()` empty a table of plans, which can be made again at any moment, whenever kernels go."""
-    _TABLES.append(clear)
-
-
 def get_kernel_limit() -> int:
     """How many kernels are kept in memory."""
     return _limit
@@ -133,7 +127,7 @@ def clear_memory() -> None:
     """Forget the executables in memory, and the plans; the code of those that nobody else holds is unmapped."""
     with _LOCK:
         _MEMORY.clear()
-        _forget_plans()
+        forget_plans()
 
 
 def clear_caches(*, disk: bool = False) -> None:
@@ -151,14 +145,15 @@ def cache_info() -> dict[str, int | str | None]:
 
     Returns
     -------
-    dict : in memory `kernels`, `limit`, `bytes` (of code); what this process did, `hits` and `misses` in memory,
-        `from_disk`, `compiled`, `evicted`; on disk `folder`, `files`, `file_bytes`, and `ignored`: why the folder is
-        not used, or None
+    dict : in memory `kernels`, `limit`, `bytes` (of code), `plans` that hold some; what this process did, `hits` and
+        `misses` in memory, `from_disk`, `compiled`, `evicted`; on disk `folder`, `files`, `file_bytes`, and `ignored`:
+        why the folder is not used, or None
     """
     with _LOCK:
         code = sum(e.code.nbytes for e in _MEMORY.values())
         found: dict[str, int | str | None] = {"kernels": len(_MEMORY), "limit": _limit, "bytes": code}
         found |= asdict(_counts)
+    found["plans"] = sum(kept for kept, _, _ in plan_counts().values())
     where = disk.folder()
     files, size = disk.usage()
     return found | {
@@ -176,12 +171,7 @@ def _evict() -> None:
     while len(_MEMORY) > keep:
         _MEMORY.popitem(last=False)
         _counts.evicted += 1
-    _forget_plans()
-
-
-def _forget_plans() -> None:
-    for clear in _TABLES:
-        clear()
+    forget_plans()
 
 
 def _from_disk(key: str, build: Callable[[], Kernel]) -> Executable | None:

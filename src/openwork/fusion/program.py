@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.cache import forgotten_with
+from ..codegen.plan_cache import PlanCache
 from ..compiler.number import passes
 from ..runtime import gradient_hook as gradients
 from ..runtime import trace
@@ -49,9 +49,8 @@ class _Program:
     results: tuple[int, ...]
 
 
-_programs: dict[Any, _Program | frozenset[int]] = {}
+_programs: PlanCache[Any, _Program | frozenset[int]] = PlanCache("programs", LIMIT)
 """By key; where numbers take part in the plan, which they are."""
-forgotten_with(_programs.clear)
 
 
 def compute(*expressions: Any) -> Any:
@@ -172,12 +171,10 @@ def _planned(roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence[flo
     fixed = fixed_numbers(nodes, slots, known)
     program = _plan(nodes, leaves, numbers, {x: k for x, k in slots.items() if k not in fixed}, known)
     if key is not None:
-        if len(_programs) >= LIMIT:
-            _programs.clear()
         if fixed:
-            _programs[key] = fixed
+            _programs.keep(key, fixed)
             key = _with(key, numbers, fixed)
-        _programs[key] = program
+        _programs.keep(key, program)
     return program
 
 

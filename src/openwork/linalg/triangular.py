@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
+from ..codegen.plan_cache import planned
 from ..ir.text import parse
 from ..runtime.gradient_hook import differentiable
 from ..runtime.layouts import layout_of
@@ -57,7 +57,7 @@ _CSC = """
 _SUM = "if j == i:\n                d += T(A[p])"
 
 
-@cache
+@planned("kernels of triangular systems")
 def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str, str, str]) -> Executable:
     text = _HEAD + (_CSR if kind == "csr" else _CSC)
     words = {
@@ -71,9 +71,6 @@ def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str
     p, c, s, t = types
     key = f"solve_triangular {kind} {lower} {unit} {one} {types}"
     return kernels.get(key, lambda: parse(text, P=p, C=c, S=s, T=t))
-
-
-kernels.forgotten_with(_kernel.cache_clear)
 
 
 @differentiable(lambda a, b: recorded(a, b))

@@ -5,7 +5,6 @@ Source: the elimination of LAPACK's xGTSV (Thomas's, with row exchanges and a se
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from ..codegen import cache as kernels
 from ..codegen import pool
 from ..codegen.executable import Executable
+from ..codegen.plan_cache import planned
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse_format
 from ..ir.text import parse
@@ -69,13 +69,10 @@ def tridiagonal(lo: i64, hi: i64, low: T[mut], mid: T[mut], up: T[mut], x: T[mut
 """
 
 
-@cache
+@planned("kernels of tridiagonal systems")
 def _kernel(scalar: str, one: bool) -> Executable:
     text = _TEXT.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:") if one else _TEXT
     return kernels.get(f"solve_tridiagonal {scalar} {one}", lambda: parse(text, T=scalar))
-
-
-kernels.forgotten_with(_kernel.cache_clear)
 
 
 def _diagonal_format(ndim: int) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
+from ..codegen.plan_cache import planned
 from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.text import parse
@@ -52,14 +52,11 @@ def scan(key: i64[const], A: T[const], out: T[mut], n: i64):
 """Running sums within equal keys, which stand together."""
 
 
-@cache
+@planned("kernels of masked scans")
 def _scan(op: str, scalar: str) -> Executable:
     start = {"sum": "0", "prod": "1"}[op] + ("" if scalar[0] in "iu" else ".0")
     text = _SCAN.replace("START", f"{scalar}({start})").replace("OP", {"sum": "+", "prod": "*"}[op])
     return kernels.get(f"masked scan {op} {scalar}", lambda: parse(text, T=scalar))
-
-
-kernels.forgotten_with(_scan.cache_clear)
 
 
 def _axis(operation: str, m: MaskedTensor, axis: int | None) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..codegen import cache
+from ..codegen.plan_cache import PlanCache
 from ..compiler.invariant_checks import Chain, ChainLevel, kernel
 from ..errors import InvariantError, UnsupportedError
 from ..storage.buffers import address, length, scalar_of
@@ -31,15 +32,10 @@ PATIENCE = 16
 
 _DENSE = "parents * N"
 """Positions of a level that has one for each coordinate of each parent."""
-PREPARED = 256
-"""Prepared checks that are kept."""
-
-_kernels: dict[Chain, Executable] = {}
-_prepared: dict[Any, _Edges] = {}
+_kernels: PlanCache[Chain, Executable] = PlanCache("kernels of checks")
+_prepared: PlanCache[Any, _Edges] = PlanCache("checks", 256)
 """by format, shape and types of the buffers"""
 _waiting: Counter[Chain] = Counter()
-cache.forgotten_with(_kernels.clear)
-cache.forgotten_with(_prepared.clear)
 
 
 def check(storage: Storage, indices: bool = True) -> None:
@@ -161,10 +157,8 @@ def _prepare(storage: Storage, launches: Sequence[_Launch]) -> None:
     parents = math.prod(hi - lo for lo, hi in spans[:at])
     limit = spans[at][1] - spans[at][0] if levels[at].format.unique else None
     factor = math.prod(hi - lo for lo, hi in spans[behind:])
-    if len(_prepared) >= PREPARED:
-        _prepared.clear()
     ends = tuple(end for span in spans[at:behind] for end in span)
-    _prepared[key] = _Edges(at, parents, limit, ends, factor, _kernel(chain))
+    _prepared.keep(key, _Edges(at, parents, limit, ends, factor, _kernel(chain)))
 
 
 def _quick(storage: Storage) -> bool | None:
@@ -198,7 +192,7 @@ def _worthwhile(chain: Chain) -> bool:
 def _kernel(chain: Chain) -> Executable:
     found = _kernels.get(chain)
     if found is None:
-        found = _kernels[chain] = cache.get(chain.key, lambda: kernel(chain))
+        found = _kernels.keep(chain, cache.get(chain.key, lambda: kernel(chain)))
     return found
 
 

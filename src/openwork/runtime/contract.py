@@ -73,6 +73,7 @@ def _launch(
     ready: Ready | None, problem: Problem, values: Mapping[str, Any], out: Any, storage: Storage, key: Any
 ) -> None:
     """Run, by the launch that was kept or by a new one that is kept from now on."""
+    again = ready is not None
     if ready is None:
         ready = Ready(problem, prepare(problem), out)
         if key is not None:
@@ -88,4 +89,4 @@ def _launch(
         allocated = itemsize(problem.operands[problem.stmt.lhs.tensor].scalar) * math.prod(target.shape)
         given = [None if name in problem.copies else values[name].owner for name, _, _ in ready.inputs]
         packed = sum(view.nbytes for view, owner in zip(views, given, strict=True) if view.owner is not owner)
-        ready.describe(allocated + packed)
+        ready.describe(allocated + packed, again)

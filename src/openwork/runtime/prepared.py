@@ -100,11 +100,11 @@ class Ready:
             return
         launch(self.prepared.executable, words, self.bounds, self.prepared.schedule.parallel)
 
-    def describe(self, allocated: int) -> None:
-        """Tell `explain`; `allocated` are the bytes of the result and of what was packed."""
+    def describe(self, allocated: int, again: bool) -> None:
+        """Tell `explain`; `allocated` are the bytes of the result and of what was packed; `again`: it was kept."""
         parts, scratch = (1, 0) if self.overlap is None else (self.overlap.parts, self.overlap.nbytes)
         ranges = len(self.bounds) - 1 if self.rows is None else self.rows.count
-        describe(self.problem, self.prepared, ranges, parts, allocated + scratch)
+        describe(self.problem, self.prepared, ranges, parts, allocated + scratch, again)
 
 
 def _size(out: Any) -> int | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..codegen import cache, pool
 from ..codegen.executable import Executable
+from ..codegen.plan_cache import PlanCache
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
 from ..compiler.simplify import simplify
@@ -48,9 +49,8 @@ SHORT_FIBRE, SHORT_WORK = 3, 1 << 14
 WINDOW, WINDOWS, ALIKE = 17, 64, 0.6
 """Fibres side by side that are looked at, how often, and how many of them may be as long as the one before."""
 
-_operands: dict[int, Operand] = {}
-_prepared: dict[Any, Prepared] = {}
-cache.forgotten_with(_prepared.clear)
+_operands: PlanCache[int, Operand] = PlanCache("operands", 1 << 14)
+_prepared: PlanCache[Any, Prepared] = PlanCache("statements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def operand_of(s: Storage) -> Operand:
     if found is None:
         pos, crd = (tuple(None if b is None else scalar_of(b) for b in buffers) for buffers in (s.pos, s.crd))
         found = Operand(s.scalar, len(s.shape), s.format, pos, crd, s.format.ragged(s.shape))
-        _operands[s.signature] = found
+        _operands.keep(s.signature, found)
     return found
 
 
@@ -229,7 +229,7 @@ def prepare(problem: Problem) -> Prepared:
         executable = cache.get(text, lambda: lower(problem, plan))
         arrays = [n for n, o in operands.items() if o.format is None and (o.unit is not None or o.ndim)]
         refs = tuple(parse_ref(p.name, operands, arrays) for p in executable.params)
-        found = _prepared[key] = Prepared(plan, executable, refs)
+        found = _prepared.keep(key, Prepared(plan, executable, refs))
     return found
 
 
@@ -265,7 +265,9 @@ def bounds_of(problem: Problem, prepared: Prepared, size: int | None = None) -> 
     return (outer_range(driver) if count == 1 else work_bounds(driver, count, whole)), parts
 
 
-def describe(problem: Problem, prepared: Prepared, ranges: int, parts: int, allocated: int) -> None:
+def describe(
+    problem: Problem, prepared: Prepared, ranges: int, parts: int, allocated: int, again: bool = False
+) -> None:
     """Tell `explain` about a launch on some ranges, which write to `parts` results."""
     plan = prepared.schedule
     formats = ", ".join(
@@ -284,6 +286,7 @@ def describe(problem: Problem, prepared: Prepared, ranges: int, parts: int, allo
     where = f"coordinates of {plan.sliced}" if plan.sliced else "the outermost loop"
     added = "" if plan.parallel else f", added up in {parts} result(s)"
     facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
+    facts.append(("prepared", "by an earlier call, kept with the structure" if again else "by this call"))
     trace.note(trace.Step(f"kernel {problem.stmt}", tuple(facts), allocated, prepared.executable))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ...codegen.cache import forgotten_with
+from ...codegen.plan_cache import PlanCache
 from ...errors import ShapeError, UnsupportedError
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
@@ -44,10 +44,8 @@ SIEVE = 8
 MAX_MASKED = 4
 """The same where elements may be missing: every set of operands has code of its own."""
 
-_BINARY: dict[Any, MergePlan] = {}
-_GENERAL: dict[Any, MergePlan] = {}
-forgotten_with(_BINARY.clear)
-forgotten_with(_GENERAL.clear)
+_BINARY: PlanCache[Any, MergePlan] = PlanCache("pairs of one shape")
+_GENERAL: PlanCache[Any, MergePlan] = PlanCache("elementwise expressions")
 
 
 def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tensor:
@@ -86,7 +84,7 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
     if plan is None:
         e, dims = _expression(op, len(s.shape)), tuple(range(len(s.shape)))
         plan = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
-        _BINARY[op, s.kind, t.kind] = plan
+        _BINARY.keep((op, s.kind, t.kind), plan)
     if plan.keeps and s.pos is t.pos and s.crd is t.crd and s.values.shape[0] == t.values.shape[0]:
         found, silent = _of_one_structure(op, s, t, plan)
     elif (
@@ -264,7 +262,7 @@ def _evaluate(
     key = (str(e), tuple(s.kind for s in operands.values()), tuple(dims.values()), ndim, wanted, lacking)
     plan = _GENERAL.get(key)
     if plan is None:
-        plan = _GENERAL[key] = plan_merge(e, operands, dims, ndim, wanted, lacking=lacking)
+        plan = _GENERAL.keep(key, plan_merge(e, operands, dims, ndim, wanted, lacking=lacking))
     every = tuple(operands.values())
     if (
         plan.nonfinite_guard is not None

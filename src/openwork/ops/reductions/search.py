@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...codegen import cache as kernels
 from ...codegen.executable import Executable
+from ...codegen.plan_cache import planned
 from ...errors import DTypeError, ShapeError
 from ...ir.text import parse
 from ...ir.types import COMPLEX
@@ -45,13 +45,10 @@ def arg_extreme(key: i64[const], at: C[const], A: T[const], best: T[mut], found:
 """The first extreme of each key, and the first coordinate that is not stored; coordinates ascend within a key."""
 
 
-@cache
+@planned("kernels of extremes")
 def _kernel(op: str, coordinate: str, scalar: str) -> Executable:
     text = _TEXT.replace("BETTER", "<" if op == "min" else ">")
     return kernels.get(f"arg_extreme {op} {coordinate} {scalar}", lambda: parse(text, C=coordinate, T=scalar))
-
-
-kernels.forgotten_with(_kernel.cache_clear)
 
 
 @answering

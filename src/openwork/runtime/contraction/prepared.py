@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.cache import forgotten_with
+from ...codegen.plan_cache import PlanCache
 from ...compiler.semiring import SEMIRINGS
 from ...storage.buffers import address, length, numpy_dtype
 from ...storage.storage import Storage
@@ -29,10 +29,9 @@ ORDER = (
 )  # fmt: skip
 """The parameters of the product's kernel, see compiler/spgemm.py."""
 
-_PLANS: dict[tuple[int, int], Any] = {}
+_PLANS: PlanCache[tuple[int, int], Any] = PlanCache("sparse products")
 """By signatures: a _Quick, or None where there is none."""
 _UNKNOWN = object()
-forgotten_with(_PLANS.clear)
 _FEW = np.zeros(2, np.int64)
 
 
@@ -84,7 +83,7 @@ def quick_product(s: Storage, t: Storage) -> Storage | None:
     key = s.signature, t.signature
     found: Any = _PLANS.get(key, _UNKNOWN)
     if found is _UNKNOWN:
-        found = _PLANS[key] = _Quick(s, t) if _serves(s, t) else None
+        found = _PLANS.keep(key, _Quick(s, t) if _serves(s, t) else None)
     if found is None or s.fill_value or t.fill_value or not s.shape[1] or not t.shape[1]:
         return None
     result: Storage | None = found(s, t)

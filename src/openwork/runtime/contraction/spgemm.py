@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...codegen import cache, pool
 from ...codegen.executable import Executable
+from ...codegen.plan_cache import PlanCache
 from ...compiler.semiring import Semiring
 from ...compiler.simplify import simplify
 from ...compiler.spgemm import ProductTypes, bound_kernel, count_kernel, masked_kernel, product_kernel
@@ -43,8 +44,7 @@ SHORT, LONG = 64, 512
 """Products of a row up to which they are sorted: where a dense accumulator stays in the cache, and where not."""
 KEY_BITS = 62
 
-_EXECUTABLES: dict[tuple[str, ProductTypes, str], Executable] = {}
-cache.forgotten_with(_EXECUTABLES.clear)
+_EXECUTABLES: PlanCache[tuple[str, ProductTypes, str], Executable] = PlanCache("kernels of sparse products")
 _FEW = np.zeros(2, np.int32)
 
 
@@ -156,7 +156,7 @@ def executable_of(kind: str, types: ProductTypes, semiring: Semiring) -> Executa
     found = _EXECUTABLES.get(key)
     if found is None:
         found = cache.get(f"spgemm {kind} {types} {text}", lambda: simplify(_KERNELS[kind](types, semiring)))
-        _EXECUTABLES[key] = found
+        _EXECUTABLES.keep(key, found)
     return found
 
 

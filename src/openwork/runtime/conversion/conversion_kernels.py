@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from ...codegen import cache, pool
 from ...codegen.executable import Executable
+from ...codegen.plan_cache import PlanCache
 from ...compiler.conversion.plan import Stage
 from ...compiler.conversion.stream import Walked
 from ...compiler.conversion.target import Kind, runs
@@ -29,7 +30,7 @@ Prepared: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[i
 """A kernel, what picks its words, and the names of its numbers."""
 WORK = "elements of the source"
 """Among the words, which no kernel takes: what says how long a kernel may run."""
-_SHARED: dict[str, Prepared] = {}
+_SHARED: PlanCache[str, Prepared] = PlanCache("kernels of conversions")
 
 
 def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None) -> int:
@@ -41,7 +42,7 @@ def prepared(key: str, build: Callable[[], Kernel]) -> Prepared:
     """The kernel of `key`, what picks its words by name, and the names of its numbers."""
     found = _SHARED.get(key)
     if found is None:
-        found = _SHARED[key] = _ready(key, build)
+        found = _SHARED.keep(key, _ready(key, build))
     return found
 
 
@@ -174,9 +175,7 @@ class _Family:
         return self.recipes[index], spans
 
 
-_FAMILIES: dict[tuple[int, int], _Family] = {}
-cache.forgotten_with(_SHARED.clear)
-cache.forgotten_with(_FAMILIES.clear)
+_FAMILIES: PlanCache[tuple[int, int], _Family] = PlanCache("stages of conversions")
 
 
 def recipe_of(storage: Storage, stage: Stage) -> tuple[Recipe, Spans]:
@@ -187,7 +186,7 @@ def recipe_of(storage: Storage, stage: Stage) -> tuple[Recipe, Spans]:
     key = storage.signature, id(stage)
     family = _FAMILIES.get(key)
     if family is None:
-        family = _FAMILIES[key] = _Family(storage, stage)
+        family = _FAMILIES.keep(key, _Family(storage, stage))
     return family.recipe(storage)
 
 
