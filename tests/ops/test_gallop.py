@@ -15,6 +15,7 @@ from interpreted import interpreted
 from matrix import dense_array, same, tensor
 
 import openwork as ow
+from openwork.codegen.plan_cache import PlanCache
 from openwork.ops.elementwise.pointwise import pointwise
 from openwork.runtime.coiterate import gallop_choice as merge_leads
 from openwork.runtime.coiterate import partition as merge_chunks
@@ -43,7 +44,9 @@ def _everybody_leads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(merge_leads, "RATIO", 0)
     monkeypatch.setattr(merge_leads, "SMALL", 0)
     for plans in ("_BINARY", "_GENERAL"):
-        monkeypatch.setattr(importlib.import_module("openwork.ops.elementwise.pointwise"), plans, {})
+        monkeypatch.setattr(
+            importlib.import_module("openwork.ops.elementwise.pointwise"), plans, PlanCache("of a test")
+        )
     kept = ow.get_num_threads()
     ow.set_num_threads(1)
     yield
