@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from openwork.codegen.plan_cache import PlanCache
 from openwork.ir.interpret import run as interpret
 from openwork.ir.verify import verify
 from openwork.runtime.coiterate import run as merge_run
@@ -50,6 +51,6 @@ def interpreted() -> Iterator[list[str]]:
         m.setattr(merge_run, "pool", Pool)
         m.setattr(merge_run, "quick", lambda *_: None)
         m.setattr(
-            importlib.import_module("openwork.ops.elementwise.pointwise"), "_GENERAL", {}
+            importlib.import_module("openwork.ops.elementwise.pointwise"), "_GENERAL", PlanCache("of a test")
         )  # plans that have a lean way
         yield ran

@@ -13,6 +13,7 @@ from drives import Drive, agree, drive, packed
 from kernel_mutants import fuelled, mutants
 from matrix import check, dense_array
 
+from openwork.codegen.plan_cache import PlanCache
 from openwork.compiler.single import lower as lowering
 from openwork.errors import CompilerBug
 from openwork.format import format as parse_format
@@ -163,5 +164,5 @@ def test_the_format_matrix_catches_broken_machine_code(name: str, monkeypatch: p
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """No kernel of before or after is seen: caches in memory are empty for the test, that on disk is off."""
     monkeypatch.setenv("OPENWORK_CACHE", "0")
-    monkeypatch.setattr("openwork.runtime.single_operand._prepared", {})
+    monkeypatch.setattr("openwork.runtime.single_operand._prepared", PlanCache("of a test"))
     monkeypatch.setattr("openwork.codegen.cache._MEMORY", {})

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from strategies import formats, shapes
 
+from openwork.codegen.plan_cache import PlanCache
 from openwork.errors import FormatError, ShapeError
 from openwork.format import format as fmt
 from openwork.format.levels import Batch, Dense, Range
@@ -69,8 +70,8 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (again, assembly, blocking, sorting, storage_module):
         monkeypatch.setattr(module, "address", address)
     monkeypatch.setattr(recipe, "cache", Cache)
-    monkeypatch.setattr(recipe, "_FAMILIES", {})
-    monkeypatch.setattr(recipe, "_SHARED", {})
+    monkeypatch.setattr(recipe, "_FAMILIES", PlanCache("of a test"))
+    monkeypatch.setattr(recipe, "_SHARED", PlanCache("of a test"))
     yield
     arrays.clear()
 

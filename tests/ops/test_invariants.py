@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from invariant_cases import BREAKS, LAYOUTS, Break, make
 
+from openwork.codegen.plan_cache import PlanCache
 from openwork.compiler.invariant_checks import Chain, ChainLevel, kernel
 from openwork.errors import InvariantError
 from openwork.format import format as parse
@@ -101,8 +102,8 @@ def test_large_and_located():
 
 
 def test_small_tensors_wait_for_a_kernel(monkeypatch):
-    monkeypatch.setattr(checks, "_kernels", {})
-    monkeypatch.setattr(checks, "_prepared", {})
+    monkeypatch.setattr(checks, "_kernels", PlanCache("of a test"))
+    monkeypatch.setattr(checks, "_prepared", PlanCache("of a test"))
     monkeypatch.setattr(checks, "_waiting", checks.Counter())
     for _ in range(checks.PATIENCE):
         checks.check(LAYOUTS["csr"]("i4"))
