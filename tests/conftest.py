@@ -10,8 +10,9 @@ import gc
 import os
 import re
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,9 @@ from hypothesis import HealthCheck, settings
 from openwork.checked import CHECKED
 
 os.environ.setdefault("OPENWORK_OPTIMIZE", "0")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""Of the many subprocesses each would compile our sources again, which is most of their time."""
+sys.dont_write_bytecode = False
 _DRAWS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 """What a machine is busy with, or the luck of a draw, is nobody's fault."""
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=_DRAWS)
@@ -68,22 +72,25 @@ def _thin(items: list[pytest.Item]) -> None:
     """Of a test marked `thin(k)`, every k-th case stays, and one for each value of each parameter where it has
     several; the others are slow. A step prime to the number of formats pairs each format with other operations."""
     seen: dict[str, int] = {}
-    values: set[tuple[str, str, int]] = set()
+    values: set[tuple[object, ...]] = set()
     for item in items:
         marker = item.get_closest_marker("thin")
         if marker is None or not hasattr(item, "callspec"):
             continue
         test = item.nodeid.split("[")[0]
         number = seen[test] = seen.get(test, -1) + 1
-        axes = [
-            re.split(r"[, ]", m.args[0])[0] if isinstance(m.args[0], str) else m.args[0][0]
-            for m in item.iter_markers("parametrize")
-        ]
-        fresh = {(test, name, item.callspec.indices[name]) for name in axes} - values if len(axes) > 1 else set()
-        if number % marker.args[0] and not fresh:
+        axes = [_names(m.args[0]) for m in item.iter_markers("parametrize")]
+        params = item.callspec.params
+        fresh = {(test, *((name, id(params[name])) for name in axis)) for axis in axes} if len(axes) > 1 else set()
+        if number % marker.args[0] and not fresh - values:
             item.add_marker(pytest.mark.slow)
         else:
             values |= fresh
+
+
+def _names(given: str | Sequence[str]) -> list[str]:
+    """The arguments that a parametrize mark has values for."""
+    return re.findall(r"\w+", given) if isinstance(given, str) else list(given)
 
 
 @pytest.fixture

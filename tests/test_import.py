@@ -87,7 +87,11 @@ def test_whatever_is_imported_first(names: tuple[str, ...]) -> None:
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("first", ["from openwork import nn", "import openwork.torch.traced", "import torch._dynamo"])
+_TRACER = "from openwork import nn"
+_OTHER_TRACERS = ("import openwork.torch.traced", "import torch._dynamo")
+
+
+@pytest.mark.parametrize("first", [_TRACER, *(pytest.param(f, marks=pytest.mark.slow) for f in _OTHER_TRACERS)])
 def test_the_tracer_is_loaded_by_whatever_comes_first(first: str) -> None:
     """Once there is a tensor over torch buffers, whatever loads the tracer of torch.compile finds what stands in."""
     pytest.importorskip("torch")

@@ -94,3 +94,35 @@ def test_no_test_counts_draws() -> None:
 def test_names_hold_no_addresses(request: pytest.FixtureRequest) -> None:
     """An object's address in a parameter's name is another one in each of xdist's workers, which then refuse to start."""
     assert [item.nodeid for item in request.session.items if " at 0x" in item.nodeid] == []
+
+
+class Case:
+    """A parametrized test, as far as conftest looks at it."""
+
+    nodeid = "test_pairs[...]"
+
+    def __init__(self, marks: list[pytest.Mark], **params: object) -> None:
+        self.marks, self.params, self.callspec = marks, params, self
+
+    def iter_markers(self, name: str) -> list[pytest.Mark]:
+        return [m for m in self.marks if m.name == name]
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next(iter(self.iter_markers(name)), None)
+
+    def add_marker(self, marker: pytest.MarkDecorator) -> None:
+        self.marks = [*self.marks, marker.mark]
+
+
+def test_thin_families_keep_a_share_and_every_value(request: pytest.FixtureRequest) -> None:
+    thin = next(p._thin for p in request.config.pluginmanager.get_plugins() if hasattr(p, "_thin"))
+    marks = [pytest.mark.thin(3).mark, *(pytest.mark.parametrize(names, []).mark for names in ("a", "b, c"))]
+    cases = [Case(marks, a=a, b=b, c=c) for b, c in ((0, 0), (1, 0), (2, 0), (2, 1)) for a in "abcdef"]
+    alone = [Case(marks[:2], a=a) for a in "abcdef"]
+    thin(cases)
+    thin(alone)
+    kept, ones = ([c.params for c in part if not c.get_closest_marker("slow")] for part in (cases, alone))
+    assert [c["a"] for c in ones] == ["a", "d"]
+    assert 8 <= len(kept) <= 12  # of 24
+    assert {c["a"] for c in kept} == set("abcdef")
+    assert {(c["b"], c["c"]) for c in kept} == {(0, 0), (1, 0), (2, 0), (2, 1)}

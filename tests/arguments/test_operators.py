@@ -184,8 +184,13 @@ def test_messages_name_what_users_wrote(name):
     one = len(_parameters(function))
     values = [
         ow.asarray(DENSE.astype(d), format=f)
-        for d in ("float64", "complex128", "int8", "bool")
-        for f in ("csr", "dense")
+        for d, f in (
+            ("float64", "csr"),
+            ("float64", "dense"),
+            ("complex128", "csr"),
+            ("int8", "csr"),
+            ("bool", "dense"),
+        )
     ]
     others: list[Any] = [
         *values,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 WHOLE = ("f64", "i64", "c64", "bf16")
-"""One kind of scalar of each family. Kernels on lanes of others are compiled in linear time: they are most of the time."""
+"""One kind of scalar of each family. Kernels of others are compiled without passes: they are most of the time."""
 
 
 @pytest.fixture(autouse=True)
@@ -11,5 +11,5 @@ def optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Kernels of these tests are compiled as users' are, with all passes, also those of subprocesses."""
     chosen = getattr(getattr(request.node, "callspec", None), "params", {})
     scalar = chosen.get("scalar", chosen.get("source", WHOLE[0]))
-    if chosen.get("lanes", 1) == 1 or scalar in WHOLE:
+    if scalar in WHOLE:
         monkeypatch.delenv("OPENWORK_OPTIMIZE", raising=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import operator
 import tracemalloc
@@ -423,7 +422,6 @@ def test_the_bytes_of_a_plan_are_those_that_are_allocated() -> None:
     try:
         for name, function, args in _memory():
             planned = ow.explain(function, *args).nbytes
-            gc.collect()
             tracemalloc.start()
             function(*args)
             peak = tracemalloc.get_traced_memory()[1]

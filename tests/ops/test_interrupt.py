@@ -19,7 +19,7 @@ from openwork.interruptible import here
 from openwork.runtime import single_operand as drive
 from openwork.runtime.contraction import spgemm
 
-SIZE = 400
+SIZE = 120
 AFTER = 3
 """Launches after which the interrupt comes."""
 

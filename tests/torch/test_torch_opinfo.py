@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -9,17 +10,24 @@ import torch
 
 pytest.importorskip("expecttest", reason="torch.testing._internal needs it")
 
-from torch.testing._internal.common_methods_invocations import op_db
 from torch_listed import LISTED, outside
 from torch_opinfo import LAYOUTS, Verdict, cells, variant
 
 import openwork.torch  # noqa: F401
 
-OPERATIONS = {variant(op): op for op in op_db if torch.float64 in op.dtypes and not outside(variant(op))}
-"""Operations by name."""
+PARTS = 40
+"""In how many parts all cells are tried."""
 
 SAMPLES = 3
 """Samples of each cell."""
+
+
+@cache
+def operations() -> dict[str, Any]:
+    """Operations by name. torch's list takes seconds to import: only who runs these tests does."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return {variant(op): op for op in op_db if torch.float64 in op.dtypes and not outside(variant(op))}
 
 
 def findings(found: dict[str, Verdict]) -> dict[str, dict[str, str]]:
@@ -30,14 +38,15 @@ def findings(found: dict[str, Verdict]) -> dict[str, dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_cell(name: str) -> None:
-    found = cells(OPERATIONS[name], torch.float64, list(LAYOUTS), SAMPLES)
-    listed = LISTED.get(name)
-    for stage, wrong in findings(found).items():
-        assert all(w.startswith("refused") for w in wrong.values()), wrong
-        expected = set() if listed is None else listed.layouts(stage, set(found))
-        assert set(wrong) == expected, (stage, wrong)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_cell(part: int) -> None:
+    for name in list(operations())[part::PARTS]:
+        found = cells(operations()[name], torch.float64, list(LAYOUTS), SAMPLES)
+        listed = LISTED.get(name)
+        for stage, wrong in findings(found).items():
+            assert all(w.startswith("refused") for w in wrong.values()), (name, wrong)
+            expected = set() if listed is None else listed.layouts(stage, set(found))
+            assert set(wrong) == expected, (name, stage, wrong)
 
 
 TOLERANCES = {
@@ -58,7 +67,7 @@ WIDTHS = ("einsum", "all", "any")
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
 def test_values_in_every_dtype(dtype: torch.dtype) -> None:
     wrong = {}
-    for name, op in OPERATIONS.items():
+    for name, op in operations().items():
         inexact = dtype.is_complex or dtype.is_floating_point
         if dtype in op.dtypes and not (name in POLES and inexact) and not (name in WIDTHS and not inexact):
             found = cells(op, dtype, ["coo", "csr"], 2, record=False, tolerance=TOLERANCES[dtype])
@@ -68,12 +77,11 @@ def test_values_in_every_dtype(dtype: torch.dtype) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("part", range(2))
-def test_some_cells(part: int) -> None:
+def test_some_cells() -> None:
     """Every sixteenth operation on one layout, another one for each."""
     kinds = list(LAYOUTS)
-    for k, name in list(enumerate(OPERATIONS))[16 * part :: 32]:
-        found = cells(OPERATIONS[name], torch.float64, [kinds[k % len(kinds)]], 1)
+    for k, name in list(enumerate(operations()))[::16]:
+        found = cells(operations()[name], torch.float64, [kinds[k % len(kinds)]], 1)
         listed = LISTED.get(name)
         for stage, wrong in findings(found).items():
             assert set(wrong) <= (set() if listed is None else listed.layouts(stage, set(found))), (name, wrong)
@@ -83,7 +91,7 @@ def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness itself: an operation that is wrong, one whose gradient is, and one that crashes."""
     from openwork.torch import functions
 
-    op = OPERATIONS["sin"]
+    op = operations()["sin"]
 
     def verdict(broken: Any) -> Verdict:
         monkeypatch.setitem(functions.FUNCTIONS, "sin", broken)
