@@ -1,0 +1,152 @@
+"""Prepared calls, kept with a structure: right for other values, other threads, wrong keys; nothing is held alive."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+
+FORMATS = ["csr", "csc", "coo", "dcsr", "csf", "bitmap", "ell(8)", "bsr(2, 2)", "dense", "dia"]
+RNG = np.random.default_rng(7)
+X = np.where(RNG.random((6, 8)) < 0.4, RNG.integers(1, 9, (6, 8)), 0).astype(float)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    kept = ow.get_num_threads()
+    ow.set_num_threads(1)
+    yield
+    ow.set_num_threads(kept)
+
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "A @ x": lambda a, xp: a @ np.arange(8.0),
+    "x @ A": lambda a, xp: np.arange(6.0) @ a,
+    "A.T @ x": lambda a, xp: a.T @ np.arange(6.0),
+    "sum": lambda a, xp: xp.sum(a),
+    "sums": lambda a, xp: xp.sum(a, axis=1),
+    "sums kept": lambda a, xp: xp.sum(a, axis=0, keepdims=True),
+    "element": lambda a, xp: a[2, 3],
+    "negative": lambda a, xp: a[-1, -8],
+    "rows": lambda a, xp: a[[4, 1, -1, 1]],
+    "mask": lambda a, xp: a[np.arange(6) % 2 == 0],
+    "numbers": lambda a, xp: a[np.array([3, 0], np.uint8)],
+    "truth among numbers": lambda a, xp: a[[True, 2]],
+    "diagonal": lambda a, xp: xp.diagonal(a),
+    "upper diagonal": lambda a, xp: xp.diagonal(a, offset=2),
+    "dense": lambda a, xp: a.T,
+    "joined": lambda a, xp: xp.concat([a, a]),
+}
+
+
+def dense(x: Any) -> Any:
+    return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", CALLS)
+def test_other_values_of_one_structure(name: str, format: str) -> None:
+    call = CALLS[name]
+    a = ow.asarray(X, format=format)
+    for tensor, factor in ((a, 1), (a, 1), (a * 3, 3), (a.astype(np.float32), 1), (a * 3, 3)):
+        np.testing.assert_array_equal(dense(call(tensor, ow)), dense(call(X * factor, np)))
+    if format not in ("dense", "dia"):
+        a.values[:] *= 2  # in place: what is kept reads the values of the call
+        np.testing.assert_array_equal(dense(call(a, ow)), dense(call(X * 2, np)))
+
+
+@pytest.mark.parametrize("fill", [0.0, 2.0, np.nan, -0.0])
+def test_fill_values_have_calls_of_their_own(fill: float) -> None:
+    a = ow.asarray(X, format="csr")
+    y = np.where(X == 0, fill, X)
+    for _ in range(2):
+        np.testing.assert_array_equal(dense(ow.sum(a, axis=0)), X.sum(0))
+        b = ow.where(a != 0, a, fill)
+        np.testing.assert_allclose(dense(ow.sum(b, axis=0)), y.sum(0))
+        assert str(dense(b[0, 0])) == str(y[0, 0])
+        np.testing.assert_array_equal(dense(b[[1, 2]]), y[[1, 2]])
+
+
+@pytest.mark.parametrize("format", ["csr", "coo", "dcsr"])
+def test_keys_that_are_refused(format: str) -> None:
+    a = ow.asarray(X, format=format)
+    assert float(a[1, 1]) == X[1, 1]
+    a[[1]], ow.diagonal(a, offset=1), ow.sum(a, axis=1)
+    for key in ((6, 0), (0, 8), (-7, 0), (0, -9)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            a[key]
+    for rows in ([6], [-7], np.array([0, 6]), np.array([1.5]), np.ones(5, bool), np.array(["a"])):
+        with pytest.raises(IndexError):
+            a[rows]
+    assert a[[]].shape == (0, 8) == a[np.zeros(6, bool)].shape
+    assert a[True, 1, 1].shape == X[True, 1, 1].shape
+    assert a[np.True_].shape == X[np.True_].shape
+    with pytest.raises(ow.DTypeError):
+        ow.diagonal(a, offset=1.0)  # type: ignore[arg-type]
+    with pytest.raises((TypeError, ow.DTypeError)):
+        ow.sum(a, axis=1.0)  # type: ignore[arg-type]
+    for bad in (True, 2, -3):
+        with pytest.raises((TypeError, ValueError, IndexError)):
+            ow.sum(a, axis=bad)
+
+
+def test_duplicates_are_no_single_element() -> None:
+    crd = (np.array([0, 0, 1]), np.array([2, 2, 1]))
+    t = ow.sparse_coo_tensor(np.array(crd), np.array([1.0, 2.0, 5.0]), (3, 4))
+    for _ in range(2):
+        assert [float(t[0, 2]), float(t[1, 1]), float(t[2, 2])] == [3.0, 5.0, 0.0]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_nothing_holds_the_values_alive(name: str) -> None:
+    a = ow.asarray(X, format="csr", copy=True)
+    b = a * 2
+    for _ in range(3):
+        CALLS[name](b, ow)
+    gc.collect()
+    gc.disable()
+    try:
+        values = weakref.ref(b.values)
+        del b
+        assert values() is None
+        CALLS[name](a, ow)
+        structure = weakref.ref(a._storage.structure)
+        del a
+        assert structure() is None
+    finally:
+        gc.enable()
+
+
+def test_threads_are_asked_for_again() -> None:
+    a, x = ow.random((300, 300), 0.1, rng=1, format="csr"), np.ones(300)
+    first = a @ x, dense(ow.sum(a, axis=1))
+    ow.set_num_threads(2)
+    np.testing.assert_allclose(a @ x, first[0])
+    np.testing.assert_allclose(dense(ow.sum(a, axis=1)), first[1])
+
+
+def test_explain_tells_what_was_prepared() -> None:
+    a, x = ow.asarray(X, format="csr"), np.ones(8)
+    assert "by this call" in str(ow.explain(lambda: a @ x))
+    assert "by an earlier call" in str(ow.explain(lambda: (a * 5) @ x))
+
+
+def test_a_transpose_turned_back_is_the_structure() -> None:
+    a = ow.asarray(X, format="csr")
+    assert a.T._storage.structure is not a._storage.structure
+    assert a.T.T._storage.structure is a._storage.structure
+    assert (a * 2).T._storage.structure is a.T._storage.structure
+
+
+def test_plans_are_bounded() -> None:
+    a = ow.asarray(X, format="csr")
+    for n in range(1, 200):
+        a @ np.ones((8, n))
+    assert len(a._storage.plans.products) <= 64
+    assert isinstance(ow.cache_info()["plans"], int)

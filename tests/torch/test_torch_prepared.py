@@ -1,0 +1,96 @@
+"""Recorded products whose launches are kept: the gradients of the second step are those of the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import openwork as ow  # noqa: E402
+from openwork.storage.specified import coordinates  # noqa: E402
+
+RNG = np.random.default_rng(3)
+X = np.where(RNG.random((6, 8)) < 0.4, RNG.random((6, 8)), 0.0)
+
+
+def matrix(format: str, scale: float = 1.0) -> tuple[Any, Any]:
+    """A leaf of ours, and the dense one of torch's."""
+    theirs = torch.tensor(X * scale, requires_grad=True)
+    ours = ow.asarray(torch.tensor(X * scale), format=format).requires_grad_()
+    return ours, theirs
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr(2, 2)", "ell(8)", "bitmap"])
+@pytest.mark.parametrize("columns", [None, 1, 3])
+@pytest.mark.parametrize("left", [True, False])
+def test_steps(format: str, columns: int | None, left: bool) -> None:
+    a, b = matrix(format)
+    pattern = torch.zeros(6, 8, dtype=torch.bool)
+    pattern[tuple(coordinates(a._storage)[0])] = True
+    n = 8 if left else 6
+    shape = (n,) if columns is None else ((n, columns) if left else (columns, n))
+    for step in range(4):
+        x, y = (torch.tensor(RNG.random(shape) * 0 + step + 1.5, requires_grad=True) for _ in range(2))
+        weights = torch.tensor(RNG.random(tuple((a @ x if left else x @ a).shape)))
+        ((a @ x if left else x @ a) * weights).sum().backward()
+        ((b @ y if left else y @ b) * weights).sum().backward()
+        torch.testing.assert_close(x.grad, y.grad)
+        torch.testing.assert_close(torch.as_tensor(a.grad.to_numpy()), b.grad * pattern)
+        with torch.no_grad():
+            a.values.mul_(1.5), b.mul_(1.5)
+        a.grad = b.grad = None
+
+
+def test_operands_that_want_no_gradient() -> None:
+    a, b = matrix("csr")
+    for _ in range(3):
+        (a @ torch.ones(8, dtype=torch.float64)).sum().backward()
+    (3 * (b @ torch.ones(8, dtype=torch.float64)).sum()).backward()
+    torch.testing.assert_close(torch.as_tensor(a.grad.to_numpy()), b.grad * (torch.as_tensor(X) != 0))
+    plain = ow.asarray(torch.tensor(X), format="csr")
+    for _ in range(3):
+        x = torch.ones(8, dtype=torch.float64, requires_grad=True)
+        (plain @ x).sum().backward()
+        torch.testing.assert_close(x.grad, torch.as_tensor(X.sum(0)))
+    with torch.no_grad():
+        assert not (a @ torch.ones(8, dtype=torch.float64)).requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit")
+def test_gradients_of_gradients_and_transforms() -> None:
+    a, _ = matrix("csr")
+    x = torch.ones(8, dtype=torch.float64, requires_grad=True)
+    for _ in range(3):  # keeps all launches
+        (a @ x).sum().backward()
+    values = a.values.detach().clone().requires_grad_()
+
+    def product(v: Any, y: Any) -> Any:
+        return ow.Tensor._from_storage(a._storage.with_values(v)) @ y
+
+    for _ in range(2):
+        assert torch.autograd.gradcheck(product, (values, x))
+        assert torch.autograd.gradgradcheck(product, (values, x))
+    _, tangent = torch.func.jvp(lambda y: a.detach() @ y, (x.detach(),), (x.detach(),))
+    torch.testing.assert_close(tangent, torch.as_tensor(X.sum(1)))
+    batch = torch.func.vmap(lambda y: a.detach() @ y)(torch.ones(4, 8, dtype=torch.float64))
+    torch.testing.assert_close(batch, torch.as_tensor(X.sum(1)).expand(4, 6))
+
+
+def test_expanded_gradients_and_other_threads() -> None:
+    kept = ow.get_num_threads()
+    a, b = matrix("csr")
+    y = torch.ones(8, 3, dtype=torch.float64)
+    try:
+        for threads in (1, 1, 2, 1):
+            ow.set_num_threads(threads)
+            a.grad = b.grad = None
+            x = y.clone().requires_grad_()
+            (a @ x).backward(torch.ones((), dtype=torch.float64).expand(6, 3))
+            (b @ y).backward(torch.ones(6, 3, dtype=torch.float64))
+            torch.testing.assert_close(torch.as_tensor(a.grad.to_numpy()), b.grad * (torch.as_tensor(X) != 0))
+            torch.testing.assert_close(x.grad, torch.as_tensor(X.sum(0)[:, None] * np.ones(3)))
+    finally:
+        ow.set_num_threads(kept)
