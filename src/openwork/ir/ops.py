@@ -46,7 +46,7 @@ ARITHMETIC, BITWISE, COMPARISONS, LOGICAL, UNARY = (
 )  # fmt: skip
 OF_LANES = of_kind("lanes")
 """What means something for lanes side by side only."""
-REDUCTIONS = with_trait("fold")
+REDUCTIONS = tuple(name for name in OF_LANES if name in with_trait("fold"))
 """Vector to scalar."""
 FLOATING = with_trait("floating")
 """Operations of floating-point operands only: integers are cast to f64 first."""
