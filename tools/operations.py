@@ -6,7 +6,6 @@ python tools/operations.py --check    # say which differ, exit with 1 where one 
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import sys
@@ -15,11 +14,14 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+from stubs import methods, namespace
+
 import openwork
 import openwork.fusion
 import openwork.interop
 import openwork.ops
 import openwork.tensor
+from openwork import errors
 from openwork.runtime.operation import OPERATIONS, Operation
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,22 +32,6 @@ CHAPTERS = {
     "manipulation": "Manipulation", "sorting": "Sorting and searching", "sets": "Sets", "dtypes": "Dtypes",
     "namespace": "The namespace", "fusion": "Several operations in one",
 }  # fmt: skip
-KNOWN = {
-    "Any",
-    "Tensor",
-    "Callable",
-    "Sequence",
-    "Mapping",
-    "None",
-    "int",
-    "float",
-    "bool",
-    "str",
-    "object",
-    "tuple",
-    "list",
-}
-ALIASES = {"Axis": "int | Sequence[int] | None"}
 
 
 def blocks() -> list[Operation]:
@@ -56,37 +42,20 @@ def blocks() -> list[Operation]:
     return sorted(OPERATIONS.values(), key=lambda o: (o.module, o.name))
 
 
-def _annotation(value: object) -> str:
-    if value is inspect.Parameter.empty:
-        return "Any"
-    text = str(value)
-    text = ALIASES.get(text, text)
-    names = {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
-    return text if names <= KNOWN else "Any"
-
-
-def _signature(operation: Operation, *, method: bool, typed: bool) -> str:
+def _signature(operation: Operation, *, method: bool) -> str:
     """The parameters in parentheses; a method's without its first, which is the tensor."""
-    parameters = list(inspect.signature(operation.function).parameters.values())
-    out: list[str] = ["self"] if method and typed else []
-    parameters = parameters[method:]
-    positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
-    starred = False
-    for p in parameters:
-        if p.kind is p.KEYWORD_ONLY and not starred:
-            out.append("*")
-            starred = True
-        starred = starred or p.kind is p.VAR_POSITIONAL
-        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        text = star + p.name + (f": {_annotation(p.annotation)}" if typed else "")
-        if p.default is not p.empty:
-            text += (" = " if typed else "=") + (
-                repr(p.default) if isinstance(p.default, bool | int | float | str | None) else "..."
-            )
-        out.append(text)
-        if positional and p is positional[-1]:
-            out.append("/")
-    return f"({', '.join(out)})"
+    parameters = list(inspect.signature(operation.function).parameters.values())[method:]
+    shown = [p.replace(annotation=p.empty) for p in parameters]
+    text = str(inspect.Signature([p.replace(default=Ellipsis) if _is_long(p.default) else p for p in shown]))
+    return text.replace("Ellipsis", "...")
+
+
+def _is_long(default: object) -> bool:
+    return default is not inspect.Parameter.empty and not isinstance(default, bool | int | float | str | None)
+
+
+def _errors() -> list[str]:
+    return [name for name in errors.__all__ if name in openwork.__all__]
 
 
 def _wrapped(name: str, entries: list[str], doc: str) -> str:
@@ -99,7 +68,7 @@ def _wrapped(name: str, entries: list[str], doc: str) -> str:
 def _row(o: Operation) -> str:
     """An operation as a row: its name, what it is, and the documentation of the method."""
     kinds = {"method": o.method, "operands": o.operands, "masked": o.masked is not None, "lazy": o.lazy, "grad": o.grad}
-    text = f"{o.name}{_signature(o, method=True, typed=False)}\n\n{o.summary}" if o.method else ""
+    text = f"{o.name}{_signature(o, method=True)}\n\n{o.summary}" if o.method else ""
     return f"({', '.join(map(json.dumps, (o.name, ' '.join(k for k, v in kinds.items() if v), text)))}),"
 
 
@@ -154,29 +123,6 @@ def _pairs(names: dict[str, str]) -> list[str]:
     return [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(names.items())]
 
 
-def stub(all_: list[Operation]) -> str:
-    """The methods that operations are, for type checkers."""
-    body: list[str] = []
-    lazy, masked = [o for o in all_ if o.lazy], [o for o in all_ if o.masked is not None]
-    for name, mine in (("Methods", all_), ("LazyMethods", lazy), ("MaskedMethods", masked)):
-        body += ["", f"class {name}:", "    __slots__ = ()"]
-        wanted = name == "Methods"
-        for o in mine:
-            if o.method:
-                result = _annotation(inspect.signature(o.function).return_annotation) if wanted else "Any"
-                signature = _signature(o, method=True, typed=True) if wanted else "(self, *args: Any, **kwargs: Any)"
-                body.append(f"    def {o.name}{signature} -> {result}: ...")
-    used = [name for name in ("Callable", "Mapping", "Sequence") if any(name in line for line in body)]
-    head = [
-        "# Made by `python tools/operations.py` from the blocks of operations; change those.",
-        f"from collections.abc import {', '.join(used)}",
-        "from typing import Any",
-        "",
-        "from .tensor import Tensor",
-    ]
-    return "\n".join([*head, *body]) + "\n"
-
-
 def reference(all_: list[Operation]) -> str:
     """The reference page: operations by chapter."""
     out = [
@@ -201,7 +147,7 @@ def reference(all_: list[Operation]) -> str:
         for o in mine:
             names = ", ".join(f"`{n}`" for n in _numpy_names(o))
             summary = o.summary.replace("|", "\\|")
-            cells = (f"`{o.name}{_signature(o, method=False, typed=False)}`", summary, _mark(o.method), names)
+            cells = (f"`{o.name}{_signature(o, method=False)}`", summary, _mark(o.method), names)
             out.append(f"| {' | '.join((*cells, _mark(o.masked is not None), _mark(o.lazy)))} |")
         out.append("")
     return "\n".join(out)
@@ -223,7 +169,8 @@ def main(arguments: list[str]) -> int:
     all_ = blocks()
     wanted = {
         PACKAGE / "tables.py": tables(all_),
-        PACKAGE / "tensor" / "methods.pyi": stub(all_),
+        PACKAGE / "tensor" / "methods.pyi": methods(all_),
+        PACKAGE / "__init__.pyi": namespace(all_, openwork._OTHERS, _errors()),
         ROOT / "docs" / "reference.md": reference(all_),
     }
     different = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]

@@ -46,7 +46,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _REDUCTIONS = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "any", "and": "all"}
 
 
-@operation()
+@operation(returns="product")
 def evaluate(
     statements: str, /, *, format: object = None, semiring: str | Semiring | None = None, **tensors: Any
 ) -> Any:

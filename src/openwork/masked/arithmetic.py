@@ -78,28 +78,29 @@ class Arithmetic:
     __slots__ = ()
     __array_priority__ = 2000.0
 
-    __add__, __radd__, __iadd__ = _binary("add"), _reflected("add"), _inplace("add")
-    __sub__, __rsub__, __isub__ = _binary("sub"), _reflected("sub"), _inplace("sub")
-    __mul__, __rmul__, __imul__ = _binary("mul"), _reflected("mul"), _inplace("mul")
-    __truediv__, __rtruediv__, __itruediv__ = _binary("div"), _reflected("div"), _inplace("div")
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary("floordiv"), _reflected("floordiv"), _inplace("floordiv")
-    __mod__, __rmod__, __imod__ = _binary("mod"), _reflected("mod"), _inplace("mod")
-    __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _inplace("pow")
-    __and__, __rand__, __iand__ = _binary("band"), _reflected("band"), _inplace("band")
-    __or__, __ror__, __ior__ = _binary("bor"), _reflected("bor"), _inplace("bor")
-    __xor__, __rxor__, __ixor__ = _binary("bxor"), _reflected("bxor"), _inplace("bxor")
-    __lshift__, __rlshift__ = _binary("shl"), _reflected("shl")
-    __rshift__, __rrshift__ = _binary("shr"), _reflected("shr")
-    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
-    __eq__ = _binary("eq")
-    __ne__ = _binary("ne")
-    __hash__ = None  # type: ignore[assignment]
-    __neg__, __abs__ = _unary("neg", "-x"), _unary("abs", "abs(x)")
-    __invert__ = _unary("bnot", "~x")
+    if not TYPE_CHECKING:  # the stub of `tensor.methods` has their types
+        __add__, __radd__, __iadd__ = _binary("add"), _reflected("add"), _inplace("add")
+        __sub__, __rsub__, __isub__ = _binary("sub"), _reflected("sub"), _inplace("sub")
+        __mul__, __rmul__, __imul__ = _binary("mul"), _reflected("mul"), _inplace("mul")
+        __truediv__, __rtruediv__, __itruediv__ = _binary("div"), _reflected("div"), _inplace("div")
+        __floordiv__, __rfloordiv__, __ifloordiv__ = _binary("floordiv"), _reflected("floordiv"), _inplace("floordiv")
+        __mod__, __rmod__, __imod__ = _binary("mod"), _reflected("mod"), _inplace("mod")
+        __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _inplace("pow")
+        __and__, __rand__, __iand__ = _binary("band"), _reflected("band"), _inplace("band")
+        __or__, __ror__, __ior__ = _binary("bor"), _reflected("bor"), _inplace("bor")
+        __xor__, __rxor__, __ixor__ = _binary("bxor"), _reflected("bxor"), _inplace("bxor")
+        __lshift__, __rlshift__ = _binary("shl"), _reflected("shl")
+        __rshift__, __rrshift__ = _binary("shr"), _reflected("shr")
+        __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+        __eq__ = _binary("eq")
+        __ne__ = _binary("ne")
+        __hash__ = None
+        __neg__, __abs__ = _unary("neg", "-x"), _unary("abs", "abs(x)")
+        __invert__ = _unary("bnot", "~x")
 
-    def __pos__(self) -> MaskedTensor:
+        def __pos__(self) -> MaskedTensor:
 
-        return wrap(+_me(self)._tensor, _me(self)._scalar)
+            return wrap(+_me(self)._tensor, _me(self)._scalar)
 
     add, sub, mul, div = _named("add"), _named("sub"), _named("mul"), _named("div")
     minimum, maximum, pow = _named("min"), _named("max"), _named("pow")
@@ -107,17 +108,7 @@ class Arithmetic:
     atan2, hypot, copysign, logaddexp = _named("atan2"), _named("hypot"), _named("copysign"), _named("logaddexp")
     logical_and, logical_or, logical_xor = _named("and"), _named("or"), _named("xor")
 
-    abs, neg, sign, sqrt = (_unary(op, f"`{op}` of each element") for op in ("abs", "neg", "sign", "sqrt"))
-    exp, expm1, log, log1p = (_unary(op, f"`{op}` of each element") for op in ("exp", "expm1", "log", "log1p"))
-    log2, log10, square = (_unary(op, f"`{op}` of each element") for op in ("log2", "log10", "square"))
-    reciprocal, exp2 = (_unary(op, f"`{op}` of each element") for op in ("reciprocal", "exp2"))
-    sin, cos, tan, asin = (_unary(op, f"`{op}` of each element") for op in ("sin", "cos", "tan", "asin"))
-    acos, atan, sinh, cosh = (_unary(op, f"`{op}` of each element") for op in ("acos", "atan", "sinh", "cosh"))
-    tanh, asinh, acosh = (_unary(op, f"`{op}` of each element") for op in ("tanh", "asinh", "acosh"))
-    atanh, floor, ceil = (_unary(op, f"`{op}` of each element") for op in ("atanh", "floor", "ceil"))
-    trunc, round, conj = (_unary(op, f"`{op}` of each element") for op in ("trunc", "round", "conj"))
-    isnan, isinf, isfinite = (_unary(op, f"`{op}` of each element") for op in ("isnan", "isinf", "isfinite"))
-    logical_not = _unary("not", "Whether each element is zero")
+    neg, exp2 = (_unary(op, f"`{op}` of each element") for op in ("neg", "exp2"))
 
     def map(self, function: Callable[[Any], Any]) -> MaskedTensor:
         """A function of arrays that works element by element, on the specified elements."""

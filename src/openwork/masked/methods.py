@@ -11,6 +11,7 @@ from ..ops.axes import exchanged
 from ..storage.buffers import is_torch
 
 if TYPE_CHECKING:
+    from ..ops.reductions.order_statistics import TopK
     from .tensor import MaskedTensor
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class Methods:
 
         return argsort(_me(self), axis if dim is None else dim, descending)
 
-    def topk(self, k: int, axis: int = -1, *, dim: int | None = None, largest: bool = True) -> tuple[Any, Any]:
+    def topk(self, k: int, axis: int = -1, *, dim: int | None = None, largest: bool = True) -> TopK[MaskedTensor]:
         """The `k` largest or least elements along an axis, in order, and their places; missing where too few."""
 
         return topk(_me(self), k, axis if dim is None else dim, largest)
@@ -303,13 +304,15 @@ class Methods:
 
         return split(_me(self), sizes, axis)
 
-    def __matmul__(self, other: Any) -> MaskedTensor:
+    if not TYPE_CHECKING:
 
-        return matmul(self, other)
+        def __matmul__(self, other: Any) -> MaskedTensor:
 
-    def __rmatmul__(self, other: Any) -> MaskedTensor:
+            return matmul(self, other)
 
-        return matmul(other, self)
+        def __rmatmul__(self, other: Any) -> MaskedTensor:
+
+            return matmul(other, self)
 
     def softmax(self, axis: int = -1, *, dim: int | None = None) -> MaskedTensor:
         """Exponentials along `axis`, divided by their sum; a row without specified elements stays missing."""

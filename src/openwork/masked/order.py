@@ -15,6 +15,7 @@ from ..ir.text import parse
 from ..ir.types import COMPLEX, FLOATS
 from ..ops.indexing.taking import prune, sparse_mask
 from ..ops.reductions.folds import axes_of
+from ..ops.reductions.order_statistics import TopK
 from ..ops.reductions.search import _linear
 from ..ops.sorting import plain_values, ranks
 from ..runtime.conversion.radix_sort import distinct
@@ -150,11 +151,11 @@ def argsort(m: MaskedTensor, axis: int = -1, descending: bool = False) -> Masked
     return _back(places, order, m)
 
 
-def topk(m: MaskedTensor, k: int, axis: int = -1, largest: bool = True) -> tuple[MaskedTensor, MaskedTensor]:
+def topk(m: MaskedTensor, k: int, axis: int = -1, largest: bool = True) -> TopK[MaskedTensor]:
     """The `k` largest or least elements along an axis, in order, and where they stand."""
     d = _axis("topk", m, axis)
     key = (*(slice(None),) * d, slice(0, k))
-    return sort(m, d, largest)[key], argsort(m, d, largest)[key]
+    return TopK(sort(m, d, largest)[key], argsort(m, d, largest)[key])
 
 
 def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> MaskedTensor:

@@ -42,6 +42,8 @@ class Operation:
     operands : whether its operands' types are asked for the result: not of functions that make tensors
     op : the elementwise operation of the loop IR, or of the array library, that it is
     arity : of `op`
+    returns : what a dense array among the operands makes of the result: None, a Tensor all the same; "product", a dense
+        array; "mixed" or "any", that depends on the values
     """
 
     name: str
@@ -55,6 +57,7 @@ class Operation:
     operands: bool
     op: str | None = None
     arity: int = 0
+    returns: str | None = None
 
     @property
     def module(self) -> str:
@@ -161,6 +164,7 @@ def operation(
     operands: bool = True,
     op: str | None = None,
     arity: int = 0,
+    returns: str | None = None,
 ) -> Callable[[F], F]:
     """Register a function as the operation of its name; see `Operation`."""
 
@@ -168,7 +172,7 @@ def operation(
         called = name or function.__name__
         OPERATIONS[called] = Operation(
             called, function, method, _texts(numpy), _texts(torch), masked, lazy, operands if grad is None else grad,
-            operands, op, arity,
+            operands, op, arity, returns,
         )  # fmt: skip
         return function
 

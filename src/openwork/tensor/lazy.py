@@ -125,8 +125,9 @@ class Lazy(Operators, LazyMethods):
 
         return unary(op, inputs[0]) if len(inputs) == 1 else elementwise(op, inputs[0], inputs[1])
 
-    def __getitem__(self, key: Any) -> Any:
-        return self.compute()[key]
+    def __getitem__(self, key: Any) -> Tensor:
+        found: Tensor = self.compute()[key]
+        return found
 
     def __repr__(self) -> str:
         return f"lazy({show(self)})"

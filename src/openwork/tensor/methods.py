@@ -15,19 +15,6 @@ __all__ = ["LazyMethods", "MaskedMethods", "Methods"]
 _PACKAGE = __name__.partition(".")[0]
 
 
-def _method(name: str, summary: str) -> Callable[..., Any]:
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        kept = getattr(self, "_kept", None)
-        if kept is not None and is_torch(kept.values):
-            theirs = rule("torch_method")(self, name)
-            if theirs is not None:
-                return theirs(*args, **kwargs)
-        return getattr(sys.modules[_PACKAGE], name)(self, *args, **kwargs)
-
-    call.__name__, call.__qualname__, call.__doc__ = name, f"Tensor.{name}", summary
-    return call
-
-
 class Methods:
     """The mixin whose methods are operations; torch's of that name over torch buffers, where it has one."""
 
@@ -40,33 +27,41 @@ class LazyMethods:
     __slots__ = ()
 
 
-def _deferred(name: str, summary: str) -> Callable[..., Any]:
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if args or kwargs:
-            return getattr(self.compute(), name)(*args, **kwargs)
-        return getattr(sys.modules[_PACKAGE], name)(self)
-
-    call.__name__, call.__qualname__, call.__doc__ = name, f"Lazy.{name}", summary
-    return call
-
-
 class MaskedMethods:
     """The same for masked tensors: operations whose blocks say what they do with them."""
 
     __slots__ = ()
 
 
-def _masked(name: str, summary: str) -> Callable[..., Any]:
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(sys.modules[_PACKAGE], name)(self, *args, **kwargs)
+def _operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return getattr(sys.modules[_PACKAGE], name)(self, *args, **kwargs)
 
-    call.__name__, call.__qualname__, call.__doc__ = name, f"MaskedTensor.{name}", summary
+
+def _torchs_or_operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    storage = getattr(self, "_kept", None)
+    if storage is not None and is_torch(storage.values):
+        theirs = rule("torch_method")(self, name)
+        if theirs is not None:
+            return theirs(*args, **kwargs)
+    return _operation(self, name, args, kwargs)
+
+
+def _deferred(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return getattr(self.compute(), name)(*args, **kwargs) if args or kwargs else _operation(self, name, args, kwargs)
+
+
+def _method(run: Callable[..., Any], kind: str, name: str, summary: str) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return run(self, name, args, kwargs)
+
+    call.__name__, call.__qualname__, call.__doc__ = name, f"{kind}.{name}", summary
     return call
 
 
-for _name, _summary in METHODS.items():
-    setattr(Methods, _name, _method(_name, _summary))
-    if _name in LAZY:
-        setattr(LazyMethods, _name, _deferred(_name, _summary))
-    if _name in MASKED:
-        setattr(MaskedMethods, _name, _masked(_name, _summary))
+for _class, _kind, _run, _names in (
+    (Methods, "Tensor", _torchs_or_operation, METHODS.keys()),
+    (LazyMethods, "Lazy", _deferred, LAZY),
+    (MaskedMethods, "MaskedTensor", _operation, MASKED),
+):
+    for _name in METHODS.keys() & _names:
+        setattr(_class, _name, _method(_run, _kind, _name, METHODS[_name]))

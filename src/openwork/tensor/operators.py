@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 import numpy as np
 
@@ -191,82 +191,87 @@ class Operators(PythonProtocol):
 
         return call_function(func, args, kwargs)
 
-    __add__, __radd__ = _forward("add"), _reflected("add")
-    __sub__, __rsub__ = _forward("sub"), _reflected("sub")
-    __mul__, __rmul__ = _forward("mul"), _reflected("mul")
-    __truediv__, __rtruediv__ = _forward("div"), _reflected("div")
-    __floordiv__, __rfloordiv__ = _forward("floordiv"), _reflected("floordiv")
-    __mod__, __rmod__ = _forward("mod"), _reflected("mod")
-    __pow__, __rpow__ = _forward("pow"), _reflected("pow")
-    __and__, __rand__ = _forward("band"), _reflected("band")
-    __or__, __ror__ = _forward("bor"), _reflected("bor")
-    __xor__, __rxor__ = _forward("bxor"), _reflected("bxor")
-    __lshift__, __rlshift__ = _forward("shl"), _reflected("shl")
-    __rshift__, __rrshift__ = _forward("shr"), _reflected("shr")
-    __lt__, __le__, __gt__, __ge__ = _forward("lt"), _forward("le"), _forward("gt"), _forward("ge")
+    if not TYPE_CHECKING:  # the stub of `methods` has their types
+        __add__, __radd__ = _forward("add"), _reflected("add")
+        __sub__, __rsub__ = _forward("sub"), _reflected("sub")
+        __mul__, __rmul__ = _forward("mul"), _reflected("mul")
+        __truediv__, __rtruediv__ = _forward("div"), _reflected("div")
+        __floordiv__, __rfloordiv__ = _forward("floordiv"), _reflected("floordiv")
+        __mod__, __rmod__ = _forward("mod"), _reflected("mod")
+        __pow__, __rpow__ = _forward("pow"), _reflected("pow")
+        __and__, __rand__ = _forward("band"), _reflected("band")
+        __or__, __ror__ = _forward("bor"), _reflected("bor")
+        __xor__, __rxor__ = _forward("bxor"), _reflected("bxor")
+        __lshift__, __rlshift__ = _forward("shl"), _reflected("shl")
+        __rshift__, __rrshift__ = _forward("shr"), _reflected("shr")
+        __lt__, __le__, __gt__, __ge__ = _forward("lt"), _forward("le"), _forward("gt"), _forward("ge")
 
-    __iadd__, __isub__, __imul__ = _inplace("__add__", "+="), _inplace("__sub__", "-="), _inplace("__mul__", "*=")
-    __itruediv__, __ifloordiv__ = _inplace("__truediv__", "/="), _inplace("__floordiv__", "//=")
-    __imod__, __ipow__, __imatmul__ = (
-        _inplace("__mod__", "%="),
-        _inplace("__pow__", "**="),
-        _inplace("__matmul__", "@="),
-    )
-    __iand__, __ior__, __ixor__ = _inplace("__and__", "&="), _inplace("__or__", "|="), _inplace("__xor__", "^=")
-    __ilshift__, __irshift__ = _inplace("__lshift__", "<<="), _inplace("__rshift__", ">>=")
+        __iadd__, __isub__, __imul__ = _inplace("__add__", "+="), _inplace("__sub__", "-="), _inplace("__mul__", "*=")
+        __itruediv__, __ifloordiv__ = _inplace("__truediv__", "/="), _inplace("__floordiv__", "//=")
+        __imod__, __ipow__, __imatmul__ = (
+            _inplace("__mod__", "%="),
+            _inplace("__pow__", "**="),
+            _inplace("__matmul__", "@="),
+        )
+        __iand__, __ior__, __ixor__ = _inplace("__and__", "&="), _inplace("__or__", "|="), _inplace("__xor__", "^=")
+        __ilshift__, __irshift__ = _inplace("__lshift__", "<<="), _inplace("__rshift__", ">>=")
 
-    def __eq__(self, other: object) -> Any:
-        return NotImplemented if _declines(other) else _elementwise("eq", self, other)
+        def __eq__(self, other: object) -> Any:
+            return NotImplemented if _declines(other) else _elementwise("eq", self, other)
 
-    def __ne__(self, other: object) -> Any:
-        return NotImplemented if _declines(other) else _elementwise("ne", self, other)
+        def __ne__(self, other: object) -> Any:
+            return NotImplemented if _declines(other) else _elementwise("ne", self, other)
 
-    __hash__ = None  # type: ignore[assignment]
+        __hash__ = None  # type: ignore[assignment]
 
-    def __neg__(self) -> Any:
-        return _unary("neg", self)
+        def __neg__(self) -> Any:
+            return _unary("neg", self)
 
-    def __pos__(self) -> Any:
+        def __pos__(self) -> Any:
 
-        return positive(self)
+            return positive(self)
 
-    def __abs__(self) -> Any:
-        return _unary("abs", self)
+        def __abs__(self) -> Any:
+            return _unary("abs", self)
 
-    def __invert__(self) -> Any:
-        return _unary("bnot", self)
+        def __invert__(self) -> Any:
+            return _unary("bnot", self)
 
-    def __matmul__(self, other: Any) -> Any:
-        if type(other) not in _TAKEN and _stranger(other):
-            return NotImplemented
-        try:
-            return matmul(self, other)
-        except FAILURES as error:
-            refused = size_error("matmul", error, (self, other))
-            if refused is None:
-                raise
-            raise refused from None
+        def __matmul__(self, other: Any) -> Any:
+            if type(other) not in _TAKEN and _stranger(other):
+                return NotImplemented
+            try:
+                return matmul(self, other)
+            except FAILURES as error:
+                refused = size_error("matmul", error, (self, other))
+                if refused is None:
+                    raise
+                raise refused from None
 
-    def __rmatmul__(self, other: Any) -> Any:
-        if type(other) not in _TAKEN and _stranger(other):
-            return NotImplemented
-        try:
-            return matmul(other, self)
-        except FAILURES as error:
-            refused = size_error("matmul", error, (other, self))
-            if refused is None:
-                raise
-            raise refused from None
+        def __rmatmul__(self, other: Any) -> Any:
+            if type(other) not in _TAKEN and _stranger(other):
+                return NotImplemented
+            try:
+                return matmul(other, self)
+            except FAILURES as error:
+                refused = size_error("matmul", error, (other, self))
+                if refused is None:
+                    raise
+                raise refused from None
+
+        def __getitem__(self, key: Any) -> Any:
+
+            return index(cast("Tensor", self), key)
 
     @property
-    def real(self) -> Any:
+    def real(self) -> Self:
         """The real part of every element; of real tensors the tensor's own elements."""
-        return _unary("real", self)
+        return cast("Self", _unary("real", self))
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Self:
         """The imaginary part of every element, 0 of real ones."""
-        return _unary("imag", self)
+        return cast("Self", _unary("imag", self))
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Any:
         """NumPy's and torch's `diagonal`: elements (i, i + offset) of two dimensions, the first ones, as a last one.
@@ -283,72 +288,76 @@ class Operators(PythonProtocol):
         return dot(self, other)
 
     @_as_torch_too
-    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Self:
         """The sum over `axis`, all dimensions without."""
-        return _reduce("sum", self, axis, keepdims, dtype)
+        return cast("Self", _reduce("sum", self, axis, keepdims, dtype))
 
     @_as_torch_too
-    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Self:
         """The product over `axis`."""
-        return _reduce("prod", self, axis, keepdims, dtype)
+        return cast("Self", _reduce("prod", self, axis, keepdims, dtype))
 
     @_as_torch_too
-    def mean(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Self:
         """The mean over `axis`."""
-        return _reduce("mean", self, axis, keepdims, dtype)
+        return cast("Self", _reduce("mean", self, axis, keepdims, dtype))
 
+    @overload
+    def min(self, *, axis: Any = None, keepdims: bool = False) -> Self: ...
+    @overload
+    def min(self, axis: Any, *, keepdims: bool = False) -> Any: ...
     @_as_torch_too
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """The least element over `axis`."""
         return _reduce("min", self, axis, keepdims)
 
+    @overload
+    def max(self, *, axis: Any = None, keepdims: bool = False) -> Self: ...
+    @overload
+    def max(self, axis: Any, *, keepdims: bool = False) -> Any: ...
     @_as_torch_too
     def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """The largest element over `axis`."""
         return _reduce("max", self, axis, keepdims)
 
     @_as_torch_too
-    def any(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Self:
         """Whether any element over `axis` is true."""
-        return _reduce("any", self, axis, keepdims)
+        return cast("Self", _reduce("any", self, axis, keepdims))
 
     @_as_torch_too
-    def all(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Self:
         """Whether all elements over `axis` are true."""
-        return _reduce("all", self, axis, keepdims)
+        return cast("Self", _reduce("all", self, axis, keepdims))
 
     @_as_torch_too
-    def count_nonzero(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+    def count_nonzero(self, axis: Any = None, *, keepdims: bool = False) -> Self:
         """How many elements over `axis` are not zero."""
-        return _reduce("count_nonzero", self, axis, keepdims)
+        return cast("Self", _reduce("count_nonzero", self, axis, keepdims))
 
     @_as_torch_too
-    def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+    def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Self:
         """The variance over `axis`."""
 
-        return var(cast("Tensor", self), axis, correction, keepdims)
+        return cast("Self", var(cast("Tensor", self), axis, correction, keepdims))
 
     @_as_torch_too
-    def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+    def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Self:
         """The standard deviation over `axis`."""
 
-        return std(cast("Tensor", self), axis, correction, keepdims)
+        return cast("Self", std(cast("Tensor", self), axis, correction, keepdims))
 
     @_as_torch_too
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Self:
         """Where the least element over `axis` is first."""
 
-        return arg_reduce("min", cast("Tensor", self), axis, keepdims)
+        return cast("Self", arg_reduce("min", cast("Tensor", self), axis, keepdims))
 
     @_as_torch_too
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Self:
         """Where the largest element over `axis` is first."""
 
-        return arg_reduce("max", cast("Tensor", self), axis, keepdims)
-
-    def __getitem__(self, key: Any) -> Any:
-
-        return index(cast("Tensor", self), key)
+        return cast("Self", arg_reduce("max", cast("Tensor", self), axis, keepdims))
 
     def __setitem__(self, key: Any, values: Any) -> None:
         """Set elements. Tensors that share the values follow where the structure stays, and else stay as they are."""

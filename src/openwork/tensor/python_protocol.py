@@ -24,18 +24,6 @@ class PythonProtocol:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def __getitem__(self, key: Any) -> Any: ...
-
-        def __floordiv__(self, other: Any) -> Any: ...
-
-        def __mod__(self, other: Any) -> Any: ...
-
-        def __rfloordiv__(self, other: Any) -> Any: ...
-
-        def __rmod__(self, other: Any) -> Any: ...
-
     def __len__(self) -> int:
         shape = cast("Tensor", self).shape
         if not shape:
@@ -43,7 +31,7 @@ class PythonProtocol:
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[at] for at in range(len(self)))
+        return (cast("Tensor", self)[at] for at in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
         """Whether an element equals the value, as NumPy says it: NaN equals nothing."""
@@ -130,10 +118,10 @@ class PythonProtocol:
         return format(self.item(), spec)
 
     def __divmod__(self, other: Any) -> Any:
-        return _both(self.__floordiv__(other), lambda: self.__mod__(other))
+        return _both(cast("Tensor", self).__floordiv__(other), lambda: cast("Tensor", self).__mod__(other))
 
     def __rdivmod__(self, other: Any) -> Any:
-        return _both(self.__rfloordiv__(other), lambda: self.__rmod__(other))
+        return _both(cast("Tensor", self).__rfloordiv__(other), lambda: cast("Tensor", self).__rmod__(other))
 
 
 def _both(quotient: Any, remainder: Callable[[], Any]) -> Any:

@@ -100,8 +100,9 @@ def _named(
     function.__doc__ = doc
     function.op = op  # type: ignore[attr-defined]
     block = operation(
-        method=name not in _ATTRIBUTES, numpy=numpy, torch=torch, masked="elements", lazy=True, op=op, arity=arity
-    )
+        method=name not in _ATTRIBUTES, numpy=numpy, torch=torch, masked="elements", lazy=True, op=op, arity=arity,
+        returns="mixed" if arity == 2 else None,
+    )  # fmt: skip
     return block(function)
 
 

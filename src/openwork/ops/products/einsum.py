@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["einsum", "mttkrp", "ttm", "ttv"]
 
 
-@operation(masked=late("masked.products", "einsum"))
+@operation(masked=late("masked.products", "einsum"), returns="product")
 def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times") -> Any:
     """Sums of products by index letters, of any number of sparse and dense operands.
 
@@ -327,7 +327,7 @@ def _tensor(s: Storage) -> Tensor:
     return Tensor._from_storage(s)
 
 
-@operation()
+@operation(returns="any")
 def mttkrp(t: Any, factors: list[Any], dim: int) -> Any:
     """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
 
@@ -351,14 +351,14 @@ def mttkrp(t: Any, factors: list[Any], dim: int) -> Any:
     return einsum(text, t, *(factors[k] for k in others))
 
 
-@operation()
+@operation(returns="product")
 def ttv(t: Any, v: Any, dim: int) -> Any:
     """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension."""
     letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttv", "dim")
     return einsum(f"{letters},{letters[d]}->{letters[:d]}{letters[d + 1 :]}", t, v)
 
 
-@operation()
+@operation(returns="product")
 def ttm(t: Any, m: Any, dim: int) -> Any:
     """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r."""
     letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttm", "dim")

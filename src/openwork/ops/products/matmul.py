@@ -38,7 +38,12 @@ SMALL = 1 << 16
 """Elements of every operand up to which the launches of a recorded product are kept: the first one runs twice."""
 
 
-@operation(lazy=True, torch=("matmul", "mm", "mv", "bmm", "smm", "hspmm"), masked=late("masked.products", "matmul"))
+@operation(
+    lazy=True,
+    torch=("matmul", "mm", "mv", "bmm", "smm", "hspmm"),
+    masked=late("masked.products", "matmul"),
+    returns="product",
+)
 def matmul(a: Any, b: Any, /) -> Any:
     """The matrix product with NumPy's rules for vectors and stacks of matrices.
 

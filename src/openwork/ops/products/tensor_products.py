@@ -36,7 +36,7 @@ from .spgemm import _tensor
 __all__ = ["dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"]
 
 
-@operation(method=True)
+@operation(method=True, returns="product")
 def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None) -> Any:
     """The sum of products over pairs of dimensions.
 
@@ -108,7 +108,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     return vecdot(_vector(_array(a)), _vector(_array(b)))
 
 
-@operation(method=True, torch=("outer", "ger"), masked=late("masked.namespace", "outer"))
+@operation(method=True, torch=("outer", "ger"), masked=late("masked.namespace", "outer"), returns="product")
 def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
 
@@ -131,7 +131,12 @@ def _finite(*operands: Any) -> bool:
     )
 
 
-@operation(method=True, torch=("vdot", "vecdot(a, b, /, dim: axis = -1)"), masked=late("masked.namespace", "vecdot"))
+@operation(
+    method=True,
+    torch=("vdot", "vecdot(a, b, /, dim: axis = -1)"),
+    masked=late("masked.namespace", "vecdot"),
+    returns="product",
+)
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     """The sum over `axis` of conj(a) * b, the other dimensions broadcast.
 

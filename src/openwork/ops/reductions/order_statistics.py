@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,15 +23,18 @@ from ..sorting import Fibres, argsort, ordered, sort
 __all__ = ["TopK", "median", "topk"]
 
 
-class TopK(NamedTuple):
-    """The largest elements along an axis, and their coordinates."""
+T = TypeVar("T")
 
-    values: Tensor
-    indices: Tensor
+
+class TopK(NamedTuple, Generic[T]):
+    """The largest elements along an axis, and their coordinates: Tensors, or masked tensors."""
+
+    values: T
+    indices: T
 
 
 @operation(method=True, masked=lambda m, k, /, *, axis=-1, largest=True: m.topk(k, axis, largest=largest))
-def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
+def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Tensor]:
     """The `k` largest elements of every fibre along `axis`, in order, and where they are.
 
     Parameters

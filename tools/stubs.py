@@ -1,0 +1,235 @@
+"""From the blocks of operations to types: the stub of the namespace, and that of the methods and operators.
+
+An operation's result follows from its operands: a Tensor of Tensors and numbers, lazy where one of them is and the
+operation defers, masked where one of them is. What a dense array makes of it the block's `returns` says.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+
+from openwork.masked.arithmetic import Arithmetic
+from openwork.masked.methods import Methods
+from openwork.runtime.operation import Operation
+
+__all__ = ["ALIASES", "methods", "namespace"]
+
+ALIASES = {"Axis": "int | Sequence[int] | None"}
+NUMBER = "bool | int | float | complex | np.generic[Any]"
+ARRAY = "np.ndarray[Any, Any]"
+KNOWN = {
+    "Any", "Callable", "Mapping", "None", "Sequence", "Tensor", "TopK", "UniqueAll", "UniqueCounts", "UniqueInverse",
+    "bool", "complex", "float", "int", "list", "np", "object", "str", "tuple",
+}  # fmt: skip
+MADE = "# Made by `python tools/operations.py` from the blocks of operations; change those.\n"
+
+
+def annotation(value: object) -> str:
+    """A parameter's or a result's type, as far as stubs know its names."""
+    if value is inspect.Parameter.empty:
+        return "Any"
+    text = ALIASES.get(str(value), str(value))
+    names = {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
+    return text if names <= KNOWN else "Any"
+
+
+def signature(o: Operation, types: dict[str, str], *, method: bool, grad: bool) -> str:
+    """The parameters in parentheses, some of given types; a method's without its first, which is the tensor."""
+    parameters = list(inspect.signature(o.function).parameters.values())[method:]
+    out = ["self"] if method else []
+    positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    grads = ["grad: str | None = ..."] if grad else []
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            out.append("*")
+            starred = True
+        if p.kind is p.VAR_KEYWORD:
+            out += [*([] if starred else ["*"]), *grads]
+            starred, grads = True, []
+        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        default = "" if p.default is p.empty else " = ..."
+        out.append(f"{star}{p.name}: {types.get(p.name) or annotation(p.annotation)}{default}")
+        if positional and p is positional[-1]:
+            out.append("/")
+    if grads:
+        out += grads if starred else ["*", *grads]
+    return f"({', '.join(out)})"
+
+
+def operands(o: Operation) -> list[str]:
+    """The parameters that are tensors."""
+    parameters = inspect.signature(o.function).parameters.values()
+    several = [p.name for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if o.returns is None:
+        return [p.name for p in placed][:1]
+    return several or [p.name for p in placed if annotation(p.annotation) == "Any" and p.default is p.empty]
+
+
+def masked(o: Operation, result: str) -> str:
+    """The type of the result for masked tensors."""
+    if o.name == "nonzero":
+        return result
+    return "MaskedTensor" if result == "Any" else result.replace("Tensor", "MaskedTensor")
+
+
+def overloads(o: Operation, *, method: bool) -> Iterator[tuple[dict[str, str], str]]:
+    """The types of operands and of the result, the most special first."""
+    result = annotation(inspect.signature(o.function).return_annotation)
+    named = operands(o)
+    free = named[method:]
+    if not o.operands:
+        yield {}, result
+        return
+    for kind, takes in (("Lazy", o.lazy), ("MaskedTensor", o.masked is not None)):
+        for name in free if takes else ():
+            many = "Sequence[" in annotation(inspect.signature(o.function).parameters[name].annotation)
+            type_ = f"Sequence[{kind}]" if many else kind
+            yield {name: type_}, masked(o, result) if kind == "MaskedTensor" else kind
+    if o.returns in (None, "any"):
+        yield {}, "Tensor" if result == "Any" and o.returns is None else result
+        return
+    yield dict.fromkeys(free, "Tensor" if o.returns == "product" else "_Operand"), "Tensor"
+    if o.returns == "product" and len(named) == 2:
+        if not method:
+            yield {named[0]: ARRAY, named[1]: "Tensor"}, ARRAY
+        yield {**({} if method else {named[0]: "Tensor"}), named[1]: ARRAY}, ARRAY
+    yield {}, "Any"
+
+
+def definitions(o: Operation, rows: list[tuple[dict[str, str], str]], *, method: bool, grad: bool) -> Iterator[str]:
+    """A function's lines, one for each of its overloads."""
+    for types, result in rows:
+        if len(rows) > 1:
+            yield "@overload"
+        yield f"def {o.name}{signature(o, types, method=method, grad=grad)} -> {result}: ..."
+
+
+ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+INEXACT = ("add", "sub", "matmul")
+"""Operators whose result is dense where one operand is a dense array."""
+
+
+def _operator(name: str, rows: list[tuple[str, str]]) -> Iterator[str]:
+    for other, result in rows:
+        if len(rows) > 1:
+            yield "@overload"
+        yield f"def __{name}__(self, other: {other}) -> {result}: ..."
+
+
+def operators() -> Iterator[str]:
+    """Python's operators of a Tensor: of tensors and numbers a Tensor, of dense arrays an array."""
+    tensors = ("_Operand", "Tensor")
+    others = [("Lazy", "Lazy"), ("MaskedTensor", "MaskedTensor"), ("Any", "Any")]
+    for name in (*ARITHMETIC, "matmul"):
+        own = ("Tensor", "Tensor") if name == "matmul" else tensors
+        array = [(ARRAY, ARRAY)] if name in INEXACT else []
+        yield from _operator(name, [own, *array, *others])
+        yield from _operator(f"r{name}", [own, *array, ("Any", "Any")])
+        if name not in ("lshift", "rshift"):
+            yield f"def __i{name}__(self, other: Any) -> Self: ...  # type: ignore[misc]"
+    for name in ("lt", "le", "gt", "ge"):
+        yield from _operator(name, [tensors, *others])
+    for name in ("eq", "ne"):
+        yield f"def __{name}__(self, other: object) -> Tensor: ...  # type: ignore[override]"
+    for name in ("neg", "pos", "abs", "invert"):
+        yield f"def __{name}__(self) -> Tensor: ..."
+    yield "def __getitem__(self, key: Any) -> Tensor: ..."
+
+
+def operators_of(kind: str) -> Iterator[str]:
+    """Python's operators of a tensor whose kind every result has."""
+    for name in (*ARITHMETIC, "matmul"):
+        yield f"def __{name}__(self, other: Any) -> {kind}: ..."
+        yield f"def __r{name}__(self, other: Any) -> {kind}: ..."
+    for name in ("lt", "le", "gt", "ge"):
+        yield f"def __{name}__(self, other: Any) -> {kind}: ..."
+    for name in ("eq", "ne"):
+        yield f"def __{name}__(self, other: object) -> {kind}: ...  # type: ignore[override]"
+    for name in ("neg", "pos", "abs", "invert"):
+        yield f"def __{name}__(self) -> {kind}: ..."
+
+
+def _class(name: str, lines: Iterator[str] | list[str]) -> list[str]:
+    return ["", f"class {name}:", "    __slots__ = ()", *(f"    {line}" for line in lines)]
+
+
+def methods(all_: list[Operation]) -> str:
+    """The stub of `openwork.tensor.methods`: operators, and the methods that operations are."""
+    mine = [o for o in all_ if o.method]
+    of_tensors = [
+        line for o in mine for line in definitions(o, list(overloads(o, method=True)), method=True, grad=True)
+    ]
+    of_lazy = [
+        line
+        for o in mine if o.lazy
+        for line in definitions(o, [({}, "Lazy" if len(_parameters(o)) == 1 else "Any")], method=True, grad=False)
+    ]  # fmt: skip
+    of_masked = [
+        line
+        for o in mine if o.masked is not None and not any(o.name in vars(c) for c in (Arithmetic, Methods))
+        for line in definitions(o, [({}, masked(o, _result(o)))], method=True, grad=False)
+    ]  # fmt: skip
+    return "\n".join([
+        MADE + "from collections.abc import Mapping, Sequence",
+        "from typing import Any, Self, TypeAlias, overload",
+        "",
+        "import numpy as np",
+        "",
+        "from ..masked.tensor import MaskedTensor",
+        "from ..ops.reductions.order_statistics import TopK",
+        "from .lazy import Lazy",
+        "from .tensor import Tensor",
+        "",
+        f"_Operand: TypeAlias = Tensor | {NUMBER}",
+        *_class("Methods", [*operators(), *of_tensors]),
+        *_class("LazyMethods", [*operators_of("Lazy"), *of_lazy]),
+        *_class("MaskedMethods", [*operators_of("MaskedTensor"), *of_masked]),
+        "",
+    ])  # fmt: skip
+
+
+def _parameters(o: Operation) -> list[str]:
+    return list(inspect.signature(o.function).parameters)
+
+
+def _result(o: Operation) -> str:
+    return annotation(inspect.signature(o.function).return_annotation)
+
+
+def namespace(all_: list[Operation], others: dict[str, tuple[str, ...]], errors: list[str]) -> str:
+    """The stub of `openwork`: its functions with their overloads, and where its other names come from."""
+    lines = [
+        line.replace("bool", "_builtins.bool")
+        for o in all_ if not o.name.startswith("__")
+        for line in definitions(o, list(overloads(o, method=False)), method=False, grad=o.grad)
+    ]  # fmt: skip
+    return "\n".join([
+        MADE + "import builtins as _builtins",
+        "from collections.abc import Callable, Mapping, Sequence",
+        "from typing import Any, TypeAlias, overload",
+        "",
+        "import numpy as np",
+        "",
+        "from . import linalg as linalg",
+        "from . import masked as masked",
+        "from . import nn as nn",
+        "from . import torch as torch",
+        *(f"from .errors import {name} as {name}" for name in errors),
+        *(f"from .{home} import {name} as {name}" for home, names in others.items() for name in names),
+        "from .format import Format as Format",
+        "from .format import format as format",
+        "from .ops.namespace import __array_namespace_info__ as __array_namespace_info__",
+        "from .ops.reductions.order_statistics import TopK",
+        "from .ops.sets import UniqueAll, UniqueCounts, UniqueInverse",
+        "",
+        f"_Operand: TypeAlias = Tensor | {NUMBER}".replace("bool", "_builtins.bool"),
+        "__version__: str",
+        "__array_api_version__: str",
+        "",
+        *lines,
+        "",
+    ])  # fmt: skip
