@@ -23,6 +23,7 @@ import openwork.ops
 import openwork.tensor
 from openwork import errors
 from openwork.runtime.operation import OPERATIONS, Operation
+from openwork.runtime.result_rules import DTYPES, FILLS, SHAPES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "openwork"
@@ -132,6 +133,12 @@ def reference(all_: list[Operation]) -> str:
         "gives what NumPy gives for the dense arrays. *Method*: also `A.name(...)`, over NumPy and torch buffers alike",
         "(torch's function of that name over torch buffers, where it has one). *NumPy*: `np.name(A)` arrives here.",
         "*Masked*: takes masked tensors. *Lazy*: deferred on lazy tensors, which all others compute first.",
+        "Shape, dtype and fill value of the result, where a rule says them (`-`: the operation's documentation does):",
+        "",
+        *(
+            f"- {name}: {_words(table)}"
+            for name, table in (("shape", SHAPES), ("dtype", DTYPES), ("fill value", FILLS))
+        ),
         "",
     ]
     for key, title in CHAPTERS.items():
@@ -141,16 +148,25 @@ def reference(all_: list[Operation]) -> str:
         out += [
             f"## {title}",
             "",
-            "| operation | what it is | method | NumPy | masked | lazy |",
-            "| --- | --- | --- | --- | --- | --- |",
+            "| operation | what it is | shape, dtype, fill value | method | NumPy | masked | lazy |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
         ]
         for o in mine:
             names = ", ".join(f"`{n}`" for n in _numpy_names(o))
             summary = o.summary.replace("|", "\\|")
-            cells = (f"`{o.name}{_signature(o, method=False)}`", summary, _mark(o.method), names)
+            cells = (f"`{o.name}{_signature(o, method=False)}`", summary, _rules(o), _mark(o.method), names)
             out.append(f"| {' | '.join((*cells, _mark(o.masked is not None), _mark(o.lazy)))} |")
         out.append("")
     return "\n".join(out)
+
+
+def _words(table: dict[str, str]) -> str:
+    return "; ".join(f"*{word}*, {meaning}" for word, meaning in table.items())
+
+
+def _rules(o: Operation) -> str:
+    rules = (o.shape, o.dtype, o.fill)
+    return ", ".join(rule or "-" for rule in rules) if any(rules) else ""
 
 
 def _mark(value: bool) -> str:

@@ -21,7 +21,9 @@ from ..ir.ops import arity
 from ..ops.reductions.folds import axes_of
 from ..runtime.coiterate.plan import plan_merge
 from ..runtime.contraction.sparse import result_format
-from ..runtime.promote import accumulator, promote
+from ..runtime.operation import block
+from ..runtime.promote import promote
+from ..runtime.result_rules import result_scalar
 from ..runtime.values import apply, apply_scalar
 from ..storage.buffers import dtype_of, empty, is_array, is_torch, library_of, scalar_name, scalar_of
 from ..storage.storage import Storage
@@ -231,11 +233,9 @@ def _reduce(node: Lazy, m: Meta) -> Meta | None:
         return None
     axes = axes_of(axis, len(m.shape))
     shape = tuple(1 if d in axes else n for d, n in enumerate(m.shape) if keepdims or d not in axes)
-    scalar = {"any": "bool", "all": "bool", "count_nonzero": "i64"}.get(node.name, m.scalar)
-    if node.name in ("sum", "prod"):
-        scalar = accumulator(m.scalar, m.library) if dtype is None else scalar_name(dtype)
-    if node.name == "mean":
-        scalar = m.scalar if m.scalar[0] in "fbc" and m.scalar != "bool" else "f64"
+    rule = block(node.name).dtype
+    assert rule is not None
+    scalar = scalar_name(dtype) if dtype is not None else result_scalar(rule, m.scalar, m.library)
     return _dense(shape, scalar, m.library, True)
 
 

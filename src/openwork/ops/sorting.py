@@ -24,7 +24,7 @@ from .result_format import settle
 __all__ = ["Fibres", "argsort", "nonzero", "ordered", "plain_values", "ranks", "searchsorted", "sort"]
 
 
-@operation(masked="method")
+@operation(masked="method", shape="same", dtype="same")
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of every fibre along `axis` in order.
 
@@ -63,7 +63,14 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     return settle(back._storage, t.format)
 
 
-@operation(method=True, torch="argsort(dim: axis = -1, descending = False, stable = False)", masked="method")
+@operation(
+    method=True,
+    torch="argsort(dim: axis = -1, descending = False, stable = False)",
+    masked="method",
+    shape="same",
+    dtype="int64",
+    fill="dense",
+)
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Where the elements of every fibre along `axis` are, in order: `take_along_axis(x, argsort(x)) == sort(x)`.
 

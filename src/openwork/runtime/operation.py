@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from ..errors import UnsupportedError
 from ..tables import HOMES
+from .result_rules import elementwise_rules
 
 __all__ = ["OPERATIONS", "Operation", "Spelling", "block", "operation"]
 
@@ -42,6 +43,8 @@ class Operation:
     operands : whether its operands' types are asked for the result: not of functions that make tensors
     op : the elementwise operation of the loop IR, or of the array library, that it is
     arity : of `op`
+    shape, dtype, fill : the rules of the result, words of `runtime.result_rules`; of elementwise operations they follow
+        from `op`, of what only moves elements from `masked`; None where the documentation alone says
     returns : what a dense array among the operands makes of the result: None, a Tensor all the same; "product", a dense
         array; "mixed" or "any", that depends on the values
     """
@@ -58,6 +61,9 @@ class Operation:
     op: str | None = None
     arity: int = 0
     returns: str | None = None
+    shape: str | None = None
+    dtype: str | None = None
+    fill: str | None = None
 
     @property
     def module(self) -> str:
@@ -165,14 +171,22 @@ def operation(
     op: str | None = None,
     arity: int = 0,
     returns: str | None = None,
+    shape: str | None = None,
+    dtype: str | None = None,
+    fill: str | None = None,
 ) -> Callable[[F], F]:
     """Register a function as the operation of its name; see `Operation`."""
 
     def register(function: F) -> F:
         called = name or function.__name__
+        rules = (shape, dtype, fill)
+        if op is not None:
+            rules = elementwise_rules(op, arity)
+        elif masked == "moves":
+            rules = (shape or "moved", dtype or "same", fill or "same")
         OPERATIONS[called] = Operation(
             called, function, method, _texts(numpy), _texts(torch), masked, lazy, operands if grad is None else grad,
-            operands, op, arity, returns,
+            operands, op, arity, returns, *rules,
         )  # fmt: skip
         return function
 

@@ -207,7 +207,7 @@ remainder = _two("remainder", "mod", "`x1 % x2`, with the sign of x2.", torch="m
 subtract = _two("subtract", "sub", "`x1 - x2`.", torch="sub")
 
 
-@operation(lazy=True)
+@operation(lazy=True, shape="same", dtype="same", fill="same")
 def positive(x: Any, /) -> Any:
     """`+x`: the elements in memory of their own, as NumPy's; pos and crd are shared."""
 
@@ -219,7 +219,7 @@ def positive(x: Any, /) -> Any:
     return Tensor._from_storage(s.with_values(copied(s.values)))
 
 
-@operation(method=True, masked=lambda m: 1.0 / m.sqrt(), lazy=True)
+@operation(method=True, masked=lambda m: 1.0 / m.sqrt(), lazy=True, shape="same", dtype="floating", fill="f(fill)")
 def rsqrt(x: Any, /) -> Any:
     """The reciprocal of the square root, `1 / sqrt(x)`: infinite at 0, NaN below."""
     return reciprocal(sqrt(x))
@@ -270,7 +270,7 @@ def _limit(limit: Any, x: Tensor) -> Any:
     return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
 
 
-@operation(torch="where", masked=late("masked.elementwise", "select"), lazy=True)
+@operation(torch="where", masked=late("masked.elementwise", "select"), lazy=True, shape="broadcast", fill="f(fill)")
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
 

@@ -51,7 +51,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     return t.transpose(order) if order else t
 
 
-@operation(method=True, masked=lambda m: m.clone())
+@operation(method=True, masked=lambda m: m.clone(), shape="same", dtype="same", fill="same")
 def copy(x: Any, /) -> Tensor:
     """The same tensor in buffers of its own, structure included: nothing that is done to one changes the other."""
     return as_tensor(x).clone()

@@ -43,6 +43,8 @@ SMALL = 1 << 16
     torch=("matmul", "mm", "mv", "bmm", "smm", "hspmm"),
     masked=late("masked.products", "matmul"),
     returns="product",
+    shape="product",
+    dtype="promoted",
 )
 def matmul(a: Any, b: Any, /) -> Any:
     """The matrix product with NumPy's rules for vectors and stacks of matrices.

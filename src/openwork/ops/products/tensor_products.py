@@ -36,7 +36,7 @@ from .spgemm import _tensor
 __all__ = ["dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"]
 
 
-@operation(method=True, returns="product")
+@operation(method=True, returns="product", shape="product", dtype="promoted")
 def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None) -> Any:
     """The sum of products over pairs of dimensions.
 
@@ -108,7 +108,14 @@ def vdot(a: Any, b: Any, /) -> Any:
     return vecdot(_vector(_array(a)), _vector(_array(b)))
 
 
-@operation(method=True, torch=("outer", "ger"), masked=late("masked.namespace", "outer"), returns="product")
+@operation(
+    method=True,
+    torch=("outer", "ger"),
+    masked=late("masked.namespace", "outer"),
+    returns="product",
+    shape="product",
+    dtype="promoted",
+)
 def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
 
@@ -136,6 +143,8 @@ def _finite(*operands: Any) -> bool:
     torch=("vdot", "vecdot(a, b, /, dim: axis = -1)"),
     masked=late("masked.namespace", "vecdot"),
     returns="product",
+    shape="product",
+    dtype="promoted",
 )
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     """The sum over `axis` of conj(a) * b, the other dimensions broadcast.
@@ -150,7 +159,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     return einsum("...i,...i->...", _conjugate(a), b)
 
 
-@operation(method=True, torch="kron")
+@operation(method=True, torch="kron", dtype="promoted")
 def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
 

@@ -46,6 +46,9 @@ def _counted(t: Tensor, axis: Axis, keepdims: bool) -> Any:
     method=True,
     torch="nansum(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
     masked=lambda m, **options: m.mask_nan().sum(**options),
+    shape="reduced",
+    dtype="accumulated",
+    fill="dense",
 )
 def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over `axis` of the elements that are not NaN; 0 where none is.
@@ -55,7 +58,13 @@ def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     return sum(_replaced(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@operation(method=True, masked=lambda m, **options: m.mask_nan().prod(**options))
+@operation(
+    method=True,
+    masked=lambda m, **options: m.mask_nan().prod(**options),
+    shape="reduced",
+    dtype="accumulated",
+    fill="dense",
+)
 def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over `axis` of the elements that are not NaN; 1 where none is."""
     return prod(_replaced(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
@@ -65,6 +74,9 @@ def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     method=True,
     torch="nanmean(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
     masked=lambda m, *, dtype=None, **options: (m if dtype is None else m.astype(dtype)).mask_nan().mean(**options),
+    shape="reduced",
+    dtype="float",
+    fill="dense",
 )
 def nanmean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The mean over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
@@ -92,7 +104,13 @@ def _extreme(x: Any, axis: Axis, keepdims: bool, largest: bool) -> Any:
     return found
 
 
-@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().max(axis, **options))
+@operation(
+    method=True,
+    masked=lambda m, axis=None, **options: m.mask_nan().max(axis, **options),
+    shape="reduced",
+    dtype="same",
+    fill="dense",
+)
 def nanmax(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
 
@@ -101,7 +119,13 @@ def nanmax(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return _extreme(x, axis, keepdims, True)
 
 
-@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().min(axis, **options))
+@operation(
+    method=True,
+    masked=lambda m, axis=None, **options: m.mask_nan().min(axis, **options),
+    shape="reduced",
+    dtype="same",
+    fill="dense",
+)
 def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The least over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
 

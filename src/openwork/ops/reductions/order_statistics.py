@@ -102,7 +102,13 @@ def _fill_places(out: Ints, rows: Ints, held: Ints) -> None:
     out[open_rows, open_places] = found
 
 
-@operation(method=True, masked=lambda m, *, axis=None, keepdims=False: m.median(axis, keepdims=keepdims))
+@operation(
+    method=True,
+    masked=lambda m, *, axis=None, keepdims=False: m.median(axis, keepdims=keepdims),
+    shape="reduced",
+    dtype="float",
+    fill="dense",
+)
 def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:
     """The element in the middle of those over `axis` in order, the mean of two for an even number.
 

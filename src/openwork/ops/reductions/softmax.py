@@ -24,7 +24,7 @@ from .folds import axes_of, finish, fold, missing, statement_names
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
-@operation(method=True, masked="method")
+@operation(method=True, masked="method", shape="same", dtype="float")
 def softmax(x: Any, /, axis: int = -1) -> Tensor:
     """Exponentials of the elements along `axis`, divided by their sum; only specified elements take part.
 
@@ -46,7 +46,7 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     return Tensor._from_storage(s.with_values(values / _safe(s, _sampled(s, total, axis)), 0))
 
 
-@operation(method=True, masked="method")
+@operation(method=True, masked="method", shape="same", dtype="float")
 def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified."""
     s, shifted, total = _shifted(as_tensor(x), axis)
@@ -54,7 +54,14 @@ def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     return Tensor._from_storage(s.with_values(shifted - below, 0))
 
 
-@operation(method=True, torch="logsumexp(dim: axis = None, keepdim: keepdims = False)", masked="method")
+@operation(
+    method=True,
+    torch="logsumexp(dim: axis = None, keepdim: keepdims = False)",
+    masked="method",
+    shape="reduced",
+    dtype="float",
+    fill="dense",
+)
 def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `axis`, unspecified elements included, without overflow.
 

@@ -38,6 +38,9 @@ def _tensor(x: Any) -> Tensor:
     numpy="add.reduce",
     torch="sum(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
     masked="method",
+    shape="reduced",
+    dtype="accumulated",
+    fill="dense",
 )
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`."""
@@ -49,6 +52,9 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
     numpy="multiply.reduce",
     torch="prod(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
     masked="method",
+    shape="reduced",
+    dtype="accumulated",
+    fill="dense",
 )
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over `axis`; integers and bool are multiplied in 64 bits."""
@@ -60,6 +66,9 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
     torch="amin(dim: axis = None, keepdim: keepdims = False)",
     masked="method",
     lazy=True,
+    shape="reduced",
+    dtype="same",
+    fill="dense",
 )
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
@@ -71,26 +80,36 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     torch="amax(dim: axis = None, keepdim: keepdims = False)",
     masked="method",
     lazy=True,
+    shape="reduced",
+    dtype="same",
+    fill="dense",
 )
 def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
     return reduce("max", _operand(x), axis, keepdims)
 
 
-@operation(lazy=True, torch="mean(dim: axis = None, keepdim: keepdims = False, *, dtype = None)", masked="method")
+@operation(
+    lazy=True,
+    torch="mean(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
+    masked="method",
+    shape="reduced",
+    dtype="float",
+    fill="dense",
+)
 def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN."""
     return reduce("mean", _operand(x), axis, keepdims, dtype)
 
 
-@operation(masked="method")
+@operation(masked="method", shape="reduced", fill="dense")
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The variance over `axis`: squared distances from the mean, summed and divided by count - `correction`."""
 
     return variance(_tensor(x), axis, correction, keepdims)
 
 
-@operation(masked="method")
+@operation(masked="method", shape="reduced", fill="dense")
 def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The standard deviation over `axis`: the square root of `var`."""
 
@@ -98,7 +117,13 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 
 @operation(
-    lazy=True, numpy="logical_or.reduce", torch="any(dim: axis = None, keepdim: keepdims = False)", masked="method"
+    lazy=True,
+    numpy="logical_or.reduce",
+    torch="any(dim: axis = None, keepdim: keepdims = False)",
+    masked="method",
+    shape="reduced",
+    dtype="bool",
+    fill="dense",
 )
 def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether any element over `axis` is true; NaN is."""
@@ -106,34 +131,58 @@ def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 @operation(
-    lazy=True, numpy="logical_and.reduce", torch="all(dim: axis = None, keepdim: keepdims = False)", masked="method"
+    lazy=True,
+    numpy="logical_and.reduce",
+    torch="all(dim: axis = None, keepdim: keepdims = False)",
+    masked="method",
+    shape="reduced",
+    dtype="bool",
+    fill="dense",
 )
 def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether all elements over `axis` are true."""
     return reduce("all", _operand(x), axis, keepdims)
 
 
-@operation(lazy=True, masked=late("masked.namespace", "count_nonzero"))
+@operation(lazy=True, masked=late("masked.namespace", "count_nonzero"), shape="reduced", dtype="int64", fill="dense")
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over `axis` are not zero, int64."""
     return reduce("count_nonzero", _operand(x), axis, keepdims)
 
 
-@operation(torch="argmin(dim: axis = None, keepdim: keepdims = False)", masked="method")
+@operation(
+    torch="argmin(dim: axis = None, keepdim: keepdims = False)",
+    masked="method",
+    shape="reduced",
+    dtype="int64",
+    fill="dense",
+)
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the least element over `axis` is first, int64; row-major over all elements without an axis."""
 
     return arg_reduce("min", _operand(x), axis, keepdims)
 
 
-@operation(torch="argmax(dim: axis = None, keepdim: keepdims = False)", masked="method")
+@operation(
+    torch="argmax(dim: axis = None, keepdim: keepdims = False)",
+    masked="method",
+    shape="reduced",
+    dtype="int64",
+    fill="dense",
+)
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the largest element over `axis` is first, int64; row-major over all elements without an axis."""
 
     return arg_reduce("max", _operand(x), axis, keepdims)
 
 
-@operation(numpy=("cumsum", "add.accumulate"), torch="cumsum(dim: axis, *, dtype = None)", masked="method cumsum")
+@operation(
+    numpy=("cumsum", "add.accumulate"),
+    torch="cumsum(dim: axis, *, dtype = None)",
+    masked="method cumsum",
+    dtype="accumulated",
+    fill="dense",
+)
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """The running sum along `axis`: a dense tensor; `include_initial` puts a 0 in front."""
 
@@ -141,7 +190,11 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 @operation(
-    numpy=("cumprod", "multiply.accumulate"), torch="cumprod(dim: axis, *, dtype = None)", masked="method cumprod"
+    numpy=("cumprod", "multiply.accumulate"),
+    torch="cumprod(dim: axis, *, dtype = None)",
+    masked="method cumprod",
+    dtype="accumulated",
+    fill="dense",
 )
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """The running product along `axis`: a dense tensor; `include_initial` puts a 1 in front."""

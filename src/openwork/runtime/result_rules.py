@@ -1,0 +1,80 @@
+"""From the types of operands to that of a result, by the rules that the blocks of operations name.
+
+result_scalar("accumulated", "i32", "numpy") == "i64"        a sum of 32-bit integers has 64 bits
+"""
+
+from __future__ import annotations
+
+from ..errors import UnsupportedError
+from ..ir.operations import OPERATIONS
+from ..ir.types import COMPLEX, FLOATS, real_of
+from .promote import accumulator
+
+__all__ = ["DTYPES", "FILLS", "SHAPES", "elementwise_rules", "result_scalar"]
+
+SHAPES = {
+    "same": "that of the operand",
+    "broadcast": "that which the operands broadcast to",
+    "reduced": "without the dimensions `axis`, or with extent 1 there for `keepdims`",
+    "moved": "as the arguments say",
+    "product": "the free dimensions of the operands",
+}
+DTYPES = {
+    "same": "that of the operand (of bool NumPy's, where the result is a number)",
+    "promoted": "that which the operands promote to",
+    "bool": "bool",
+    "int64": "int64",
+    "real": "that of the parts of a complex number, else the operand's",
+    "float": "the operand's, float64 for integers and bool",
+    "floating": "the operand's; of integers and bool NumPy's, float16 to float64 by their width, or torch's float32",
+    "promoted float": "that which the operands promote to, float64 for integers and bool",
+    "promoted floating": "the same of that which the operands promote to",
+    "accumulated": "the operand's, 64 bits for integers and bool",
+}
+FILLS = {
+    "f(fill)": "the operation of the fill values",
+    "same": "that of the operand",
+    "dense": "none: the result is dense",
+}
+
+
+_OWN = {"div": "promoted float", "logaddexp": "promoted float", "erf": "float", "reciprocal": "same"}
+"""Dtypes of operations that are not what the table of the loop IR says of kernels."""
+
+
+def elementwise_rules(op: str, arity: int) -> tuple[str, str, str]:
+    """The rules of shape, dtype and fill value of an elementwise operation."""
+    row = OPERATIONS.get(op)
+    kind = "promoted" if arity > 1 else "same"
+    if op in _OWN:
+        kind = _OWN[op]
+    elif row is not None and row.result != "same":
+        kind = row.result
+    elif row is None or "floating" in row.traits:
+        kind = "promoted floating" if arity > 1 else "floating"
+    return "broadcast" if arity > 1 else "same", kind, "f(fill)"
+
+
+def result_scalar(rule: str, scalar: str, library: str) -> str:
+    """The type of a result of one operand of this type. Raises UnsupportedError for a rule of several operands."""
+    if rule in ("bool", "int64"):
+        return {"bool": "bool", "int64": "i64"}[rule]
+    if rule == "same":
+        return scalar
+    if rule == "real":
+        return real_of(scalar) if scalar in COMPLEX else scalar
+    if rule == "float":
+        return scalar if scalar in (*FLOATS, *COMPLEX) else "f64"
+    if rule == "floating":
+        return _floating(scalar, library)
+    if rule == "accumulated":
+        return accumulator(scalar, library)
+    raise UnsupportedError(f"dtype rule {rule!r} is of several operands\n  help: promote them first")
+
+
+def _floating(scalar: str, library: str) -> str:
+    if scalar in (*FLOATS, *COMPLEX):
+        return scalar
+    if library == "torch":
+        return "f32"
+    return {"bool": "f16", "i8": "f16", "u8": "f16", "i16": "f32", "u16": "f32"}.get(scalar, "f64")
