@@ -13,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 
 LAYERS = (
-    {"errors", "faults", "settings", "checked", "late", "integers", "interruptible", "tables"},
+    {"errors", "faults", "settings", "checked", "late", "integers", "interruptible", "tables", "tuning"},
     {"format"},
     {"storage"},
     {"ir"},

@@ -32,11 +32,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from . import tuning
+
 __all__ = ["LONG", "Left", "Stop", "call", "here", "whole"]
 
 T = TypeVar("T")
-LONG = 1 << 20
-"""Elements from which on work is handed over: at most some 0.2 s of work in less than that."""
+LONG = tuning.INTERRUPTIBLE_WORK
 GRACE = 0.2
 """Seconds that interrupted work gets to end."""
 GLANCE = 0.05

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from .. import settings
+from .. import settings, tuning
 from ..checked import CHECKED
 from ..integers import integer
 from ..ir.loop import Kernel
@@ -43,8 +43,7 @@ __all__ = [
 _MEMORY: OrderedDict[str, Executable] = OrderedDict()
 _LOCK = threading.RLock()
 _limit = settings.number("OPENWORK_KERNELS", 1) or 1024
-SHARE = 4
-"""Of the kernels this part goes at a time, as the tables of plans are emptied each time."""
+SHARE = tuning.KERNELS_EVICTED
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from .. import faults, settings
+from .. import faults, settings, tuning
 from ..errors import CompilerBug
 from . import linker
 from .llvm import by_llvm, is_limited, library
@@ -21,11 +21,8 @@ ROOM, BYTES = 16 << 20, 300
 """Bytes that LLVM may need, at least and for each character of a text, where the address space is limited: a text of
 39,000 characters took 3 MiB."""
 SPEED = 2
-MANY = 24_000
-"""Characters of LLVM IR from which on loops are not unrolled, nor statements put into vectors: in kernels of many loops
-that is a third to a half of the time to compile, and the code is no faster."""
-LONG = 150_000
-"""Characters of LLVM IR from which on only passes in linear time are run; all take minutes for a thousand loops."""
+MANY = tuning.LLVM_NO_UNROLL
+LONG = tuning.LLVM_LINEAR
 
 
 def quick() -> bool:

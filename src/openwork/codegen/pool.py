@@ -16,7 +16,7 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
-from .. import settings
+from .. import settings, tuning
 from ..errors import CompilerBug
 from ..integers import integer
 from ..interruptible import LONG, call, here
@@ -26,9 +26,8 @@ from .executable import Executable, checked_words
 __all__ = ["LONG", "apart", "available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
 
 _LIMIT = 257
-_WAVE = 4
-"""Ranges for each thread between which control returns to Python, which then answers signals."""
-_SPINS = 1000
+_WAVE = tuning.POOL_WAVE
+_SPINS = tuning.POOL_SPINS
 _FOREIGN, _BUSY = -1, -2
 _I64 = ctypes.c_int64
 _NAME = "pool with ordered jobs 3"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from .. import tuning
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.operations import OPERATIONS, with_trait
 from ..ir.types import real_of
@@ -21,8 +22,7 @@ __all__ = ["nonfinite_guard"]
 _POLYNOMIAL = with_trait("polynomial")
 _TRUTH = frozenset(name for name, o in OPERATIONS.items() if o.result == "bool" and o.kind != "bitwise")
 _LARGEST = {"f16": 65504.0, "bf16": 3.3e38, "f32": 3.4e38, "f64": 1.79e308}
-MANY = 6
-"""Operands whose sets are not looked at one by one: that it matters is taken for granted."""
+MANY = tuning.NONFINITE_OPERANDS
 _POWERS = (0, 1, 2, 3, 4)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .. import tuning
 from ..errors import UnsupportedError
 from ..format.expression import Dim, Mod, dimensions
 from ..format.format import Format
@@ -18,10 +19,10 @@ from .operand import Operand
 
 __all__ = ["Facts", "Schedule", "Tile", "schedule", "tiles"]
 
-VECTOR_BYTES = 64
-MAX_ACCUMULATORS = 16
-MAX_CONSTANT = 256
-MAX_UNROLL = 64
+VECTOR_BYTES = tuning.VECTOR_BYTES
+MAX_ACCUMULATORS = tuning.MAX_ACCUMULATORS
+MAX_CONSTANT = tuning.MAX_CONSTANT_EXTENT
+MAX_UNROLL = tuning.MAX_UNROLL
 _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 
 

@@ -17,16 +17,15 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
+from .. import tuning
 from ..ir.loop import Kernel
 from ..ir.text import parse
 from .semiring import Semiring
 
 __all__ = ["ProductTypes", "bound_kernel", "count_kernel", "masked_kernel", "product_kernel"]
 
-INSERTION = 24
-"""Up to so many products are sorted by insertion."""
-AHEAD = 8
-"""How many elements of A ahead the rows of B are asked for."""
+INSERTION = tuning.SPGEMM_INSERTION_SORT
+AHEAD = tuning.SPGEMM_PREFETCH_DISTANCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tuning
 from ..compiler.conversion.target import unbatched
 from ..errors import FormatError, ShapeError
 from ..format import format as parse
@@ -23,8 +24,7 @@ from ..tensor.tensor import Tensor
 
 __all__ = ["ROOM", "family", "from_host", "library", "settle", "structural", "summed"]
 
-ROOM = 1 << 16
-"""Positions that a result may always have, however few its elements."""
+ROOM = tuning.RESULT_ROOM
 
 
 def settle(found: Storage, like: Format, format: object = None) -> Tensor:

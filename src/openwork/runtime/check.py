@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .. import tuning
 from ..codegen import cache
 from ..codegen.plan_cache import PlanCache
 from ..compiler.invariant_checks import Chain, ChainLevel, kernel
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "holds", "passes", "renewed"]
 
-SMALL = 4096
-"""Stored coordinates up to which plain NumPy is quicker than compiling a kernel."""
-PATIENCE = 16
-"""Small tensors of one structure after which its kernel is fetched all the same."""
+SMALL = tuning.CHECK_IN_NUMPY
+PATIENCE = tuning.CHECK_PATIENCE
 
 _DENSE = "parents * N"
 """Positions of a level that has one for each coordinate of each parent."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tuning
 from ..ir.index import PRESENCE, Access, Apply, Expression, Literal
 from ..ir.operations import with_trait
 from ..storage.buffers import is_array, length, numpy_dtype, to_numpy
@@ -28,8 +29,7 @@ __all__ = ["Told", "is_small", "report", "report_dense", "told_by"]
 
 _SILENT = with_trait("silent")
 _LARGEST = 2**62
-_FEW = 64
-"""Elements that Python adds up more quickly than NumPy is called."""
+_FEW = tuning.FLAGS_IN_PYTHON
 
 _FLAGGED = with_trait("one-instruction")
 """Operations that are one instruction of the processor, which sets flags as IEEE 754 has it."""

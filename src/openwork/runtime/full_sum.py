@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tuning
 from ..compiler.single.row_sums import extreme_kernel, total_kernel
 from ..ir.types import COMPLEX
 from ..storage.buffers import (
@@ -29,11 +30,9 @@ from .promote import compute_scalar
 
 __all__ = ["by_library", "extreme", "total", "total_and_count"]
 
-ROW = 1024
-"""Elements of a row: few enough for its rounding errors to stay small, enough for the rows to be few."""
+ROW = tuning.SUM_ROW
 _BY_LIBRARY = {"bool", *COMPLEX}
-LEAST = 1 << 14
-"""Elements below which the array library is as fast."""
+LEAST = tuning.SUM_IN_LIBRARY
 
 
 @differentiable(lambda values, *_: (values,))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tuning
 from ..codegen import pool
 from ..compiler.remap import edges_kernel, points_kernel, ranges_kernel
 from ..format import format as parse
@@ -31,9 +32,8 @@ from .conversion.ranges import Ranges
 
 __all__ = ["FEW", "Gather", "RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer", "take_outer"]
 
-PARALLEL_NSE = 1 << 17
-FEW, FEW_ROWS = 1 << 16, 1 << 10
-"""Values of a tensor, and rows taken from it, up to which one thread does all: some microseconds."""
+PARALLEL_NSE = tuning.SLICE_PARALLEL
+FEW, FEW_ROWS = tuning.SLICE_SMALL, tuning.SLICE_SMALL_ROWS
 
 
 @lru_cache(maxsize=4096)

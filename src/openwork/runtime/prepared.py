@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import tuning
 from ..codegen import pool
 from ..ir.index import Assignment
 from ..storage.buffers import is_torch, itemsize, length
@@ -19,8 +20,7 @@ from .strided import LINE, Strided
 
 __all__ = ["Ready", "key_of", "recall", "remember"]
 
-REUSED = 24
-"""Stored elements for each row of a dense operand from which on a copy that begins at a cache line pays."""
+REUSED = tuning.ALIGNED_REUSE
 
 
 class Ready:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .. import tuning
 from ..codegen import pool
 from ..codegen.executable import Executable
 from ..compiler.single.factors import identity
@@ -24,22 +25,14 @@ from .conversion.ranges import Ranges, of_numbers
 
 __all__ = ["PIECES", "Overlap", "has_long_run", "join", "least_row", "parts_for"]
 
-COST = 4
-"""Multiplications that one more element of a part costs: it is cleared, written and read again."""
-PARTS = 16
-"""Parts where they cost less than a hundredth of the work, however many threads there are."""
-FIXED_WORK = 1 << 21
-"""Multiplications below which there are never more parts than threads."""
-LINES = 256
-"""Parts are this many bytes apart, or a multiple: two threads never write to one cache line."""
-PIECES = 16
-"""Pieces of a row, however many threads there are."""
-LONG_ROW = 1 << 21
-"""Stored elements from which on a row is cut whatever the number of threads: its sum is the same for all of them."""
-SHARE = 0.6
-"""The part of a thread's share of the work from which on a row is cut, if there are several."""
-ROW = 2048
-"""Elements that are combined at a time."""
+COST = tuning.OVERLAP_COST
+PARTS = tuning.OVERLAP_PARTS
+FIXED_WORK = tuning.OVERLAP_WORK
+LINES = tuning.OVERLAP_LINES
+PIECES = tuning.ROW_PIECES
+LONG_ROW = tuning.LONG_ROW
+SHARE = tuning.ROW_SHARE
+ROW = tuning.OVERLAP_BLOCK
 
 
 def parts_for(work: int, size: int, threads: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tuning
 from ..codegen import cache, pool
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import PlanCache
@@ -33,21 +34,15 @@ from .strided import Strided, contiguous_along
 
 __all__ = ["PARALLEL_WORK", "Prepared", "Problem", "describe", "operand_of", "prepare", "bind_operands"]
 
-LARGE_ROWS, LARGE_VECTOR = 1 << 20, 6 << 20
-"""Bytes of gathered data from which prefetching pays: rows of a matrix, and single elements of a vector."""
-PARALLEL_WORK = 1 << 16
-LONG_WORK = 1 << 25
-"""Multiplications of a thread between which control returns to Python, and an interrupt is answered."""
+LARGE_ROWS, LARGE_VECTOR = tuning.GATHERED_ROWS, tuning.GATHERED_VECTOR
+PARALLEL_WORK = tuning.PRODUCT_PARALLEL
+LONG_WORK = tuning.PRODUCT_WAVE
 
-LONG_FIBRE = 13
-"""Elements of a fibre from which taking them in vector lanes pays."""
-STRIDE, COSTLY = 64, 4
-"""Fibres that are looked at together, and how many elements of long fibres pay for lanes in a short one."""
+LONG_FIBRE = tuning.LONG_FIBRE
+STRIDE, COSTLY = tuning.FIBRES_SAMPLED, tuning.LANES_COST
 
-SHORT_FIBRE, SHORT_WORK = 3, 1 << 14
-"""Elements of a fibre up to which one loop for all fibres pays, if they are of many lengths, and elements of all."""
-WINDOW, WINDOWS, ALIKE = 17, 64, 0.6
-"""Fibres side by side that are looked at, how often, and how many of them may be as long as the one before."""
+SHORT_FIBRE, SHORT_WORK = tuning.SHORT_FIBRE, tuning.SHORT_WORK
+WINDOW, WINDOWS, ALIKE = tuning.FIBRE_WINDOW, tuning.FIBRE_WINDOWS, tuning.FIBRES_ALIKE
 
 _operands: PlanCache[int, Operand] = PlanCache("operands", 1 << 14)
 _prepared: PlanCache[Any, Prepared] = PlanCache("statements")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tuning
 from ..codegen import pool
 from ..codegen.executable import Executable
 from ..compiler.single.factors import identity
@@ -27,10 +28,8 @@ from .strided import Strided
 
 __all__ = ["LongRows", "with_short_rows"]
 
-WAVE = 8
-"""Ranges and pieces for each thread between which control returns to Python."""
-MOST = 16
-"""Rows that are cut; where there are more of them, they keep all threads busy as they are."""
+WAVE = tuning.SPLIT_WAVE
+MOST = tuning.SPLIT_ROWS
 
 
 def long_rows(s: Storage, threads: int) -> list[int]:

@@ -10,16 +10,15 @@ import math
 
 import numpy as np
 
+from .. import tuning
 from ..codegen import cache, pool
 from ..ir.text import parse
 from ..storage.buffers import Array, address, bare, is_torch, scalar_of, to_numpy
 
 __all__ = ["FINITE", "bounded"]
 
-FEW = 4096
-"""Elements up to which the array library's dot product is quicker to call, and takes one thread."""
-PARALLEL = 1 << 17
-"""Elements from which on every thread takes a part."""
+FEW = tuning.DOT_IN_NUMPY
+PARALLEL = tuning.DOT_PARALLEL
 _F64 = np.dtype(np.float64)
 FINITE = 1.3e154
 """The square root of the largest number, about."""

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import settings
+from .. import settings, tuning
 from ..faults import reach
 
 __all__ = ["LARGE", "reserve", "shrink", "waiting"]
 
-LARGE = 1 << 18
-"""Bytes from which on a buffer is a block; smaller ones are NumPy's."""
-ROUND = 1 << 16
+LARGE = tuning.BLOCK_BYTES
+ROUND = tuning.BLOCK_ROUND
 _DOMAIN = np.lib.tracemalloc_domain
 _HUGE = getattr(mmap, "MADV_HUGEPAGE", None)
 _FORGET = getattr(mmap, "MADV_DONTNEED", None)

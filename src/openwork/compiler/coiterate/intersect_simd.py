@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ... import tuning
 from ...ir.loop import Cast, Expr, Var
 from ...ir.ops import const, op
 from ..build import Block
@@ -24,7 +25,7 @@ from .cursor import Cursor, Source, Walker, number
 
 __all__ = ["Met", "Walk", "meet"]
 
-LANES = 8
+LANES = tuning.INTERSECTION_LANES
 
 Met = Callable[[Block, Expr, Var, Var], None]
 """Takes a coordinate, and where both operands have it."""

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from functools import cache
 
+from ... import tuning
 from ..fill import Regions
 from ..lattice import lattice
 from .problem import Merge
 
 __all__ = ["GROUP", "LANES", "MOST", "SLACK", "points", "told_apart"]
 
-MOST = 4
-"""Operands whose cases are told apart in the code; of more, presence is a value."""
+MOST = tuning.MERGE_CASES_TOLD_APART
 
-LANES = 16
-"""Coordinates that are compared at a time."""
+LANES = tuning.UNION_LANES
 
-GROUP = 8
-"""Elements that are put in their places at a time."""
+GROUP = tuning.UNION_GROUP
 
 SLACK = 4 * LANES
 """Elements behind a result or a row that a kernel may write and read, whatever they hold."""
 
-LARGEST = 40
-"""Loops of a nest in which cases are told apart at every level, about."""
+LARGEST = tuning.MERGE_NEST_LIMIT
 
 
 def told_apart(merge: Merge) -> bool:

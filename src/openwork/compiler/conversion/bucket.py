@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ... import tuning
 from ...ir.loop import Expr, Kernel
 from ...ir.ops import const
 from ..build import Array, Block, Builder, Hole
@@ -37,10 +38,8 @@ __all__ = ["distribute_kernel", "histogram_kernel", "partition_kernel", "scan_ke
 _Sink = Callable[[Block, Expr, Element, Run], None]
 
 
-PROBES = 1024
-"""How many lately used lines of parents the histogram's probe remembers."""
-LINE = 4
-"""2^LINE parents count as one line."""
+PROBES = tuning.SCATTER_PROBE_LINES
+LINE = tuning.SCATTER_PROBE_LINE_BITS
 
 
 def histogram_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from ... import tuning
 from ...ir.loop import Cast, Expr, Let, Load, Op, Var, map_expr
 from ...ir.ops import const, op
 from ..build import Block
 
 __all__ = ["DISTANCE", "later"]
 
-DISTANCE = 32
-"""Elements between a prefetch and the write it is for."""
+DISTANCE = tuning.SCATTER_PREFETCH_DISTANCE
 
 
 def later(block: Block, expr: Expr, buffer: str, elements: Expr) -> Expr | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ... import tuning
 from ...format.format import Format
 from ...ir.loop import Kernel
 from ...ir.ops import const
@@ -12,8 +13,7 @@ from .stream import Element, Stream, extents_of
 
 __all__ = ["DIGIT", "count_kernel", "extract_kernel", "gather_kernel", "radix_kernel"]
 
-DIGIT = 11
-"""Bits per pass of the radix sort."""
+DIGIT = tuning.RADIX_DIGIT
 
 
 def count_kernel(name: str, stream: Stream, target: Format) -> Kernel:

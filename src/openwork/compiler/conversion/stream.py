@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
+from ... import tuning
 from ...format.expression import Dim, Expression
 from ...format.format import Format
 from ...ir.loop import Expr, Var
@@ -35,7 +36,7 @@ def extents_of(builder: Builder, ndim: int) -> tuple[Expr, ...]:
     return tuple(builder.scalar(f"n{d}") for d in range(ndim))
 
 
-TILE = 4096
+TILE = tuning.DIAGONAL_TILE
 
 
 def dimension_of_last(format: Format) -> int | None:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ... import tuning
 from ...format.level import Iterate
 from ...ir.loop import Assign, Expr, For, Let, Mut, Stmt, Var, While
 from ...ir.ops import cast, const, op
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["short_fibres"]
 
-AHEAD = 3
+AHEAD = tuning.SHORT_ROW_LOOKAHEAD
 
 
 def short_fibres(drive: _Drive, walk: Walk) -> list[Stmt]:

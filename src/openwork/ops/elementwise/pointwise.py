@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ... import tuning
 from ...codegen.plan_cache import PlanCache
 from ...errors import ShapeError, UnsupportedError
 from ...ir.index import Access, Apply, Assignment, Expression
@@ -35,13 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["merge", "merge_equal", "pointwise"]
 
-MAX_MERGED = 10
-"""Operands of one kernel; a larger expression is cut, and its parts are kept in temporaries."""
+MAX_MERGED = tuning.MERGE_OPERANDS
 
-SIEVE = 8
-"""A part that is expected to have this many times fewer elements than its operands is computed first."""
+SIEVE = tuning.SIEVE_RATIO
 
-MAX_MASKED = 4
+MAX_MASKED = tuning.MERGE_CASES_TOLD_APART
 """The same where elements may be missing: every set of operands has code of its own."""
 
 _BINARY: PlanCache[Any, MergePlan] = PlanCache("pairs of one shape")

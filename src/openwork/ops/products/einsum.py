@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ... import tuning
 from ...compiler.semiring import Semiring
 from ...errors import ShapeError, UnsupportedError
 from ...format import coo
@@ -131,8 +132,7 @@ def _is_wide(inputs: tuple[str, ...], output: str, values: list[Any], format: ob
     return sparse and math.prod(extents[c] for c in output) > DENSE_ROOM + DENSE_SHARE * found
 
 
-DENSE_ROOM, DENSE_SHARE = 1 << 16, 16
-"""A result of so many elements, and of so many for each one found, is formed as a dense array whatever its format."""
+DENSE_ROOM, DENSE_SHARE = tuning.EINSUM_DENSE_ROOM, tuning.EINSUM_DENSE_SHARE
 
 
 def _sums(term: str, output: str) -> bool:

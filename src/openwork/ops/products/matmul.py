@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import tuning
 from ...checked import CHECKED
 from ...codegen import pool
 from ...errors import ShapeError
@@ -34,8 +35,7 @@ from .spgemm import sparse_matmul
 __all__ = ["matmul"]
 
 
-SMALL = 1 << 16
-"""Elements of every operand up to which the launches of a recorded product are kept: the first one runs twice."""
+SMALL = tuning.RECORDED_PRODUCT
 
 
 @operation(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ... import tuning
 from ...compiler.coiterate import MOST
 from ...compiler.coiterate.target import Dims, fitted
 from ...compiler.fill import Regions
@@ -24,10 +25,8 @@ __all__ = ["Leads", "GallopChooser", "scout"]
 Leads = tuple[str | None, ...]
 """For each loop the operand that leads; empty where none does anywhere."""
 
-RATIO = 16
-"""How many times as many elements, or coordinates, another must have."""
-SMALL = 2048
-"""Elements and rows up to which one kernel serves all sizes."""
+RATIO = tuning.GALLOP_RATIO
+SMALL = tuning.GALLOP_SMALL
 KEPT = 256
 """Sizes whose leaders are kept."""
 

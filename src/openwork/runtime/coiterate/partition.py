@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import tuning
 from ...codegen import pool
 from ...compiler.coiterate.size import SLACK
 from ...errors import SizeError
@@ -22,18 +23,12 @@ __all__ = ["MINIMUM", "capacities", "cut", "work_of"]
 
 LARGEST = 2**60
 """Positions that a result may have."""
-MINIMUM = 1 << 17
-"""Stored elements below which one thread does all."""
-PER_THREAD = 2
-"""Ranges for each thread where elements are written to where they belong."""
-RANGE = 1 << 14
-"""Stored elements of a range whose result is put in its place later: as much as stays in the cache."""
-MOST = 1 << 13
-"""Ranges at most."""
-SAMPLES = 8
-"""Places for each range at which the work is looked at before cuts are searched for."""
-COARSE = 4
-"""What lies between such places may be this part of a range."""
+MINIMUM = tuning.MERGE_PARALLEL
+PER_THREAD = tuning.MERGE_RANGES
+RANGE = tuning.MERGE_RANGE
+MOST = tuning.MERGE_MOST_RANGES
+SAMPLES = tuning.MERGE_SAMPLES
+COARSE = tuning.MERGE_COARSE
 
 Ints: TypeAlias = NDArray[np.int64]
 Spans = tuple[tuple[int, int], ...]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import tuning
 from ...codegen import cache, target
 from ...codegen.executable import Executable
 from ...compiler.coiterate import MOST, lower_merge
@@ -44,8 +45,7 @@ _PASSED = frozenset(("f32", "f64", "i32", "i64", "u32", "u64"))
 """Types of which fill values are passed."""
 _FILLS = 100
 """The number of the first operand's fill value: behind those of an expression."""
-_FEW = 3
-"""Operands up to which every set of them has code of its own."""
+_FEW = tuning.FILLS_PASSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import tuning
 from ...checked import CHECKED
 from ...codegen import pool
 from ...codegen.float_flags import raised
@@ -27,8 +28,7 @@ from .plan import Bound, Compiled, MergePlan
 
 __all__ = ["Quick", "quick"]
 
-SMALL = 0 if CHECKED else 1 << 15
-"""Bytes of a result whose buffers share one allocation."""
+SMALL = 0 if CHECKED else tuning.RESULT_ALLOCATION
 
 
 class Quick:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import tuning
 from ...codegen import cache, pool, target
 from ...compiler.coiterate import lower_merge
 from ...compiler.coiterate.problem import Array as Located
@@ -45,8 +46,7 @@ from .types import typed
 
 __all__ = ["SumPlan", "Summed", "plan_sum", "run_sum"]
 
-CONVERSION = 20.0
-"""What converting an element costs, where walking it costs 1."""
+CONVERSION = tuning.FUSED_CONVERSION_COST
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import tuning
 from ...errors import UnsupportedError
 from ...format import coo
 from ...format import format as parse
@@ -27,8 +28,7 @@ __all__ = ["aligned", "folded", "matching", "rows_of", "unfolded"]
 
 CSR = parse("csr")
 LARGEST = 1 << 62
-SPARE = 1 << 12
-"""Rows beyond four times the elements up to which a position is kept for every row."""
+SPARE = tuning.MATRICIZE_SPARE
 
 Ints = NDArray[np.int64]
 

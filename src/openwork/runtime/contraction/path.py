@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
+from ... import tuning
+
 __all__ = ["Size", "Step", "find_path", "merged"]
 
-OPTIMAL = 8
-"""Up to so many operands every order is looked at."""
+OPTIMAL = tuning.EINSUM_OPTIMAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import tuning
 from ...codegen.plan_cache import PlanCache
 from ...compiler.semiring import SEMIRINGS
 from ...storage.buffers import address, length, numpy_dtype
@@ -20,8 +21,7 @@ from .spgemm import SHORT, Rows, executable_of, types_of
 
 __all__ = ["quick_product"]
 
-ROWS, PRODUCTS = 1 << 10, 1 << 14
-"""Rows and products up to which all that is counted is counted by one thread."""
+ROWS, PRODUCTS = tuning.SPGEMM_SMALL_ROWS, tuning.SPGEMM_SMALL_PRODUCTS
 
 ORDER = (
     "apos", "acrd", "a", "bpos", "bcrd", "b", "mpos", "mcrd", "flops", "slots", "pos", "crd", "v", "columns", "width",

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import tuning
 from ...codegen import cache, pool
 from ...codegen.executable import Executable
 from ...codegen.plan_cache import PlanCache
@@ -32,16 +33,11 @@ from ..promote import compute_scalar, promote
 
 __all__ = ["SHORT", "Rows", "executable_of", "multiply", "types_of"]
 
-PARALLEL_WORK = 1 << 16
-"""Products below which one thread does it all."""
-WAVE = 1 << 26
-"""Products between which control returns to Python."""
-ONE_PASS = 1 << 30
-"""Slots up to which the bounds are taken as they are; memory that is not written to is not used."""
-CACHE = 1 << 20
-"""Bytes of a dense accumulator that stays in the cache."""
-SHORT, LONG = 64, 512
-"""Products of a row up to which they are sorted: where a dense accumulator stays in the cache, and where not."""
+PARALLEL_WORK = tuning.SPGEMM_PARALLEL
+WAVE = tuning.SPGEMM_WAVE
+ONE_PASS = tuning.SPGEMM_ONE_PASS
+CACHE = tuning.SPGEMM_CACHE
+SHORT, LONG = tuning.SPGEMM_SORTED, tuning.SPGEMM_SORTED_WIDE
 KEY_BITS = 62
 
 _EXECUTABLES: PlanCache[tuple[str, ProductTypes, str], Executable] = PlanCache("kernels of sparse products")

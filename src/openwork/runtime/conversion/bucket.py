@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ... import tuning
 from ...compiler.conversion import Stage
 from ...compiler.conversion.bucket import (
     distribute_kernel,
@@ -32,16 +33,11 @@ from .ranges import Ranges, of_numbers, of_parents, of_walk
 
 __all__ = ["bucket", "put_in_order"]
 
-LARGE = 1 << 20
-"""Elements from which on the way of scattering is looked at."""
-PREFETCHED = 1 << 12
-"""Parents from which on the places of scattering are prefetched: fewer keep them in the first cache."""
-MANY = 1 << 16
-"""Parents above which a scatter may miss the caches."""
-PROBE = 1 << 16
-"""Elements that are looked at."""
-NEIGHBOURHOODS = 256
-"""At least how many neighbourhoods of parents a scatter in two passes makes; twice as many at most."""
+LARGE = tuning.SCATTER_LARGE
+PREFETCHED = tuning.SCATTER_PREFETCHED
+MANY = tuning.SCATTER_PARENTS
+PROBE = tuning.SCATTER_PROBE
+NEIGHBOURHOODS = tuning.SCATTER_NEIGHBOURHOODS
 
 
 def bucket(storage: Storage, stage: Stage) -> Storage:

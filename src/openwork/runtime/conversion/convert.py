@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from ... import tuning
 from ...compiler.conversion import Stage, Strategy, plan
 from ...compiler.conversion.append import Pass
 from ...compiler.conversion.scatter import scatter_kernel
@@ -32,10 +33,8 @@ from .ranges import of_walk
 
 __all__ = ["convert", "describe", "plan"]
 
-FEW = 1 << 12
-"""So many buckets are always few enough."""
-SPARSE = 4
-"""So many buckets per element are."""
+FEW = tuning.BUCKETS_FEW
+SPARSE = tuning.BUCKETS_PER_ELEMENT
 
 
 @differentiable(lambda storage, *_: (storage.values,))

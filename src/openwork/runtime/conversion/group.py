@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ... import tuning
 from ...compiler.conversion import Stage
 from ...compiler.conversion.append import Pass
 from ...compiler.conversion.group import fill_kernel, split, touch_kernel
@@ -25,8 +26,7 @@ from .ranges import Ranges, first_positions, of_walk
 
 __all__ = ["group"]
 
-WIDE = 1 << 24
-"""Extents above this, and above the number of elements, are too wide for a workspace."""
+WIDE = tuning.GROUP_EXTENT
 
 
 def group(storage: Storage, stage: Stage) -> Storage:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ... import tuning
 from ...codegen import pool
 from ...format.level import Iterate
 from ...storage.buffers import Array, address, length, to_numpy
@@ -15,8 +16,7 @@ from ..launch import work_bounds
 
 __all__ = ["PARALLEL", "Ranges", "first_positions", "of_numbers", "of_parents", "of_walk"]
 
-PARALLEL = 1 << 18
-"""Elements from which on a conversion uses several threads."""
+PARALLEL = tuning.CONVERSION_PARALLEL
 
 
 @dataclass(frozen=True)
