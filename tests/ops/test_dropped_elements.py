@@ -73,3 +73,19 @@ def test_zeros_meet_infinity_in_products_of_all_pairs(specs: tuple[str, str], fi
             (ow.kron(w, v, format="coo"), np.kron(W, V)),
         ):
             np.testing.assert_array_equal(got.to_numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("spec", ["coo", "csr", "bsr(2, 2)", "bitmap", "(i, j) -> (j : compressed, i : ell(9))"])
+def test_a_complex_number_with_one_nan_keeps_its_other_part(spec: str, dtype: str) -> None:
+    parts = (0.0, -0.0, 1.0, np.inf, np.nan)
+    x = np.array([complex(a, b) for a in parts for b in parts], dtype).reshape(5, 5)
+    for fill in (complex(np.nan, 0), complex(np.inf, np.nan), complex(np.nan, np.nan), 0j):
+        t = ow.asarray(x, format=spec, fill_value=fill)
+        for got in (t, t.asformat("dcsr"), ow.prune(t), t.asformat("dense").asformat(spec)):
+            for part in ("real", "imag"):
+                want = getattr(x, part)
+                np.testing.assert_array_equal(getattr(got.to_numpy(), part), want)
+                np.testing.assert_array_equal(np.signbit(getattr(got.to_numpy(), part)), np.signbit(want))
+                np.testing.assert_array_equal(getattr(ow, part)(got).to_numpy(), want)
+        assert ow.asarray(x, format="coo", fill_value=fill).nse == 24

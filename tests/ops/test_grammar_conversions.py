@@ -83,3 +83,31 @@ def test_compressed_levels_below_bitmaps(source: str, target: str) -> None:
     for shape in ((3, 5, 2)[: wanted.ndim], (4, 1, 6)[: wanted.ndim]):
         x = np.where(rng.random(shape) < 0.4, rng.integers(1, 5, shape), 0.0)
         check(x, ow.format(source, wanted.ndim), wanted, 0.0)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "(a, b) -> (a : compressed(nonunique, unordered), b : singleton)",
+        "(a, b) -> (a : loose_compressed(nonunique, unordered), b : singleton(nonunique))",
+        "(a, b, c) -> (a : compressed, b : compressed(nonunique, unordered), c : singleton)",
+        "(a, b, c) -> (a : dense, b : compressed(nonunique, unordered), c : singleton)",
+        "(a, b, c) -> (a : compressed(nonunique), b : singleton(nonunique, unordered), c : singleton(nonunique))",
+    ],
+)
+def test_an_ordered_level_below_an_unordered_one(target: str) -> None:
+    """Elements walked in another order are sorted for it."""
+    f = ow.format(target)
+    rank = len(f.dims)
+    sources = {
+        2: ("(a, b) -> (a : dense, a - b : dense)", "(a, b) -> (b : dense, a : compressed)"),
+        3: (
+            "(a, b, c) -> (a : dense, b : dense, b - c : dense)",
+            "(a, b, c) -> (c : dense, b : dense, a : compressed)",
+        ),
+    }
+    array = np.random.default_rng(0).integers(0, 3, (3, 4, 5)[:rank]).astype(float)
+    for source in sources[rank]:
+        t = ow.asarray(array, format="coo").asformat(source).asformat(f)
+        check_indices(t._storage)
+        assert np.array_equal(t.to_numpy(), array)

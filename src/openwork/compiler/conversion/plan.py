@@ -150,11 +150,17 @@ def _needed(target: Format, parts: tuple[Run, ...], last: Run, unique: bool, kee
     needed = _expressions(target, 0, last.first - 1)
     merges = parts[-1].kind is Kind.LOCATED or not (unique or keep)
     distinct = [at for at in last.levels if at != last.last and target.levels[at].format.unique]
+    free = _first_free(target, last)
     for at in last.levels:
-        if not merges and not target.levels[at].format.ordered and at > min(distinct, default=-1):
+        if not merges and at >= free and at > min(distinct, default=-1):
             break
         needed.append(target.levels[at].expression)
     return needed
+
+
+def _first_free(target: Format, run: Run) -> int:
+    """The level of a run from which on none is ordered; one that is asks for the order of all above it."""
+    return max((at + 1 for at in run.levels if target.levels[at].format.ordered), default=run.first)
 
 
 def _is_grouped(source: Format, target: Format, parts: tuple[Run, ...]) -> bool:
@@ -180,8 +186,9 @@ def _bucket(stage: Stage, parts: tuple[Run, ...]) -> Stage | None:
         return None
     given = _expressions(stage.target, above.first, above.last)
     inner = []
+    free = _first_free(stage.target, chain)
     for at in chain.levels:
-        if not levels[at].format.ordered and (stage.unique or stage.keep):
+        if at >= free and (stage.unique or stage.keep):
             break
         inner.append(levels[at].expression)
     sort = not follows(traversal(stage.source), inner, given)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
 
 from ... import tuning
 from ...format.expression import Dim, Expression
@@ -95,18 +94,21 @@ class Walked:
 
 
 def _differs(block: Block, scalar: str, leaf: Expr) -> Expr:
-    """Whether value `leaf` is not the fill value: NaN is NaN here, and -0.0 is not 0.0, as 1 / x tells them apart."""
+    """Whether value `leaf` is not the fill value: NaN is NaN here, and -0.0 is not 0.0, as 1 / x tells them apart.
+
+    Of a complex number either part may differ: what has one NaN part keeps the other.
+    """
     values = block.builder.buffer("a_vals", scalar)
     fill = block.builder.buffer("fill", scalar)
     x, y = block.let("value", values.read(leaf)), fill.read(const(0))
-    differs = op("ne", x, y)
-    if x.type.is_float or x.type.is_complex:
-        mine, fills = ([op(part, v) for part in ("real", "imag")[: 1 + v.type.is_complex]] for v in (x, y))
-        for a, b in zip(mine, fills, strict=True):
-            differs = op("or", differs, op("ne", op("signbit", a), op("signbit", b)))
-        nans = [reduce(partial(op, "or"), [op("isnan", p) for p in parts]) for parts in (mine, fills)]
-        differs = op("and", differs, op("not", op("and", *nans)))
-    return differs
+    if x.type.is_complex:
+        return op("or", *(_part_differs(op(part, x), op(part, y)) for part in ("real", "imag")))
+    return _part_differs(x, y) if x.type.is_float else op("ne", x, y)
+
+
+def _part_differs(x: Expr, y: Expr) -> Expr:
+    differs = op("or", op("ne", x, y), op("ne", op("signbit", x), op("signbit", y)))
+    return op("and", differs, op("not", op("and", op("isnan", x), op("isnan", y))))
 
 
 @dataclass(frozen=True, slots=True)

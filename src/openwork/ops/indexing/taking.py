@@ -121,12 +121,13 @@ def _near(scalar: str, value: str, base: str, most: str) -> str:
     """The test that two values are not further apart than `most`; NaN is near NaN."""
     if scalar[0] in "iu":
         return f"max({value}, {base}) - min({value}, {base}) <= {most}"
-    parts = [f"{part}({x})" for x in (value, base) for part in ("real", "imag")] if scalar[0] == "c" else [value, base]
-    half = len(parts) // 2
-    nans = [" or ".join(f"isnan({p})" for p in group) for group in (parts[:half], parts[half:])]
-    signs = " and ".join(f"signbit({p}) == signbit({q})" for p, q in zip(parts[:half], parts[half:], strict=True))
-    same, near = f"{value} == {base} and {signs}", f"{most} > 0 and abs({value} - {base}) <= {most}"
-    return f"({same}) or ({near}) or (({nans[0]}) and ({nans[1]}))"
+    pairs = [(value, base)]
+    if scalar[0] == "c":
+        pairs = [(f"{part}({value})", f"{part}({base})") for part in ("real", "imag")]
+    same = " and ".join(
+        f"((isnan({p}) and isnan({q})) or ({p} == {q} and signbit({p}) == signbit({q})))" for p, q in pairs
+    )
+    return f"({same}) or ({most} > 0 and abs({value} - {base}) <= {most})"
 
 
 @operation(torch="sparse_mask")
