@@ -30,6 +30,7 @@ from openwork.ops.manipulation.shaping import (
     tile,
 )
 from openwork.ops.manipulation.triangles import diag, diagonal, tril, triu
+from openwork.storage.exact import check_indices
 
 Array = np.ndarray[Any, Any]
 Case = tuple[Callable[[Any], Any], Callable[[Array], Any]]
@@ -221,3 +222,36 @@ def test_extents_beyond_64_bits_are_refused() -> None:
         ow.argmax(wide)
     assert wide.max().item() == 1
     assert wide.sum().item() == 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "(a, b) -> (a : dense, b : compressed(nonunique))",
+        "(a, b) -> (b : compressed(nonunique), a : singleton(nonunique))",
+        "(a, b) -> (a // 2 : compressed(nonunique), b : singleton(nonunique), a % 2 : singleton(nonunique))",
+        "(a, b) -> (a : compressed(nonunique, unordered), b : singleton(nonunique, unordered))",
+    ],
+)
+def test_duplicates_that_are_repeated_stay_one_element(spec: str) -> None:
+    """Each of them gives its copies, so that these leave in no order."""
+    for places, shape in (
+        ([[0, 0, 2], [0, 0, 0]], (3, 1)),
+        ([[0, 0, 0], [0, 0, 2]], (1, 3)),
+        ([[0, 0], [0, 0]], (1, 1)),
+    ):
+        t = ow.sparse_coo_tensor(np.array(places), np.array([1.0, 1.0, 5.0][: len(places[0])]), shape).asformat(spec)
+        a = t.to_numpy()
+        wide = np.arange(12.0).reshape(3, 4)[:, : a.shape[1] if a.shape[1] > 1 else 4]
+        calls: list[tuple[Any, Any]] = [
+            (ow.broadcast_to(t, wide.shape), np.broadcast_to(a, wide.shape)), (ow.broadcast_to(t, (2, *shape)), np.broadcast_to(a, (2, *shape))),
+            (ow.repeat(t, 3, axis=0), np.repeat(a, 3, 0)), (ow.repeat(t, 2, axis=1), np.repeat(a, 2, 1)), (ow.tile(t, (2, 2)), np.tile(a, (2, 2))),
+            (t[:, [0, 0, -1]], a[:, [0, 0, -1]]), (t[[0, 0, -1]], a[[0, 0, -1]]), (t[[0, 0], [0, 0]], a[[0, 0], [0, 0]]),
+            (t + wide, a + wide), (ow.pow(wide, t), wide**a), (t * ow.asarray(wide, format="csr"), a * wide),
+            (ow.take(t, np.array([0, 0]), axis=1), a.take([0, 0], 1)), (ow.kron(t, t), np.kron(a, a)),
+        ]  # fmt: skip
+        for k, (got, want) in enumerate(calls):
+            if isinstance(got, ow.Tensor):
+                check_indices(got._storage)
+                got = got.to_numpy()
+            np.testing.assert_array_equal(got, want, err_msg=f"{k} {shape}")

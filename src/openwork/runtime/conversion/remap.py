@@ -109,7 +109,11 @@ def coordinates_format(order: tuple[int, ...], ordered: bool, unique: bool) -> F
 
 
 def order_of(source: Format, program: Program) -> list[int]:
-    """The result dimensions in whose order elements leave, outermost first; fewer than all where it is not known."""
+    """The result dimensions in whose order elements leave, outermost first; fewer than all where it is not known.
+
+    Where one element gives several, another one at its place gives the same again: they are in no order.
+    """
+    alone = is_unique(source)
     rank = len(program.coordinates)
     found = list(program.free)
     walked = traversal(source)
@@ -123,10 +127,11 @@ def order_of(source: Format, program: Program) -> list[int]:
         if e.index in program.rises:
             found.append(program.rises[e.index])
             continue
-        if e.index in program.rises_last:
+        if alone and e.index in program.rises_last:
             found.append(program.rises_last[e.index])
         break
-    return [*found, *program.loops] if len(found) + len(program.loops) == rank else found
+    loops = program.loops if alone else []
+    return [*found, *loops] if len(found) + len(loops) == rank else found
 
 
 def source_words(storage: Storage) -> Words:
