@@ -69,7 +69,10 @@ def _made(data: Any, mask: Any) -> MaskedTensor:
             "masked_tensor: the data has a mask of its own\n  help: leave mask out, or filled(value)"
         )
     if _is_sparse(data) or _is_sparse(mask):
-        return _sparse(asarray(data), asarray(mask))
+        given, held = asarray(data), asarray(mask)
+        if not given.shape and not held.shape:
+            return _number(given, _stores(data), held, _stores(mask))
+        return _sparse(given, held)
     data, mask = (x.to_dense() if isinstance(x, Tensor) else x for x in (data, mask))
     array = as_array(data)
     bits = as_array(mask, like=array)
@@ -127,11 +130,31 @@ def _alone(data: Any) -> MaskedTensor:
             "masked_tensor: dense data needs a mask\n  help: masked_tensor(x, ~numpy.isnan(x)), or a mask of ones"
         )
     t = _canonical(asarray(data))
+    if not t.shape:
+        return _number(t, _stores(data))
     if forms.fitting(t.format) == t.format:
         return wrap(t)
     if forms.in_place(t.format) is None or any(x.format.is_structured for x in t.levels):
         return wrap(t.asformat(forms.fitting(t.format)))
     return wrap(_with_bits(t, pattern(t._storage).values))
+
+
+def _stores(x: Any) -> bool:
+    """Whether a number's element is stored. A sparse one of another library may have none; `() -> ()` has one."""
+    if isinstance(x, Tensor) or not _is_sparse(x):
+        return True
+    return bool(x._nnz() if is_torch(x) else x.nnz)
+
+
+def _number(data: Tensor, stored: bool, mask: Tensor | None = None, held: bool = True) -> MaskedTensor:
+    """A number of sparse layout, which is missing where nothing is stored."""
+    if mask is not None:
+        _require_bool(mask)
+        held = held and bool(mask.item())
+        if held and not stored:
+            raise _not_stored((), 1)
+    array = as_array(data.to_dense())
+    return strided_tensor(array, as_array(np.array(stored and held), like=array))
 
 
 def _pandas(data: Any) -> MaskedTensor:
@@ -161,8 +184,7 @@ def _canonical(t: Tensor) -> Tensor:
 def _sparse(data: Tensor, mask: Tensor) -> MaskedTensor:
     """Data and mask of one sparse format."""
     _check_shapes(data.shape, mask.shape)
-    if mask._storage.scalar != "bool":
-        raise DTypeError(f"masked_tensor: expected a mask of dtype bool; got {mask.dtype}\n  help: mask != 0")
+    _require_bool(mask)
     data, mask = _canonical(data), _canonical(mask)
     if data.format != mask.format:
         raise FormatError(
@@ -185,6 +207,18 @@ def _sparse(data: Tensor, mask: Tensor) -> MaskedTensor:
     return wrap(_with_bits(data, bits))
 
 
+def _require_bool(mask: Tensor) -> None:
+    if mask._storage.scalar != "bool":
+        raise DTypeError(f"masked_tensor: expected a mask of dtype bool; got {mask.dtype}\n  help: mask != 0")
+
+
+def _not_stored(where: tuple[int, ...], count: int) -> ValueError:
+    return ValueError(
+        f"masked_tensor: the mask specifies element {where}, which the data does not store ({count} such)"
+        "\n  help: store it in the data, or leave it out of the mask"
+    )
+
+
 def _require_stored(data: Tensor, mask: Tensor) -> None:
     """Raises ValueError for an element that the mask specifies and the data does not store."""
     there = to_numpy(found_at(pattern(data._storage), mask._storage))
@@ -194,7 +228,4 @@ def _require_stored(data: Tensor, mask: Tensor) -> None:
         places = at[:, lacking]
         first = np.lexsort(places[::-1])[0]
         where = tuple(int(c) for c in places[:, first])
-        raise ValueError(
-            f"masked_tensor: the mask specifies element {where}, which the data does not store ({len(lacking)} such)"
-            "\n  help: store it in the data, or leave it out of the mask"
-        )
+        raise _not_stored(where, len(lacking))
