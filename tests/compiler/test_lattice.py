@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from openwork.compiler.fill import Regions, partial
-from openwork.compiler.lattice import lattice, led
+from openwork.compiler.lattice import gallop_lattice, lattice
 from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Const
 from openwork.ir.ops import const
@@ -36,7 +36,7 @@ def points(r: Regions, located: str = "", present: str = "", lead: str = "") -> 
         lambda name, case: r.matters(name, base | frozenset(case), frozenset(case)),
         tuple(located),
     )
-    return str(led(found, lead, walked) if lead else found)
+    return str(gallop_lattice(found, lead, walked) if lead else found)
 
 
 UNION = "while A, B: {A, B} {A} {B}\nwhile A: {A}\nwhile B: {B}"

@@ -235,26 +235,26 @@ MERGES = {
         "C[i, j] = A[i, j] + B[i, j]", {"A": _A, "B": _B}, lambda A, B: A + B,
         "The same union in vectors: an element's place is the number of coordinates before it, which comparisons of"
         " blocks count; `expand` puts the values there. Two fingers finish the rows.",
-        ("coiterate.union_simd.ranked",),
+        ("coiterate.union_simd.union_in_vectors",),
     ),
     "intersect-simd": Call(
         "C[i, j] = A[i, j] * B[i, j]", {"A": _A, "B": _B}, lambda A, B: A * B,
         "An intersection: only what both have. Blocks of 8 coordinates are compared all with all, most have nothing in"
         " common, and two fingers finish the rows.",
-        ("coiterate.intersect_simd.meet",),
+        ("coiterate.intersect_simd.intersect_in_vectors",),
     ),
     "gallop-csr": Call(
         "C[i, j] = A[i, j] * B[i, j]", {"A": Operand("csr", **_LONG), "B": Operand("csr", **_FEW)},
         lambda A, B: A * B,
         "B has far fewer elements than A: B is walked, and A searched for each, by leaps that grow and then by halves."
         " Rows without an element of B are passed by a search in its pos.",
-        ("coiterate.gallop.walk_led", "coiterate.search.gallop"),
+        ("coiterate.gallop.gallop_level", "coiterate.search.gallop"),
     ),
     "gallop-dcsr": Call(
         "C[i, j] = A[i, j] * B[i, j]", {"A": Operand("csr", **_LONG), "B": Operand("dcsr", **_FEW)},
         lambda A, B: A * B,
         "As before, and the rows of B are compressed too: they are walked, and A is asked for each row by its number.",
-        ("coiterate.gallop.walk_led",),
+        ("coiterate.gallop.gallop_level",),
     ),
     "locate-dense": Call(
         "R[i, j] = A[i, j] + B[i, j] * D[i, j]",
@@ -294,7 +294,7 @@ MERGES = {
         "A[i, j] * B[i, j] + C[i, j]", "ABC",
         "A product inside a sum is walked first, alone: a workspace W holds the row A * B, then W + C is a union of two."
         " A walk of all three would step through each coordinate of A and B that is not in the other.",
-        "coiterate.subexpression_order.sieved", "coiterate.workspace.workspace",
+        "coiterate.subexpression_order.walk_subexpressions", "coiterate.workspace.workspace",
     ),
     "workspace-of-many": _pointwise(
         "A[i, j] + B[i, j] + C[i, j] + D[i, j] + E[i, j]", "ABCDE",

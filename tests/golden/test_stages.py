@@ -29,9 +29,9 @@ from openwork.ir.verify import verify
 FOLDER = Path(__file__).parent
 WIDTH = 118
 STRATEGIES = {
-    "coiterate.bitmap.bit_and_value", "coiterate.branch_free.value_of", "coiterate.gallop.walk_led",
-    "coiterate.intersect_simd.meet", "coiterate.predicated.together", "coiterate.reduction.keep",
-    "coiterate.subexpression_order.sieved", "coiterate.union_simd.ranked",
+    "coiterate.bitmap.bit_and_value", "coiterate.branch_free.value_of", "coiterate.gallop.gallop_level",
+    "coiterate.intersect_simd.intersect_in_vectors", "coiterate.predicated.together", "coiterate.reduction.keep",
+    "coiterate.subexpression_order.walk_subexpressions", "coiterate.union_simd.union_in_vectors",
     "coiterate.value_guard.decide", "coiterate.workspace.workspace",
 }  # fmt: skip
 NAMES = [(kind, name) for kind, calls in CALLS.items() for name in calls]

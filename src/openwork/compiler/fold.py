@@ -1,4 +1,4 @@
-"""Index arithmetic without the zeros and ones that level functions are full of."""
+"""Folds index arithmetic as it is built: `p * 1 + 0 -> p`, constants computed; what level functions are full of."""
 
 from __future__ import annotations
 

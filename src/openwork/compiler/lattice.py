@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
-__all__ = ["Case", "Lattice", "Point", "lattice", "led"]
+__all__ = ["Case", "Lattice", "Point", "lattice", "gallop_lattice"]
 
 Case = tuple[str, ...]
 """The operands that are at a coordinate, in their order."""
@@ -93,6 +93,6 @@ def lattice(
     return Lattice(tuple(points), tuple(cases))
 
 
-def led(found: Lattice, lead: str, walked: tuple[str, ...]) -> Lattice:
+def gallop_lattice(found: Lattice, lead: str, walked: tuple[str, ...]) -> Lattice:
     """The lattice of a walk of `lead` alone, which all cases have: the other walked operands are searched."""
     return Lattice((Point((lead,), found.cases, tuple(n for n in walked if n != lead)),), found.cases)

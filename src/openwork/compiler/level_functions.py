@@ -1,4 +1,4 @@
-"""Level functions, read: the text that a level format states becomes loop IR for one level of one operand."""
+"""From the texts of level functions to loop IR, for one level of one operand."""
 
 from __future__ import annotations
 

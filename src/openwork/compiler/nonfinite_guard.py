@@ -1,4 +1,4 @@
-"""Where it matters that an absent zero annihilates: up to which values of the operands NumPy has the same result.
+"""From an expression to the largest values for which intersecting gives NumPy's result, infinity and NaN included.
 
     A * B        0 * b is 0 for every finite b      finite values will do
     A * (B + C)  0 * (b + c)                        values so small that the sum does not overflow

@@ -1,4 +1,4 @@
-"""Numbers that a kernel is passed, so that another number takes the same kernel.
+"""Numbers of an expression as kernel arguments: another number takes the same kernel.
 
 The fill algebra has to know little of them, and their names say it: `num0_pos`, `num1_neg` are finite, not zero, and of
 that sign, in single precision too. What an absent zero comes to with such a number, if that depends on nothing else, is

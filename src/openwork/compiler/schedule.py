@@ -166,8 +166,8 @@ def _vector_index(stmt: Assignment, operands: dict[str, Operand], free: list[str
 
     accesses = [a for a in (stmt.lhs, *stmt.accesses) if operands[a.tensor].format is None]
     for i in free:
-        having = [a for a in accesses if i in a.indices]
-        if having and all(unit(a, i) for a in having):
+        accessing = [a for a in accesses if i in a.indices]
+        if accessing and all(unit(a, i) for a in accessing):
             return i
     return None
 

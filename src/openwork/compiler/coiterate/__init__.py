@@ -2,7 +2,7 @@
 
 from ...ir.loop import Kernel
 from .lower import Lowering
-from .predicated import Many
+from .predicated import PredicatedLowering
 from .problem import Merge
 from .size import MOST, told_apart
 
@@ -14,4 +14,4 @@ def lower_merge(name: str, merge: Merge, vectors: bool = True) -> Kernel:
 
     vectors: unions are merged in vectors, for a processor that puts lanes in their places by one instruction.
     """
-    return (Lowering if told_apart(merge) else Many)(name, merge, vectors).lower()
+    return (Lowering if told_apart(merge) else PredicatedLowering)(name, merge, vectors).lower()

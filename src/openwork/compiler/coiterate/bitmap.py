@@ -1,4 +1,4 @@
-"""The last level of bitmaps: a bit and a value for every coordinate, whoever is there, several at once.
+"""Emits the last level of bitmaps: a bit and a value for every coordinate, whoever is there, several at once.
 
     for j in range(0, n):
         out_crd[r] = A_crd[p] and B_crd[p]
@@ -20,13 +20,13 @@ from .output import Place
 if TYPE_CHECKING:
     from .lower import Cursors, Lowering, MergeLevel
 
-__all__ = ["bit_and_value", "is_bits"]
+__all__ = ["bit_and_value", "is_bitmap_level"]
 
 
-def is_bits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+def is_bitmap_level(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether all that is asked of the last level, and all that is stored there, is a bit and a value."""
     return (
-        nest.out.is_bits(level.at)
+        nest.out.is_bitmap(level.at)
         and not level.walked
         and not nest.regions.guarded
         and nest.are_leaves(level, cursors)

@@ -1,4 +1,4 @@
-"""A point of the innermost level without branches: every coordinate is stored, and kept where it is that of a case.
+"""Emits a lattice point of the innermost level without branches: all is stored, and kept where it is that of a case.
 
     c = min(cA, cB)
     out_crd[q] = c

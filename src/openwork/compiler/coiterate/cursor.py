@@ -1,4 +1,4 @@
-"""One operand's position in a co-iteration, and the step one level down: the level functions, put to use."""
+"""Cursors: where an operand stands in a co-iteration, and the loop IR of its level functions one level down."""
 
 from __future__ import annotations
 

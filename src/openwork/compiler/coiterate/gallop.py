@@ -1,4 +1,4 @@
-"""A level that is led: the elements of the shortest operand are walked, and the others searched for each of them.
+"""Gallops on a level: walks the elements of its shortest operand and searches the others for each of them.
 
     A * B, B of few elements           j : walked, walked                while B, gallop A: {A, B}
         while qB < eB:
@@ -6,9 +6,9 @@
             qA = gallop to c
             if qA < eA and A_crd1[qA] == c: ...
 
-A full level of the leader is walked where there is something below it: its stored level's positions tell the next such
-coordinate, which is searched for in the same way. Where the result has edges for every coordinate, those between are
-filled at once::
+A full level of the short operand is walked where there is something below it: its stored level's positions tell the
+next such coordinate, which is searched for in the same way. Where the result has edges for every coordinate, those
+between are filled at once::
 
     while q < B_pos1[upper]:                                i : dense, dense
         c = first with B_pos1[c + 1] > q
@@ -34,13 +34,13 @@ from .workspace import Row
 if TYPE_CHECKING:
     from .lower import Cursors, Lowering, MergeLevel
 
-__all__ = ["leader", "walk_led"]
+__all__ = ["gallop_operand", "gallop_level"]
 
 Visit = Callable[[Block, Expr, dict[str, Walker], dict[str, Var | None]], None]
-"""Takes a coordinate of the leader; and where it stands, if it is walked."""
+"""Takes a coordinate of the short operand; and where it stands, if it is walked."""
 
 
-def leader(nest: Lowering, level: MergeLevel, cursors: Cursors) -> str | None:
+def gallop_operand(nest: Lowering, level: MergeLevel, cursors: Cursors) -> str | None:
     """The operand that leads a level: nothing is computed without it, and all others can be searched."""
     name = nest.merge.leads[level.at] if nest.merge.leads else None
     if name is None or name not in nest.regions.fills or not nest.regions.needs(name):
@@ -53,8 +53,8 @@ def leader(nest: Lowering, level: MergeLevel, cursors: Cursors) -> str | None:
     return name if name in level.walked and not alone else None
 
 
-def walk_led(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
-    """The loop over what the leader of the level has."""
+def gallop_level(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+    """Emits the loop over the coordinates of the level's short operand."""
     lead, out, at = level.lead, nest.out, level.at
     assert lead is not None
     walkers = nest.walkers(block, level, cursors)

@@ -23,7 +23,7 @@ from ...ir.ops import const, op
 from ..build import Block
 from .cursor import Cursor, Source, Walker, number
 
-__all__ = ["Met", "Walk", "meet"]
+__all__ = ["Met", "Walk", "intersect_in_vectors"]
 
 LANES = tuning.INTERSECTION_LANES
 
@@ -54,7 +54,7 @@ class Walk(NamedTuple):
         return self.source.several(self.cursor, self.at, LANES) if self.source.stored(self.cursor) else None
 
 
-def meet(block: Block, x: Walk, y: Walk, met: Met) -> None:
+def intersect_in_vectors(block: Block, x: Walk, y: Walk, met: Met) -> None:
     """Call `met` where two walks of unique levels have a coordinate in common; both end where one does."""
     first, second = x.block(), y.block()
     left = op("and", op("lt", x.at, x.end), op("lt", y.at, y.end))

@@ -7,9 +7,10 @@
         for q in range(qB, eB): ...                                          while B: {B}
 
 The innermost level of a union has no branches but the loop's own: absent operands have their fill value, and the
-position moves on where something was to be stored; where blocks can be read, places are counted in vectors (`ranked`).
-Where only what two operands have in common counts they meet by blocks (`meet`), those first without which nothing is
-computed (`sieve`). A far shorter operand is walked alone, and the others are searched (`led`).
+position moves on where something was to be stored; where blocks can be read, places are counted in vectors
+(`union_simd`). Where only what two operands have in common counts, blocks of them are intersected (`intersect_simd`),
+those first without which nothing is computed (`subexpression_order`). A far shorter operand is walked alone, and the
+others are searched (`gallop`).
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from ...ir.loop import Buffer, Expr, Kernel, Scalar, Var
 from ...ir.ops import const, op
 from ..build import Block, Builder
 from ..fill import guarded
-from ..lattice import Case, Lattice, Point, lattice, led
+from ..lattice import Case, Lattice, Point, gallop_lattice, lattice
 from ..level_functions import Params
-from .bitmap import bit_and_value, is_bits
+from .bitmap import bit_and_value, is_bitmap_level
 from .branch_free import front, is_cheap, just, kept, replaced, value_of
 from .cursor import Cursor, Source, Walker, number
-from .gallop import leader, walk_led
-from .intersect_simd import Walk, meet
+from .gallop import gallop_level, gallop_operand
+from .intersect_simd import Walk, intersect_in_vectors
 from .output import Output, Place
 from .problem import Merge
 from .reduction import Reduced
 from .strided_operands import Located
-from .subexpression_order import sieved
-from .union_simd import ranked
-from .value_guard import having
+from .subexpression_order import walk_subexpressions
+from .union_simd import union_in_vectors
+from .value_guard import guarded_by_values
 
 __all__ = ["Cursors", "Lowering", "MergeLevel"]
 
@@ -67,7 +68,7 @@ class Lowering:
         self.sources |= {given.name: Located(given, self.order, self.params) for given in merge.arrays}
         self.out = Output(self.builder, merge.target) if merge.reduction is None else Reduced(self.builder, merge)
         self.range: tuple[Expr, Expr] = (const(0), const(0))
-        self.sieves = True
+        self.orders_subexpressions = True
         self.prepare()
 
     def prepare(self) -> None:
@@ -119,10 +120,10 @@ class Lowering:
             return
         level = self.level(at, cursors)
         if level.lead is not None:
-            walk_led(self, block, level, cursors, place)
+            gallop_level(self, block, level, cursors, place)
         elif self.out.covers(at) or level.lattice.every:
             self.counted(block, level, cursors, place)
-        elif not sieved(self, block, level, cursors, place):
+        elif not walk_subexpressions(self, block, level, cursors, place):
             self.merged(block, level, cursors, place)
 
     def taking_part(self, at: int, cursors: Cursors) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -154,8 +155,8 @@ class Lowering:
             lambda name, case: self.regions.matters(name, base | frozenset(case), droppable | frozenset(case)),
             asked,
         )
-        lead = leader(self, level := MergeLevel(at, walked, asked, located, found), cursors)
-        return replace(level, lead=lead, lattice=led(found, lead, walked)) if lead else level
+        lead = gallop_operand(self, level := MergeLevel(at, walked, asked, located, found), cursors)
+        return replace(level, lead=lead, lattice=gallop_lattice(found, lead, walked)) if lead else level
 
     # -- values ----------------------------------------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ class Lowering:
         out, at = self.out, level.at
         walkers = self.walkers(block, level, cursors)
         first, last = self.bounds(at)
-        if is_bits(self, level, cursors):
+        if is_bitmap_level(self, level, cursors):
             block.loop(self.hint(at), first, last, lambda b, c: bit_and_value(self, b, level, cursors, c, place))
             return
 
@@ -230,7 +231,7 @@ class Lowering:
 
         def case(inner: Block, chosen: Case) -> None:
             below = {n: entered[n] for n in entered if n in chosen or n not in moving}
-            having(self, inner, level.at, below, lambda b: self.entered(b, level.at, below, c, place))
+            guarded_by_values(self, inner, level.at, below, lambda b: self.entered(b, level.at, below, c, place))
 
         self.branch(block, cases, [*walkers, *level.asked], here, case, otherwise)
 
@@ -278,7 +279,7 @@ class Lowering:
 
     def merged(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
         """The loops of the lattice's points, one after the other."""
-        if not level.lattice.points or ranked(self, block, level, cursors, place):
+        if not level.lattice.points or union_in_vectors(self, block, level, cursors, place):
             return
         used = tuple(n for n in level.walked if any(n in point.walked for point in level.lattice.points))
         walkers = self.walkers(block, replace(level, walked=used), cursors)
@@ -338,7 +339,7 @@ class Lowering:
             at = {n: Walker(v, walkers[n].end) for n, v in zip(point.walked, (p, q), strict=True)}
             self.cases(inner, level, cursors, at, {}, {}, c, place, point.cases)
 
-        meet(block, x, y, met)
+        intersect_in_vectors(block, x, y, met)
 
     def rest(
         self,

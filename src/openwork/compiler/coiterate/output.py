@@ -96,7 +96,7 @@ class Output:
         """Whether level `at` is the last one and appended to, so that an element is one new position."""
         return self.appends(at) and at == self.format.nlevels - 1
 
-    def is_bits(self, at: int) -> bool:
+    def is_bitmap(self, at: int) -> bool:
         """Whether level `at` is the last one, with a bit for each coordinate."""
         return at == self.format.nlevels - 1 and self.target.crd[at] == "bool"
 

@@ -1,4 +1,4 @@
-"""Merges of many operands: one body for all cases, so that a kernel grows with the operands and not with their sets.
+"""Lowers co-iterations of many operands to predicated loops: one body for all sets of operands that are present.
 
 Every operand is carried along with a truth value, whether it is at the coordinate; the children of an absent one are
 an empty range. What is computed follows the expression, operation by operation:
@@ -31,7 +31,7 @@ from .node import Node, node_of
 from .output import Place
 from .size import MOST
 
-__all__ = ["Many"]
+__all__ = ["PredicatedLowering"]
 
 LARGEST = const(2**62)
 Truth = Expr | bool
@@ -108,7 +108,7 @@ class _Presence:
         return replaced(node.local, found)
 
 
-class Many(Lowering):
+class PredicatedLowering(Lowering):
     """The lowering of a merge in which presence is a value."""
 
     tells_apart = False

@@ -1,4 +1,4 @@
-"""The result of a merge that is reduced: a strided array that every element is combined into.
+"""Reduces a co-iteration into a strided array: every element is combined into its place.
 
     for i in range(lower, upper):
         acc = 0.0                                    in a register, below the last loop that moves in the result

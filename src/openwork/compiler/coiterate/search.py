@@ -1,4 +1,4 @@
-"""Search among places in order: by halves, and by leaps that grow from where one stands.
+"""Emits searches among ordered positions: bisection, and galloping by leaps that grow from where one stands.
 
 high, step = at, 1                               gallop: a goal that is d places away takes 2 log d looks
 while high < end and before(high):

@@ -1,4 +1,4 @@
-"""Products inside a merge: what has an operand in common is walked first, and alone.
+"""Orders the subexpressions of a co-iteration: products are walked first, alone, into workspaces.
 
 A walk of all operands at once steps through every coordinate of each, also where a factor that is absent leaves nothing
 to compute. Where nothing is computed without some operands, the innermost level is walked in steps instead:
@@ -27,7 +27,7 @@ from ..build import Array, Block, fold
 from ..fill import Regions
 from ..operand import ParamRef
 from .cursor import Cursor, Source
-from .intersect_simd import Met, Walk, meet
+from .intersect_simd import Met, Walk, intersect_in_vectors
 from .node import Node, names_of, needed, node_of
 from .output import Place
 from .size import MOST
@@ -36,12 +36,12 @@ from .workspace import Kept, Row, workspace
 if TYPE_CHECKING:
     from .lower import Lowering, MergeLevel
 
-__all__ = ["paired", "sieved"]
+__all__ = ["pairwise_union", "walk_subexpressions"]
 
 Cursors = Mapping[str, Cursor]
 
 
-def sieved(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
+def walk_subexpressions(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
     """Write the innermost level in steps, where it is one of products; whether that was done."""
     if not _suits(nest, level, cursors):
         return False
@@ -52,7 +52,7 @@ def sieved(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, pl
     if common is None:
         return False
     parts = [] if len(common) > 1 else list(dict.fromkeys(p for part in root.parts for p in found.parts(part)))
-    if not parts and not common and (len(level.walked) > MOST or _meets(root)):
+    if not parts and not common and (len(level.walked) > MOST or _intersects(root)):
         parts = found.small(root)
     if parts:
         found.apart(parts, place)
@@ -63,7 +63,7 @@ def sieved(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, pl
     return True
 
 
-def paired(nest: Lowering, level: MergeLevel, cursors: Cursors) -> Callable[[Block, Place], None] | None:
+def pairwise_union(nest: Lowering, level: MergeLevel, cursors: Cursors) -> Callable[[Block, Place], None] | None:
     """How to write the innermost level two operands at a time, as the expression has them; None where it cannot be."""
     if level.at == 0 or not _suits(nest, level, cursors):
         return None
@@ -75,7 +75,7 @@ def paired(nest: Lowering, level: MergeLevel, cursors: Cursors) -> Callable[[Blo
     return lambda block, place: _Sieve(nest, block, level, cursors).apart(parts, place)
 
 
-def _meets(node: Node) -> bool:
+def _intersects(node: Node) -> bool:
     """Whether nothing is computed where one of two parts is absent."""
     return len(frozenset.intersection(*node.wanted)) > 1 if node.wanted else False
 
@@ -83,7 +83,7 @@ def _meets(node: Node) -> bool:
 def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether the level ends the operands, which are walked in order."""
     reduction = nest.merge.reduction
-    if not nest.sieves or nest.regions.masked or nest.regions.passed:
+    if not nest.orders_subexpressions or nest.regions.masked or nest.regions.passed:
         return False
     if level.at != len(nest.order) - 1 or level.asked or len(level.walked) < 3:
         return False
@@ -135,7 +135,7 @@ class _Sieve:
         """The largest parts of a node that are products of what is walked."""
         common = self.needed(node)
         inside = sum(n in self.level.walked for n in names_of(node))
-        joined = common is not None and (len(common) > 1 or (inside > 2 and (bool(common) or _meets(node))))
+        joined = common is not None and (len(common) > 1 or (inside > 2 and (bool(common) or _intersects(node))))
         if inside > 1 and joined:
             return [node]
         return [p for part in node.parts for p in self.parts(part)]
@@ -219,7 +219,7 @@ class _Sieve:
                 sources[name] = self.met(name, self.filtered(name, sources[lead], cursors[lead]))
                 cursors[name] = Cursor()
         nest = copy.copy(self.nest)
-        nest.sources, nest.sieves = sources, False
+        nest.sources, nest.orders_subexpressions = sources, False
         nest.settled(self.block, self.level.at, cursors, place)
 
     def met(self, name: str, found: _Found, at: Var | None = None) -> Row:
@@ -232,21 +232,25 @@ class _Sieve:
         """What operands have in common: of the first two, then, in place, less what each of the others lacks."""
         first, second, *others = names
         found = self.room(names)
-        meet(
+        intersect_in_vectors(
             self.block, self.walk(first), self.walk(second), lambda b, c, p, q: found.keep(b, c, {first: p, second: q})
         )
         for k, name in enumerate(others, 2):
             count = self.block.let("n", op("add", found.count, const(0)))
             self.block.assign(found.count, const(0))
             row = Row("W", self.nest.order[self.level.at], found.crd, count, found.size, found.crd.read)
-            meet(self.block, Walk(row, Cursor(), row.again(self.block)), self.walk(name), found.again(names[:k], name))
+            intersect_in_vectors(
+                self.block, Walk(row, Cursor(), row.again(self.block)), self.walk(name), found.again(names[:k], name)
+            )
         return found
 
     def filtered(self, name: str, lead: Source, cursor: Cursor) -> _Found:
         """What an operand has of the coordinates of another."""
         found = self.room([name])
         again = lead.again(self.block) if isinstance(lead, Row) else lead.walker(self.block, cursor, *self.bounds)
-        meet(self.block, Walk(lead, cursor, again), self.walk(name), lambda b, c, p, q: found.keep(b, c, {name: q}))
+        intersect_in_vectors(
+            self.block, Walk(lead, cursor, again), self.walk(name), lambda b, c, p, q: found.keep(b, c, {name: q})
+        )
         return found
 
     def walk(self, name: str) -> Walk:

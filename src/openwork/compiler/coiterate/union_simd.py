@@ -1,4 +1,4 @@
-"""A union of two rows in which no element waits for another: its place is that of all coordinates before it, counted.
+"""Unites two rows in vector lanes: an element's place is the number of coordinates before it, so that none waits.
 
     while qA < eA and qB < eB:
         a = A_crd[qA : qA + 16]; b = B_crd[qB : qB + 16]     less what lies behind the row, or beyond a coordinate
@@ -12,7 +12,7 @@
 
 Two fingers move when a comparison of what was read a step before tells which, and a processor cannot look ahead. Here
 comparisons are made in vectors, those of different elements beside each other. What is written behind the last place
-is written over. More than two rows are merged two at a time, as the expression has them (`sieve.paired`).
+is written over. More than two rows are merged two at a time, as the expression has them (`subexpression_order`).
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from .branch_free import value_of
 from .cursor import Cursor, Walker, number
 from .output import Place
 from .size import GROUP, LANES, MOST
-from .subexpression_order import paired
+from .subexpression_order import pairwise_union
 from .workspace import Row
 
 if TYPE_CHECKING:
     from .lower import Lowering, MergeLevel
 
-__all__ = ["ranked"]
+__all__ = ["union_in_vectors"]
 
 Cursors = Mapping[str, Cursor]
 _VECTORS = {scalar for scalar in SCALARS if itemsize(scalar) in (4, 8)} - {"c64"}
 
 
-def ranked(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
+def union_in_vectors(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
     """Write the innermost level by places, where it is a union of few rows; whether that was done."""
     if not _suits(nest, level, cursors):
         return False
     if len(level.walked) > 2:
-        pairs = paired(nest, level, cursors)
+        pairs = pairwise_union(nest, level, cursors)
         if pairs is not None:
             pairs(block, place)
         return pairs is not None

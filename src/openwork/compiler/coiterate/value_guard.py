@@ -15,10 +15,10 @@ from ..fill import guarded
 if TYPE_CHECKING:
     from .lower import Cursors, Lowering
 
-__all__ = ["having"]
+__all__ = ["guarded_by_values"]
 
 
-def having(nest: Lowering, block: Block, at: int, cursors: Cursors, inner: Callable[[Block], None]) -> None:
+def guarded_by_values(nest: Lowering, block: Block, at: int, cursors: Cursors, inner: Callable[[Block], None]) -> None:
     """Do `inner` where the elements at the cursors, below level `at`, have a result."""
     if at + 1 < len(nest.order) or not nest.regions.guarded:
         inner(block)

@@ -1,4 +1,4 @@
-"""Rows of a merge that are kept for a moment: coordinates and values of what was found below one parent, in order.
+"""Workspaces of a co-iteration: rows of coordinates and values that were found below one parent, in order.
 
 A row holds what the innermost level of some operands has in common, or what one part of an expression comes to there.
 It is a workspace of the kernel, as long as the shortest operand or the level's extent, and is written anew for every

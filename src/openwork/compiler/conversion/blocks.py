@@ -1,4 +1,4 @@
-"""Formats that end in the same dense levels differ in their heads only: whole blocks of values move.
+"""Converts between formats that end in the same dense levels: their heads are converted, whole blocks of values move.
 
     (i // 4 : dense, j // 4 : compressed, i % 4 : dense, j % 4 : dense)    head (I : dense, J : compressed)
     (j // 4 : dense, i // 4 : compressed, i % 4 : dense, j % 4 : dense)    head (J : dense, I : compressed)

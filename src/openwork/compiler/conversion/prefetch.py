@@ -1,4 +1,4 @@
-"""What an expression of a walk's innermost loop will be some elements later, for prefetching."""
+"""From an expression of a walk's innermost loop to what it will be some elements later, for prefetching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms and registers of a drive nest: how a factor is read, a product formed, a sum kept and a result stored."""
+"""Terms and registers of a single-operand nest: reads factors, forms products, keeps sums, stores results."""
 
 from __future__ import annotations
 

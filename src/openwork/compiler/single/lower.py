@@ -1,4 +1,4 @@
-"""Lower a statement with one sparse operand to one loop nest that walks this operand's levels ("drive").
+"""Lower a statement with one sparse operand to one loop nest that walks this operand's levels.
 
 The nest, outside in: dense indices that are not the vector index; the driver's levels down to where the output
 is bound (`output_depth`); the loop over register tiles of the vector index; the driver's remaining levels, which are

@@ -1,4 +1,4 @@
-"""Short fibres of many lengths, walked in one loop that never branches on where they end.
+"""Walks short fibers of many lengths in one loop that never branches on where they end.
 
     for q in range(pos[lo], pos[hi]):            y[i] += A[i,j] * x[j], rows of one to five elements
         acc += A_vals[q] * x[A_crd[q]]
