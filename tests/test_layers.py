@@ -1,4 +1,4 @@
-"""Imports go down the list of layers, no file is in a circle, and imports inside functions are for optional packages
+"""Imports go down the list of layers, no file is in a circle, and no module of the package is imported inside a function
 (docs/design.md, section 12)."""
 
 from __future__ import annotations
@@ -28,11 +28,6 @@ LAYERS = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1
-OPTIONAL = {"openwork.masked.isolation", "openwork.torch"}
-"""Modules that import an optional package themselves: they may be imported inside functions."""
-
-# The array API standard has a tensor's `__array_namespace__` return the package itself.
-ALLOWED = {("openwork.tensor.tensor", "openwork")}
 
 
 def module_name(path: Path, root: Path) -> list[str]:
@@ -90,7 +85,7 @@ def violations(root: Path) -> list[str]:
             continue
         for line, name, _ in imports:
             target = name.split(".")[1] if "." in name else ""
-            if RANK.get(target, TOP) > RANK[package] and (module, name) not in ALLOWED:
+            if RANK.get(target, TOP) > RANK[package]:
                 wrong.append(f"{module}:{line} imports {name}")
     return wrong
 
@@ -120,12 +115,12 @@ def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 def hidden(root: Path) -> list[str]:
-    """Imports of own modules inside functions, where the module needs no optional package."""
+    """Imports of own modules inside functions."""
     return [
         f"{module}:{line} imports {name}"
         for module, imports in sources(root).items()
         for line, name, inside in imports
-        if inside and (module, name) not in ALLOWED and not any(name.startswith(o) for o in OPTIONAL)
+        if inside
     ]
 
 
@@ -148,7 +143,7 @@ def test_no_file_is_in_a_circle() -> None:
     assert circles(PACKAGE) == []
 
 
-def test_imports_inside_functions_are_for_optional_packages() -> None:
+def test_no_own_module_is_imported_inside_a_function() -> None:
     assert hidden(PACKAGE) == []
 
 

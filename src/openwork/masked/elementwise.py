@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
+from ..late import late
 from ..ops.indexing.taking import found_at, sparse_mask
 from ..ops.manipulation.shaping import broadcast_to
 from ..runtime.gradient_hook import tracked
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
 __all__ = ["binary", "lift", "select", "stretched", "unary"]
+
+isolated = late("masked.isolation", "isolated")
+"""Needs torch: loaded where values are recorded."""
 
 HOW = ("equal", "intersection", "union")
 
@@ -101,8 +105,6 @@ def _elements(s: Storage, x: Any, shape: tuple[int, ...]) -> Any:
 
 def _computed(function: Callable[..., Any], values: list[Any], s: Storage, shape: tuple[int, ...]) -> MaskedTensor:
     if tracked(values):
-        from .isolation import isolated
-
         return remade(s, isolated(function, values, s), not shape)
     return remade(s, _called(function, values), not shape)
 

@@ -69,19 +69,17 @@ def _method(function: Callable[..., Any], name: str, m: MaskedTensor, *args: Any
 
     Raises UnsupportedError for an argument that the method has not and that is not left at its default.
     """
-    method = getattr(m, name)
-    defaults = _defaults(function)
+    defaults, taken = _defaults(function), _defaults(getattr(MaskedTensor, name))
     options = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
-    taken = signature(method).parameters
     for key in [key for key in options if key not in taken]:
         if options.pop(key) != defaults.get(key):
             raise UnsupportedError(f"{function.__name__}: {key}= of a masked tensor\n  help: leave it out")
-    return method(**options)
+    return getattr(m, name)(**options)
 
 
 @cache
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """The arguments of a function after its operand, and their defaults."""
+    """The arguments of a function or method after its operand, and their defaults."""
     return {key: p.default for key, p in list(signature(function).parameters.items())[1:]}
 
 

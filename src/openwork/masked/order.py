@@ -13,6 +13,7 @@ from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.text import parse
 from ..ir.types import COMPLEX, FLOATS
+from ..late import late
 from ..ops.indexing.taking import prune, sparse_mask
 from ..ops.reductions.folds import axes_of
 from ..ops.reductions.order_statistics import TopK
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
 __all__ = ["argsort", "cumulative", "mask_nan", "median", "nonzero", "sort", "topk", "unique"]
+
+running = late("masked.isolation", "running")
+"""Needs torch: loaded where values are recorded."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -102,8 +106,6 @@ def cumulative(op: str, m: MaskedTensor, axis: int | None) -> MaskedTensor:
         return remade(s, out.reshape(-1), False)
     t, keys, order = _fibres(m, d)
     if tracked((t.values,)):
-        from .isolation import running
-
         first = np.searchsorted(keys, keys)
         values = running(op, cast(t.values, scalar), np.arange(len(keys)) - first)
         return _back(Tensor._from_storage(t._storage.with_values(values)), order, m)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
@@ -103,9 +104,7 @@ class Tensor(Operators, TorchNames, Leaf, Methods):
         """The namespace that has the array API's functions for this type."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
             raise ValueError(f"array API version {api_version!r} is not supported; supported: up to 2024.12")
-        import openwork
-
-        return openwork
+        return sys.modules[__name__.partition(".")[0]]
 
     @property
     def shape(self) -> tuple[int, ...]:
