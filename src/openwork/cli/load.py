@@ -43,12 +43,12 @@ def split_outside(text: str, separator: str = ",") -> list[str]:
 
 def bindings(items: list[str], what: str) -> dict[str, str]:
     """`["A=csr,B=csc", "x=dense"] -> {"A": "csr", "B": "csc", "x": "dense"}`."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for part in (part for item in items for part in split_outside(item)):
         name, equals, value = part.partition("=")
         if not (equals and name.strip().isidentifier() and value.strip()):
             raise CliError(f"{what}: expected NAME={what.rstrip('s').upper()}, got {part!r}")
-        if name.strip() in found:
+        if name.strip() in result:
             raise CliError(f"{what}: {name.strip()} is given twice")
-        found[name.strip()] = value.strip()
-    return found
+        result[name.strip()] = value.strip()
+    return result

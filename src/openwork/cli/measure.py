@@ -39,14 +39,14 @@ def samples(runs: Mapping[str, Callable[[], object]], budget: float) -> dict[str
         number[name] = max(1, min(1000, round(SAMPLE / single)))
         cost += single * number[name]
     rounds = max(ROUNDS[0], min(ROUNDS[1], int(budget / cost)))
-    found: dict[str, list[float]] = {name: [] for name in runs}
+    result: dict[str, list[float]] = {name: [] for name in runs}
     enabled = gc.isenabled()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, run in runs.items():
-                found[name].append(once(run, number[name]))
+                result[name].append(once(run, number[name]))
     finally:
         if enabled:
             gc.enable()
-    return found
+    return result

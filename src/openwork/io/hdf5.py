@@ -94,12 +94,12 @@ class Hdf5:
 
     def whole(self, group: Any, key: str) -> Array:
         """A dataset of integers in one dimension."""
-        found = self.array(group, key)
-        if found.dtype.kind not in "iu" or found.ndim != 1:
+        result = self.array(group, key)
+        if result.dtype.kind not in "iu" or result.ndim != 1:
             self.fail(
-                f"{group.name.rstrip('/')}/{key} has shape {found.shape} and dtype {found.dtype}; expected integers"
+                f"{group.name.rstrip('/')}/{key} has shape {result.shape} and dtype {result.dtype}; expected integers"
             )
-        return found
+        return result
 
     def _is_number(self, kind: np.dtype[Any]) -> bool:
         if kind.names:
@@ -133,7 +133,7 @@ def read_tenx(path: str | os.PathLike[str], options: Options) -> Buffers:
 
 def matlab(file: Hdf5) -> dict[str, tuple[Any, str, bool]]:
     """The numeric arrays and sparse matrices of a MATLAB 7.3 file: (group, key, sparse) by dotted name."""
-    found: dict[str, tuple[Any, str, bool]] = {}
+    result: dict[str, tuple[Any, str, bool]] = {}
     seen: set[Any] = set()
 
     def walk(group: Any, prefix: str, depth: int) -> None:
@@ -145,16 +145,16 @@ def matlab(file: Hdf5) -> dict[str, tuple[Any, str, bool]]:
             seen.add(item.id)
             if not file.is_group(item):
                 if kind in _CLASSES:
-                    found[prefix + name] = (group, name, False)
+                    result[prefix + name] = (group, name, False)
             elif "MATLAB_sparse" in item.attrs:
-                found[prefix + name] = (group, name, True)
+                result[prefix + name] = (group, name, True)
             elif kind == "struct":
                 if depth == _DEPTH:
                     file.fail(f"structures more than {_DEPTH} deep")
                 walk(item, f"{prefix}{name}.", depth + 1)
 
     walk(file.root, "", 0)
-    return found
+    return result
 
 
 _CLASSES = ("double", "single", "logical", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)))

@@ -146,15 +146,15 @@ class Text:
 
     def comments(self, mark: bytes, position: int = 0) -> list[str]:
         """The comment lines before the first line of content, 10,000 at most."""
-        found: list[str] = []
-        while position < self.size and len(found) < _MOST_COMMENTS:
+        result: list[str] = []
+        while position < self.size and len(result) < _MOST_COMMENTS:
             line, position = self.next_line(position)
             stripped = line.strip()
             if stripped and not stripped.startswith(mark):
                 break
             if stripped:
-                found.append(stripped[:_LONGEST].decode("utf-8", "replace"))
-        return found
+                result.append(stripped[:_LONGEST].decode("utf-8", "replace"))
+        return result
 
     def fail(self, position: int, message: str, help: str = "") -> NoReturn:
         """Raise FileFormatError for the byte at `position`, with the line and a caret under it."""

@@ -19,9 +19,9 @@ def contradiction(row: Array, column: Array, values: Array, symmetry: str) -> tu
     """
     if symmetry == "general" or not values.size:
         return None
-    found = _on_diagonal(np.flatnonzero(row == column), values, symmetry)
-    if found is not None:
-        return found
+    result = _on_diagonal(np.flatnonzero(row == column), values, symmetry)
+    if result is not None:
+        return result
     upper = row < column
     if not upper.any() or not (row > column).any():
         return None

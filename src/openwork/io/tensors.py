@@ -49,9 +49,9 @@ def _from_coordinates(record: Coordinates) -> Tensor:
     pos = (first, *([None] * (ndim - 1)))
     values = np.ascontiguousarray(record.values)
     crd = tuple(np.ascontiguousarray(c) for c in record.indices)
-    made = _tensor(record.shape, coo(ndim), values, pos, crd, 0)
-    if _begins_sorted(crd) and holds(made._storage):
-        return made
+    result = _tensor(record.shape, coo(ndim), values, pos, crd, 0)
+    if _begins_sorted(crd) and holds(result._storage):
+        return result
     return _tensor(record.shape, coo(ndim, unique=False, ordered=False), values, pos, crd, 0)
 
 
@@ -71,11 +71,11 @@ def _from_buffers(path: str | os.PathLike[str], record: Buffers) -> Tensor:
         format = parse(record.format, len(record.shape))
         levels = range(format.nlevels)
         pos, crd = (tuple(side.get(k) for k in levels) for side in (record.pos, record.crd))
-        made = _tensor(record.shape, format, record.values, pos, crd, record.fill_value)
-        check(made._storage)
+        result = _tensor(record.shape, format, record.values, pos, crd, record.fill_value)
+        check(result._storage)
     except (FormatError, InvariantError, ShapeError, RecursionError) as error:
         raise FileFormatError(f"{os.fspath(path)}: {error}") from error
-    return made
+    return result
 
 
 def _tensor(

@@ -58,9 +58,9 @@ def keeping(format: Format) -> Format:
     """The format whose elements are those that this one stores, each with a bit that says whether it is specified."""
     if has_bits(format):
         return format
-    found = in_place(format)
-    if found is not None:
-        return found
+    result = in_place(format)
+    if result is not None:
+        return result
     *above, last = format.levels
     bits = build.bitmap(Mod(last.expression, 1))
     return Format(format.dims, (*above, Level(Div(last.expression, 1), last.format), bits))

@@ -99,10 +99,10 @@ def _companion(
     found = tensors.einsum(f"{','.join(terms)}->{out}", *(_ones(m) for m in masked))
     bits = to_numpy(found.to_dense() if isinstance(found, Tensor) else found) > 0
     bits = bits.reshape([n if c in out else 1 for c, n in zip(output, dense.shape, strict=True)])
-    made = strided_tensor(dense, as_array(np.broadcast_to(bits, tuple(dense.shape)).copy(), like=dense))
+    result = strided_tensor(dense, as_array(np.broadcast_to(bits, tuple(dense.shape)).copy(), like=dense))
     if not output or forms.is_strided(masked[0].format):
-        return made
-    return made.asformat(forms.related(masked[0].format, made.ndim))
+        return result
+    return result.asformat(forms.related(masked[0].format, result.ndim))
 
 
 def _ones(m: MaskedTensor) -> Tensor:

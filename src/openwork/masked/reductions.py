@@ -114,12 +114,12 @@ def counts(s: Storage, axes: tuple[int, ...], exact: bool = True) -> Array:
         n = int(np.count_nonzero(held)) if exact else int(held.any())
         return as_array(np.asarray(n, np.int64), like=s.values)
     key = ("counts", axes)
-    found: Array | None = s.plans.facts.get(key)
-    if found is None:
-        found = _counted(s, axes)
+    result: Array | None = s.plans.facts.get(key)
+    if result is None:
+        result = _counted(s, axes)
         if not forms.has_bits(s.format):
-            keep(s.plans.facts, key, found)
-    return found
+            keep(s.plans.facts, key, result)
+    return result
 
 
 def _counted(s: Storage, axes: tuple[int, ...]) -> Array:

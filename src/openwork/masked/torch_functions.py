@@ -191,10 +191,10 @@ def _like(g: Any, x: Any, reached: Any = None) -> Any:
     """A gradient in the structure of its tensor, without the elements that were not reached."""
     if g is None or not isinstance(x, MaskedTensor):
         return g
-    made = wrap(Tensor._from_storage(x._tensor._storage.with_values(g)), x._scalar)
+    result = wrap(Tensor._from_storage(x._tensor._storage.with_values(g)), x._scalar)
     if reached is None or bool(reached.all()):
-        return made
-    return wrap(restricted(made, reached), x._scalar)
+        return result
+    return wrap(restricted(result, reached), x._scalar)
 
 
 FUNCTIONS.update({

@@ -48,8 +48,8 @@ class _Table(torch.nn.Module):  # type: ignore[misc]
         if self.padding_idx is not None:
             used = indices != self.padding_idx
             rows, indices, weights = rows[used], indices[used], weights[used]
-        found: Tensor = sparse_coo_tensor(torch.stack([rows, indices]), weights, (count, n))
-        return found
+        result: Tensor = sparse_coo_tensor(torch.stack([rows, indices]), weights, (count, n))
+        return result
 
     def _integers(self, indices: torch.Tensor) -> torch.Tensor:
         if indices.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):

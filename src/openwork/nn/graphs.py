@@ -46,8 +46,8 @@ def normalized_adjacency(adjacency: Tensor, self_loops: bool = True) -> Tensor:
         t = t + sparse_coo_tensor(torch.stack([loops, loops]), t.values.new_ones(n), (n, n)).asformat(t.format)
     degree = t @ t.values.new_ones(n)
     scale = torch.where(degree == 0, 0, torch.where(degree == 0, 1, degree).rsqrt())
-    found: Tensor = t * scale[:, None] * scale[None, :]
-    return found
+    result: Tensor = t * scale[:, None] * scale[None, :]
+    return result
 
 
 def attend(adjacency: Tensor, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -66,8 +66,8 @@ def attend(adjacency: Tensor, queries: torch.Tensor, keys: torch.Tensor, values:
     Raises ShapeError for shapes that do not fit.
     """
     scores = sddmm(adjacency, queries / queries.shape[-1] ** 0.5, keys.T)
-    found: torch.Tensor = matmul(softmax(scores, -1), values)
-    return found
+    result: torch.Tensor = matmul(softmax(scores, -1), values)
+    return result
 
 
 class GraphConv(torch.nn.Module):  # type: ignore[misc]

@@ -63,8 +63,8 @@ def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
 
 
 def _dense(t: Tensor, selection: Selection) -> torch.Tensor:
-    found: torch.Tensor = index_selection(t, selection).to_dense()
-    return found
+    result: torch.Tensor = index_selection(t, selection).to_dense()
+    return result
 
 
 def _placed(shape: tuple[int, ...], selection: Selection, v: Tensor) -> Tensor:

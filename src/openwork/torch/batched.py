@@ -65,8 +65,8 @@ def _one(x: torch.Tensor, level: int, k: int) -> torch.Tensor:
     levels = torch._C._functorch
     if not is_batched(x) or levels.maybe_get_level(x) != level:
         return x
-    found: torch.Tensor = levels.get_unwrapped(x).select(levels.maybe_get_bdim(x), k)
-    return found
+    result: torch.Tensor = levels.get_unwrapped(x).select(levels.maybe_get_bdim(x), k)
+    return result
 
 
 def _replaced(x: Any, visit: Callable[[torch.Tensor], torch.Tensor]) -> Any:

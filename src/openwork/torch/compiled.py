@@ -65,10 +65,10 @@ class _Product:
 
     def __call__(self, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
         statement = traced.statement(self.at, self.dense, self.out)
-        found: torch.Tensor = torch.ops.openwork.product(
+        result: torch.Tensor = torch.ops.openwork.product(
             values, self.structure, dense, self.format, self.held, self.shape, self.count, statement, self.scalar
         )
-        return found
+        return result
 
 
 @lru_cache(maxsize=256)
@@ -83,17 +83,17 @@ def _storage(
     """The storage over these buffers; where the last one is seen again, the one of before, with its launches."""
     known = structure[-1].__dict__.setdefault("_openwork", {}) if structure else {}
     key = (text, shape, values is None, *(b.data_ptr() for b in structure))
-    found: Storage | None = known.get(key)
-    if found is not None and (values is None or found.values.data_ptr() == values.data_ptr()):
-        return found
+    result: Storage | None = known.get(key)
+    if result is not None and (values is None or result.values.data_ptr() == values.data_ptr()):
+        return result
     given = iter(structure)
     buffers = [None if x == "-" else next(given) for x in held]
     data = torch.empty(count, dtype=torch_dtype(scalar)) if values is None else values.detach().contiguous()
     kind = scalar if values is None else traced.SCALARS[values.dtype]
-    found = Storage(shape, _format(text), kind, 0, tuple(buffers[::2]), tuple(buffers[1::2]), data)
-    check_layout(found)
-    known[key] = found
-    return found
+    result = Storage(shape, _format(text), kind, 0, tuple(buffers[::2]), tuple(buffers[1::2]), data)
+    check_layout(result)
+    known[key] = result
+    return result
 
 
 @torch.library.impl(_library, "product", "CPU")  # type: ignore[untyped-decorator,unused-ignore]

@@ -283,10 +283,10 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 def multi_dot(*tensors: Any) -> Any:
     """The product of a chain of matrices, of which the first and the last may be vectors."""
     given = tensors[0] if len(tensors) == 1 else tensors
-    found = given[0]
+    result = given[0]
     for x in given[1:]:
-        found = matmul(found, x)
-    return found
+        result = matmul(result, x)
+    return result
 
 
 @torch_function("linalg_diagonal")

@@ -17,8 +17,8 @@ __all__ = ["Elements", "Layout", "Spread", "Stored", "dense", "nothing", "taken"
 
 def dense(s: Storage, values: torch.Tensor, fill: Any = None) -> torch.Tensor:
     """The dense tensor of values on a structure."""
-    found: torch.Tensor = Tensor._from_storage(s.with_values(values, fill)).to_dense()
-    return found
+    result: torch.Tensor = Tensor._from_storage(s.with_values(values, fill)).to_dense()
+    return result
 
 
 def taken(s: Storage, every: torch.Tensor) -> torch.Tensor:

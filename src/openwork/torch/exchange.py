@@ -36,5 +36,5 @@ def _of(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 
 def torch_values(obj: torch.Tensor) -> torch.Tensor:
     """The rule of the values of a sparse torch tensor that requires a gradient."""
-    found: torch.Tensor = _Values.apply(obj)
-    return found
+    result: torch.Tensor = _Values.apply(obj)
+    return result

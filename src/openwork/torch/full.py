@@ -159,8 +159,8 @@ def carrier_of(t: Tensor) -> torch.Tensor:
     if isinstance(t, Full):
         return t._carrier
     s = t._storage
-    found: torch.Tensor = t.to_dense() if s.format.is_dense else Spread.apply(plain(s), s.values)
-    return found
+    result: torch.Tensor = t.to_dense() if s.format.is_dense else Spread.apply(plain(s), s.values)
+    return result
 
 
 def run(

@@ -26,8 +26,8 @@ def _far(t: Tensor, threshold: Any = 0, /) -> Tensor:
     """`prune`: whether an element is kept is constant."""
     if not threshold:
         return t
-    found: Tensor = where(absolute(t.detach() - t.fill_value) > threshold, t, t.fill_value)
-    return found
+    result: Tensor = where(absolute(t.detach() - t.fill_value) > threshold, t, t.fill_value)
+    return result
 
 
 _CONVERSIONS = (

@@ -110,8 +110,8 @@ def sampled_addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: 
     product = elementwise("mul", sddmm(input.detach(), mat1, mat2), alpha)
     if beta:
         product = elementwise("add", product, elementwise("mul", input, beta))
-    found: Tensor = product
-    return found
+    result: Tensor = product
+    return result
 
 
 @torch_function("dropout")

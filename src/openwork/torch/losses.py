@@ -42,12 +42,12 @@ def loss(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         given = dict(zip(named, operands[count:], strict=True))
         return function(*operands[:count], **given, **plain, reduction="none")
 
-    found = several(of_all, *args, *(options[k] for k in named))
+    result = several(of_all, *args, *(options[k] for k in named))
     if reduction == "none":
-        return found
+        return result
     if reduction == "batchmean":
-        return elementwise("div", found.sum(), found.shape[0] if found.ndim else 1)
-    return found.sum() if reduction == "sum" else found.mean()
+        return elementwise("div", result.sum(), result.shape[0] if result.ndim else 1)
+    return result.sum() if reduction == "sum" else result.mean()
 
 
 @torch_function("cross_entropy")

@@ -96,10 +96,10 @@ def _is_sparse(x: Any) -> bool:
 def densely(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """The function of the dense tensors: a Tensor where no operand is a torch tensor with dimensions."""
     call = _Call(function, args, options)
-    found = call([x.to_dense() if isinstance(x, Tensor) else x for x in call.operands])
+    result = call([x.to_dense() if isinstance(x, Tensor) else x for x in call.operands])
     if any(isinstance(x, torch.Tensor) and x.ndim for x in call.operands):
-        return found
-    return Tensor._from_dense(found) if isinstance(found, torch.Tensor) else tuple(map(Tensor._from_dense, found))
+        return result
+    return Tensor._from_dense(result) if isinstance(result, torch.Tensor) else tuple(map(Tensor._from_dense, result))
 
 
 def extents(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -151,8 +151,8 @@ def _united(storages: Sequence[Storage]) -> Storage:
     for s in storages:
         held = torch.ones(length(s.values), dtype=torch.bool, device=s.values.device)
         patterns.append(Tensor._from_storage(plain(s).with_values(held, False)))
-    found: Storage = reduce(lambda a, b: merge("or", a, b), patterns)._storage
-    return found
+    result: Storage = reduce(lambda a, b: merge("or", a, b), patterns)._storage
+    return result
 
 
 def _values(call: _Call, made: Storage, storages: Sequence[Storage], numbers: Sequence[Any]) -> Any:

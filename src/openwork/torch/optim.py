@@ -255,21 +255,21 @@ def clip_grad_value_(parameters: torch.Tensor | Iterable[torch.Tensor], clip_val
 
 def _grads(parameters: torch.Tensor | Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """The elements of every gradient, as they are stored: sparse ones after coalescing."""
-    found = []
+    result = []
     for p in [parameters] if isinstance(parameters, torch.Tensor) else parameters:
         if p.grad is not None and p.grad.layout == torch.sparse_coo:
             p.grad = p.grad.coalesce()
-            found.append(p.grad.detach()._values())
+            result.append(p.grad.detach()._values())
         elif p.grad is not None:
-            found.append(p.grad.detach() if p.grad.layout == torch.strided else p.grad.detach().values())
-    return found
+            result.append(p.grad.detach() if p.grad.layout == torch.strided else p.grad.detach().values())
+    return result
 
 
 def _with_values(grad: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    made: torch.Tensor = torch.sparse_coo_tensor(
+    result: torch.Tensor = torch.sparse_coo_tensor(
         grad.indices(), values.contiguous(), grad.shape, is_coalesced=True, check_invariants=False
     )
-    return made
+    return result
 
 
 def _rows(x: torch.Tensor, at: Any) -> torch.Tensor:

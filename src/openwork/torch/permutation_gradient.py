@@ -104,12 +104,12 @@ def present(s: Storage) -> torch.Tensor | None:
     count = length(s.values)
     if s.nse == count:
         return None
-    found: torch.Tensor | None = s.plans.facts.get("present")
-    if found is None:
-        found = torch.zeros(count, dtype=torch.bool)
-        found[torch.from_numpy(coordinates(s)[1])] = True
-        keep(s.plans.facts, "present", found)
-    return found
+    result: torch.Tensor | None = s.plans.facts.get("present")
+    if result is None:
+        result = torch.zeros(count, dtype=torch.bool)
+        result[torch.from_numpy(coordinates(s)[1])] = True
+        keep(s.plans.facts, "present", result)
+    return result
 
 
 def on_values(s: Storage, function: Callable[[Any], Any]) -> Any:

@@ -46,8 +46,8 @@ def exactly(known: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
     """`known`, with the gradient of `computed`, or `computed` with its tangent."""
     if is_dual(computed) or is_transformed(computed):
         return computed
-    found: torch.Tensor = _Exactly.apply(known, computed)
-    return found
+    result: torch.Tensor = _Exactly.apply(known, computed)
+    return result
 
 
 def evaluate(e: Expr, values: Mapping[str, Any], there: Mapping[str, Any] | None = None) -> Any:

@@ -64,8 +64,8 @@ class Step:
 
     def __call__(self, s: Storage, b: torch.Tensor) -> torch.Tensor:
         """The product, recorded. Only where no transform of `torch.func` and no tangent takes part."""
-        found: torch.Tensor = applied_plainly(_Recorded, self, s, s.values, b)
-        return found
+        result: torch.Tensor = applied_plainly(_Recorded, self, s, s.values, b)
+        return result
 
     def spec(self, s: Storage) -> Product:
         """The product as a statement."""

@@ -86,8 +86,8 @@ def _run(at: _At, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     mask = None if at.out.storage.format.is_dense else at.out
     made = contraction.pair(first, second, at.out.letters, semiring_of("plus_times"), mask)
     order = [made.letters.index(c) for c in at.out.letters]
-    found: torch.Tensor = found_at(Tensor._from_storage(made.storage.permute(order)), at.out.storage)
-    return found
+    result: torch.Tensor = found_at(Tensor._from_storage(made.storage.permute(order)), at.out.storage)
+    return result
 
 
 def _plain(t: Term) -> Term:

@@ -26,8 +26,8 @@ class _Rows(torch.autograd.Function):  # type: ignore[misc]
         ctx.structure = s
         ctx.save_for_backward(values, weight)
         t = Tensor._from_storage(s.with_values(values.detach()))
-        found: torch.Tensor = matmul(t, weight.detach())
-        return found
+        result: torch.Tensor = matmul(t, weight.detach())
+        return result
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator,unused-ignore]
@@ -82,8 +82,8 @@ def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
     s = a.asformat(coo(2))._storage
     values = cast(as_array(s.values, like=weight.detach()), scalar_of(weight))
     structure = plain(s).mapped(lambda b: as_array(b, like=weight.detach())).with_values(values.detach())
-    found: torch.Tensor = _Rows.apply(structure, values, weight)
-    return found
+    result: torch.Tensor = _Rows.apply(structure, values, weight)
+    return result
 
 
 def linear(input: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:

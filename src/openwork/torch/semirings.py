@@ -79,7 +79,7 @@ def _keys(at: dict[str, np.ndarray], letters: list[str], extents: dict[str, int]
     """A number for the coordinates of these letters, the same for the same."""
     if math.prod(extents[c] for c in letters) >= 2**62:
         raise UnsupportedError("a product over a semiring, of extents too large to number\n  help: detach() it")
-    found = np.zeros(count, np.int64)
+    result = np.zeros(count, np.int64)
     for c in letters:
-        found = found * extents[c] + at[c]
-    return found
+        result = result * extents[c] + at[c]
+    return result

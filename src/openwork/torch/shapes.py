@@ -31,22 +31,22 @@ def _along(t: Tensor, dim: int, key: Any) -> Any:
 @torch_function("narrow")
 def narrow(t: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """The coordinates from `start`, `length` of them, of a dimension."""
-    found: Tensor = t.narrow(dim, int(start), length)
-    return found
+    result: Tensor = t.narrow(dim, int(start), length)
+    return result
 
 
 @torch_function("select")
 def select(t: Tensor, dim: int, index: int) -> Tensor:
     """One coordinate of a dimension, which goes."""
-    found: Tensor = _along(t, dim, int(index))
-    return found
+    result: Tensor = _along(t, dim, int(index))
+    return result
 
 
 @torch_function("slice", "slice.Tensor")
 def slice_(t: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
     """The coordinates of a slice of a dimension."""
-    found: Tensor = _along(t, dim, slice(start, end, step))
-    return found
+    result: Tensor = _along(t, dim, slice(start, end, step))
+    return result
 
 
 @torch_function("split", "split_with_sizes", "unsafe_split")

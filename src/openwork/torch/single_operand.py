@@ -301,5 +301,5 @@ def _buffer(v: Any) -> Any:
 
 def _operand(v: Any, like: torch.Tensor) -> torch.Tensor:
     given = v.owner if isinstance(v, Strided) else v
-    found: torch.Tensor = as_array(given, like=like)
-    return found
+    result: torch.Tensor = as_array(given, like=like)
+    return result

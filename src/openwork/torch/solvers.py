@@ -36,8 +36,8 @@ Solver = Callable[[Tensor, torch.Tensor, bool], Any]
 class _Solution(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(solver: Solver, s: Storage, turned: bool, values: Any, right: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = solver(Tensor._from_storage(s.with_values(values.detach())), right.detach(), turned)
-        return found
+        result: torch.Tensor = solver(Tensor._from_storage(s.with_values(values.detach())), right.detach(), turned)
+        return result
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -73,8 +73,8 @@ class _Solution(torch.autograd.Function):  # type: ignore[misc]
 
 
 def _solution(solver: Solver, s: Storage, turned: bool, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    found: torch.Tensor = _Solution.apply(solver, s, turned, values, right)
-    return found
+    result: torch.Tensor = _Solution.apply(solver, s, turned, values, right)
+    return result
 
 
 def _stacked(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:

@@ -53,11 +53,11 @@ def product(
     dtype = values.dtype
     for x in dense:
         dtype = torch.promote_types(dtype, x.dtype)
-    found: torch.Tensor = torch.ops.openwork.product(
+    result: torch.Tensor = torch.ops.openwork.product(
         values, structure, list(dense), _text(format), held, shape, values.shape[0], statement(at, indices, out),
         SCALARS[dtype],
     )  # fmt: skip
-    return found
+    return result
 
 
 def _fits(t: Any, x: Any) -> bool:
