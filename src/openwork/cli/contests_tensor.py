@@ -39,10 +39,10 @@ def incidence(problem: TensorProblem, dims: tuple[int, ...], weights: Any) -> An
     """The SciPy CSR array that adds up elements by their coordinates in `dims`."""
     from scipy.sparse import csr_array
 
-    kept = [problem.shape[d] for d in dims]
-    keys = np.ravel_multi_index([problem.indices[d] for d in dims], kept)
+    extents = [problem.shape[d] for d in dims]
+    keys = np.ravel_multi_index([problem.indices[d] for d in dims], extents)
     count = len(weights)
-    return csr_array((weights, (keys, np.arange(count))), shape=(math.prod(kept), count))
+    return csr_array((weights, (keys, np.arange(count))), shape=(math.prod(extents), count))
 
 
 def mttkrp(problem: TensorProblem, text: str) -> Contest:
@@ -70,11 +70,11 @@ def total(problem: TensorProblem, text: str) -> Contest:
     if text and (axis is None or axis >= len(problem.shape)):
         raise CliError(f"--op: sum takes a dimension below {len(problem.shape)}, got {text!r}")
     runs: dict[str, Callable[[], object]] = {"openwork": lambda: problem.ours.sum(axis=axis)}
-    kept = () if axis is None else tuple(d for d in range(len(problem.shape)) if d != axis)
+    kept_dims = () if axis is None else tuple(d for d in range(len(problem.shape)) if d != axis)
     want = problem.values.sum()
-    if kept:
-        adder = incidence(problem, kept, problem.values)
-        want = (adder @ np.ones(adder.shape[1], problem.values.dtype)).reshape([problem.shape[d] for d in kept])
+    if kept_dims:
+        adder = incidence(problem, kept_dims, problem.values)
+        want = (adder @ np.ones(adder.shape[1], problem.values.dtype)).reshape([problem.shape[d] for d in kept_dims])
     if has_torch():
         import torch
 

@@ -98,14 +98,14 @@ def tensor_sizes(t: Any) -> list[list[str]]:
 def cache_rows() -> list[tuple[str, str]]:
     """What the cache of kernels holds."""
 
-    found = cache_info()
-    numbers = {name: value for name, value in found.items() if isinstance(value, int)}
+    info = cache_info()
+    numbers = {name: value for name, value in info.items() if isinstance(value, int)}
     asked = ", ".join(
         f"{numbers[n]:,} {n.replace('_', ' ')}" for n in ("hits", "misses", "from_disk", "compiled", "evicted")
     )
-    kept = "" if found["ignored"] is None else f", not used: {found['ignored']}"
+    ignored = "" if info["ignored"] is None else f", not used: {info['ignored']}"
     return [
-        ("folder", f"{found['folder'] or 'none'}{kept}"),
+        ("folder", f"{info['folder'] or 'none'}{ignored}"),
         ("on disk", f"{numbers['files']:,} kernels, {bytes_text(numbers['file_bytes'])}"),
         (
             "in memory",

@@ -1,4 +1,4 @@
-"""Arguments, dispatch, and the promise about bad input: one line on stderr, exit status 2, no traceback."""
+"""Arguments of the command line -> the command's exit status; bad input is one line on stderr and status 2."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     lines = [line.strip() for line in str(error).splitlines()]
-    kept = [line for line in lines if line.strip("^~ ")]
-    if not kept:
+    shown = [line for line in lines if line.strip("^~ ")]
+    if not shown:
         return type(error).__name__
-    advice = [line for line in kept[1:] if line.startswith("help:")]
-    return "; ".join([kept[0], *advice])
+    advice = [line for line in shown[1:] if line.startswith("help:")]
+    return "; ".join([shown[0], *advice])
 
 
 def positive(text: str) -> int:

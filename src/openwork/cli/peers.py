@@ -34,8 +34,8 @@ def set_threads(threads: int) -> None:
 
 def blocks_of(format: str) -> tuple[int, int] | None:
     """`blocks_of("bsr(2, 3)") == (2, 3)`; None where the format has no blocks."""
-    found = BLOCKED.fullmatch(format.strip().lower())
-    return (int(found[1]), int(found[2])) if found else None
+    match = BLOCKED.fullmatch(format.strip().lower())
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def padded(csr: Any, blocks: tuple[int, int]) -> Any:

@@ -1,4 +1,4 @@
-"""From a matrix's coordinates to the bytes that it takes in each format: nothing is converted."""
+"""A matrix's coordinates -> the bytes that it takes in each format; nothing is converted."""
 
 from __future__ import annotations
 

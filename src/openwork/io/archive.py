@@ -166,10 +166,10 @@ class Archive:
         text = file.read(min(size, _HEADER)).decode("latin-1")
         if size > _HEADER or len(text) < size:
             self.fail(f"{member}: its header of {size} bytes is longer than {min(_HEADER, len(text))}")
-        found = self._items(text)
-        if found is None:
+        items = self._items(text)
+        if items is None:
             self.fail(f"{member}: not the header of an array of numbers: {text.strip()[:200]!r}")
-        descr, order, extents = found
+        descr, order, extents = items
         try:
             dtype = np.dtype(descr)
         except TypeError:

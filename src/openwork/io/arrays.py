@@ -23,8 +23,8 @@ def read_mat(path: str | os.PathLike[str], options: Options) -> Buffers | Coordi
             places = hdf5.matlab(file)
             name = _choose(path, {n: place[2] for n, place in places.items()}, options.variable)
             return hdf5.load_matlab(file, places[name])
-    found = mat5.variables(os.fspath(path), data, options.ratio)
-    return found[_choose(path, {n: v.sparse for n, v in found.items()}, options.variable)].load()
+    variables = mat5.variables(os.fspath(path), data, options.ratio)
+    return variables[_choose(path, {n: v.sparse for n, v in variables.items()}, options.variable)].load()
 
 
 def _choose(path: str | os.PathLike[str], choices: dict[str, bool], wanted: str | None) -> str:

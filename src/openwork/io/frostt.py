@@ -76,18 +76,18 @@ def _ours(text: Text, at: int, layout: Layout, said: _Said, scalar: str, options
 
 def _said(comments: list[str]) -> _Said | None:
     """Shape and number of entries, where the file is ours."""
-    found = next((m for c in comments if (m := _OURS.fullmatch(c))), None)
-    shape = tuple(int(n) for n in found[1].split()) if found else ()
-    if found is None or max(*shape, int(found[2])) > LIMIT:
+    header = next((m for c in comments if (m := _OURS.fullmatch(c))), None)
+    shape = tuple(int(n) for n in header[1].split()) if header else ()
+    if header is None or max(*shape, int(header[2])) > LIMIT:
         return None
-    return _Said(shape, int(found[2]))
+    return _Said(shape, int(header[2]))
 
 
 def _said_shape(comments: list[str], indices: tuple[Array, ...]) -> tuple[int, ...] | None:
     """The shape that a comment at the head gives, where it has one size per dimension and every index fits."""
     for comment in comments:
-        found = _SHAPE.search(comment)
-        sizes = tuple(int(n) for n in re.findall(r"\d+", found[1])) if found else ()
+        shape_match = _SHAPE.search(comment)
+        sizes = tuple(int(n) for n in re.findall(r"\d+", shape_match[1])) if shape_match else ()
         if len(sizes) == len(indices) and all(not c.size or c.max() < n for c, n in zip(indices, sizes, strict=True)):
             return sizes
     return None

@@ -86,11 +86,11 @@ class Hdf5:
         limit = limits.allowed(self._held, self._ratio)
         if self._loaded > limit:
             limits.refuse(f"{self.name}: {where}", self._held, limit)
-        found: Array = np.asarray(item[()])
-        if found.dtype.names:
-            first, second = (found[n] for n in found.dtype.names)
+        array: Array = np.asarray(item[()])
+        if array.dtype.names:
+            first, second = (array[n] for n in array.dtype.names)
             return np.asarray(first + 1j * second)
-        return np.ascontiguousarray(found.astype(found.dtype.newbyteorder("="), copy=False))
+        return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
 
     def whole(self, group: Any, key: str) -> Array:
         """A dataset of integers in one dimension."""

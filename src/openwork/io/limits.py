@@ -42,15 +42,15 @@ def refuse(what: str, packed: int, limit: int) -> NoReturn:
 
 def refuse_holes(name: str, descriptor: int) -> None:
     """Refuse a file that is mostly holes: its size is only claimed, like a compressed file's."""
-    found = os.fstat(descriptor)
-    held = getattr(found, "st_blocks", 0) * 512
-    if not hasattr(os, "SEEK_HOLE") or found.st_size <= allowed(held):
+    status = os.fstat(descriptor)
+    on_disk = getattr(status, "st_blocks", 0) * 512
+    if not hasattr(os, "SEEK_HOLE") or status.st_size <= allowed(on_disk):
         return
     try:
-        whole = os.lseek(descriptor, 0, os.SEEK_HOLE) >= found.st_size
+        whole = os.lseek(descriptor, 0, os.SEEK_HOLE) >= status.st_size
     except OSError:
         whole = True
     finally:
         os.lseek(descriptor, 0, os.SEEK_SET)
     if not whole:
-        raise FileFormatError(f"{name}: a file of {found.st_size} bytes, of which only {held} are on disk")
+        raise FileFormatError(f"{name}: a file of {status.st_size} bytes, of which only {on_disk} are on disk")

@@ -126,10 +126,10 @@ def _naming(path: str) -> Iterator[None]:
 def _target(path: str) -> str | None:
     """The file that a rename is to replace, links followed; None where the path has to be written straight."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return os.path.realpath(path)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
     link = os.path.abspath(path)
     for _ in range(40):

@@ -220,9 +220,9 @@ def _type_line(text: Text, line: bytes, at: int) -> tuple[str, tuple[int, int], 
 
 
 def _formats(text: Text, line: bytes, at: int, needed: int) -> tuple[_Record, ...]:
-    found = _PARENTHESES.findall(line.decode("latin-1"))
+    parts = _PARENTHESES.findall(line.decode("latin-1"))
     records: list[_Record] = []
-    for word in found[:needed]:
+    for word in parts[:needed]:
         match = _FORMAT.fullmatch(word)
         if match is None or not 0 < int(match[3][:6]) <= 1000 or not 0 < int(match[1][:6] or 1) <= 10000:
             text.fail(at + line.find(word.encode("latin-1")), f"expected a Fortran format such as (16I5), got {word}")

@@ -1,4 +1,4 @@
-"""From records to tensors and back."""
+"""Records of a file -> tensors, and tensors -> records."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def to_tensor(path: str | os.PathLike[str], record: Coordinates | Buffers, forma
     """
     if isinstance(record, Buffers) and full and record.symmetry != "general":
         own = record.format
-        made = _from_coordinates(expand(coordinates(record)))
-        return made.asformat(own if format is None else format)
+        tensor = _from_coordinates(expand(coordinates(record)))
+        return tensor.asformat(own if format is None else format)
     if isinstance(record, Buffers):
-        made = _from_buffers(path, record)
+        tensor = _from_buffers(path, record)
     else:
-        made = _from_coordinates(expand(record) if full else record)
-    return made if format is None else made.asformat(format)
+        tensor = _from_coordinates(expand(record) if full else record)
+    return tensor if format is None else tensor.asformat(format)
 
 
 def _from_coordinates(record: Coordinates) -> Tensor:

@@ -99,9 +99,9 @@ def _triangle(shape: tuple[int, ...], indices: tuple[Array, ...], values: Array,
         stype = 1 if upper else -1 if lower else 0
     if stype == 0:
         return Coordinates(shape, indices, values)
-    kept = row >= column if stype < 0 else row <= column
-    if not kept.all():
-        row, column, values = row[kept], column[kept], values[kept]
+    stored_half = row >= column if stype < 0 else row <= column
+    if not stored_half.all():
+        row, column, values = row[stored_half], column[stored_half], values[stored_half]
     return Coordinates(shape, (row, column), values, "hermitian" if values.dtype.kind == "c" else "symmetric")
 
 

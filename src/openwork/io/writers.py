@@ -85,10 +85,10 @@ def _symmetry(record: Coordinates, wanted: str) -> str:
         return wanted
     square = len(record.shape) == 2 and record.shape[0] == record.shape[1]
     kinds = SYMMETRIES[1:] if wanted == "auto" else (wanted,)
-    found = [k for k in kinds if square and _is(record, k)]
-    if not found and wanted != "auto":
+    symmetries = [k for k in kinds if square and _is(record, k)]
+    if not symmetries and wanted != "auto":
         raise ShapeError(f"write: the tensor of shape {record.shape} is not {wanted}\n  help: symmetry='general'")
-    return found[0] if found else "general"
+    return symmetries[0] if symmetries else "general"
 
 
 def _is(record: Coordinates, kind: str) -> bool:
@@ -121,8 +121,8 @@ def _lower(record: Coordinates, symmetry: str) -> Coordinates:
         values = np.concatenate(columns) if columns else record.values
         return Coordinates(record.shape, (), values, symmetry, record.dense)
     row, column = record.indices
-    kept = row > column if below else row >= column
-    return Coordinates(record.shape, (row[kept], column[kept]), record.values[kept], symmetry)
+    stored_half = row > column if below else row >= column
+    return Coordinates(record.shape, (row[stored_half], column[stored_half]), record.values[stored_half], symmetry)
 
 
 @dataclass(frozen=True, slots=True)

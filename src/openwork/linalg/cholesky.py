@@ -36,10 +36,10 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     Raises numpy.linalg.LinAlgError where a matrix is not positive definite.
     """
     t = square(x, "cholesky")
-    held = dense_array(t)
-    if held is not None:
+    array = dense_array(t)
+    if array is not None:
         try:
-            lower = linear_algebra("cholesky", held)
+            lower = linear_algebra("cholesky", array)
         except np.linalg.LinAlgError as error:
             raise _indefinite(t.shape) from error
         if upper:
@@ -57,19 +57,19 @@ def _factor(m: Tensor, scalar: str, upper: bool) -> Tensor:
     from scipy.sparse import diags_array, tril
     from scipy.sparse.linalg import splu
 
-    held = scipy_matrix(m, "csc", scalar)
-    lower = tril(held, -1, "csc")
-    whole = (lower + lower.conj().T + diags_array(held.diagonal().real, dtype=held.dtype)).tocsc()
+    matrix = scipy_matrix(m, "csc", scalar)
+    lower = tril(matrix, -1, "csc")
+    whole = (lower + lower.conj().T + diags_array(matrix.diagonal().real, dtype=matrix.dtype)).tocsc()
     options = {"SymmetricMode": True, "DiagPivotThresh": 0.0, "Equil": False}
     try:
         lu = splu(narrow(whole), permc_spec="NATURAL", options=options)
     except RuntimeError as error:
         raise _indefinite(m.shape) from error
     pivots = lu.U.diagonal().real
-    kept = np.array_equal(lu.perm_r, np.arange(len(pivots))) and np.array_equal(lu.perm_c, lu.perm_r)
-    if not kept or not bool(np.all(pivots > 0)):
+    unpermuted = np.array_equal(lu.perm_r, np.arange(len(pivots))) and np.array_equal(lu.perm_c, lu.perm_r)
+    if not unpermuted or not bool(np.all(pivots > 0)):
         raise _indefinite(m.shape)
-    factor = (lu.L @ diags_array(np.sqrt(pivots))).astype(held.dtype)
+    factor = (lu.L @ diags_array(np.sqrt(pivots))).astype(matrix.dtype)
     return asarray(factor.conj().T.tocsc() if upper else factor.tocsc())
 
 

@@ -149,14 +149,14 @@ def linear_algebra(name: str, *args: Any, **options: Any) -> Any:
 
 
 def _array(t: Tensor, operation: str, remedy: str) -> Array:
-    held = dense_array(t)
-    if held is None:
+    array = dense_array(t)
+    if array is None:
         nbytes = t.size * itemsize(common(t))
         raise UnsupportedError(
             f"{operation} of a sparse tensor of shape {t.shape}: the result is dense, and so would be the work"
             f"\n  supported: tensors of dense format\n  help: {remedy}; asformat('dense') takes {nbytes} bytes"
         )
-    return held
+    return array
 
 
 def _singular_values(a: Array) -> Array:
@@ -171,5 +171,5 @@ def _tolerance(a: Array, rtol: Any) -> Any:
 
             return max(a.shape[-2:]) * torch.finfo(a.dtype).eps
         return max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
-    given = rtol.to_dense() if isinstance(rtol, Tensor) else rtol
-    return given if isinstance(given, float | int) else as_array(given, like=a)
+    tolerance = rtol.to_dense() if isinstance(rtol, Tensor) else rtol
+    return tolerance if isinstance(tolerance, float | int) else as_array(tolerance, like=a)

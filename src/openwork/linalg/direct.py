@@ -46,9 +46,9 @@ class Factorization:
         self._transposed = stored_as(a) == "csr"
         self._lu, self.nse = None, 0
         if a.shape[0]:
-            held = scipy_matrix(a.T if self._transposed else a, "csc", scalar)
+            matrix = scipy_matrix(a.T if self._transposed else a, "csc", scalar)
             try:
-                self._lu = splu(narrow(held), **options)
+                self._lu = splu(narrow(matrix), **options)
             except RuntimeError as error:
                 raise _singular(a, error) from error
             self.nse = int(self._lu.nnz)
@@ -195,12 +195,12 @@ def over_stacks(
         return out[..., 0] if vector else out
     batch = t.shape[:-2]
     shape = _stacks(batch, sides.shape[:-2])
-    held = np.broadcast_to(np.arange(int(np.prod(batch))).reshape(batch), shape).reshape(-1)
+    block_of = np.broadcast_to(np.arange(int(np.prod(batch))).reshape(batch), shape).reshape(-1)
     every = np.broadcast_to(sides, (*shape, n, k)).reshape(math.prod(shape), n, k)
     parts = matrices(t, scalar)
-    out = np.empty((len(held), n, k), numpy_dtype(scalar))
+    out = np.empty((len(block_of), n, k), numpy_dtype(scalar))
     for at, m in enumerate(parts):
-        mine = np.flatnonzero(held == at)
+        mine = np.flatnonzero(block_of == at)
         if len(mine):
             columns = np.moveaxis(every[mine], 0, 1).reshape(n, len(mine) * k)
             try:
@@ -224,14 +224,14 @@ def inv(a: Any, /) -> Any:
     matrix is dense, and not what solves systems.
     """
     t = square(a, "inv")
-    held = dense_array(t)
-    if held is None:
+    array = dense_array(t)
+    if array is None:
         raise UnsupportedError(
             "inv: the inverse of a sparse matrix has no zeros to speak of"
             "\n  help: solve(A, b) for inv(A) @ b, factorized(A) to solve again and again; inv takes asformat('dense')"
         )
     try:
-        return Tensor._from_dense(linear_algebra("inv", held))
+        return Tensor._from_dense(linear_algebra("inv", array))
     except np.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(
             f"inv: a matrix of shape {t.shape} is singular\n  help: pinv(A) has a pseudo-inverse for every matrix"
@@ -252,9 +252,9 @@ def slogdet(a: Any, /) -> SlogdetResult:
     Dense Tensors of the batch dimensions; the logarithms are real.
     """
     t = square(a, "slogdet")
-    scalar, held = common(t), dense_array(t)
-    if held is not None:
-        parts: Any = linear_algebra("slogdet", held)
+    scalar, array = common(t), dense_array(t)
+    if array is not None:
+        parts: Any = linear_algebra("slogdet", array)
     else:
         dtype = numpy_dtype(scalar)
         pairs = [_slogdet(m, scalar) for m in matrices(t, scalar)]
@@ -280,13 +280,13 @@ def det(a: Any, /) -> Tensor:
     A dense Tensor of the batch dimensions.
     """
     t = square(a, "det")
-    held = dense_array(t)
-    if held is not None:
-        found = linear_algebra("det", held)
-        return Tensor._from_dense(found if is_torch(found) else np.asarray(found))
+    array = dense_array(t)
+    if array is not None:
+        determinant = linear_algebra("det", array)
+        return Tensor._from_dense(determinant if is_torch(determinant) else np.asarray(determinant))
     sign, log = slogdet(t)
-    found = np.asarray(dense(sign) * np.exp(dense(log)))
-    return Tensor._from_dense(as_array(found, like=t.values if is_torch(t.values) else None))
+    determinant = np.asarray(dense(sign) * np.exp(dense(log)))
+    return Tensor._from_dense(as_array(determinant, like=t.values if is_torch(t.values) else None))
 
 
 def spilu(a: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values and the exponential: SciPy's, on openwork's kernels. Keywords are SciPy's."""
+"""Eigenvalues, singular values and the exponential of a matrix by SciPy's methods, with products by our kernels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def _eigenvalues(name: str, a: Any, k: int, options: dict[str, Any]) -> Any:
         if options.get(matrix_option) is not None:
             options[matrix_option] = aslinearoperator(options[matrix_option])
     # Shift and invert factorises the matrix; else its products are enough.
-    held = aslinearoperator(t) if options.get("sigma") is None else scipy_matrix(t, "csc")
-    return getattr(scipys, name)(held, k=k, **options)
+    operator = aslinearoperator(t) if options.get("sigma") is None else scipy_matrix(t, "csc")
+    return getattr(scipys, name)(operator, k=k, **options)
 
 
 def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
@@ -66,5 +66,5 @@ def expm_multiply(a: Any, b: Any, **options: Any) -> Any:
 
     counts("expm_multiply", options)
     right, back = right_side(b, a)
-    held = square(a, "expm_multiply")
-    return back(scipys.expm_multiply(scipy_matrix(held, "csr"), right, **options))
+    matrix = square(a, "expm_multiply")
+    return back(scipys.expm_multiply(scipy_matrix(matrix, "csr"), right, **options))

@@ -1,4 +1,4 @@
-"""Krylov solvers: SciPy's, on operators whose products are openwork's kernels. Keywords are SciPy's."""
+"""A matrix and right sides -> solutions by SciPy's Krylov solvers, with products by our kernels; SciPy's keywords."""
 
 from __future__ import annotations
 

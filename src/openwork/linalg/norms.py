@@ -86,8 +86,8 @@ def matrix_norm(
         first, second = (rows, cols) if abs(ord) == 1 else (cols, rows)
         sums = st.sum(unary("abs", t), axis=first, keepdims=True)
         best = (st.max if ord > 0 else st.min)(sums, axis=second, keepdims=True)
-        kept = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
-        return Tensor._from_dense(best.to_dense().reshape(kept))
+        shape = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
+        return Tensor._from_dense(best.to_dense().reshape(shape))
     if ord in (2, -2, "nuc") and t.format.is_dense:
         return _by_singular_values(t, ord, rows, cols, keepdims)
     if ord == 2 and t.ndim == 2:
@@ -107,10 +107,10 @@ def _pair(axis: Any, ndim: int) -> tuple[int, int]:
 
 def _by_singular_values(t: Tensor, ord: Any, rows: int, cols: int, keepdims: bool) -> Tensor:
     order = [*(d for d in range(t.ndim) if d not in (rows, cols)), rows, cols]
-    found = svdvals(t.transpose(order))
-    out = st.sum(found, axis=-1) if ord == "nuc" else (st.max if ord > 0 else st.min)(found, axis=-1)
-    kept = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
-    return Tensor._from_dense(out.to_dense().reshape(kept))
+    sigma = svdvals(t.transpose(order))
+    out = st.sum(sigma, axis=-1) if ord == "nuc" else (st.max if ord > 0 else st.min)(sigma, axis=-1)
+    shape = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
+    return Tensor._from_dense(out.to_dense().reshape(shape))
 
 
 def _spectral(t: Tensor, keepdims: bool) -> Tensor:
@@ -152,8 +152,8 @@ def matrix_power(a: Any, n: int, /) -> Any:
     """
     t, n = square(a, "matrix_power"), integer(n, "matrix_power", "n")
     if (t.format.is_dense and (n <= 0 or t.ndim > 2)) or not t.size:
-        held = t.to_dense() if n >= 0 else cast(t.to_dense(), common(t))
-        return Tensor._from_dense(linear_algebra("matrix_power", held, n))
+        array = t.to_dense() if n >= 0 else cast(t.to_dense(), common(t))
+        return Tensor._from_dense(linear_algebra("matrix_power", array, n))
     if n < 0:
         raise UnsupportedError(f"matrix_power: n={n} needs the inverse\n  help: factorized(A), and solve {-n} times")
     if n == 0:

@@ -137,10 +137,10 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
 
 def _diagonals(t: Tensor, scalar: str) -> list[np.ndarray[Any, Any]]:
     """A[i, i - 1], A[i, i] and A[i, i + 1] by row i, shape (*batch, n)."""
-    held = t.asformat(_diagonal_format(t.ndim))
-    offsets = to_numpy(held.crd(0)).tolist()
+    diagonals = t.asformat(_diagonal_format(t.ndim))
+    offsets = to_numpy(diagonals.crd(0)).tolist()
     n = t.shape[-1]
-    values = to_numpy(held.values).reshape(len(offsets), *t.shape[:-2], n)
+    values = to_numpy(diagonals.values).reshape(len(offsets), *t.shape[:-2], n)
     out = [np.zeros((*t.shape[:-2], n), numpy_dtype(scalar)) for _ in range(3)]
     for offset, diagonal in zip(offsets, values, strict=True):
         first, last = max(0, -offset), min(n, n - offset)

@@ -42,10 +42,10 @@ def masked_tensor(data: Any, mask: Any = None, requires_grad: bool = False) -> M
     Raises ShapeError where shapes differ, FormatError where formats do, DTypeError where the mask is no bool,
     ValueError that names the first element which the mask specifies and the data has not.
     """
-    made = _made(_detached(data), mask)
-    out = wrap(made._tensor.detach(), made._scalar)
+    tensor = _made(_detached(data), mask)
+    out = wrap(tensor._tensor.detach(), tensor._scalar)
     s = out._tensor._storage
-    out = wrap(Tensor._from_storage(s.with_values(buffers.copied(s.values))), made._scalar)
+    out = wrap(Tensor._from_storage(s.with_values(buffers.copied(s.values))), tensor._scalar)
     return out.requires_grad_() if requires_grad else out
 
 
@@ -195,9 +195,9 @@ def _sparse(data: Tensor, mask: Tensor) -> MaskedTensor:
         values = data.values
     else:
         _require_stored(data, mask)
-        held = as_array(mask.values, like=data.values)
+        mask_values = as_array(mask.values, like=data.values)
         values = sparse_mask(data, mask).values if tracked((data.values,)) else found_at(data, mask._storage)
-        structure = mask._storage.mapped(lambda b: as_array(b, like=held))
+        structure = mask._storage.mapped(lambda b: as_array(b, like=mask_values))
         data = Tensor._from_storage(structure.with_values(values, data.fill_value))
     bits = as_array(mask.values, like=values)
     if forms.has_bits(data.format) or any(x.format.is_structured for x in data.levels):

@@ -120,8 +120,8 @@ def _unequal(
     like = next(iter(masked.values())).format
     united = how == "union" and len(masked) == len(operands) == 2
     either = Apply("either", (Access("x0"), Access("x1")))
-    kept = all(hasattr(x, "shape") for x in operands) and not tracked(_buffer(x) for x in operands)
-    if op is not None and kept:
+    mergeable = all(hasattr(x, "shape") for x in operands) and not tracked(_buffer(x) for x in operands)
+    if op is not None and mergeable:
         e = Apply(op, tuple(map(Access, named)))
         return merged(Apply("either", (e, either)) if united else e, named, like, shape)
     place: Expression = Access(next(iter(masked)))
@@ -201,11 +201,11 @@ def select(condition: Any, a: Any, b: Any) -> MaskedTensor:
         the result is strided
     """
 
-    given = {name: _operand(x) for name, x in zip("cab", (condition, a, b), strict=True)}
-    shape = _shape("where", tuple(given.values()))
-    like = next(x for x in (given["a"], given["b"], given["c"]) if isinstance(x, MaskedTensor))
+    named = {name: _operand(x) for name, x in zip("cab", (condition, a, b), strict=True)}
+    shape = _shape("where", tuple(named.values()))
+    like = next(x for x in (named["a"], named["b"], named["c"]) if isinstance(x, MaskedTensor))
     whole = not (isinstance(a, MaskedTensor) and isinstance(b, MaskedTensor))
     format = forms.strided(len(shape)) if whole else like.format
-    parts = [Access(name) if hasattr(x, "shape") else Literal(x) for name, x in given.items()]
-    arrays = {name: x for name, x in given.items() if hasattr(x, "shape")}
+    parts = [Access(name) if hasattr(x, "shape") else Literal(x) for name, x in named.items()]
+    arrays = {name: x for name, x in named.items() if hasattr(x, "shape")}
     return merged(Apply("select", tuple(parts)), arrays, format, shape)

@@ -1,4 +1,4 @@
-"""Formats in which a mask fits.
+"""A format -> the nearest in which every mask can be stored.
 
 A masked tensor is one Tensor whose specified elements are those of the mask, so its format must be able to leave any
 element out. The format language has all that is needed:

@@ -1,4 +1,4 @@
-"""Elementwise functions that torch records: what is missing, or not asked for, has no part in any gradient.
+"""A function of single elements on masked values that torch records: missing elements have no part in any gradient.
 
 torch multiplies what arrives at a result by the derivative there, and 0 * inf is NaN: one element that nobody sees, or
 that a later `where` left out, would spoil the gradient of everything it was computed from. Each element of the result

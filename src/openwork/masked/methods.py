@@ -1,4 +1,4 @@
-"""Reductions, products and structural operations as methods."""
+"""The mixin of `MaskedTensor`: its reductions, products, orders and structural operations as methods."""
 
 from __future__ import annotations
 
@@ -243,8 +243,8 @@ class Methods:
         me = _me(self)
         if len(axes) == 2:
             axes = tuple(exchanged(me.ndim, *axes, "transpose"))
-        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return transpose(me, given or None)
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return transpose(me, order or None)
 
     def permute(self, *axes: Any) -> MaskedTensor:
         """The dimensions in another order: a sequence, or its entries."""

@@ -112,9 +112,9 @@ def pointwise(
     if any(m._scalar for m in masked.values()):
         raise UnsupportedError("pointwise: a masked tensor of rank 0\n  help: item(), or reshape(1)")
     wanted = forms.fitting(resolve_format(format, first.ndim) if format is not None else first.format)
-    held = {name: x._tensor if isinstance(x, MaskedTensor) else x for name, x in tensors.items()}
+    tensors_by_name = {name: x._tensor if isinstance(x, MaskedTensor) else x for name, x in tensors.items()}
     names = {*masked, *missing}
-    return wrap(merge.pointwise(expression, held, wanted, zero_annihilates=zero_annihilates, missing=names))
+    return wrap(merge.pointwise(expression, tensors_by_name, wanted, zero_annihilates=zero_annihilates, missing=names))
 
 
 def unstack(m: MaskedTensor, /, *, axis: int = 0) -> tuple[MaskedTensor, ...]:

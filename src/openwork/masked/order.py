@@ -115,8 +115,8 @@ def cumulative(op: str, m: MaskedTensor, axis: int | None) -> MaskedTensor:
     kernel = _scan(op, computed)
     arrays = [keys, np.ascontiguousarray(values), added]
     kernel.run_sized(len(values), kernel.pack([*arrays, len(values)]))
-    made = t._storage.with_values(cast(as_array(added, like=t.values), scalar))
-    return _back(Tensor._from_storage(made), order, m)
+    sums = t._storage.with_values(cast(as_array(added, like=t.values), scalar))
+    return _back(Tensor._from_storage(sums), order, m)
 
 
 def _ordered(operation: str, m: MaskedTensor) -> None:
@@ -136,8 +136,8 @@ def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, In
     s = t._storage
     values = t.values[as_array(taken, like=t.values)]
     crd = (*s.crd[:-1], as_array(place.astype(to_numpy(s.crd[-1]).dtype), like=t.values))
-    made = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, crd, values)
-    return Tensor._from_storage(made), old, taken, order
+    ordered = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, crd, values)
+    return Tensor._from_storage(ordered), old, taken, order
 
 
 def sort(m: MaskedTensor, axis: int = -1, descending: bool = False) -> MaskedTensor:
@@ -162,18 +162,18 @@ def topk(m: MaskedTensor, k: int, axis: int = -1, largest: bool = True) -> TopK[
 
 def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> MaskedTensor:
     """The median of the specified elements over an axis, all without: the mean of the middle two for an even number."""
-    given = axes_of(axis, m.ndim)
+    axes = axes_of(axis, m.ndim)
     if axis is None:
         every = m.compressed()
         _ordered("median", m)
         values = every[as_array(ranks(plain_values(every)), like=every)]
         number = np.asarray([length(every)])
     else:
-        values = _sorted(m, given[0], False)[0].values
-        number = to_numpy(counts(m._tensor._storage, given)).reshape(-1)
+        values = _sorted(m, axes[0], False)[0].values
+        number = to_numpy(counts(m._tensor._storage, axes)).reshape(-1)
     first = np.cumsum(number) - number
     values = values if m._tensor._storage.scalar in FLOATS else cast(values, "f64")
-    shape = tuple(1 if k in given else n for k, n in enumerate(m.shape) if keepdims or k not in given)
+    shape = tuple(1 if k in axes else n for k, n in enumerate(m.shape) if keepdims or k not in axes)
     bits = as_array((number > 0).reshape(shape), like=m.values)
     if not length(values):
         return strided_tensor(zeros(len(number), scalar_of(values), values).reshape(shape), bits)

@@ -60,21 +60,21 @@ def einsum(subscripts: str, /, *operands: Any) -> MaskedTensor:
     product of specified elements was summed
     """
 
-    given = [x if isinstance(x, MaskedTensor) else _dense(x) for x in operands]
-    masked = [x for x in given if isinstance(x, MaskedTensor)]
+    factors = [x if isinstance(x, MaskedTensor) else _dense(x) for x in operands]
+    masked = [x for x in factors if isinstance(x, MaskedTensor)]
     if not masked:
         raise UnsupportedError("einsum: no operand is masked\n  help: openwork.einsum")
-    inputs, output, _ = parse_subscripts(subscripts, tuple(x.ndim for x in given))
-    if any(x.ndim == 0 for x in given):
+    inputs, output, _ = parse_subscripts(subscripts, tuple(x.ndim for x in factors))
+    if any(x.ndim == 0 for x in factors):
         raise ShapeError("einsum: an operand of rank 0\n  help: multiply by it")
     text = f"{','.join(inputs)}->{output}"
-    if all(_is_plain(x) for x in given):
-        return _strided(text, given)
-    if len(masked) == len(given) > 1 and output:
+    if all(_is_plain(x) for x in factors):
+        return _strided(text, factors)
+    if len(masked) == len(factors) > 1 and output:
         found = tensors.einsum(text, *(x._tensor for x in masked))
         return _wrapped(found, masked[0])
-    values = tensors.einsum(text, *(x._tensor if isinstance(x, MaskedTensor) else x for x in given))
-    return _companion(values, inputs, output, given, masked)
+    values = tensors.einsum(text, *(x._tensor if isinstance(x, MaskedTensor) else x for x in factors))
+    return _companion(values, inputs, output, factors, masked)
 
 
 def _dense(x: Any) -> Array:
@@ -96,8 +96,8 @@ def _companion(
     dense = values.to_dense() if isinstance(values, Tensor) else values
     terms = [t for t, x in zip(inputs, given, strict=True) if isinstance(x, MaskedTensor)]
     out = "".join(c for c in output if any(c in t for t in terms))
-    found = tensors.einsum(f"{','.join(terms)}->{out}", *(_ones(m) for m in masked))
-    bits = to_numpy(found.to_dense() if isinstance(found, Tensor) else found) > 0
+    products = tensors.einsum(f"{','.join(terms)}->{out}", *(_ones(m) for m in masked))
+    bits = to_numpy(products.to_dense() if isinstance(products, Tensor) else products) > 0
     bits = bits.reshape([n if c in out else 1 for c, n in zip(output, dense.shape, strict=True)])
     result = strided_tensor(dense, as_array(np.broadcast_to(bits, tuple(dense.shape)).copy(), like=dense))
     if not output or forms.is_strided(masked[0].format):
@@ -217,10 +217,10 @@ def nll_loss(log_probabilities: Any, target: MaskedTensor, reduction: str = "mea
 
     rows = np.flatnonzero(to_numpy(target.get_mask().to_dense()))
     classes = to_numpy(target.to_dense().compressed()).astype(np.int64)
-    given = log_probabilities
-    if not isinstance(given, MaskedTensor):
-        given = strided_tensor(given, as_array(np.ones(tuple(given.shape), np.bool_), like=given))
-    return _reduced(-item_at(given, (rows, classes)).to_dense(), reduction)
+    scores = log_probabilities
+    if not isinstance(scores, MaskedTensor):
+        scores = strided_tensor(scores, as_array(np.ones(tuple(scores.shape), np.bool_), like=scores))
+    return _reduced(-item_at(scores, (rows, classes)).to_dense(), reduction)
 
 
 def cross_entropy(logits: MaskedTensor, target: MaskedTensor, reduction: str = "mean") -> MaskedTensor:
@@ -247,13 +247,13 @@ def attention(query: Array, key: Array, value: Array, mask: Any, scale: float | 
     Raises ShapeError where shapes do not fit.
     """
 
-    held = mask._tensor if isinstance(mask, MaskedTensor) else mask
-    lead = _leading(query, key, value, held)
+    pattern_tensor = mask._tensor if isinstance(mask, MaskedTensor) else mask
+    lead = _leading(query, key, value, pattern_tensor)
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     if not lead:
-        return _attended(query, key, value, held, scale)
+        return _attended(query, key, value, pattern_tensor, scale)
     q, k, v = (_stacked(x, lead) for x in (query, key, value))
-    blocks = _block_diagonal(broadcast_to(held, (*lead, *held.shape[-2:])), q)
+    blocks = _block_diagonal(broadcast_to(pattern_tensor, (*lead, *pattern_tensor.shape[-2:])), q)
     return _attended(q, k, v, blocks, scale).reshape(*lead, query.shape[-2], value.shape[-1])
 
 

@@ -1,4 +1,4 @@
-"""What NumPy and torch ask of an operand: their functions by name, and any function of single elements."""
+"""NumPy's and torch's functions of masked tensors: `__array_ufunc__`, `__array_function__`, `__torch_function__`."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Protocols:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Any ufunc, on the specified elements; its `reduce` and `accumulate` where there is a reduction for it."""
 
-        given = {key: value for key, value in kwargs.items() if value is not None and key != "out"}
-        if kwargs.get("out") is not None or "where" in given:
+        options = {key: value for key, value in kwargs.items() if value is not None and key != "out"}
+        if kwargs.get("out") is not None or "where" in options:
             name = ufunc.__name__
             raise UnsupportedError(f"{name}: out= and where= of a masked tensor\n  help: m.where(condition, x)")
         if ufunc.__name__ == "matmul" and method == "__call__":
             return self.__array_namespace__().matmul(*inputs)
         if method == "__call__" and ufunc.nout == 1 and ufunc.signature is None:
-            return lift(lambda *values: ufunc(*values, **given), inputs, ufunc.__name__)
+            return lift(lambda *values: ufunc(*values, **options), inputs, ufunc.__name__)
         name = NUMPY.get(f"{ufunc.__name__}.{method}")
         if name is None:
             raise UnsupportedError(f"{ufunc.__name__}.{method} of a masked tensor\n  help: filled(value) first")
-        axis = inputs[1] if len(inputs) > 1 else given.pop("axis", 0)
-        return getattr(self.__array_namespace__(), name)(inputs[0], axis=axis, **given)
+        axis = inputs[1] if len(inputs) > 1 else options.pop("axis", 0)
+        return getattr(self.__array_namespace__(), name)(inputs[0], axis=axis, **options)
 
     def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """NumPy's functions that have a counterpart here."""

@@ -1,4 +1,4 @@
-"""Reductions of masked tensors: a walk of what is specified, and a count of it.
+"""Reductions of masked tensors: the specified elements combined over axes, and their counts, where 0 is missing.
 
 The walk is that of a Tensor's reduction, less the part of the fill value. Where nothing was counted the result is
 missing, so that a reduction is a masked tensor again: a strided one, of the dimensions that are left.
@@ -110,8 +110,8 @@ def counts(s: Storage, axes: tuple[int, ...], exact: bool = True) -> Array:
     """
     bits = _bits_of_all(s, axes)
     if bits is not None:
-        held = to_numpy(bits)
-        n = int(np.count_nonzero(held)) if exact else int(held.any())
+        bit_array = to_numpy(bits)
+        n = int(np.count_nonzero(bit_array)) if exact else int(bit_array.any())
         return as_array(np.asarray(n, np.int64), like=s.values)
     key = ("counts", axes)
     result: Array | None = s.plans.facts.get(key)
@@ -165,8 +165,8 @@ def _folded(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array:
     if tracked((s.values,)) or op == "sum":
         name = {"sum": "add", "prod": "mul"}.get(op, op)
         start = _identity(name, s.scalar)
-        held = s if s.fill_value == start else s.with_values(s.values, start)  # `s` knows launches of before
-        return fold(op, Tensor._from_storage(held), axes, scalar)
+        started = s if s.fill_value == start else s.with_values(s.values, start)  # `s` knows launches of before
+        return fold(op, Tensor._from_storage(started), axes, scalar)
     if bits is not None and op != "prod" and scalar in ("f32", "f64", "i32", "i64") and scalar == s.scalar:
         return extreme(op, s.values, bits, _identity(op, s.scalar))
     return contract(_statement(_OPERATORS[op], len(s.shape), axes, False), {"A": s}, scalar, s.values)
@@ -214,8 +214,8 @@ def _variance(s: Storage, axes: tuple[int, ...], found: Array, correction: float
         parts = [s.with_values(apply(name, s.values), 0.0) for name in ("real", "imag")]
         return sum(_variance(p, axes, found, correction)[0] for p in parts), left
     mean = _folded("sum", s, axes, "f64") / _least(found)
-    held = {"A": s, "M": strided(mean if is_torch(mean) else np.asarray(mean))}
-    squares = contract(_distances(len(s.shape), axes), held, "f64", s.values)
+    operands = {"A": s, "M": strided(mean if is_torch(mean) else np.asarray(mean))}
+    squares = contract(_distances(len(s.shape), axes), operands, "f64", s.values)
     return squares / (left * (left > 0) + (left <= 0)), left
 
 
@@ -274,7 +274,7 @@ def arg_reduce(op: str, m: MaskedTensor, axis: int | None = None, keepdims: bool
     t, axes = m._tensor.detach(), (0,) if m._scalar else given
     if t._storage.scalar in COMPLEX:
         raise DTypeError(f"arg{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
-    kept = [d for d in range(t.ndim) if d not in axes]
-    _, found, _ = extremes(op, t, axes, kept)
-    shape = tuple(t.shape[d] for d in kept)
+    kept_dims = [d for d in range(t.ndim) if d not in axes]
+    _, found, _ = extremes(op, t, axes, kept_dims)
+    shape = tuple(t.shape[d] for d in kept_dims)
     return _finish(found.reshape(shape), (found >= 0).reshape(shape), m, given, keepdims)

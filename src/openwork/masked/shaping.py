@@ -90,8 +90,8 @@ def put(m: MaskedTensor, key: Any, value: Any) -> MaskedTensor:
         values, here = assign(t, key, _plain(value) if is_array(value) else value), np.asarray(True)
     marks = taking.prune(assign(marks, key, here)).asformat(forms.fitting(m.format))
     s = marks._storage
-    made = s.with_values(found_at(values, s), values.fill_value)
-    return wrap(Tensor._from_storage(made), m._scalar)
+    storage = s.with_values(found_at(values, s), values.fill_value)
+    return wrap(Tensor._from_storage(storage), m._scalar)
 
 
 def _plain(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How a masked tensor looks: nested lists with `--` for what is missing, as torch prints them; long ones are elided."""
+"""A masked tensor -> its text, nested lists with `--` for missing elements as torch prints them, and its HTML."""
 
 from __future__ import annotations
 

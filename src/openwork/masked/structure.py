@@ -1,4 +1,4 @@
-"""What is specified: comparing, intersecting and uniting the structures of masked tensors."""
+"""Structures of masked tensors -> whether they are equal, their intersection, their union."""
 
 from __future__ import annotations
 
@@ -192,5 +192,5 @@ def restricted(m: MaskedTensor, keep: Array) -> Tensor:
     bits = _bits(s)
     extra = () if bits is not None or forms.in_place(s.format) is not None else (None,)
     crd = (*s.crd[:-1], keep & bits) if bits is not None else (*s.crd, keep) if extra else (*s.crd[:-1], keep)
-    found = Storage(s.shape, format, s.scalar, s.fill_value, (*s.pos, *extra), crd, s.values)
-    return Tensor._from_storage(found).asformat(forms.fitting(forms.plain(format)))
+    storage = Storage(s.shape, format, s.scalar, s.fill_value, (*s.pos, *extra), crd, s.values)
+    return Tensor._from_storage(storage).asformat(forms.fitting(forms.plain(format)))

@@ -95,8 +95,8 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         """torch's name of the layout of data and mask: "strided", "sparse_coo", ...; else the format's text."""
         if forms.is_strided(self.format):
             return "strided"
-        found = layout_of(forms.plain(self.format))
-        return str(forms.plain(self.format)) if found is None else f"sparse_{found.kind}"
+        layout = layout_of(forms.plain(self.format))
+        return str(forms.plain(self.format)) if layout is None else f"sparse_{layout.kind}"
 
     @property
     def nse(self) -> int:
@@ -195,9 +195,9 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         bits = bits_of(s)
         if bits is not None and forms.is_strided(s.format):
             return self._apart(_where(bits, s.values, python_value(value, s)))
-        kept = self._tensor if forms.fitting(s.format) == s.format else self.compact()._tensor
-        fill = python_value(value, kept._storage)
-        return Tensor._from_storage(kept._storage.with_values(kept.values, fill))
+        fitting = self._tensor if forms.fitting(s.format) == s.format else self.compact()._tensor
+        fill = python_value(value, fitting._storage)
+        return Tensor._from_storage(fitting._storage.with_values(fitting.values, fill))
 
     def to_tensor(self, value: Any) -> Array:
         """The dense array of the tensor's own library, with `value` for every missing element."""
@@ -238,10 +238,10 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         """
         if self.size != 1:
             raise ShapeError(f"item: expected one element; got shape {self.shape}\n  help: index it first")
-        found = self.compressed()
-        if not buffers.length(found):
+        elements = self.compressed()
+        if not buffers.length(elements):
             raise ValueError("item: the element is missing\n  help: filled(value) gives it a value")
-        return found[0].item()
+        return elements[0].item()
 
     def __len__(self) -> int:
         if self._scalar:
@@ -273,8 +273,8 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
     @property
     def grad(self) -> MaskedTensor | None:
         """The gradient: missing where the element is missing; None before `backward`."""
-        found = self._tensor.grad
-        return None if found is None else wrap(found, self._scalar)
+        gradient = self._tensor.grad
+        return None if gradient is None else wrap(gradient, self._scalar)
 
     @grad.setter
     def grad(self, grad: Any) -> None:
@@ -285,20 +285,20 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
 
         A masked `gradient` is 0 where it is missing; what it has where this tensor is missing is dropped.
         """
-        given = self._incoming(gradient, "backward")
-        if given is None and self.size == 1:
-            given = self.values.new_ones(self._tensor.shape)
-        self._tensor.backward(given, **kwargs)
+        incoming = self._incoming(gradient, "backward")
+        if incoming is None and self.size == 1:
+            incoming = self.values.new_ones(self._tensor.shape)
+        self._tensor.backward(incoming, **kwargs)
 
     def _incoming(self, gradient: Any, operation: str) -> Any:
         """A gradient that is handed in, for the one Tensor: of its rank, 0 where it is missing."""
-        given = gradient.filled(0) if isinstance(gradient, MaskedTensor) else gradient
-        shape = self.shape if given is None else tuple(getattr(given, "shape", self.shape))
+        plain = gradient.filled(0) if isinstance(gradient, MaskedTensor) else gradient
+        shape = self.shape if plain is None else tuple(getattr(plain, "shape", self.shape))
         if shape != self.shape:
             raise ShapeError(
                 f"{operation}: a gradient of shape {shape}\n  expected: {self.shape}\n  help: reshape or broadcast it"
             )
-        return given[None] if self._scalar and hasattr(given, "shape") else given
+        return plain[None] if self._scalar and hasattr(plain, "shape") else plain
 
     def detach(self) -> MaskedTensor:
         """The same elements without a graph."""

@@ -1,4 +1,4 @@
-"""torch's functions on masked tensors, by name: what `__torch_function__` looks up."""
+"""A torch function and its arguments, one of them masked -> its result: `__torch_function__` of masked tensors."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ def transpose(m: MaskedTensor, dim0: int, dim1: int) -> MaskedTensor:
 @_torchs("einsum")
 def einsum(text: str, *operands: Any) -> MaskedTensor:
     """`masked.einsum`, operands one by one or in a list."""
-    given: Sequence[Any] = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
-    return products.einsum(text, *given)
+    factors: Sequence[Any] = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+    return products.einsum(text, *factors)
 
 
 @_torchs("grad")
@@ -156,18 +156,18 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **kwargs: Any) -> 
     A gradient of exactly 0 may be one that was never asked for. Where there is one, the graph is run once more, with
     NaN for what arrives: it reaches all that the outputs depend on, through every derivative, and nothing else.
     """
-    outs, ins, given = (_listed(x) for x in (outputs, inputs, grad_outputs))
+    outs, ins, weights = (_listed(x) for x in (outputs, inputs, grad_outputs))
     ways, leaves = [_values(x) for x in outs], [_values(x) for x in ins]
     masked = [k for k, x in enumerate(ins) if isinstance(x, MaskedTensor)]
     keep = {**kwargs, "retain_graph": True} if masked else kwargs
-    found = torch.autograd.grad(ways, leaves, [_values(x) for x in given] or None, **keep)
-    unsure = [k for k in masked if _has_zeros(found[k], ins[k])]
+    gradients = torch.autograd.grad(ways, leaves, [_values(x) for x in weights] or None, **keep)
+    unsure = [k for k in masked if _has_zeros(gradients[k], ins[k])]
     reached: dict[int, torch.Tensor] = {}
     if unsure:
         nan = [torch.full_like(w, float("nan")) for w in ways]
         again = torch.autograd.grad(ways, [leaves[k] for k in unsure], nan, retain_graph=True, allow_unused=True)
         reached = {k: torch.isnan(g) for k, g in zip(unsure, again, strict=True) if g is not None}
-    return tuple(_like(g, x, reached.get(k)) for k, (g, x) in enumerate(zip(found, ins, strict=True)))
+    return tuple(_like(g, x, reached.get(k)) for k, (g, x) in enumerate(zip(gradients, ins, strict=True)))
 
 
 def _has_zeros(g: Any, m: MaskedTensor) -> bool:

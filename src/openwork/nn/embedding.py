@@ -32,10 +32,10 @@ class _Table(torch.nn.Module):  # type: ignore[misc]
             raise ShapeError(f"{name}: padding_idx={padding_idx}\n  expected: a row of {num_embeddings}")
         self.num_embeddings, self.embedding_dim = shape
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        given = torch.randn(shape) if weight is None else weight.detach().clone()
+        initial = torch.randn(shape) if weight is None else weight.detach().clone()
         if weight is None and self.padding_idx is not None:
-            given[self.padding_idx] = 0
-        self.weight = torch.nn.Parameter(given)
+            initial[self.padding_idx] = 0
+        self.weight = torch.nn.Parameter(initial)
 
     def _lookup(self, rows: torch.Tensor, indices: torch.Tensor, count: int, weights: torch.Tensor | None) -> Tensor:
         """The matrix (count, num_embeddings) that adds row `indices[k]` of the table to row `rows[k]` of the result."""
@@ -159,9 +159,9 @@ class SparseEmbeddingBag(_Table):
         if indices.ndim == 2 and offsets is None:
             return places // max(indices.shape[1], 1), flat, len(indices)
         if indices.ndim != 1 or offsets is None:
-            given = "no offsets" if offsets is None else "offsets"
+            got = "no offsets" if offsets is None else "offsets"
             raise ShapeError(
-                f"SparseEmbeddingBag: indices {tuple(indices.shape)} and {given}"
+                f"SparseEmbeddingBag: indices {tuple(indices.shape)} and {got}"
                 "\n  expected: (bags, k), or (n,) with offsets (bags,)"
             )
         starts = self._integers(offsets)

@@ -82,7 +82,7 @@ def _largest_blocks(weight: torch.Tensor, amount: float, block: tuple[int, int])
     padded: Any = weight.new_zeros(rows * block[0], columns * block[1])
     padded[: weight.shape[0], : weight.shape[1]] = weight
     norms = padded.reshape(rows, block[0], columns, block[1]).square().sum((1, 3)).reshape(-1)
-    kept = norms.topk(round(norms.numel() * (1 - amount))).indices
-    blocks = torch.zeros_like(norms, dtype=torch.bool).index_fill_(0, kept, True).reshape(rows, 1, columns, 1)
+    largest = norms.topk(round(norms.numel() * (1 - amount))).indices
+    blocks = torch.zeros_like(norms, dtype=torch.bool).index_fill_(0, largest, True).reshape(rows, 1, columns, 1)
     every = blocks.expand(rows, block[0], columns, block[1]).reshape(padded.shape)
     return every[: weight.shape[0], : weight.shape[1]].contiguous()

@@ -1,4 +1,4 @@
-"""Gradients of setting elements: those that stay and those that are put in are moved, as `positions` has it.
+"""Gradients of `t[key] = values`: those of the elements that stay to `t`, those of the elements set to `values`.
 
 What is combined with elements (`add`, `mul`, ...) is taken out, reduced by torch with what it meets, and set.
 """
@@ -37,18 +37,18 @@ def _pair(t: Tensor, values: Any, selection: Selection) -> tuple[Tensor, Tensor]
 
 def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     """The rule of `ops.indexing.assign.assign`: every element that is set is stored."""
-    t, given = _pair(t, values, select(key, t.shape))
-    return by_places(lambda a, v: assigning.assign(a, key, v), t, given)
+    t, source = _pair(t, values, select(key, t.shape))
+    return by_places(lambda a, v: assigning.assign(a, key, v), t, source)
 
 
 def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
     """The rule of `ops.indexing.assign.combine`."""
     selection = select(key, t.shape)
-    t, given = _pair(t, values, selection)
+    t, source = _pair(t, values, selection)
     if 0 in selection.shape:
         return t
-    if op == "add" and not t.fill_value and not given.fill_value:
-        found: Tensor = elementwise("add", t, by_places(lambda v: _placed(t.shape, selection, v), given))
+    if op == "add" and not t.fill_value and not source.fill_value:
+        found: Tensor = elementwise("add", t, by_places(lambda v: _placed(t.shape, selection, v), source))
         return found if t.format.is_dense else found.asformat(t.format)
     places = assigning._places(selection, t.shape)
     distinct, group = np.unique(keys_of(places, t.shape), return_inverse=True)
@@ -56,7 +56,7 @@ def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
     picked = Selection(broadcast=(len(distinct),), has_arrays=True, axes=[Axis(array=0)], shape=(len(distinct),))
     picked.groups = [Group(at, (0,), (len(distinct),))]
     taken = t.to_dense()[tuple(torch.as_tensor(c) for c in at.values())] if t.format.is_dense else _dense(t, picked)
-    spread = broadcast_to(given, selection.shape).to_dense().reshape(-1)
+    spread = broadcast_to(source, selection.shape).to_dense().reshape(-1)
     places_of = torch.as_tensor(group.reshape(-1))
     new = taken.scatter_reduce(0, places_of, spread, _REDUCTIONS[op], include_self=True)
     return assign(t, tuple(at.values()), new)

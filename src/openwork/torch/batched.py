@@ -1,4 +1,4 @@
-"""Transforms of `torch.func`: `grad` and `jvp` go by the rules; a batch of values in `vmap` is gone through one by one.
+"""`torch.func` transforms of functions of Tensors: `grad` and `jvp` by the gradient rules, `vmap` one item at a time.
 
 Kernels run on addresses, and a sparse operand has one structure and one set of values. So a batch of dense operands is
 one more index (`drive`), and a batch of values as many runs, whose results have one structure, or are refused.
@@ -76,8 +76,8 @@ def _replaced(x: Any, visit: Callable[[torch.Tensor], torch.Tensor]) -> Any:
             return visit(x)
         case Storage():
             values = x.values
-            found = visit(values) if isinstance(values, torch.Tensor) else values
-            return x if found is values else x.with_values(found)
+            result = visit(values) if isinstance(values, torch.Tensor) else values
+            return x if result is values else x.with_values(result)
         case Tensor():
             return Tensor._from_storage(_replaced(x._storage, visit))
         case Strided():

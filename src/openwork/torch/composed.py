@@ -150,32 +150,32 @@ def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any =
         rows = shaping.reshape(t, (1, -1))
         return cov(rows, correction=correction, fweights=fweights, aweights=aweights)
     t = _floating(t)
-    given = [_dense(w) for w in (fweights, aweights) if w is not None]
-    for w in given:
+    factors = [_dense(w) for w in (fweights, aweights) if w is not None]
+    for w in factors:
         t = t.astype(torch.promote_types(t.dtype, w.dtype), copy=False)
-    given = [w.to(t.dtype.to_real()) for w in given]
-    weights = math.prod(given[1:], start=given[0]) if given else None
+    factors = [w.to(t.dtype.to_real()) for w in factors]
+    weights = math.prod(factors[1:], start=factors[0]) if factors else None
     count = t.shape[1] if weights is None else weights.sum()
     scaled = t if weights is None else elementwise(_MUL, t, weights)
     mean = scaled.sum(1).to_dense() / count
     products = _dense(matmul(scaled, several(torch.conj_physical, t.mT)))
-    lost = correction if aweights is None else correction * (weights * given[-1]).sum() / count
+    lost = correction if aweights is None else correction * (weights * factors[-1]).sum() / count
     left = torch.as_tensor(count - lost).real.clamp(min=0)
-    found = (products - count * torch.outer(mean, mean.conj())) / left
-    return Tensor._from_dense(found.reshape(()) if t.shape[0] == 1 else found)
+    covariance = (products - count * torch.outer(mean, mean.conj())) / left
+    return Tensor._from_dense(covariance.reshape(()) if t.shape[0] == 1 else covariance)
 
 
 @torch_function("corrcoef")
 def corrcoef(t: Tensor) -> Any:
     """The correlations of the rows."""
-    found = cov(t).to_dense()
-    if not found.ndim:
-        return Tensor._from_dense(found / found)
-    size = found.diagonal().real.sqrt() if found.is_complex() else found.diagonal().sqrt()
-    found = found / size[:, None] / size[None, :]
-    if found.is_complex():
-        return Tensor._from_dense(torch.view_as_complex(torch.view_as_real(found).clip(-1, 1)))
-    return Tensor._from_dense(found.clip(-1, 1))
+    correlation = cov(t).to_dense()
+    if not correlation.ndim:
+        return Tensor._from_dense(correlation / correlation)
+    size = correlation.diagonal().real.sqrt() if correlation.is_complex() else correlation.diagonal().sqrt()
+    correlation = correlation / size[:, None] / size[None, :]
+    if correlation.is_complex():
+        return Tensor._from_dense(torch.view_as_complex(torch.view_as_real(correlation).clip(-1, 1)))
+    return Tensor._from_dense(correlation.clip(-1, 1))
 
 
 @torch_function("cross")
@@ -282,9 +282,9 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 @torch_function("multi_dot")
 def multi_dot(*tensors: Any) -> Any:
     """The product of a chain of matrices, of which the first and the last may be vectors."""
-    given = tensors[0] if len(tensors) == 1 else tensors
-    result = given[0]
-    for x in given[1:]:
+    matrices = tensors[0] if len(tensors) == 1 else tensors
+    result = matrices[0]
+    for x in matrices[1:]:
         result = matmul(result, x)
     return result
 
@@ -391,5 +391,5 @@ for _name in ("sum", "prod", "mean", "any", "all"):
 
 
 def _bilinear(a: Any, b: Any, weight: Any, bias: Any) -> Any:
-    found = einsum("...i,kij,...j->...k", a, weight, b)
-    return found if bias is None else elementwise(_ADD, found, bias)
+    product = einsum("...i,kij,...j->...k", a, weight, b)
+    return product if bias is None else elementwise(_ADD, product, bias)

@@ -1,4 +1,4 @@
-"""Carriers: tensors of a whole shape, without memory, through which the gradients of all elements flow."""
+"""Tensors of a whole shape without memory, which stand for all elements of a Tensor where torch records gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients at every element: what `grad="dense"` asks for.
+"""`grad="dense"`: Tensors whose gradient is a dense tensor of their shape, unspecified elements included.
 
 The values of a sparse tensor can hold the gradient of its stored elements only. A `Full` is a Tensor that also has a
 *carrier*: a torch tensor of the whole shape, without memory of its own, through which gradients of all elements flow.
@@ -70,8 +70,8 @@ class _Call:
     def __init__(self, function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.name = DENSE.get(name, function), name
         self.parts: list[_Part] = []
-        held = HELD.get(name, ())
-        self.args = tuple(self._mark(a, k in held or -1 in held) for k, a in enumerate(args))
+        full_places = HELD.get(name, ())
+        self.args = tuple(self._mark(a, k in full_places or -1 in full_places) for k, a in enumerate(args))
         self.kwargs = {k: self._mark(a, False) for k, a in kwargs.items()}
 
     def _mark(self, x: Any, holds: bool) -> Any:
@@ -131,8 +131,8 @@ class _Run(torch.autograd.Function):  # type: ignore[misc]
             sources = tuple(s.detach().requires_grad_(s.requires_grad) for s in sources)
         with torch.enable_grad():
             pairs = [p.again(s) for p, s in zip(ctx.call.parts, sources, strict=True)]
-            found = ctx.call.on([operand for _, operand in pairs])
-            used = [(r, g) for r, g in zip(found, grads, strict=True) if r.requires_grad]
+            results_on = ctx.call.on([operand for _, operand in pairs])
+            used = [(r, g) for r, g in zip(results_on, grads, strict=True) if r.requires_grad]
             wanted = [k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
             given: Any = (None,) * len(wanted)
             if used and wanted:
@@ -274,8 +274,8 @@ class Full(Tensor):
     @property
     def grad(self) -> Tensor | None:
         """The gradient of every element, a Tensor of dense format; None before `backward`."""
-        found = self._carrier.grad
-        return None if found is None else Tensor._from_dense(found)
+        gradient = self._carrier.grad
+        return None if gradient is None else Tensor._from_dense(gradient)
 
     @grad.setter
     def grad(self, grad: Any) -> None:
@@ -294,8 +294,8 @@ class Full(Tensor):
         """Take the elements of a result, in the tensor's own format."""
         if self.requires_grad and self.is_leaf:
             return super()._becomes(operation, result)
-        made = asarray(result).astype(self.dtype, copy=False).asformat(self.format)
-        self._settle(made._storage, carrier_of(made))
+        converted = asarray(result).astype(self.dtype, copy=False).asformat(self.format)
+        self._settle(converted._storage, carrier_of(converted))
         return self
 
     def detach(self) -> Tensor:

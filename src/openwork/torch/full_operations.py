@@ -1,4 +1,4 @@
-"""Operations whose gradient at every element is not that of the same operation on dense tensors."""
+"""For `grad="dense"`: operations by name, and the dense operation whose gradient each has instead of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch's functions on Tensors, by name: what `__torch_function__` looks up."""
+"""A torch function and its arguments, one of them a Tensor -> its result over torch buffers: `__torch_function__`."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def _names(function: Any) -> list[str]:
     if name.startswith("__"):
         return [name.strip("_")]
     name = name.removeprefix("_")
-    found = [name]
+    names = [name]
     for cut in ("linalg_", "special_"):
-        found += [name.removeprefix(cut).removeprefix("_")]
-    found += [name.removesuffix("_copy"), name.removesuffix("_impl")]
-    return list(dict.fromkeys(found))
+        names += [name.removeprefix(cut).removeprefix("_")]
+    names += [name.removesuffix("_copy"), name.removesuffix("_impl")]
+    return list(dict.fromkeys(names))
 
 
 def _dense(x: Any) -> Any:
@@ -159,8 +159,8 @@ def _dot(a: Any, b: Any) -> Any:
 
 @torch_function("einsum")
 def _einsum(equation: str, *operands: Any) -> Any:
-    given = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
-    return einsum(equation, *given)
+    factors = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+    return einsum(equation, *factors)
 
 
 @torch_function("tensordot")

@@ -34,19 +34,19 @@ def on_structure(t: Tensor, gradient: Any, operation: str, exact: bool = False) 
     values = s.values
     vector = isinstance(gradient, torch.Tensor) and gradient.ndim == 1 and not s.format.is_dense
     if vector and gradient.layout == torch.strided and t.ndim > 1 and gradient.shape == values.shape:
-        found = _checked(gradient, values, tuple(values.shape), operation, exact)._storage.values
+        numbers = _checked(gradient, values, tuple(values.shape), operation, exact)._storage.values
     else:
         g = _checked(gradient, values, s.shape, operation, exact)._storage
         if not s.shape:
-            found = as_array(g.values, like=values).reshape(values.shape)
+            numbers = as_array(g.values, like=values).reshape(values.shape)
         elif _same_places(g, s):
-            found = as_array(g.values, like=values)
+            numbers = as_array(g.values, like=values)
         else:
             g = unique(g)
-            found = gathered(as_array(g.values, like=values), located(g, plain(s)), [g.fill_value])
+            numbers = gathered(as_array(g.values, like=values), located(g, plain(s)), [g.fill_value])
         here = present(s)
-        found = found if here is None else torch.where(here, found, 0)
-    return found.to(values.dtype)
+        numbers = numbers if here is None else torch.where(here, numbers, 0)
+    return numbers.to(values.dtype)
 
 
 def _same_places(a: Storage, b: Storage) -> bool:
@@ -104,9 +104,9 @@ def backward(
     """
     values = t._storage.values
     ready(t.requires_grad, gradient, t.shape)
-    given = torch.ones_like(values) if gradient is None else on_structure(t, gradient, "backward")
+    incoming = torch.ones_like(values) if gradient is None else on_structure(t, gradient, "backward")
     chosen = None if inputs is None else [leaf_of(x) for x in inputs]
-    values.backward(given, retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
+    values.backward(incoming, retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
 
 
 def ready(recorded: bool, gradient: Any, shape: tuple[int, ...]) -> None:

@@ -39,8 +39,8 @@ def loss(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     count = len(args)
 
     def of_all(*operands: Any) -> Any:
-        given = dict(zip(named, operands[count:], strict=True))
-        return function(*operands[:count], **given, **plain, reduction="none")
+        by_name = dict(zip(named, operands[count:], strict=True))
+        return function(*operands[:count], **by_name, **plain, reduction="none")
 
     result = several(of_all, *args, *(options[k] for k in named))
     if reduction == "none":
@@ -71,14 +71,14 @@ def cross_entropy(
         share = target * (1 - label_smoothing) + label_smoothing / classes
         parts = total * (share * along).sum(dim) - _dense(elementwise("mul", input, share * along).sum(dim))
         return _reduced(parts, torch.ones_like(parts), reduction)
-    kept = target != ignore_index
-    place = target.masked_fill(~kept, 0)
+    counted = target != ignore_index
+    place = target.masked_fill(~counted, 0)
     own = _dense(gather(input, dim, place.unsqueeze(dim))).squeeze(dim)
-    scale = weights[place] * kept
+    scale = weights[place] * counted
     parts = (total - own) * scale
     if label_smoothing:
         spread = total * weights.sum() - _dense(elementwise("mul", input, along).sum(dim))
-        parts = parts * (1 - label_smoothing) + spread * kept * (label_smoothing / classes)
+        parts = parts * (1 - label_smoothing) + spread * counted * (label_smoothing / classes)
     return _reduced(parts, scale, reduction)
 
 
@@ -92,10 +92,10 @@ def nll_loss(
         reduction = legacy_get_string(size_average, reduce)
     dim = 0 if input.ndim == 1 else 1
     target = _dense(target)
-    kept = target != ignore_index
-    place = target.masked_fill(~kept, 0)
+    counted = target != ignore_index
+    place = target.masked_fill(~counted, 0)
     own = _dense(gather(input, dim, place.unsqueeze(dim))).squeeze(dim)
-    scale = kept.to(own.dtype) if weight is None else _dense(weight)[place] * kept
+    scale = counted.to(own.dtype) if weight is None else _dense(weight)[place] * counted
     return _reduced(-own * scale, scale, reduction)
 
 
@@ -109,8 +109,8 @@ def triplet_margin_loss(
         reduction = legacy_get_string(size_average, reduce)
 
     def distance(a: Any, b: Any) -> Any:
-        found = pairwise_distance(a, b, p, eps) if distance_function is None else distance_function(a, b)
-        return _dense(found)
+        lengths = pairwise_distance(a, b, p, eps) if distance_function is None else distance_function(a, b)
+        return _dense(lengths)
 
     far = distance(anchor, negative)
     far = torch.minimum(far, distance(positive, negative)) if swap else far

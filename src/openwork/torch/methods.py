@@ -44,7 +44,7 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
 def _called(t: Tensor, name: str, *args: Any, **options: Any) -> Any:
     """The method's function, by the protocol that the function itself takes: that of an operand of full gradient."""
     function = getattr(torch.Tensor, name, getattr(torch, name, None))
-    given = (t, *args)
-    if any_full((*given, *options.values())):
-        return run(lambda *a, **k: call(function, a, k), name, "dense", given, options)
-    return call(function, given, options)
+    operands = (t, *args)
+    if any_full((*operands, *options.values())):
+        return run(lambda *a, **k: call(function, a, k), name, "dense", operands, options)
+    return call(function, operands, options)

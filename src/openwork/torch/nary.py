@@ -1,4 +1,4 @@
-"""torch's functions of single elements, of any number of operands, sparse and dense.
+"""A torch function of single elements and its operands, sparse and dense -> its result, in their united structure.
 
 Where every tensor operand is sparse, the result has elements wherever one of them has: their structures are united by
 the kernels that merge, each operand's values are taken there, and torch's function does the rest, gradients included.
@@ -49,14 +49,14 @@ def several(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     fills = _fills(call, storages, numbers)
     if fills is None:
         return densely(function, *args, **options)
-    made = _united(storages)
-    values = _values(call, made, storages, numbers)
+    united = _united(storages)
+    values = _values(call, united, storages, numbers)
     single = isinstance(values, torch.Tensor)
-    found = [
-        Tensor._from_storage(made.with_values(v, fill))
+    results = [
+        Tensor._from_storage(united.with_values(v, fill))
         for v, fill in zip([values] if single else values, fills, strict=True)
     ]
-    return found[0] if single else tuple(found)
+    return results[0] if single else tuple(results)
 
 
 def with_number(op: str, a: Any, b: Any) -> Any:
@@ -128,9 +128,9 @@ def over_torch(x: Any) -> Any:
 def _fills(call: _Call, storages: Sequence[Storage], numbers: Sequence[Any]) -> list[Any] | None:
     """The fill values of the results; None where one depends on a number that is recorded."""
     boxes = iter([torch.tensor([s.fill_value], dtype=s.values.dtype) for s in storages])
-    given = [x.to_dense() if isinstance(x, Tensor) else x for x in numbers]
-    recorded = [x for x in given if is_recorded(x)]
-    rest = iter(given)
+    tensors = [x.to_dense() if isinstance(x, Tensor) else x for x in numbers]
+    recorded = [x for x in tensors if is_recorded(x)]
+    rest = iter(tensors)
     found = call([next(boxes) if _is_sparse(x) else next(rest) for x in call.operands])
     found = [found] if isinstance(found, torch.Tensor) else list(found)
     for fill in found:
@@ -149,8 +149,8 @@ def _united(storages: Sequence[Storage]) -> Storage:
     """The structure of everything that one of the storages, of one shape and without duplicates, specifies."""
     patterns = []
     for s in storages:
-        held = torch.ones(length(s.values), dtype=torch.bool, device=s.values.device)
-        patterns.append(Tensor._from_storage(plain(s).with_values(held, False)))
+        ones = torch.ones(length(s.values), dtype=torch.bool, device=s.values.device)
+        patterns.append(Tensor._from_storage(plain(s).with_values(ones, False)))
     result: Storage = reduce(lambda a, b: merge("or", a, b), patterns)._storage
     return result
 
@@ -168,5 +168,5 @@ def _values(call: _Call, made: Storage, storages: Sequence[Storage], numbers: Se
     def clean(v: torch.Tensor) -> torch.Tensor:
         return (v if here is None else v.masked_fill(~here, 0)).contiguous()
 
-    found = call([next(boxes) if _is_sparse(x) else next(rest) for x in call.operands])
-    return clean(found) if isinstance(found, torch.Tensor) else [clean(v) for v in found]
+    result = call([next(boxes) if _is_sparse(x) else next(rest) for x in call.operands])
+    return clean(result) if isinstance(result, torch.Tensor) else [clean(v) for v in result]

@@ -52,8 +52,8 @@ def extreme(op: str) -> Callable[..., Any]:
 def _extreme_along(op: str, t: Tensor, dim: int, keepdim: bool) -> list[Any]:
     line = _vector(t)
     places = arg_reduce(op, line.detach(), dim, True)
-    found = take_along_axis(line, _dense(places), axis=dim)
-    pair = [_dense(found), _dense(places)]
+    values = take_along_axis(line, _dense(places), axis=dim)
+    pair = [_dense(values), _dense(places)]
     if not t.ndim:
         return [x.reshape(()) for x in pair]
     return pair if keepdim else [x.squeeze(dim) for x in pair]
@@ -83,10 +83,10 @@ def aminmax(t: Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
 def sort(t: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """The elements of every fibre in order, and where they were."""
     line = _vector(t)
-    found = ordering.sort(line, axis=dim, descending=descending)
+    values = ordering.sort(line, axis=dim, descending=descending)
     places = ordering.argsort(line.detach(), axis=dim, descending=descending)
     kind: Any = torch.return_types.sort
-    return kind([shaping.reshape(x, t.shape) for x in (found, places)])
+    return kind([shaping.reshape(x, t.shape) for x in (values, places)])
 
 
 @torch_function("argsort")
@@ -213,8 +213,8 @@ def searchsorted(
     if not isinstance(input, Tensor | torch.Tensor):
         input = torch.tensor(input)
     after = "right" if right or side == "right" else "left"
-    found = ordering.searchsorted(sorted_sequence, input, side=after, sorter=sorter)
-    return _dense(found).int() if out_int32 else found
+    places = ordering.searchsorted(sorted_sequence, input, side=after, sorter=sorter)
+    return _dense(places).int() if out_int32 else places
 
 
 @torch_function("histc")
@@ -223,26 +223,26 @@ def histc(t: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     t = t.detach() if t.format.is_unique else t.detach().coalesce()
     if min == max and t.size:
         min, max = (float(reduce.reduce(op, t).item()) for op in ("min", "max"))
-    held = _dense(t.asformat("coo")).new_empty(0) if not t.size else t.asformat("coo").values
-    absent = torch.full((1,), t.fill_value, dtype=held.dtype)
-    return torch.histc(held, bins, min, max) + torch.histc(absent, bins, min, max) * (t.size - len(held))
+    values = _dense(t.asformat("coo")).new_empty(0) if not t.size else t.asformat("coo").values
+    absent = torch.full((1,), t.fill_value, dtype=values.dtype)
+    return torch.histc(values, bins, min, max) + torch.histc(absent, bins, min, max) * (t.size - len(values))
 
 
 @torch_function("nonzero", "argwhere")
 def nonzero(t: Tensor, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, row-major."""
-    found = (t != 0).detach()
-    if found.fill_value:
-        found = found.asformat("dense")
-    coordinates = torch.nonzero(found.to_dense()) if found.format.is_dense else _true(found)
+    nonzeros = (t != 0).detach()
+    if nonzeros.fill_value:
+        nonzeros = nonzeros.asformat("dense")
+    coordinates = torch.nonzero(nonzeros.to_dense()) if nonzeros.format.is_dense else _true(nonzeros)
     return coordinates.unbind(1) if as_tuple else coordinates
 
 
 @torch_function("nonzero_static")
 def nonzero_static(t: Tensor, *, size: int, fill_value: int = -1) -> Any:
     """The first `size` coordinates of elements that are not zero, padded."""
-    found = nonzero(t)[:size]
-    return torch.cat([found, found.new_full((size - len(found), t.ndim), fill_value)])
+    coordinates = nonzero(t)[:size]
+    return torch.cat([coordinates, coordinates.new_full((size - len(coordinates), t.ndim), fill_value)])
 
 
 def _true(t: Tensor) -> torch.Tensor:

@@ -128,14 +128,16 @@ def by_places(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
         parts.append(Tensor._from_storage(numbered(s, first, k)))
         first += length(s.values)
     with outside():
-        found = function(*parts)._storage
+        moved = function(*parts)._storage
     fills = [s.fill_value for s in storages]
     like = next(s.values for s in storages if s.library == "torch")
-    given = [as_array(s.values, like=like) for s in storages]
+    buffers = [as_array(s.values, like=like) for s in storages]
     scalar = storages[0].scalar
-    values = gathered(given[0] if len(given) == 1 else torch.cat([cast(v, scalar) for v in given]), found.values, fills)
-    fill = fills[-1 - found.fill_value] if found.fill_value < 0 else 0
-    return Tensor._from_storage(found.with_values(values, python_scalar(fill, scalar)))
+    values = gathered(
+        buffers[0] if len(buffers) == 1 else torch.cat([cast(v, scalar) for v in buffers]), moved.values, fills
+    )
+    fill = fills[-1 - moved.fill_value] if moved.fill_value < 0 else 0
+    return Tensor._from_storage(moved.with_values(values, python_scalar(fill, scalar)))
 
 
 def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:

@@ -32,11 +32,11 @@ __all__ = ["placed"]
 
 def placed(t: Tensor, key: Any, values: Any) -> Tensor:
     """`t` with the elements at `key` set, gradients of both kept."""
-    given = values if isinstance(values, Tensor) else asarray(torch.as_tensor(values, dtype=t.dtype))
-    given = given.astype(t.dtype, copy=False)
-    if given.fill_value != t.fill_value and not given.format.is_dense:
-        given = asarray(given.to_dense())
-    return by_places(lambda a, b: assign(a, key, b), t, given)
+    source = values if isinstance(values, Tensor) else asarray(torch.as_tensor(values, dtype=t.dtype))
+    source = source.astype(t.dtype, copy=False)
+    if source.fill_value != t.fill_value and not source.format.is_dense:
+        source = asarray(source.to_dense())
+    return by_places(lambda a, b: assign(a, key, b), t, source)
 
 
 def _on_host(key: Any) -> Any:
@@ -114,18 +114,18 @@ def _source(index: Any, src: Any) -> Any:
 @torch_function("scatter")
 def scatter(t: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
     """`t` with elements of `src` at the coordinates `index` along a dimension."""
-    given = value if src is None else src
+    source_values = value if src is None else src
     if reduce not in (None, "add"):
         raise UnsupportedError(f"scatter: reduce={reduce!r}\n  supported: None and 'add'\n  help: to_dense() first")
     if not t.ndim:
-        made = scatter(_vector(t), 0, index.reshape(-1), _shaped(t, given), reduce=reduce)
+        made = scatter(_vector(t), 0, index.reshape(-1), _shaped(t, source_values), reduce=reduce)
         return shaping.reshape(made, ())
     index = _plain(index)
     index = index if index.ndim else index.reshape(1)
-    given = _source(index, given)
+    source_values = _source(index, source_values)
     if not index.numel():
         return t
-    return (placed if reduce is None else added)(t, _grid(t, dim, index), given)
+    return (placed if reduce is None else added)(t, _grid(t, dim, index), source_values)
 
 
 @torch_function("put")
@@ -134,8 +134,8 @@ def put(t: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
     flat, index = shaping.reshape(t, (-1,)), _plain(index)
     if not index.numel():
         return t
-    made = (added if accumulate else placed)(flat, (index.reshape(-1),), source.reshape(-1))
-    return shaping.reshape(made, t.shape)
+    flat_result = (added if accumulate else placed)(flat, (index.reshape(-1),), source.reshape(-1))
+    return shaping.reshape(flat_result, t.shape)
 
 
 @torch_function("masked_scatter")

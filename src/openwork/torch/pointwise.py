@@ -102,17 +102,17 @@ def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, .
     """The rule of `runtime.coiterate.run.run_plan`."""
     if plan.scalar not in DIFFERENTIABLE:
         return _run(plan, tuple(plain(s) for s in storages), shape)
-    made = _run(plan, tuple(structure(s) for s in storages), shape)
-    values, there, here = {}, {}, present(made)
+    united = _run(plan, tuple(structure(s) for s in storages), shape)
+    values, there, here = {}, {}, present(united)
     for (name, dims), s in zip(plan.dims.items(), storages, strict=True):
-        s, places = unique(s), located(unique(s), made, dims)
+        s, places = unique(s), located(unique(s), united, dims)
         lacking = is_missing(plan.regions.fills[name])
         if lacking:
             there[name] = places > 0
         taken = gathered(s.values, places, [1 if lacking else s.fill_value])
         values[name] = taken if here is None else taken.masked_fill(~here, 1)
-    computed = evaluate(plan.regions.expr, values, there).to(made.values.dtype)
-    return made.with_values(exactly(made.values, computed.expand_as(made.values)))
+    computed = evaluate(plan.regions.expr, values, there).to(united.values.dtype)
+    return united.with_values(exactly(united.values, computed.expand_as(united.values)))
 
 
 def dense_result(op: str, s: Storage, array: Any, narrow: Any, stmt: Any, left: bool, shape: tuple[int, ...]) -> Any:

@@ -86,8 +86,8 @@ def mm(a: Any, b: Any, reduce: str = "sum") -> Any:
 
 def _extreme(s: Storage, op: str, dense: torch.Tensor) -> torch.Tensor:
     best: torch.Tensor = contract(_BEST[op], {"A": s, "B": strided(dense)}, scalar_of(dense), s.values)
-    held = contract(_ROWS, {"A": s}, "i64", s.values) > 0
-    return torch.where(held[:, None], best, torch.zeros((), dtype=best.dtype))
+    occupied = contract(_ROWS, {"A": s}, "i64", s.values) > 0
+    return torch.where(occupied[:, None], best, torch.zeros((), dtype=best.dtype))
 
 
 class _Extreme(torch.autograd.Function):  # type: ignore[misc]

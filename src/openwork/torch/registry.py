@@ -1,4 +1,4 @@
-"""torch's functions by name: what does each of them on Tensors.
+"""torch's functions by name -> the functions of Tensors that do the same.
 
     @torch_function("flatten", "ravel")
     def flatten(t, start_dim=0, end_dim=-1): ...

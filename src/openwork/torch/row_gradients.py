@@ -1,5 +1,8 @@
-"""Sparse gradients of dense parameters: a product with a sparse input reads few rows of a weight, and its gradient has
-these rows only, as a `torch.sparse_coo` tensor, which torch.optim's SGD, SparseAdam and Adagrad take."""
+"""Gradients, sparse by rows, of a dense weight times a sparse input.
+
+A product with a sparse input reads few rows of a weight, and the gradient has these rows only, as a `torch.sparse_coo`
+tensor, which torch.optim's SGD, SparseAdam and Adagrad take.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ class _Rows(torch.autograd.Function):  # type: ignore[misc]
         sparse = None
         if ctx.needs_input_grad[2]:
             rows, small = _compacted(s.with_values(_conjugate(values)))
-            found = _like(matmul(Tensor._from_storage(small).T, grad), weight)
-            sparse = torch.sparse_coo_tensor(rows[None], found, weight.shape, is_coalesced=True, check_invariants=False)
+            dense = _like(matmul(Tensor._from_storage(small).T, grad), weight)
+            sparse = torch.sparse_coo_tensor(rows[None], dense, weight.shape, is_coalesced=True, check_invariants=False)
         return None, at, sparse
 
 

@@ -41,10 +41,10 @@ def by_products(x: Term, y: Term, made: Term, semiring: Semiring) -> torch.Tenso
     first, second, places = _products(x, y, made)
     target, kind = made.storage.values, Type(made.storage.scalar)
     factors = {"x": x.storage.values[first].to(target.dtype), "y": y.storage.values[second].to(target.dtype)}
-    found = evaluate(parse_expr(semiring.multiply, {"x": kind, "y": kind}), factors)
-    found = torch.as_tensor(found, dtype=target.dtype).expand(len(places))
+    products = evaluate(parse_expr(semiring.multiply, {"x": kind, "y": kind}), factors)
+    products = torch.as_tensor(products, dtype=target.dtype).expand(len(places))
     start = torch.full((length(target),), semiring.add.identity_of(made.storage.scalar), dtype=target.dtype)
-    return start.scatter_reduce(0, places, found, reduction)
+    return start.scatter_reduce(0, places, products, reduction)
 
 
 def _products(x: Term, y: Term, made: Term) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -200,8 +200,8 @@ def hollow(t: Tensor, shape: Sequence[int], value: Any, dtype: Any = None) -> Te
     """A Tensor of one value without any element stored, where its rank allows; of the dtype of `t` if no other."""
     shape = tuple(int(n) for n in shape)
     form = "coo" if shape else "dense"
-    made = creation.full(shape, value, dtype=t.dtype if dtype is None else dtype, format=form)
-    return made.asformat(form)
+    tensor = creation.full(shape, value, dtype=t.dtype if dtype is None else dtype, format=form)
+    return tensor.asformat(form)
 
 
 @torch_function("pad")
@@ -265,11 +265,11 @@ def diag_embed(t: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
         out[..., line + max(-offset, 0), line + max(offset, 0)] = array
         return out
 
-    made = settle.structural(t, shape, "diag_embed", write, host)
+    result = settle.structural(t, shape, "diag_embed", write, host)
     places = [axis_of(d, rank, "diag_embed") for d in (dim1, dim2)]
     if places[0] > places[1]:
-        made, places = made.mT, places[::-1]
-    return shaping.moveaxis(made, (rank - 2, rank - 1), tuple(places))
+        result, places = result.mT, places[::-1]
+    return shaping.moveaxis(result, (rank - 2, rank - 1), tuple(places))
 
 
 @torch_function("diagflat")
@@ -334,24 +334,24 @@ def block_diag(*tensors: Any) -> Tensor:
 @torch_function("broadcast_tensors")
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """All in their common shape."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
-    shape = extents(torch.broadcast_tensors, [tuple(t.shape) for t in given])
-    return tuple(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape) for t in given)
+    operands = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    shape = extents(torch.broadcast_tensors, [tuple(t.shape) for t in operands])
+    return tuple(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape) for t in operands)
 
 
 @torch_function("meshgrid")
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     """The coordinates of a grid whose sides the vectors are, each along a dimension of its own."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
-    rank = len(given)
+    vectors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    rank = len(vectors)
     order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
-    shape = [given[d].shape[0] if given[d].ndim else 1 for d in order]
-    made = []
-    for d, t in enumerate(given):
+    shape = [vectors[d].shape[0] if vectors[d].ndim else 1 for d in order]
+    grids = []
+    for d, t in enumerate(vectors):
         line = [-1 if order[r] == d else 1 for r in range(rank)]
         t = shaping.reshape(t, tuple(line)) if isinstance(t, Tensor) else t.reshape(line)
-        made.append(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape))
-    return tuple(made)
+        grids.append(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape))
+    return tuple(grids)
 
 
 @torch_function("cartesian_prod")

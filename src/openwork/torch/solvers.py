@@ -87,11 +87,11 @@ def _stacked(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:
     numbers = torch.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]).expand(batch).flatten().tolist()
     matrices = [reshape(a, (math.prod(a.shape[:-2]), *a.shape[-2:]))[k] for k in numbers]
     flat = sides.reshape(len(numbers), *sides.shape[-2:])
-    found = [_solve(solver, m, x, operation) for m, x in zip(matrices, flat, strict=True)]
-    made = torch.stack(found) if found else flat
-    made = made.reshape(*batch, *sides.shape[-2:])
-    made = made[..., 0] if vector else made
-    return Tensor._from_dense(made) if isinstance(b, Tensor) else made
+    solutions = [_solve(solver, m, x, operation) for m, x in zip(matrices, flat, strict=True)]
+    stacked = torch.stack(solutions) if solutions else flat
+    stacked = stacked.reshape(*batch, *sides.shape[-2:])
+    stacked = stacked[..., 0] if vector else stacked
+    return Tensor._from_dense(stacked) if isinstance(b, Tensor) else stacked
 
 
 def _solve(solver: Solver, a: Any, b: Any, operation: str) -> Any:
@@ -100,13 +100,13 @@ def _solve(solver: Solver, a: Any, b: Any, operation: str) -> Any:
     if not isinstance(a, Tensor):
         raise UnsupportedError(f"{operation} of a dense matrix with a Tensor\n  help: torch.linalg.solve")
     s = unique(a._storage)
-    given = b.to_dense() if isinstance(b, Tensor) else b
-    like = next(x for x in (s.values, given) if isinstance(x, torch.Tensor))
-    right, values = as_array(given, like=like), as_array(s.values, like=like)
+    sides = b.to_dense() if isinstance(b, Tensor) else b
+    like = next(x for x in (s.values, sides) if isinstance(x, torch.Tensor))
+    right, values = as_array(sides, like=like), as_array(s.values, like=like)
     scalar = torch.result_type(values[:0], right)
     structure = structure_of(s).mapped(lambda x: as_array(x, like=bare(like, any_of_batch=True)))
-    found = _solution(solver, structure, False, values.to(scalar), right.to(scalar))
-    return Tensor._from_dense(found) if isinstance(b, Tensor) else found
+    solution = _solution(solver, structure, False, values.to(scalar), right.to(scalar))
+    return Tensor._from_dense(solution) if isinstance(b, Tensor) else solution
 
 
 class _LogDet(torch.autograd.Function):  # type: ignore[misc]
