@@ -25,20 +25,19 @@ _UNSORTED_DIAGONALS = parse("(i, j) -> (j - i : compressed(unordered), j : range
 
 def from_scipy(obj: Any, take: Take) -> Tensor:
     """The tensor of a SciPy sparse array or matrix of any format; lil and dok through their own coordinates."""
-    reader = {"csr": _compressed, "csc": _compressed, "bsr": _blocked, "coo": _coordinates, "dia": _diagonals}
-    if obj.format not in reader:
+    if obj.format not in _READERS:
         take = Take(None)
         obj = obj.tocoo()
-    return reader[obj.format](obj, take)
+    return _READERS[obj.format](obj, take)
 
 
 def _shape(obj: Any) -> tuple[int, ...]:
-    return tuple(int(n) for n in obj.shape)
+    return tuple([int(n) for n in obj.shape])
 
 
 def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
     levels, scalar = range(len(format.levels)), buffers.scalar_of(values)
-    groups = (tuple(pos.get(k) for k in levels), tuple(crd.get(k) for k in levels))
+    groups = (tuple([pos.get(k) for k in levels]), tuple([crd.get(k) for k in levels]))
     return Storage(_shape(obj), format, scalar, python_scalar(0, scalar), *groups, values)
 
 
@@ -48,8 +47,10 @@ def _used(obj: Any) -> int:
 
 
 def _compressed(obj: Any, take: Take) -> Tensor:
-    nse = _used(obj)
-    crd, values = take.index(obj.indices[:nse]), take.flat(obj.data[:nse])
+    nse, indices, data = _used(obj), obj.indices, obj.data
+    if len(indices) != nse or len(data) != nse:
+        indices, data = indices[:nse], data[:nse]
+    crd, values = take.index(indices), take.flat(data)
     if obj.ndim == 1:
         return settle(_storage(obj, coo(1), {0: take.index(obj.indptr)}, {0: crd}, values))
     return settle(_storage(obj, parse(obj.format), {1: take.index(obj.indptr)}, {1: crd}, values))
@@ -87,3 +88,6 @@ def _diagonals(obj: Any, take: Take) -> Tensor:
     crd = take.index(offsets)
     pos = np.array([0, len(crd)], crd.dtype)
     return settle(_storage(obj, DIAGONALS, {0: pos}, {0: crd}, values), [_UNSORTED_DIAGONALS])
+
+
+_READERS = {"csr": _compressed, "csc": _compressed, "bsr": _blocked, "coo": _coordinates, "dia": _diagonals}

@@ -29,7 +29,7 @@ from .buffers import (
 from .scalars import python_scalar
 from .specified import count
 from .structure import Plans, Structure, keep
-from .watch import NOTHING, Watch, adopted, bare_alias, watch
+from .watch import NOTHING, Watch, adopted, bare_alias, names_of, watch, watched
 
 __all__ = ["LARGEST", "Storage", "unpickled"]
 
@@ -113,10 +113,16 @@ class Storage:
 
     def adopted(self) -> Storage:
         """The storage over the same memory, which others may have too: what they do to it is noticed from now on."""
+        if type(self.values) is np.ndarray:
+            views, seen = watched(names_of(self.pos, self.crd, self.values))
+            values, rest = views.pop(), iter(views)
+            groups = [tuple([None if b is None else next(rest) for b in group]) for group in (self.pos, self.crd)]
+            out = Storage(self.shape, self.format, self.scalar, self.fill_value, groups[0], groups[1], values)
+            out._watch = seen
+            return out
         pos, crd = (tuple(None if b is None else adopted(b) for b in group) for group in (self.pos, self.crd))
-        values = adopted(self.values) if self.library == "numpy" else self.values
-        out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, values)
-        out._watch = watch(pos, crd, values)
+        out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, self.values)
+        out._watch = watch(pos, crd, self.values)
         return out
 
     def unshared(self) -> Storage:

@@ -10,6 +10,7 @@ alias; its address and the bytes of its memory tell of `resize_` and `set_`.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ import numpy as np
 from ..errors import InvariantError
 from .buffers import DATA, HAS_POINTER, address
 
-__all__ = ["NOTHING", "Watch", "adopted", "bare_alias", "memory_of", "read_only", "watch"]
+__all__ = ["NOTHING", "Watch", "adopted", "bare_alias", "memory_of", "names_of", "read_only", "watch", "watched"]
 
+_word: Any = ctypes.c_int64.from_address
 _SOURCE = "_openwork_source"
 """The attribute of a torch alias that says whose version counter counts."""
 _SEEN = "_openwork_seen"
@@ -31,10 +33,14 @@ class Owner:
     __slots__ = ("__array_interface__", "array", "at", "size", "word")
 
     def __init__(self, array: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> None:
-        self.array, self.size, self.at = array, array.nbytes, address(array)
-        self.word: Any = ctypes.c_int64.from_address(id(array) + DATA) if HAS_POINTER else _Address(array)
+        self.array, self.size = array, array.nbytes
+        self.word: Any = _word(id(array) + DATA) if HAS_POINTER else _Address(array)
+        self.at = at = self.word.value
+        kind = view.dtype
+        plain = kind.isbuiltin == 1
         self.__array_interface__ = {
-            "data": (address(view), not view.flags.writeable), "shape": (view.nbytes,), "typestr": "|u1", "version": 3,
+            "data": (at if view is array else address(view), not view.flags.writeable),
+            "shape": view.shape if plain else (view.nbytes,), "typestr": kind.str if plain else "|u1", "version": 3,
         }  # fmt: skip
 
 
@@ -68,12 +74,25 @@ def adopted(x: Any, source: Any = None) -> Any:
         owner = _owner(x)
         if not isinstance(owner, np.ndarray) or x.ndim != 1 or not x.flags.c_contiguous:
             return x
-        return np.asarray(Owner(owner, x)).view(x.dtype)
+        out = np.asarray(Owner(owner, x))
+        return out if out.dtype == x.dtype else out.view(x.dtype)
     if x.requires_grad or hasattr(x, _SEEN):
         return x
     out = x.detach()
     setattr(out, _SOURCE, x if source is None else source)
     return out
+
+
+def watched(buffers: Sequence[tuple[str, Any]]) -> tuple[list[Any], Watch]:
+    """NumPy buffers, by name, over memory of somebody else's, adopted; what is to hold of them from now on."""
+    out, arrays = [], []
+    for name, x in buffers:
+        view = adopted(x)
+        owner = view.base if view is not x else _owner(view)
+        if type(owner) is Owner:
+            arrays.append((name, owner))
+        out.append(view)
+    return out, Watch(arrays, []) if arrays else NOTHING
 
 
 def read_only(x: Any) -> Any:
@@ -183,7 +202,8 @@ class _Seen:
             delattr(self.tensor, _SEEN)
 
 
-def _names(pos: Any, crd: Any, values: Any) -> list[tuple[str, Any]]:
+def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[str, Any]]:
+    """The buffers that exist, by name: pos of each level, crd of each level, values."""
     found = [(f"{kind}[{at}]", b) for kind, group in (("pos", pos), ("crd", crd)) for at, b in enumerate(group)]
     return [(name, b) for name, b in (*found, ("values", values)) if b is not None]
 
@@ -191,11 +211,11 @@ def _names(pos: Any, crd: Any, values: Any) -> list[tuple[str, Any]]:
 def watch(pos: Any, crd: Any, values: Any) -> Watch:
     """What is to hold of these buffers from now on."""
     if isinstance(values, np.ndarray):
-        owners = [(name, _owner(b)) for name, b in _names(pos, crd, values) if b.base is not None]
+        owners = [(name, _owner(b)) for name, b in names_of(pos, crd, values) if b.base is not None]
         arrays = [(name, o) for name, o in owners if type(o) is Owner]
         return Watch(arrays, []) if arrays else NOTHING
     try:
-        tensors = [(name, _Seen(b, name != "values")) for name, b in _names(pos, crd, values)]
+        tensors = [(name, _Seen(b, name != "values")) for name, b in names_of(pos, crd, values)]
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer: without memory of its own
         return NOTHING
     return Watch([], tensors)
