@@ -32,6 +32,9 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": lambda a, xp: xp.sum(a),
     "sums": lambda a, xp: xp.sum(a, axis=1),
     "sums kept": lambda a, xp: xp.sum(a, axis=0, keepdims=True),
+    "least": lambda a, xp: xp.min(a),
+    "largest": lambda a, xp: xp.max(a, axis=None, keepdims=True),
+    "largest of columns": lambda a, xp: xp.max(a, axis=0),
     "element": lambda a, xp: a[2, 3],
     "negative": lambda a, xp: a[-1, -8],
     "rows": lambda a, xp: a[[4, 1, -1, 1]],
@@ -96,6 +99,25 @@ def test_keys_that_are_refused(format: str) -> None:
             ow.sum(a, axis=bad)
 
 
+@pytest.mark.parametrize("op", ["sum", "min", "max", "prod", "any", "mean"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float64", "complex64"])
+def test_totals_of_duplicates_and_awkward_values(op: str, dtype: str) -> None:
+    if dtype == "complex64" and op in ("min", "max"):
+        return
+    values = np.array([1, 2, 3, np.nan if dtype.startswith("f") else 0]).astype(dtype)
+    crd = np.array([[0, 0, 1, 2], [2, 2, 1, 0]])
+    for t in (
+        ow.sparse_coo_tensor(crd, values, (3, 4)),
+        ow.sparse_coo_tensor(crd[:, 1:], values[1:], (3, 4)),
+        ow.asarray(np.full((2, 2), -3).astype(dtype), format="csr"),
+        ow.asarray(np.zeros((2, 3), dtype), format="csr"),
+    ):
+        expected = getattr(np, op)(t.to_numpy())
+        for _ in range(3):
+            np.testing.assert_array_equal(getattr(ow, op)(t).to_numpy(), expected)
+            assert getattr(ow, op)(t).dtype == expected.dtype
+
+
 def test_duplicates_are_no_single_element() -> None:
     crd = (np.array([0, 0, 1]), np.array([2, 2, 1]))
     t = ow.sparse_coo_tensor(np.array(crd), np.array([1.0, 2.0, 5.0]), (3, 4))
@@ -103,19 +125,41 @@ def test_duplicates_are_no_single_element() -> None:
         assert [float(t[0, 2]), float(t[1, 1]), float(t[2, 2])] == [3.0, 5.0, 0.0]
 
 
-@pytest.mark.parametrize("name", CALLS)
+HELD: dict[str, Callable[[Any, Any], Any]] = CALLS | {
+    "merge": lambda a, xp: a + a.T.T * 2,
+    "broadcast": lambda a, xp: a * xp.sum(a, axis=0),
+    "sparse product": lambda a, xp: a @ a.T,
+    "columns": lambda a, xp: a.asformat("csc"),
+    "coordinates": lambda a, xp: a.T.asformat("coo"),
+    "blocks": lambda a, xp: a.asformat("bsr(2, 2)"),
+    "slots": lambda a, xp: a.asformat("ell(8)"),
+    "slice": lambda a, xp: a[1:4, 2:],
+    "column": lambda a, xp: a[:, 3],
+    "places": lambda a, xp: a[[1, 2], [0, 3]],
+    "where it is largest": lambda a, xp: xp.argmax(a, axis=1),
+    "softmax": lambda a, xp: xp.softmax(a, axis=1),
+    "einsum": lambda a, xp: xp.einsum("ij,ij->i", a, np.ones((6, 8))),
+    "reshape": lambda a, xp: xp.reshape(a, (8, 6)),
+    "cumulative": lambda a, xp: xp.cumulative_sum(a, axis=1),
+    "sorted": lambda a, xp: xp.sort(a),
+    "evaluate": lambda a, xp: xp.evaluate("d[i] = A[i, i] * 2", A=a[:, :6]),
+    "kron": lambda a, xp: xp.kron(a, a),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
 def test_nothing_holds_the_values_alive(name: str) -> None:
     a = ow.asarray(X, format="csr", copy=True)
     b = a * 2
     for _ in range(3):
-        CALLS[name](b, ow)
+        HELD[name](b, ow)
     gc.collect()
     gc.disable()
     try:
         values = weakref.ref(b.values)
         del b
         assert values() is None
-        CALLS[name](a, ow)
+        HELD[name](a, ow)
         structure = weakref.ref(a._storage.structure)
         del a
         assert structure() is None

@@ -209,26 +209,27 @@ def _is_integer(e: Expression, known: Mapping[str, Any]) -> bool:
 def _plain(e: Expression, known: Mapping[str, Any]) -> tuple[Expression, dict[str, Any]]:
     """`A[i, i]` becomes an access of the diagonal of A, and a number's name the number."""
     values = dict(known)
+    return _plainly(e, values), values
 
-    def visit(x: Expression) -> Expression:
-        if isinstance(x, Apply):
-            return Apply(x.op, tuple(map(visit, x.args)))
-        if not isinstance(x, Access):
-            return x
-        value, indices = values[x.tensor], list(x.indices)
-        if not hasattr(value, "ndim"):
-            return Literal(value)
-        while (again := next((i for i in indices if indices.count(i) > 1), None)) is not None:
-            first, second = (k for k, i in enumerate(indices) if i == again and indices[:k].count(again) < 2)
-            value = diagonal(asarray(value), axis1=first, axis2=second)
-            indices = [i for k, i in enumerate(indices) if k not in (first, second)] + [again]
-        if len(indices) == len(x.indices):
-            return x
-        name = f"{x.tensor} at {', '.join(x.indices)}"
-        values[name] = value
-        return Access(name, tuple(indices))
 
-    return visit(e), values
+def _plainly(x: Expression, values: dict[str, Any]) -> Expression:
+    """The expression without indices that an access repeats, whose diagonals are added to the values."""
+    if isinstance(x, Apply):
+        return Apply(x.op, tuple(_plainly(a, values) for a in x.args))
+    if not isinstance(x, Access):
+        return x
+    value, indices = values[x.tensor], list(x.indices)
+    if not hasattr(value, "ndim"):
+        return Literal(value)
+    while (again := next((i for i in indices if indices.count(i) > 1), None)) is not None:
+        first, second = (k for k, i in enumerate(indices) if i == again and indices[:k].count(again) < 2)
+        value = diagonal(asarray(value), axis1=first, axis2=second)
+        indices = [i for k, i in enumerate(indices) if k not in (first, second)] + [again]
+    if len(indices) == len(x.indices):
+        return x
+    name = f"{x.tensor} at {', '.join(x.indices)}"
+    values[name] = value
+    return Access(name, tuple(indices))
 
 
 def _pointwise(lhs: Access, e: Expression, known: Mapping[str, Any], format: object) -> Tensor:

@@ -24,19 +24,22 @@ def fixed_numbers(roots: Sequence[Lazy], numbers: Mapping[float, int], known: di
     """The numbers, by slot, that a fill value depends on, and with it the plan."""
     found: set[int] = set()
     seen: set[int] = set()
-
-    def visit(x: Any) -> None:
-        if not is_lazy(x) or x.known or id(x) in seen:
-            return
-        seen.add(id(x))
-        for a in x.args:
-            visit(a)
-            if type(a) is float and a in numbers and not _is_free(x, a, known):
-                found.add(numbers[a])
-
     for root in roots:
-        visit(root)
+        _look_for_fixed(root, numbers, known, seen, found)
     return frozenset(found)
+
+
+def _look_for_fixed(
+    x: Any, numbers: Mapping[float, int], known: dict[int, Meta | None], seen: set[int], found: set[int]
+) -> None:
+    """Add the slots of numbers below a node that a fill value depends on."""
+    if not is_lazy(x) or x.known or id(x) in seen:
+        return
+    seen.add(id(x))
+    for a in x.args:
+        _look_for_fixed(a, numbers, known, seen, found)
+        if type(a) is float and a in numbers and not _is_free(x, a, known):
+            found.add(numbers[a])
 
 
 def _is_free(node: Lazy, number: float, known: dict[int, Meta | None]) -> bool:

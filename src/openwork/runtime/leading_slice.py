@@ -277,10 +277,10 @@ def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
     if len(rows) >= 2**31:
         index = "i64"
     words: Words = {"rows": address(rows), "cols": address(cols), "pos": address(s.pos[1]), "crd": address(s.crd[1])}
-    key = f"points {scalar} {scalar_of(s.crd[1])}"
+    stored = scalar_of(s.crd[1])
     call(
-        key,
-        lambda: points_kernel(scalar, scalar_of(s.crd[1])),
+        f"points {scalar} {stored}",
+        lambda: points_kernel(scalar, stored),
         words | {"places": address(places)},
         Ranges((0, len(rows))),
     )

@@ -46,17 +46,17 @@ class Reduction:
 
 
 class Total:
-    """The sum of all values by NumPy, of rank 1."""
+    """All values and those of `more` reduced by NumPy, an array of one element."""
 
-    __slots__ = ("dtype",)
+    __slots__ = ("dtype", "more", "ufunc")
     valid = True
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
+    def __init__(self, ufunc: np.ufunc, dtype: np.dtype[Any], more: np.ndarray[Any, Any] | None = None) -> None:
+        self.ufunc, self.dtype, self.more = ufunc, dtype, more
 
     def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
-        out: np.ndarray[Any, Any] = np.add.reduce(storage.values, 0, self.dtype, None, keepdims=True)
-        return out
+        out: np.ndarray[Any, Any] = self.ufunc.reduce(storage.values, 0, self.dtype, None, keepdims=True)
+        return out if self.more is None else self.ufunc(out, self.more)
 
 
 class DenseResult:

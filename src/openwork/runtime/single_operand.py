@@ -221,7 +221,8 @@ def prepare(problem: Problem) -> Prepared:
         operands = dict(problem.operands)
         plan = schedule(problem.stmt, operands, problem.facts)
         text = f"drive {problem.stmt} {sorted(operands.items())} {problem.facts} {problem.compute}"
-        executable = cache.get(text, lambda: lower(problem, plan))
+        bare = replace(problem, values={})  # a kernel knows how it is built for as long as it lives
+        executable = cache.get(text, lambda: lower(bare, plan))
         arrays = [n for n, o in operands.items() if o.format is None and (o.unit is not None or o.ndim)]
         refs = tuple(parse_ref(p.name, operands, arrays) for p in executable.params)
         found = _prepared.keep(key, Prepared(plan, executable, refs))

@@ -76,8 +76,8 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
         scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
         scalar = scalar if dtype is None else scalar_name(dtype)
         result = fold(op, t, axes, scalar)
-        if op == "sum" and dtype is None and key is not None and type(t) is Tensor:
-            _keep_sum(s, key, axes, scalar)
+        if dtype is None and key is not None and type(t) is Tensor:
+            _keep_reduction(s, key, axes, scalar)
         return finish(result, t, axes, keepdims)
     function = _DERIVED.get(op)
     if function is None:
@@ -86,14 +86,32 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     return finish(result if dtype is None else _as(result, op, scalar_name(dtype)), t, axes, keepdims)
 
 
-def _keep_sum(s: Storage, key: tuple[str, int | None, bool], axes: tuple[int, ...], scalar: str) -> None:
-    """Keep what is left of a sum over one axis or all for the next time: a launch, or NumPy's sum of the values."""
-    reduction: Reduction | Total | None = s.plans.reductions.get(("sum", axes, scalar))
-    if reduction is None and _is_compact(s, axes) and s.library == "numpy" and by_library(scalar, scalar, s.values):
-        reduction = Total(numpy_dtype(scalar)) if "bf16" not in (scalar, s.scalar) else None
-    if reduction is not None and not trace.active():
+_UFUNCS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def _keep_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tuple[int, ...], scalar: str) -> None:
+    """Keep what is left of a reduction over one axis or all for the next time: a launch, or NumPy's of the values."""
+    if trace.active() or s.library != "numpy":
+        return
+    reduction: Reduction | Total | None = s.plans.reductions.get((key[0], axes, scalar))
+    if reduction is None and len(axes) == len(s.shape) and s.values.shape[0] == s.nse:
+        reduction = _total(key[0], s, scalar)
+    if reduction is not None:
         shape = tuple(1 if d in axes else n for d, n in enumerate(s.shape) if key[2] or d not in axes)
         keep(s.plans.reductions, key, DenseResult(reduction, shape))
+
+
+def _total(op: str, s: Storage, scalar: str) -> Total | None:
+    """The reduction of all values, where it is that of all elements and NumPy's; the fill value is one of them."""
+    if op not in _UFUNCS or not by_library(scalar, scalar, s.values) or "bf16" in (scalar, s.scalar):
+        return None
+    if op == "sum":
+        suits = not s.fill_value and (s.format.is_unique or s.scalar != "bool")
+        return Total(_UFUNCS[op], numpy_dtype(scalar)) if suits else None
+    if not s.format.is_unique or not s.nse or s.scalar in COMPLEX:
+        return None
+    more = None if s.nse == math.prod(s.shape) else np.full(1, s.fill_value, numpy_dtype(scalar))
+    return Total(_UFUNCS[op], numpy_dtype(scalar), more)
 
 
 def _as(result: Array, op: str, scalar: str) -> Array:

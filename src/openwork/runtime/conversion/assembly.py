@@ -225,7 +225,7 @@ class Assembly:
             "crd": self.words[f"b_crd{run.first}"],
             "sizes": self.words["sizes"],
         }
-        call(f"find_vacant {self.index}", lambda: helpers.vacant_kernel(self.index), words)
+        call(f"find_vacant {self.index}", partial(helpers.vacant_kernel, self.index), words)
         if self.total(0) >= 0:
             raise FormatError(
                 f"conversion to {self.stage.target}: {self.place(run, self.total(0))} has no element\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def _keep(storage: Storage, stage: Stage, out: Assembly, chain: Run) -> None:
     parts.append(Part("values", 0, ("b_vals",), count, numpy_dtype(out.scalar)))
     kernels = (
         recipe.executable("histogram"),
-        shared(f"scan {out.index}", lambda: scan_kernel(out.index)),
+        shared(f"scan {out.index}", partial(scan_kernel, out.index)),
         recipe.executable(_kind(words)),
     )
     again = Conversion(stage.target, kernels, words, parts)
@@ -100,9 +101,9 @@ def _place(out: Assembly, chain: Run, stream: Walked, ranges: Ranges | None) -> 
         words |= {"counts": address(counts), **ranges.words()}
     recipe.run("histogram", lambda: histogram_kernel("histogram", stream, target, ranged), words, ranges)
     if ranged:
-        call(f"scan ranges {out.index}", lambda: sum_kernel(out.index), words)
+        call(f"scan ranges {out.index}", partial(sum_kernel, out.index), words)
     else:
-        call(f"scan {out.index}", lambda: scan_kernel(out.index), words)
+        call(f"scan {out.index}", partial(scan_kernel, out.index), words)
     count, longest = out.total(0), out.total(1)
     for at in chain.levels:
         out.put("crd", at, empty(count, out.index, out.like))
