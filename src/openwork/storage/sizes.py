@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
-from types import CodeType
 from typing import TYPE_CHECKING
 
+from ..format import functions
 from .buffers import Array, length
 
 if TYPE_CHECKING:
@@ -20,15 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["batches", "evaluate", "positions"]
 
 
-@cache
-def _compiled(text: str) -> CodeType:
-    return compile(text, f"<level function {text}>", "eval")
-
-
 def evaluate(text: str, level: LevelFormat, values: Mapping[str, int]) -> int:
     """The value of a level function's text over integers, such as "parents * n"."""
     names = dict(zip(level.parameters, level.arguments, strict=True))
-    return int(eval(_compiled(text), {"__builtins__": {}}, {**names, **values}))
+    return int(functions.evaluate(text, {**names, **values}))
 
 
 def batches(format: Format, shape: Sequence[int]) -> int:

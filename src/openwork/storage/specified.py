@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..format.functions import evaluate
 from .buffers import length, to_numpy
 
 if TYPE_CHECKING:
@@ -82,11 +81,6 @@ class _Sliced:
         return len(self.data)
 
 
-@cache
-def _compiled(text: str) -> CodeType:
-    return compile(text, f"<level function {text}>", "eval")
-
-
 def children(state: State, storage: Storage, at: int) -> tuple[State, Ints, Ints]:
     """The state one level down; for each child the row of its parent, and its place in the level's crd buffer."""
     level = storage.format.levels[at].format
@@ -101,24 +95,21 @@ def children(state: State, storage: Storage, at: int) -> tuple[State, Ints, Ints
                 names[name] = _Sliced(to_numpy(buffer, detach=True), slice * (length(buffer) // slices))
         return names
 
-    def value(text: str, names: dict[str, Any]) -> Any:
-        return eval(_compiled(text), {"__builtins__": {}}, names)
-
     names = scope(state.position, state.slice)
     rows = len(state.position)
-    begin, end = (np.broadcast_to(np.asarray(value(b, names), np.int64), (rows,)) for b in functions.bounds)
+    begin, end = (np.broadcast_to(np.asarray(evaluate(b, names), np.int64), (rows,)) for b in functions.bounds)
     counts = np.maximum(end - begin, 0)
     row = np.repeat(np.arange(rows), counts)
     walk = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[row]
     names = scope(state.position[row], state.slice[row])
     if functions.iterate.name == "COORDINATE":
         names["c"] = walk
-        q = names["q"] = np.asarray(value(functions.position, names), np.int64)
+        q = names["q"] = np.asarray(evaluate(functions.position, names), np.int64)
     else:
         q = names["q"] = walk
-    c = np.asarray(value(functions.coordinate, names), np.int64)
+    c = np.asarray(evaluate(functions.coordinate, names), np.int64)
     if functions.present is not None:
-        keep = np.flatnonzero(value(functions.present, names))
+        keep = np.flatnonzero(evaluate(functions.present, names))
         row, q, c = row[keep], q[keep], c[keep]
     slice, crd = state.slice[row], storage.crd[at]
     raw = q if crd is None else slice * (length(crd) // slices) + q
