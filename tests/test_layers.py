@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def imported(tree: ast.AST, module: list[str], is_package: bool) -> list[tuple[i
     return [x for x in found if x[1] == "openwork" or x[1].startswith("openwork.")]
 
 
+@cache
 def sources(root: Path) -> dict[str, list[tuple[int, str, bool]]]:
     """What each module imports; the package's own `__init__` may import anything."""
     out = {}
@@ -126,7 +128,8 @@ def hidden(root: Path) -> list[str]:
 
 def late_names(root: Path) -> list[tuple[str, str]]:
     """The functions that `late(module, name)` stands for."""
-    nodes = (node for path in root.rglob("*.py") for node in ast.walk(ast.parse(path.read_text())))
+    texts = (text for path in root.rglob("*.py") if "late(" in (text := path.read_text()))
+    nodes = (node for text in texts for node in ast.walk(ast.parse(text)))
     return [
         (module, name)
         for node in nodes
