@@ -148,7 +148,8 @@ def reduction(d: Draw) -> Case:
     t, a = d.operand()
     axis, keepdims = d.axis(a.ndim, none=not name.startswith("arg")), rng.random() < 0.3
     if a.dtype.kind == "f" and not d.tame and name in ("sum", "prod", "mean"):
-        a = np.where(np.abs(a) > math.sqrt(np.finfo(a.dtype).max), 1, a).astype(a.dtype)  # overflow depends on the order
+        most = math.sqrt(np.finfo(a.dtype).max)  # where a product overflows depends on the order
+        a = np.where(np.abs(a) > most, 1, a).astype(a.dtype)
         t = ow.asarray(a, format=t.format, fill_value=t.fill_value) if t.fill_value == 0 else ow.asarray(a)
     theirs = _numpy(name)
     return d.case(
