@@ -25,6 +25,7 @@ from openwork.compiler.conversion import plan
 from openwork.ir.printer import show
 from openwork.ir.text import parse as parse_loops
 from openwork.ir.verify import verify
+from openwork.runtime import check
 
 FOLDER = Path(__file__).parent
 WIDTH = 118
@@ -50,6 +51,8 @@ def _one_thread() -> Any:
 def run(call: Call, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Recorded]]:
     """The plan of a call, with its result, and its kernels."""
     monkeypatch.setattr(target, "expands", lambda: call.vectors)
+    monkeypatch.setenv("OPENWORK_CACHE", "0")  # what another machine would run is nothing for the tests that follow
+    monkeypatch.setattr(check, "_worthwhile", lambda chain: False)  # checks are compiled when a format has had many
     tensors = call.tensors()
     cache.clear_memory()
     with recorded() as kernels:
