@@ -47,10 +47,16 @@ def rule(name: str) -> Callable[..., Any]:
 
     Raises UnsupportedError where there is none.
     """
-    found = source().get(name) if source is not None else None
+    found = _rules(source).get(name) if source is not None else None
     if found is None:
         raise UnsupportedError(f"{name} has no gradient\n  help: detach() the operands, or use torch.no_grad()")
     return found
+
+
+@cache
+def _rules(source: Callable[[], Rules]) -> Rules:
+    """The rules that a front-end gives, asked for once."""
+    return source()
 
 
 def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:

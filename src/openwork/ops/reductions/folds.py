@@ -70,9 +70,9 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
                 return Tensor._from_storage(dense)
     if is_lazy(t):
         return defer("reduce", op, partial(_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype))  # type: ignore[return-value]
-    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
+    s = t._storage
+    axes = axes_of(axis, t.ndim, lists=is_torch(s.values))
     if op in _OPERATORS:
-        s = t._storage
         scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
         scalar = scalar if dtype is None else scalar_name(dtype)
         result = fold(op, t, axes, scalar)
@@ -212,7 +212,7 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
     return Assignment(Access("s", kept), op, Apply("pattern", (source,)) if count else source)
 
 
-@differentiable(lambda op, t, *_: (t.values,))
+@differentiable(lambda op, t, *_: (t._kept.values,))
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
