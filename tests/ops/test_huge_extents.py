@@ -136,3 +136,11 @@ def test_blocks_turned(source: str, target: str) -> None:
     assert b.format == ow.format(target, 2)
     assert elements(b) == elements(pair(shape))
     assert elements(a * pair(shape)) == {p: v * v for p, v in elements(pair(shape)).items()}
+
+
+def test_no_elements_of_a_huge_dense_level_are_walked() -> None:
+    t = ow.sparse_coo_tensor(np.zeros((2, 0), int), np.zeros(0), (2**62, 1)).asformat(
+        "(a, b) -> (b : compressed, a : dense)"
+    )
+    assert t.nse == 0
+    assert t.asformat("coo").nse == t.asformat("(a, b) -> (a : compressed, b : compressed)").nse == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -175,6 +176,8 @@ _SCATTER = {task: f"scatter {task.value}" for task in Pass}
 
 def _append(storage: Storage, stage: Stage, owned: bool = False) -> Storage:
     """The walk is in the target's order; buffers of an `owned` storage may become the result's."""
+    if stage.hoist and not length(storage.values):  # tile by tile of an extent that nothing bounds; no order is needed
+        stage = replace(stage, hoist=False)
     out = Assembly.begin(storage, stage)
     count = None if stage.drop or out.recipe.padded else length(storage.values)
     return append_walk(out, storage, count, owned)
