@@ -42,6 +42,7 @@ from ..ir.loop import (
     While,
 )
 from ..ir.ops import cast, const, load, op
+from ..ir.syntax import expression_tree, statement_trees
 from ..ir.types import I64, SCALARS, Type
 from .fold import fold
 
@@ -137,12 +138,12 @@ class Builder:
 
 @lru_cache(maxsize=1024)
 def _statements(text: str) -> list[ast.stmt]:
-    return ast.parse(textwrap.dedent(text)).body
+    return statement_trees(textwrap.dedent(text))
 
 
 @lru_cache(maxsize=1024)
 def _expression(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+    return expression_tree(text)
 
 
 class Block:

@@ -11,6 +11,7 @@ from ..format.expression import Div, Expression, Mod, Sub
 from ..format.level import LevelFormat
 from ..ir.loop import Buffer, Const, Expr, Param, Scalar, Var
 from ..ir.ops import cast, const, load, op
+from ..ir.syntax import expression_tree
 from ..ir.types import Type
 from .operand import Operand, ParamRef
 
@@ -75,7 +76,7 @@ def is_signed(e: Expression) -> bool:
 
 @lru_cache(maxsize=512)
 def _tree(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+    return expression_tree(text)
 
 
 def evaluate(text: str, level: Level, env: dict[str, Expr], lanes: int = 1) -> Expr:

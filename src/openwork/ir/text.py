@@ -48,6 +48,7 @@ from .loop import (
     Var,
     While,
 )
+from .syntax import syntax_tree
 from .text_expr import OPERATORS, ExprParser, Scope, error
 from .types import I64, Type
 
@@ -104,7 +105,7 @@ def parse_stmts(
 
 def _tree(text: str, mode: str) -> ast.AST:
     try:
-        return compile(text, "<kernel>", mode, ast.PyCF_ONLY_AST)
+        return syntax_tree(text, mode, "<kernel>")
     except SyntaxError as error:
         raise CompilerBug(
             f"loop IR text, line {error.lineno}: {error.msg}\n  {(error.text or text).rstrip()}"

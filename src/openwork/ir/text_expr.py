@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ..errors import CompilerBug
 from . import ops
 from .loop import Buffer, Cast, Const, Expr, Load, Op, Var
+from .syntax import expression_tree
 from .types import SCALARS, Type
 
 __all__ = ["OPERATORS", "ExprParser", "Scope", "error", "literal", "read_type"]
@@ -156,7 +157,7 @@ class ExprParser:
             return found
         if name in self.substitutions:
             text = self.substitutions[name]
-            return ExprParser([text], self.substitutions).expr(ast.parse(text.strip(), mode="eval").body, scope)
+            return ExprParser([text], self.substitutions).expr(expression_tree(text.strip()), scope)
         if name in _NAMED:
             return ops.const(_NAMED[name], "f64")
         raise self.error(node, f"unknown name {name!r}; known: {', '.join(sorted(scope.names)) or 'none'}")
