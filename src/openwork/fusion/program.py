@@ -186,42 +186,49 @@ def _with(key: Any, numbers: Sequence[float], fixed: frozenset[int]) -> Any:
 def _walk(roots: Sequence[Lazy]) -> tuple[list[Any], list[float], Any]:
     """The leaves' values, the numbers that kernels may be passed, and what decides the plan: None where that has no
     key."""
-    order: dict[int, int] = {}
-    leaves: dict[int, int] = {}
-    values: list[Any] = []
-    numbers: dict[float, int] = {}
-    key: list[Any] = []
+    walk = _Walk()
+    marks = tuple([walk.visit(r) for r in roots])
+    try:
+        whole = (marks, *walk.key)
+        hash(whole)
+    except TypeError:
+        return walk.values, list(walk.numbers), None
+    return walk.values, list(walk.numbers), whole
 
-    def visit(x: Any) -> Any:
+
+class _Walk:
+    """What is met on the way through expressions: values of leaves, numbers, and the key of the plan."""
+
+    def __init__(self) -> None:
+        self.order: dict[int, int] = {}
+        self.leaves: dict[int, int] = {}
+        self.values: list[Any] = []
+        self.numbers: dict[float, int] = {}
+        self.key: list[Any] = []
+
+    def visit(self, x: Any) -> Any:
+        """What stands for an operand in the key."""
         value = x
         if type(x) is Lazy:
             if not x.known:
-                at = order.get(id(x))
+                at = self.order.get(id(x))
                 if at is None:
-                    inner = tuple([visit(a) for a in x.args])
-                    at = order[id(x)] = len(order)
-                    key.append((x.kind, x.name, x.options, inner, getattr(x.call, "__qualname__", None)))
+                    inner = tuple([self.visit(a) for a in x.args])
+                    at = self.order[id(x)] = len(self.order)
+                    self.key.append((x.kind, x.name, x.options, inner, getattr(x.call, "__qualname__", None)))
                 return at
             value = x._value
         if passes(value):
-            return ("number", numbers.setdefault(value, len(numbers)), value > 0)
+            return ("number", self.numbers.setdefault(value, len(self.numbers)), value > 0)
         if type(value) in NUMBERS:
             return (type(value), repr(value))
         storage = getattr(value, "_storage", None)
-        slot = leaves.get(id(value))
+        slot = self.leaves.get(id(value))
         if slot is None:
-            slot = leaves[id(value)] = len(values)
-            values.append(value)
-            key.append(_leaf_key(value, storage))
+            slot = self.leaves[id(value)] = len(self.values)
+            self.values.append(value)
+            self.key.append(_leaf_key(value, storage))
         return -1 - slot
-
-    marks = tuple([visit(r) for r in roots])
-    try:
-        whole = (marks, *key)
-        hash(whole)
-    except TypeError:
-        return values, list(numbers), None
-    return values, list(numbers), whole
 
 
 def _unified(roots: Sequence[Lazy]) -> list[Lazy]:
