@@ -87,6 +87,12 @@ def test_keys_that_are_refused(format: str) -> None:
     for rows in ([6], [-7], np.array([0, 6]), np.array([1.5]), np.ones(5, bool), np.array(["a"])):
         with pytest.raises(IndexError):
             a[rows]
+    for ragged in ([[1, 2], [3]], ["a"], [1, None], [2**70]):
+        with pytest.raises((IndexError, ValueError)) as ours:
+            a[ragged]
+        with pytest.raises((IndexError, ValueError)) as theirs:
+            ow.asarray(X)[ragged]
+        assert ours.type is theirs.type
     assert a[[]].shape == (0, 8) == a[np.zeros(6, bool)].shape
     assert a[True, 1, 1].shape == X[True, 1, 1].shape
     assert a[np.True_].shape == X[np.True_].shape

@@ -30,7 +30,10 @@ from . import trace
 from .conversion.conversion_kernels import Prepared, Words, call, prepared
 from .conversion.ranges import Ranges
 
-__all__ = ["FEW", "Gather", "RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer", "take_outer"]
+__all__ = [
+    "FEW", "FEW_ROWS", "Gather", "RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer",
+    "take_outer",
+]  # fmt: skip
 
 PARALLEL_NSE = tuning.SLICE_PARALLEL
 FEW, FEW_ROWS = tuning.SLICE_SMALL, tuning.SLICE_SMALL_ROWS

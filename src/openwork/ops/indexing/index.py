@@ -16,7 +16,7 @@ from ...runtime import trace
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.remap import NAMES, Program, remap
 from ...runtime.gradient_hook import differentiable
-from ...runtime.leading_slice import RowGather, drop_outer, outer_dim, pick, slice_outer, take_outer
+from ...runtime.leading_slice import FEW_ROWS, RowGather, drop_outer, outer_dim, pick, slice_outer, take_outer
 from ...runtime.locate import ABSENT, SEVERAL, locator
 from ...runtime.overrides import answering
 from ...runtime.too_large import sized
@@ -91,8 +91,13 @@ def _stored_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
 def _stored_rows(s: Storage, key: Any) -> Storage | None:
     """Rows of a list of integers, an array of them or a mask, by the prepared gather of the structure; None where the
     key or the format asks for more."""
-    rows = np.array(key) if type(key) is list and key else key
-    if type(rows) is not np.ndarray or rows.ndim != 1:
+    if type(key) is list:
+        if not 0 < len(key) <= FEW_ROWS or any(type(k) is not int for k in key):
+            return None
+        rows = np.array(key)
+    else:
+        rows = key
+    if rows.ndim != 1:
         return None
     if rows.dtype == np.bool_:
         if rows.shape[0] != s.shape[0] or rows is not key:
