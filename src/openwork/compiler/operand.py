@@ -1,4 +1,4 @@
-"""What the compiler knows of an operand: structure and types, never extents or addresses."""
+"""Operands as the compiler knows them: structure and types, never extents or addresses."""
 
 from __future__ import annotations
 

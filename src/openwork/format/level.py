@@ -1,4 +1,4 @@
-"""What a level format is: its name, its arguments, the buffers that it stores, and its form.
+"""Level formats: name, arguments, the buffers that are stored, and a form.
 
 The form is the level functions (`functions.py`), one of those in `forms.py`: all that reads or writes buffers knows
 these. What anybody asks of a level format is a property that follows from its form.

@@ -1,4 +1,4 @@
-"""How a refusal is worded: what is wrong, the text with a caret, expected and got, a remedy."""
+"""A fault in a format's text -> the words of the refusal: what is wrong, a caret, expected and got, a remedy."""
 
 from __future__ import annotations
 

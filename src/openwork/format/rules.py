@@ -1,4 +1,4 @@
-"""What a format must be: each rule finds the first place that breaks it and says how to mend it."""
+"""Rules of formats: each takes levels, finds the first place that breaks it and says how to mend it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation will give, before it is run: shape, type, format and fill value, by the rules of the operations.
+"""An operation that has not run -> its result's shape, type, format and fill value, by the rules of the operations.
 
 None is "not known": where a rule depends on what is stored, or the operation will refuse its operands. Such a node is
 run by itself, and says what there is to say.

@@ -1,4 +1,4 @@
-"""Which nodes of an expression go into one kernel: each part is a statement over operands that are there when it runs.
+"""Expressions -> parts of one kernel each: a part is a statement over operands that are there when it runs.
 
 A part is grown from its last operation down: elementwise operations and transposes are taken in as long as the one
 pass means what the operations one by one mean; a product or a sum over an index is taken in where the rest of the part

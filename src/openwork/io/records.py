@@ -1,4 +1,4 @@
-"""What a file holds, before it is a tensor: plain frozen records of NumPy arrays.
+"""Plain frozen records of NumPy arrays: a file's contents before they are a tensor.
 
 Readers return one of two: `Coordinates` (text formats: one array of indices per dimension) or `Buffers`
 (formats that are compressed in the file: the levels' own arrays, untouched).

@@ -1,4 +1,4 @@
-"""What a compiled scan of text is told and tells: the fields of a record, why it stopped, how it is called."""
+"""The record that a compiled scan of text is given and fills: its fields, why the scan stopped, how it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each operation of the loop IR computes, on NumPy scalars and on arrays of lanes: the reference.
+"""Operations of the loop IR on NumPy scalars and on arrays of lanes: the reference.
 
 f16 and bf16 travel as float32, as in the machine code; every other type as itself.
 """

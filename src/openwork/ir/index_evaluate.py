@@ -1,4 +1,4 @@
-"""What an assignment in index notation means, on dense NumPy arrays: the oracle for every kernel."""
+"""An assignment in index notation on dense NumPy arrays -> its result: the oracle for every kernel."""
 
 from __future__ import annotations
 

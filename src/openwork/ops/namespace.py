@@ -1,4 +1,4 @@
-"""What the array API standard asks of a namespace about itself."""
+"""The namespace's answers about itself, as the array API standard asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where operations hand over to their gradient rules.
+"""Calls of differentiable functions -> their gradient rules, where torch records an operand.
 
 Kernels run on addresses: what they compute is on no graph. A function marked `differentiable` is one that kernels are
 behind; where one of its operands is a torch tensor that is recorded, the rule of its name takes over, and calls the

@@ -1,4 +1,4 @@
-"""What an array library says of an array that is too large, as a SizeError that names the operation and the bytes."""
+"""An array library's error about an array that is too large -> a SizeError that names the operation and the bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NumPy has where an unspecified zero meets infinity or NaN: a pass that tells whether it does, and the elements.
+"""Values -> whether an unspecified zero may meet infinity or NaN, and the elements that NumPy has there.
 
 0 * x is 0 for every finite x. Whether all values are finite is asked of memory once, without a temporary; where they
 are, as nearly always, a product is as sparse as its operands, and NumPy's.

@@ -1,4 +1,4 @@
-"""What a tensor consists of: shape, format, fill value and the buffers; everything else is derived from these."""
+"""A tensor's storage: shape, format, fill value and the buffers; everything else is derived from these."""
 
 from __future__ import annotations
 

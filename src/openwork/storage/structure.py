@@ -1,4 +1,4 @@
-"""Where the elements of tensors are: shape, format, pos and crd, and what was prepared for tensors of this structure.
+"""A tensor's structure: shape, format, pos and crd, and the calls that were prepared for tensors that have it.
 
 Tensors whose values alone differ share one `Structure`, as `A` and `A * 2` do, so that what was worked out for one of
 them, such as the launches of its products, serves all.

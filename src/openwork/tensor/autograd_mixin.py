@@ -1,4 +1,4 @@
-"""What torch says of tensors on a graph, of a Tensor: the structure is constant, `values` is what is differentiated."""
+"""torch's attributes of tensors on a graph, of a Tensor: the structure is constant, `values` is differentiated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a Tensor looks: one line, its buffers level by level, and in a notebook."""
+"""A Tensor -> its text: one line, its buffers level by level, and a notebook's page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python's built-in functions ask of a tensor: one of rank 0 is a number to `float`, `round`, `format`."""
+"""Python's built-in functions on a tensor: one of rank 0 is a number to `float`, `round`, `format`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tracer of torch.compile reads in place of functions that it does not look into.
+"""Functions that the tracer of torch.compile reads in place of those that it does not look into.
 
 Every function here is plain enough for it. What is no product of one sparse operand goes back to the function itself,
 around which the tracer breaks the graph.

@@ -1,4 +1,4 @@
-"""Whether one traversal order implies another: the question that decides how a conversion is done.
+"""Two traversal orders -> whether one implies the other, which decides how a conversion is done.
 
 Every level expression is a digit of a base, `base // place % size`. Two orders are compared digit by digit from the
 most significant: equal digits match, a wide digit is split where the other one ends, and what the digits matched so

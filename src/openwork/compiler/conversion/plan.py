@@ -1,4 +1,4 @@
-"""How a conversion is done: a few stages, chosen from the two formats alone, and printable."""
+"""Two formats -> the plan of a conversion: a few stages, printable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a conversion's elements come from: the walk of a tensor, or keys that have been sorted."""
+"""Streams of elements that a conversion reads: the walk of a tensor, or keys that have been sorted."""
 
 from __future__ import annotations
 

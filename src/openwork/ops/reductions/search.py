@@ -1,4 +1,4 @@
-"""Where the extremes are, and running sums."""
+"""Coordinates of extremes along an axis, and running sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operand of a merge is far shorter than the others: a class of the operands' sizes, and part of a kernel's key.
+"""Sizes of a merge's operands -> the ones far shorter than the others, which are part of a kernel's key.
 
 A kernel that searches long operands for the elements of a short one is another kernel than that of operands that are
 about as long, which costs nothing more than before.

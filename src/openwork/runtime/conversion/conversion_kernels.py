@@ -1,4 +1,4 @@
-"""What a conversion stage needs again and again: operands, parameter names, kernels that are ready to run."""
+"""A conversion stage and a signature -> operands, parameter names and kernels that are ready to run, kept."""
 
 from __future__ import annotations
 
