@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tensor.tensor import Tensor
 from .operands import check_rows, counts, dense, matrix, right_side, square
 from .operator import aslinearoperator, preconditioner
 
@@ -24,7 +25,7 @@ def _solver(name: str, a: Any, b: Any, x0: Any, m: Any, options: dict[str, Any])
 
 
 def _is_operator(a: Any) -> bool:
-    return hasattr(a, "matvec")
+    return hasattr(a, "matvec") and not isinstance(a, Tensor)
 
 
 def cg(a: Any, b: Any, x0: Any = None, *, M: Any = None, **options: Any) -> tuple[Any, int]:

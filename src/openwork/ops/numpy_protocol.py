@@ -151,7 +151,10 @@ def _dense(name: str, x: Any) -> Any:
         return type(x)(_dense(name, item) for item in x) if any(isinstance(i, Tensor) for i in x) else x
     if isinstance(x, Tensor):
         if not x.format.is_dense:
-            raise UnsupportedError(f"numpy.{name} does not take a sparse tensor\n  help: to_numpy() first")
+            raise UnsupportedError(
+                f"numpy.{name} does not take a sparse tensor"
+                "\n  help: to_numpy() first, or openwork.write(path, t) for a file"
+            )
         return x.to_numpy()
     return x
 

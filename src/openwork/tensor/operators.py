@@ -86,6 +86,11 @@ _TAKEN: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
 """Types of operands that are known to be numbers, arrays or tensors."""
 
 
+_PRODUCTS = frozenset((("numpy", "matrix"), ("scipy", "spmatrix")))
+_MATRICES: set[type] = set()
+"""Types met whose `*` is the matrix product: NumPy's matrix and SciPy's."""
+
+
 def _declines(other: Any) -> bool:
     """Whether the other operand's own operators go first, or nothing here can take it: then NotImplemented."""
     return type(other) not in _TAKEN and _stranger(other)
@@ -101,6 +106,8 @@ def _stranger(other: Any) -> bool:
     if getattr(other, "__array_priority__", 0.0) > PRIORITY or getattr(kind, "__array_ufunc__", True) is None:
         return True
     if is_operand(other):
+        if any((b.__module__.partition(".")[0], b.__name__) in _PRODUCTS for b in kind.__mro__):
+            _MATRICES.add(kind)
         _TAKEN.add(kind)
         return False
     return True
@@ -194,7 +201,7 @@ class Operators(PythonProtocol):
     if not TYPE_CHECKING:  # the stub of `methods` has their types
         __add__, __radd__ = _forward("add"), _reflected("add")
         __sub__, __rsub__ = _forward("sub"), _reflected("sub")
-        __mul__, __rmul__ = _forward("mul"), _reflected("mul")
+        __mul__ = _forward("mul")
         __truediv__, __rtruediv__ = _forward("div"), _reflected("div")
         __floordiv__, __rfloordiv__ = _forward("floordiv"), _reflected("floordiv")
         __mod__, __rmod__ = _forward("mod"), _reflected("mod")
@@ -215,6 +222,11 @@ class Operators(PythonProtocol):
         )
         __iand__, __ior__, __ixor__ = _inplace("__and__", "&="), _inplace("__or__", "|="), _inplace("__xor__", "^=")
         __ilshift__, __irshift__ = _inplace("__lshift__", "<<="), _inplace("__rshift__", ">>=")
+
+        def __rmul__(self, other: Any) -> Any:
+            if type(other) not in _TAKEN and _stranger(other):
+                return NotImplemented
+            return _elementwise("mul", other, self) if type(other) not in _MATRICES else self.__rmatmul__(other)
 
         def __eq__(self, other: object) -> Any:
             return NotImplemented if _declines(other) else _elementwise("eq", self, other)

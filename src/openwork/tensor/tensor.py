@@ -25,6 +25,7 @@ from .display import html, line, text
 from .inplace import refuse, write
 from .methods import Methods
 from .operators import Operators
+from .scipy_names import ScipyNames
 from .torch_names import Called, Size, TorchNames
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ else:
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 
 
-class Tensor(Operators, TorchNames, Leaf, Methods):
+class Tensor(Operators, TorchNames, ScipyNames, Leaf, Methods):
     """A tensor whose storage format is a value.
 
     Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure
