@@ -263,8 +263,9 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Methods):
         Returns
         -------
         Tensor, same shape, dtype, device and fill value. Explicit zeros are kept; duplicates are summed where
-        the format is unique. Buffers that stay as they are are shared unless `copy` is True: all of them where the
-        format only promises less (nonunique, unordered), columns and values between CSR and sorted COO.
+        the format is unique, and may be where it ends in dense levels (blocks). Buffers that stay as they are
+        are shared unless `copy` is True: all of them where the format only promises less (nonunique, unordered),
+        columns and values between CSR and sorted COO.
         """
         target = resolve_format(format, self.ndim, self.format)
         storage = self._storage
