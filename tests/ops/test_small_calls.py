@@ -62,6 +62,42 @@ def test_python_calls(case: str) -> None:
     assert calls(lambda: function(a, b)) <= most
 
 
+TORCHS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
+    "A @ x": (9, lambda a, x: a @ x),
+    "A * 2": (19, lambda a, x: a * 2),
+    "A + A": (19, lambda a, x: a + a),
+}
+
+
+@pytest.mark.parametrize("case", TORCHS)
+@pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
+def test_python_calls_over_torch(case: str) -> None:
+    torch = pytest.importorskip("torch")
+    most, function = TORCHS[case]
+    a, x = ow.asarray(torch.from_numpy(X).to_sparse_csr()), torch.ones(8, dtype=torch.float64)
+    assert calls(lambda: function(a, x)) <= most
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "complex64"])
+@pytest.mark.parametrize("number", [2, -2, 2.5, 0, 0.0, np.inf, -np.inf, np.nan, 1e-320, 2**60, 3j])
+@pytest.mark.parametrize("op", [operator.mul, operator.truediv, operator.add, operator.floordiv])
+def test_fill_values_of_numbers_that_follow_each_other(op: Any, number: Any, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for x in (X.astype(dtype), torch.from_numpy(X.astype(dtype))):
+            try:
+                expected = op(x, number)
+            except (TypeError, OverflowError, RuntimeError):
+                continue
+            if str(expected.dtype) == "torch.complex32":
+                continue
+            a = ow.asarray(x, format="csr")
+            for before in (2, -3, 4.0):
+                op(a, before)
+            np.testing.assert_array_equal(op(a, number).to_numpy(), np.asarray(expected))
+
+
 def test_flags_of_the_processor_tell_of_overflow_once() -> None:
     raised()
     x = np.array([1e300])

@@ -34,6 +34,7 @@ class Ready:
         "bounds",
         "held",
         "inputs",
+        "one",
         "out",
         "overlap",
         "prepared",
@@ -73,6 +74,9 @@ class Ready:
         self.slots = tuple(places.get(("data", n), -1) for n in names)
         whole = self.overlap is None and self.rows is None and len(self.bounds) == 2
         self.range = (self.bounds[0], self.bounds[1]) if whole else None
+        slots = (self.values, *self.slots, self.out)
+        self.one = slots if whole and len(slots) == 3 and min(slots) >= 0 else None
+        """where the addresses of the values, of one dense operand and of the result go, where one launch does it all"""
 
     @property
     def valid(self) -> bool:
@@ -99,6 +103,16 @@ class Ready:
             self.rows.run(self.prepared.executable, words, out)
             return
         launch(self.prepared.executable, words, self.bounds, self.prepared.schedule.parallel)
+
+    def start_one(self, values: int, dense: int, out: int) -> None:
+        """`start` with one dense operand."""
+        if self.one is None or self.range is None:
+            self.start(values, (dense,), out)
+            return
+        words = self.words.copy()
+        at_values, at_dense, at_out = self.one
+        words[at_values], words[at_dense], words[at_out] = values, dense, out
+        self.prepared.executable.run(words, *self.range)
 
     def describe(self, allocated: int, again: bool) -> None:
         """Tell `explain`; `allocated` are the bytes of the result and of what was packed; `again`: it was kept."""

@@ -37,7 +37,10 @@ def spoken(op: str) -> str:
 
 
 _TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
-          "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow"}  # fmt: skip
+          "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow", "multiply": "mul", "subtract": "sub",
+          "true_divide": "div", "negative": "neg", "absolute": "abs", "not_equal": "ne", "less": "lt",
+          "less_equal": "le", "greater": "gt", "greater_equal": "ge"}  # fmt: skip
+"""torch's names where they differ; those that torch computes, not those that call another: that takes microseconds."""
 
 
 def _erf(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -55,6 +58,9 @@ _OWN: dict[str, Callable[..., Any]] = {
     "round": lambda x: x.copy() if x.dtype.kind in "iu" else np.rint(x),
 }
 """Functions of which NumPy's differ from the standard's, for arrays of NumPy."""
+_SCALED = frozenset(("mul", "div"))
+_EXACT = 2**53
+"""The integers below are floats as they are."""
 _VIEWS = ("real", "imag")
 """Operations that give every second element of a complex array."""
 
@@ -76,19 +82,18 @@ def _function(name: str, torch_like: bool) -> Callable[..., Any]:
 
 def apply(name: str, *args: Any) -> Any:
     """The operation on arrays of one library and Python scalars; floating-point warnings are not raised."""
+    if type(args[0]) not in _NEVER_TORCH and is_torch(args[0]):
+        return _torch_apply(name, _function(name, True), args)
     with np.errstate(all="ignore"):
         return loudly(name, *args)
 
 
 def loudly(name: str, *args: Any) -> Any:
     """The same, with NumPy's warnings as `np.errstate` asks."""
-    torch_like = False
     for a in args:
         if type(a) not in _NEVER_TORCH and is_torch(a):
-            torch_like = True
-    function = _function(name, torch_like)
-    if torch_like:
-        return _torch_apply(name, function, args)
+            return _torch_apply(name, _function(name, True), args)
+    function = _function(name, False)
     try:
         found = whole(function, args, {}) if is_long(args) else function(*args)
         return np.array(found) if name in _VIEWS else found
@@ -133,6 +138,8 @@ def _apart(name: str, args: tuple[Any, ...]) -> ShapeError:
 
 
 def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    if name in _SCALED and type(args[1]) is int and abs(args[1]) < _EXACT and args[0].is_floating_point():
+        return function(args[0], float(args[1]))  # an integer that torch has to convert takes a microsecond more
     import torch
 
     if name == "imag" and not args[0].is_complex():

@@ -88,8 +88,25 @@ def _torch() -> ModuleType:
 
 def is_torch(x: object) -> bool:
     """Whether `x` is a torch tensor; never imports torch."""
+    kind = type(x)
+    if kind is _tensor:
+        return True
+    return kind is not np.ndarray and _is_tensor(x)
+
+
+_tensor: type | None = None
+"""torch's type of tensors, once one was met."""
+
+
+def _is_tensor(x: object) -> bool:
+    """The same of a type that is met for the first time, or that is derived."""
+    global _tensor
     torch = sys.modules.get("torch")
-    return torch is not None and hasattr(torch, "Tensor") and isinstance(x, torch.Tensor)
+    if torch is None or not hasattr(torch, "Tensor"):
+        return False
+    if type(x) is torch.Tensor:
+        _tensor = torch.Tensor
+    return isinstance(x, torch.Tensor)
 
 
 def is_array(x: object) -> bool:
@@ -231,7 +248,9 @@ def is_recorded(x: Any) -> bool:
     torch = sys.modules["torch"]
     if x.requires_grad and torch.is_grad_enabled():
         return True
-    return is_transformed(x) or is_dual(x)
+    if torch._C._functorch.is_functorch_wrapped_tensor(x):
+        return True
+    return torch.autograd.forward_ad._current_level >= 0 and is_dual(x)
 
 
 def is_transformed(x: Any) -> bool:

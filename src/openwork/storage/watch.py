@@ -112,19 +112,29 @@ def bare_alias(x: Any) -> Any:
 class Watch:
     """What is to hold of a storage's buffers. NOTHING where nobody else has them."""
 
-    __slots__ = ("arrays", "tensors")
+    __slots__ = ("arrays", "kinds", "places", "tensors", "versions")
 
     def __init__(self, arrays: list[tuple[str, Owner]], tensors: list[tuple[str, _Seen]]) -> None:
         self.arrays = [(o.word, o.at, o.array, o.size, name) for name, o in arrays]
         self.tensors = tensors
+        seen = [s for _, s in tensors]
+        self.places = [(s.tensor.data_ptr, s.at, s.storage.nbytes, s.nbytes) for s in seen]
+        self.versions = [(s.source, s.version) for s in seen if s.version is not None]
+        self.kinds = [(s.tensor, s.numel, s.dtype) for s in seen if not s.own]
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
         for word, at, array, size, _ in self.arrays:
             if word.value != at or array.nbytes != size:
                 return False
-        for _, seen in self.tensors:  # noqa: SIM110  a generator takes as long as what it asks
-            if not seen.holds():
+        for address_now, at, nbytes_now, nbytes in self.places:
+            if address_now() != at or nbytes_now() != nbytes:
+                return False
+        for source, version in self.versions:
+            if source._version != version:
+                return False
+        for t, numel, dtype in self.kinds:
+            if t.numel() != numel or t.dtype is not dtype or not t.is_contiguous():
                 return False
         return True
 

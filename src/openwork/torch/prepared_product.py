@@ -19,7 +19,7 @@ from ..runtime.prepared import Ready, key_of, recall
 from ..runtime.strided import strided
 from ..storage.buffers import address, scalar_of
 from ..storage.storage import Storage
-from .single_operand import Product, applied_plainly, gradients_of, statement_of
+from .single_operand import Product, gradients_of, plain_apply, statement_of
 
 __all__ = ["Launch", "Step", "prepared_step"]
 
@@ -27,15 +27,19 @@ __all__ = ["Launch", "Step", "prepared_step"]
 class Launch:
     """A launch that is kept, on values and contiguous dense operands of known shapes: a fresh tensor."""
 
-    __slots__ = ("dtype", "make", "ready", "shape")
+    __slots__ = ("dtype", "like", "make", "ready")
 
     def __init__(self, ready: Ready, like: torch.Tensor, *, zero: bool) -> None:
-        self.ready, self.shape, self.dtype = ready, like.shape, like.dtype
-        self.make = torch.zeros if zero else torch.empty
+        self.ready, self.dtype = ready, like.dtype
+        self.like = torch.empty((), dtype=like.dtype, device="cpu").expand(like.shape)
+        self.make = torch.zeros_like if zero else torch.empty_like
 
     def __call__(self, values: torch.Tensor, *dense: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = self.make(self.shape, dtype=self.dtype)
-        self.ready.start(_address(values), [_address(x) for x in dense], _address(out))
+        out: torch.Tensor = self.make(self.like)
+        if len(dense) == 1:
+            self.ready.start_one(_address(values), _address(dense[0]), _address(out))
+        else:
+            self.ready.start(_address(values), [_address(x) for x in dense], _address(out))
         return out
 
 
@@ -64,7 +68,7 @@ class Step:
 
     def __call__(self, s: Storage, b: torch.Tensor) -> torch.Tensor:
         """The product, recorded. Only where no transform of `torch.func` and no tangent takes part."""
-        result: torch.Tensor = applied_plainly(_Recorded, self, s, s.values, b)
+        result: torch.Tensor = _apply(self, s, s.values, b)
         return result
 
     def spec(self, s: Storage) -> Product:
@@ -127,6 +131,9 @@ class _Recorded(torch.autograd.Function):  # type: ignore[misc]
         else:
             first, second = step.gradients_of(ctx.s, values, b, grad, wanted)
         return None, None, first, second
+
+
+_apply = plain_apply(_Recorded)
 
 
 def prepared_step(stmt: Assignment, sparse: str, other: str, ready: Ready, result: torch.Tensor) -> Step:

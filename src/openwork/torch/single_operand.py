@@ -87,7 +87,12 @@ def _applied(function: Any, *args: Any) -> Any:
 
 def applied_plainly(function: Any, *args: Any) -> Any:
     """`function.apply(*args)` where no transform of `torch.func` takes part."""
-    return super(torch.autograd.Function, function).apply(*args)
+    return plain_apply(function)(*args)
+
+
+def plain_apply(function: Any) -> Any:
+    """`function.apply` for calls in which no transform of `torch.func` takes part."""
+    return super(torch.autograd.Function, function).apply
 
 
 @outside()

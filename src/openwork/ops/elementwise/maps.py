@@ -24,7 +24,7 @@ from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, loudly, negative_power, spoken
 from ...runtime.zero_annihilation import FINITE, bounded
-from ...storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
+from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...storage.structure import keep
@@ -176,21 +176,26 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
     left = isinstance(a, Tensor)
     t: Tensor = a if left else b
     other = b if left else a
-    if is_array(other):
+    number = type(other) in _NUMBERS
+    if not number and is_array(other):
         other = other[()] if isinstance(other, np.ndarray) else other
     linear = not t._kept.fill_value and (op == "mul" or (op == "div" and left))
-    if not linear and is_torch(other) and tracked((other,)):
+    if not (linear or number) and is_torch(other) and tracked((other,)):
         found: Tensor = rule("with_number")(op, a, b)
         return found
     s = _unique(t, linear)
     how = apply if has_gaps(s) else loudly
-    if type(other) in _NUMBERS and type(s.values) is not np.ndarray:
-        fill = _torch_fill(op, s, other, left)
+    if number:
+        fill = _number_fill(op, s, other, left, how is loudly)
     else:
         boxed = (s.fill_value,)
         loud = how is loudly and _is_partial(s)
         fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud)
-    values = _on_values(s, lambda v: how(op, v, other) if left else how(op, other, v))
+    x = s.values
+    if type(x) is np.ndarray or not is_recorded(x):
+        values = how(op, x, other) if left else how(op, other, x)
+    else:
+        values = _on_values(s, lambda v: how(op, v, other) if left else how(op, other, v))
     made = s.with_values(values, fill)
     if how is apply and isinstance(other, int | float | complex):
         pair: tuple[Expression, Expression] = (Access("A", ()), Literal(other))
@@ -198,16 +203,28 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
     return Tensor._from_storage(made)
 
 
-def _torch_fill(op: str, s: Storage, other: Any, left: bool) -> Any:
-    """The fill value of a tensor over torch buffers and a number, which torch computes once for a structure."""
+def _number_fill(op: str, s: Storage, other: Any, left: bool, loud: bool) -> Any:
+    """The fill value of a tensor and a number. Kept with the structure where no warning belongs to it: over torch
+    buffers, and of 0 scaled by a number of which its sign alone matters."""
+    plain = op in _SCALING and left and not s.fill_value and type(other) is not complex and s.scalar in _WIDE
+    ordinary = plain and _LEAST < abs(other) < 1 / _LEAST
+    torch_like = type(s.values) is not np.ndarray
+    boxed = (s.fill_value,)
+    if not (ordinary or torch_like):
+        return apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud and _is_partial(s))
     slot = (s._plans or s.plans).facts
-    key = op, type(other), repr(other), left
+    key = (op, type(other), other > 0 if ordinary else repr(other), left)
     fill = slot.get(key, slot)
     if fill is slot:
-        boxed = (s.fill_value,)
         fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)))
         keep(slot, key, fill)
     return fill
+
+
+_SCALING = frozenset(("mul", "div"))
+_WIDE = frozenset(("f32", "f64", "c64", "c128"))
+_LEAST = 1e-30
+"""Numbers between this and its inverse are neither 0 nor infinite in any of these types."""
 
 
 @lru_cache(maxsize=256)

@@ -68,101 +68,83 @@ def matmul(a: Any, b: Any, /) -> Any:
         array, storage = (b, getattr(a, "_storage", None)) if left else (a, getattr(b, "_storage", None))
         if storage is not None:
             ready = (storage._plans or storage.plans).products.get((left, array.shape, array.dtype))
-            if ready is not None and ready.fits(array):
-                return ready(array, storage)
+            if ready is not None and (y := ready.run(array, storage)) is not None:
+                return y
     elif _torch is not None and not trace.steps:
         left = type(b) is _torch.Tensor
         array, x = (b, a) if left else (a, b)
         if type(array) is _torch.Tensor and hasattr(type(x), "_kept"):
             s = x._storage
             ready = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
-            if ready is not None and ready.fits(array, s.values):
-                return ready(array, s)
-            if ready is not None and type(x) is Tensor and ready.records(array):
-                return ready.step(s, array)
+            if ready is not None and (y := ready.run(array, s, type(x) is Tensor)) is not None:
+                return y
     return _matmul(a, b)
-
-
-def _slots(ready: Ready) -> tuple[int, int, int] | None:
-    """Where the addresses of the values, the dense operand and the result go; None where one launch does not do."""
-    slots = ready.values, ready.slots[0], ready.out
-    return slots if ready.range is not None and min(slots) >= 0 else None
 
 
 _torch: Any = None
 """torch, once a product of its tensors was prepared."""
+_forward: Any = None
+"""torch's state of forward derivatives."""
+_address: Callable[[Any], int] = address
+"""The address of a torch tensor that is known to have one."""
 
 
 class _Product:
     """A product ready to run on an array of known shape and dtype."""
 
-    __slots__ = ("dtype", "lined", "make", "ready", "shape", "slots")
+    __slots__ = ("dtype", "lined", "make", "ready", "shape")
 
     def __init__(self, ready: Ready, shape: tuple[int, ...], scalar: str) -> None:
         self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
         self.lined = ready.inputs[0][2]
-        self.slots = _slots(ready)
         self.make: Callable[..., Any] = np.zeros
         if ready.prepared.schedule.writes_all:
             self.make = fresh if math.prod(shape) * self.dtype.itemsize >= LARGE else np.empty
 
-    def fits(self, b: Any, values: Any = None) -> bool:
-        """Whether the launch holds for this array, whose shape and dtype are known to."""
+    def run(self, b: np.ndarray[Any, Any], storage: Storage) -> np.ndarray[Any, Any] | None:
+        """The product with an array of the known shape and dtype; None where the launch does not hold for it."""
         flags = b.flags
-        return flags.c_contiguous and flags.aligned and self.ready.threads == pool.threads
-
-    def __call__(self, b: np.ndarray[Any, Any], storage: Storage) -> np.ndarray[Any, Any]:
+        if not (flags.c_contiguous and flags.aligned and self.ready.threads == pool.threads):
+            return None
         y: np.ndarray[Any, Any] = self.make(self.shape, self.dtype)
         if self.lined and address(b) % LINE:
             b = on_lines(strided(b)).owner
-        self.start((storage._addresses or storage.addresses)[-1], address(b), address(y))
+        self.ready.start_one((storage._addresses or storage.addresses)[-1], address(b), address(y))
         return y
-
-    def start(self, values: int, b: int, y: int) -> None:
-        """Run on stored values and a dense operand at these addresses, writing to `y`."""
-        ready = self.ready
-        if self.slots is None:
-            ready.start(values, (b,), y)
-            return
-        words = ready.words.copy()
-        at_values, at_b, at_y = self.slots
-        words[at_values], words[at_b], words[at_y] = values, b, y
-        ready.prepared.executable.run(words, ready.bounds[0], ready.bounds[1])
 
 
 class _TorchProduct(_Product):
     """A product ready to run on a tensor of torch's of known shape and dtype."""
 
-    __slots__ = ("step",)
+    __slots__ = ("itemsize", "like", "step")
 
-    def __init__(self, ready: Ready, like: Any, step: Any = None) -> None:
+    def __init__(self, ready: Ready, like: Any, itemsize: int, step: Any = None) -> None:
         self.ready, self.shape, self.dtype, self.lined = ready, like.shape, like.dtype, False
-        self.slots, self.step = _slots(ready), step
-        self.make = _torch.empty if ready.prepared.schedule.writes_all else _torch.zeros
+        self.step = step
+        self.make = _torch.empty_like if ready.prepared.schedule.writes_all else _torch.zeros_like
+        self.like = _torch.empty((), dtype=like.dtype, device="cpu").expand(like.shape)
+        """one element of the result's shape: what is made like it takes a third of the time"""
+        self.itemsize = itemsize
 
-    def fits(self, b: Any, values: Any = None) -> bool:
-        """Whether the launch holds, and torch records nothing: no graph, no tangents, no transform of `torch.func`."""
-        return not ((b.requires_grad or values.requires_grad) and _torch.is_grad_enabled()) and self._suits(b)
-
-    def records(self, b: Any) -> bool:
-        """Whether the launch holds, and torch records no more than a graph."""
-        return self.step is not None and self._suits(b)
-
-    def _suits(self, b: Any) -> bool:
-        """Whether the launch holds for this tensor, and no tangent and no transform of `torch.func` takes part."""
+    def run(self, b: Any, storage: Storage, plain: bool = True) -> Any:
+        """The product with a tensor of the known shape and dtype, recorded where torch records, of a `plain` Tensor;
+        None where the launch does not hold for it: no plain memory, or a tangent or a transform takes part."""
         if self.ready.threads != pool.threads or b.layout is not _torch.strided or not b.is_cpu:
-            return False
-        if _torch.autograd.forward_ad._current_level >= 0 or _torch._C._functorch.maybe_current_level() is not None:
-            return False
-        if b.data_ptr() % b.element_size() or not b.is_contiguous():
-            return False
-        return not (b.is_conj() or b.is_neg() or b._is_zerotensor())
-
-    def __call__(self, b: Any, storage: Storage) -> Any:
-        y = self.make(self.shape, dtype=self.dtype)
-        where = address if CHECKED else _torch.Tensor.data_ptr
-        self.start(where(storage.values), where(b), where(y))
+            return None
+        if _forward._current_level >= 0 or _torch._C._functorch.maybe_current_level() is not None:
+            return None
+        at, values = _address(b), storage.values
+        if not at or at % self.itemsize or not b.is_contiguous() or b.is_neg() or (b.is_complex() and b.is_conj()):
+            return None
+        if (b.requires_grad or values.requires_grad) and _torch.is_grad_enabled():
+            return None if self.step is None or not plain else self.step(storage, b)
+        y = self.make(self.like)
+        self.ready.start_one(_address(values), at, _address(y))
         return y
+
+
+def _checked_address(x: Any) -> int:
+    return address(x.detach())
 
 
 @lru_cache(maxsize=256)
@@ -256,7 +238,7 @@ def _remember_torch(
     stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any, left: bool
 ) -> None:
     """The same of a tensor of torch's; what is recorded, or no plain memory, is asked at every call."""
-    global _torch
+    global _torch, _forward, _address
     torch = sys.modules["torch"]
     if compute_scalar(scalar) != scalar or type(array) is not torch.Tensor or type(result) is not torch.Tensor:
         return
@@ -274,10 +256,11 @@ def _remember_torch(
         contract(stmt, plain, scalar, bare(array))
     ready = recall(storage, key_of(stmt, scalar, values))
     if ready is not None and not ready.problem.copies and result.is_contiguous() and not ready.inputs[0][2]:
-        _torch = torch
+        _torch, _forward = torch, torch.autograd.forward_ad
+        _address = _checked_address if CHECKED else torch.Tensor.data_ptr
         if recorded:
             step = rule("prepared_step")(stmt, sparse, dense, ready, result.detach())
-        remember(storage, (left, array.shape, array.dtype), _TorchProduct(ready, result, step))
+        remember(storage, (left, array.shape, array.dtype), _TorchProduct(ready, result, array.element_size(), step))
 
 
 def _remember(
