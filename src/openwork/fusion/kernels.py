@@ -21,7 +21,7 @@ from ..runtime.coiterate.types import typed
 from ..runtime.contract import contract, shared
 from ..runtime.promote import compute_scalar
 from ..runtime.strided import Strided, strided
-from ..storage.buffers import cast, is_torch
+from ..storage.buffers import as_array, cast, is_torch
 from ..storage.storage import Storage
 from ..tensor.lazy import FOLDS
 from ..tensor.tensor import Tensor
@@ -261,7 +261,8 @@ class _Sum(_Summing):
         made = run_sum(plan, laid, self.extents, like)
         if made.counts is None:
             return made.array
-        absent = math.prod(self.region.extents[i] for i in self.region.reduced) - made.counts
+        counts = as_array(made.counts, like=made.array)
+        absent = math.prod(self.region.extents[i] for i in self.region.reduced) - counts
         return add_fill(_NAMES[self.op], made.array, absent, plan.fill, self.compute)
 
 

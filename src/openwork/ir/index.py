@@ -3,11 +3,14 @@
 Grammar (the printed form parses back, see `ir.index_text`)::
 
     assignment := access OP expression                OP: = += *= min= max= |= &=
+                | NAME < mask > [ INDEX , ... ] OP expression
+    mask       := access | ~ access                   the elements that it specifies, or all others
     access     := NAME [ INDEX , ... ]                a tensor's element; NAME alone is a scalar
     expression := access | literal | expression OPERATOR expression | FUNCTION ( expression , ... )
 
 An index of the right side that the left side lacks is reduced: the whole right side is combined over it by the
-assignment's operator (`=` and `+=` sum). The result is fresh: what it held before plays no part.
+assignment's operator (`=` and `+=` sum). The result is fresh: what it held before plays no part, and what a mask leaves
+out is not computed.
 """
 
 from __future__ import annotations
@@ -71,21 +74,28 @@ Expression = Access | Literal | Apply
 
 @dataclass(frozen=True)
 class Assignment:
-    """`lhs op rhs`. The derived properties are in order of first appearance."""
+    """`lhs op rhs`, at the elements that a mask specifies. The derived properties are in order of first appearance."""
 
     lhs: Access
     op: str
     rhs: Expression
+    mask: Access | None = None
+    complement: bool = False
+    """whether the mask names the elements that are left out"""
 
     def __str__(self) -> str:
-        return f"{self.lhs} {self.op} {self.rhs}"
+        target = str(self.lhs)
+        if self.mask is not None:
+            shown = f"<{'~' * self.complement}{self.mask}>"
+            target = self.lhs.tensor + shown + target.removeprefix(self.lhs.tensor)
+        return f"{target} {self.op} {self.rhs}"
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.lhs, self.op, self.rhs))
+        return hash((self.lhs, self.op, self.rhs, self.mask, self.complement))
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:

@@ -1,9 +1,11 @@
-"""Index notation from text: `C[i, k] += A[i, j] * B[j, k]`, `y(i) += A(i, j) * x(j)`, `s += max(A[i, j], 0)`.
+"""Index notation from text: `C[i, k] += A[i, j] * B[j, k]`, `y(i) = A(i, j) * x(j)`, `C<M>[i, j] = max(A[i, j], 0)`.
 
 Operators and their precedence are Python's: `or and not`, comparisons (chained ones too), `| ^ & << >>`,
 `+ - * / // % **`, unary `- + ~`. A name before a parenthesis is a function where `ir.ops` has an operation of that
 name (`where` is `select`), else an access. Literals: integers, floats, `2j`, `complex(re, im)`, `inf`, `nan`, `True`,
-`False`. Every error is a FormatError with a caret under the offending place.
+`False`. `y any= e` and `y all= e` are `y |= e != 0` and `y &= e != 0`. In a program, `sum(j, A[i, j])`, and `prod`,
+`min`, `max`, `any`, `all` of indices and an expression, reduce where they stand. Every error is a FormatError with a
+caret under the offending place.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..errors import FormatError
+from .einstein import separated
 from .index import ASSIGNMENTS, PREFIX, PRESENCE, Access, Apply, Assignment, Expression, Literal, accesses
 from .operations import INFIX
 from .ops import OF_LANES, arity
 
-__all__ = ["parse", "parse_expression"]
+__all__ = ["parse", "parse_expression", "parse_program", "pointed"]
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<assign>(?:min|max)=(?!=))|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[jJ]?)|(?P<name>[^\W\d]\w*)"
+    r"\s*(?:(?P<assign>(?:min|max|any|all)=(?!=))|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[jJ]?)|(?P<name>[^\W\d]\w*)"
     r"|(?P<op>\*\*|//|<<|>>|[=!<>]=|[-+*|&]=|[-+*/%()\[\],=<>|&^~]))"
 )
 _INFIX = {word: (op, binds) for op, (word, binds) in INFIX.items() if op != "pow"}
@@ -29,6 +32,8 @@ _COMPARISONS = {op for op, (_, binds) in INFIX.items() if binds == INFIX["eq"][1
 _WORDS = {"True": True, "False": False, "inf": math.inf, "nan": math.nan}
 _ALIASES = {"where": "select", "maximum": "max", "minimum": "min"}
 _RESERVED = {"and", "or", "not", *_WORDS}
+_LOGICAL = {"any=": "|=", "all=": "&="}
+_INNER = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max=", "any": "any=", "all": "all="}
 _DEPTH, _OPERATIONS = 60, 200
 
 
@@ -42,17 +47,44 @@ class _Token(NamedTuple):
 def parse(text: str) -> Assignment:
     """Read an assignment. Raises FormatError with a caret under what is wrong."""
     parser = _Parser(text)
-    lhs = parser.access()
-    token = parser.take()
-    if token.text not in ASSIGNMENTS:
+    result = parser.assignment()
+    if parser.inner:
         raise parser.error(
-            "expected an assignment", token.at, f"expected one of {' '.join(ASSIGNMENTS)}; got {_got(token)}"
+            "a reduction inside an expression", 0, "expected one statement alone", "ow.evaluate takes several"
         )
-    rhs = parser.expression()
-    parser.end()
-    result = Assignment(lhs, token.text, rhs)
-    parser.check(result)
     return result
+
+
+@lru_cache(maxsize=1024)
+def parse_program(text: str) -> tuple[tuple[str, tuple[Assignment, ...]], ...]:
+    """Read statements separated by `;` or line ends, `#` begins a comment: for each its text and what it consists of,
+    the reductions inside it first.
+
+    Raises FormatError with a caret under what is wrong.
+    """
+    lines = [part.strip() for line in text.split("\n") for part in line.partition("#")[0].split(";")]
+    found = []
+    for number, line in enumerate(filter(None, lines)):
+        parser = _Parser(line, f"'{number}.")
+        stmt = parser.assignment()
+        parts = separated(stmt, f"{stmt.lhs.tensor}'{number}.")
+        if parts is None:
+            raise parser.error(
+                "what is summed depends on how the product is expanded", 0,
+                "expected each factor of a product to have a reduced index in all of its terms or in none",
+                "write the sums, as in sum(j, A[i, j] * x[j]), or use += to sum the whole right side",
+            )  # fmt: skip
+        found.append((line, (*parser.inner, *parts)))
+    return tuple(found)
+
+
+def pointed(text: str, access: Access | str) -> str:
+    """A text with a caret under the first place of an access or a name."""
+    name, indices = (access, ()) if isinstance(access, str) else (access.tensor, access.indices)
+    inside = r"\s*,\s*".join(map(re.escape, indices))
+    found = re.search(rf"(?<!\w){re.escape(name)}\s*[\[(]\s*{inside}\s*,?\s*[\])]", text) if indices else None
+    found = found or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    return _marked(text, found.start() if found else 0)
 
 
 def parse_expression(text: str) -> Expression:
@@ -82,17 +114,24 @@ def _got(token: _Token) -> str:
 
 
 def _error(text: str, what: str, at: int, detail: str, remedy: str = "") -> FormatError:
+    tail = f"\n  help: {remedy}" if remedy else ""
+    return FormatError(f"index notation: {what}\n{_marked(text, at)}\n  {detail}{tail}")
+
+
+def _marked(text: str, at: int) -> str:
+    """The part of a text around a place, with a caret under it."""
     line = "".join(c if c.isprintable() else " " for c in text)
     start = max(0, at - 60)
     left = "..." if start else ""
     shown = left + line[start : start + 110] + ("..." if len(line) > start + 110 else "")
-    tail = f"\n  help: {remedy}" if remedy else ""
-    return FormatError(f"index notation: {what}\n  {shown}\n  {' ' * (at - start + len(left))}^\n  {detail}{tail}")
+    return f"  {shown}\n  {' ' * (at - start + len(left))}^"
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, prefix: str = "'") -> None:
         self.text = text
+        self.prefix, self.program = prefix, prefix != "'"
+        self.inner: list[Assignment] = []
         self.tokens = _tokens(text)
         self.position = 0
         self.depth = 0
@@ -121,6 +160,37 @@ class _Parser:
         token = self.next
         if token.kind != "end":
             raise self.error("unexpected text after the expression", token.at, f"expected the end; got {token.text!r}")
+
+    def assignment(self) -> Assignment:
+        lhs, mask, complement = self.target()
+        token = self.take()
+        if token.text not in ASSIGNMENTS and token.text not in _LOGICAL:
+            known = " ".join((*ASSIGNMENTS, *(_LOGICAL if self.program else ())))
+            raise self.error("expected an assignment", token.at, f"expected one of {known}; got {_got(token)}")
+        rhs = self.expression()
+        self.end()
+        if token.text in _LOGICAL:
+            rhs = Apply("ne", (rhs, Literal(0)))
+        result = Assignment(lhs, _LOGICAL.get(token.text, token.text), rhs, mask, complement)
+        self.check(result)
+        return result
+
+    def target(self) -> tuple[Access, Access | None, bool]:
+        """The left side, its mask, and whether the mask is of what is left out."""
+        if len(self.tokens) < 2 or self.tokens[1].text != "<":
+            return self.access(), None, False
+        name = self.take()
+        self.take()
+        complement = self.next.text in ("~", "not")
+        if complement:
+            self.take()
+        mask = self.access()
+        self.expect(">")
+        self.places.setdefault(name.text, [])
+        lhs = self._access(name)
+        full = mask if mask.indices else Access(mask.tensor, lhs.indices)
+        self.places[mask.tensor][-1] = full, self.places[mask.tensor][-1][1]
+        return lhs, full, complement
 
     def access(self) -> Access:
         token = self.take()
@@ -231,11 +301,13 @@ class _Parser:
                 "expected a value", token.at, f"expected a tensor, a number or a function; got {_got(token)}"
             )
         name = _ALIASES.get(token.text, token.text)
+        if self.next.text == "(" and token.text in _INNER:
+            return self._reduction_or_call(token)
         if self.next.text == "(" and (name in ("complex", *PRESENCE) or arity(name) is not None):
-            return self._call(name, token)
+            return self._applied(name, token, self._arguments())
         return self._access(token)
 
-    def _call(self, name: str, token: _Token) -> Expression:
+    def _arguments(self) -> list[Expression]:
         self.take()
         args: list[Expression] = []
         while self.next.text != ")":
@@ -243,6 +315,31 @@ class _Parser:
             if self.next.text != ")":
                 self.expect(",")
         self.take()
+        return args
+
+    def _reduction_or_call(self, token: _Token) -> Expression:
+        """`sum(j, A[i, j] * x[j])`, for which a statement of its own is kept; or `max(a, b)`."""
+        args = self._arguments()
+        *leading, last = args or [Literal(0)]
+        own = {i for a in accesses(last) for i in a.indices}
+        names = [a.tensor for a in leading if isinstance(a, Access) and not a.indices and a.tensor in own]
+        if not names or len(names) != len(leading):
+            if arity(token.text) is not None:
+                return self._applied(token.text, token, args)
+            detail = f"expected {token.text}(j, A[i, j]), with the indices that are reduced first"
+            raise self.error(f"{token.text} lacks its indices", token.at, detail)
+        for name in names:
+            self.places[name].pop()
+            if not self.places[name]:
+                del self.places[name]
+        kept = tuple(i for i in dict.fromkeys(i for a in accesses(last) for i in a.indices) if i not in names)
+        target = Access(f"{token.text}{self.prefix}{len(self.inner) + 1}", kept)
+        op = _INNER[token.text]
+        body = Apply("ne", (last, Literal(0))) if op in _LOGICAL else last
+        self.inner.append(Assignment(target, _LOGICAL.get(op, op), body))
+        return target
+
+    def _applied(self, name: str, token: _Token, args: list[Expression]) -> Expression:
         if name == "complex":
             return self._complex(args, token)
         count = 2 if name in PRESENCE else arity(name)
@@ -265,6 +362,10 @@ class _Parser:
             if lhs.indices.count(i) > 1:
                 at = self.index_names[i]
                 raise self.error("an index is repeated on the left", at, f"expected each index once; got {lhs}")
+        if stmt.mask is not None and (extra := set(stmt.mask.indices) ^ set(lhs.indices)):
+            at = self.places[stmt.mask.tensor][0][1]
+            detail = f"expected the indices of {lhs} in {stmt.mask}; {', '.join(sorted(extra))} is in one of them only"
+            raise self.error("a mask has the indices of the left side", at, detail)
         for name, found in self.places.items():
             if name in self.index_names:
                 remedy = "call one of the two differently"
@@ -273,7 +374,8 @@ class _Parser:
                 if len(access.indices) != len(found[0][0].indices):
                     detail = f"expected {len(found[0][0].indices)} indices, as in {found[0][0]}; got {access}"
                     raise self.error(f"{name} is used with different numbers of indices", at, detail)
-        if any(a.tensor == lhs.tensor for a in accesses(stmt.rhs)):
+        right = [*accesses(stmt.rhs), *(a for s in self.inner for a in accesses(s.rhs))]
+        if any(a.tensor == lhs.tensor for a in (*right, *filter(None, [stmt.mask]))):
             at = self.places[lhs.tensor][-1][1]
             remedy = "give the result a name of its own"
             raise self.error("the result is read on the right", at, f"{lhs.tensor} is being computed", remedy)

@@ -1,0 +1,182 @@
+"""`ow.evaluate`: masks, Einstein's convention, reductions inside expressions, results that combine with what was there,
+sparse results of any reduction; and what is refused, with its message."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from matrix import dense_array
+
+import openwork as ow
+
+A, B, C, M = (dense_array(s, seed=k) for k, s in enumerate([(4, 5), (5, 6), (4, 6), (4, 6)]))
+P, X, Z = M != 0, np.arange(5.0), np.arange(4.0) + 1
+TERMS = A[:, :, None] * B[None]
+BOTH = (A[:, :, None] != 0) & (B[None] != 0)
+SHORTEST = np.where(BOTH, A[:, :, None] + B[None], np.inf).min(1)
+GIVEN = {"A": A, "B": B, "N": C, "C": 7 * A @ B, "M": M, "x": X, "z": Z, "alpha": 2, "beta": 3.0}
+FORMATS = ["csr", "csc", "coo", "dcsr", "dense", "bsr(2, 2)", "dia", "ell(6)", "bitmap"]
+
+STATEMENTS: list[tuple[str, Any]] = [
+    ("R<M>[i, k] += A[i, j] * B[j, k]", A @ B * P),
+    ("R<~M>[i, k] += A[i, j] * B[j, k]", A @ B * ~P),
+    ("R<M[i, k]>[k, i] += A[i, j] * B[j, k]", (A @ B * P).T),
+    ("R<M>(i, k) = N(i, k) + 1", (C + 1) * P),
+    ("R<not M>[i, k] = N[i, k] + 1", (C + 1) * ~P),
+    ("R<M>[i, k] = 3", 3 * P),
+    ("R<M>[i, k] = z[i]", Z[:, None] * P),
+    ("R<M>[i, k] max= A[i, j] * B[j, k]", TERMS.max(1) * P),
+    ("C<M>[i, k] = N[i, k]", np.where(P, C, GIVEN["C"])),
+    ("C<M>[i, k] += N[i, k]", GIVEN["C"] + np.where(P, C, 0)),
+    ("C<~M>[i, k] min= N[i, k]", np.where(P, GIVEN["C"], np.minimum(C, GIVEN["C"]))),
+    ("C[i, k] += A[i, j] * B[j, k]", 8 * A @ B),
+    ("C[i, k] max= A[i, j] * B[j, k]", np.maximum(GIVEN["C"], TERMS.max(1))),
+    ("C[i, k] += z[i]", GIVEN["C"] + Z[:, None]),
+    ("alpha += A[i, j]", 2 + A.sum()),
+    ("R[i, k] += A[i, j] * B[j, k]; R[i, k] += N[i, k]", A @ B + C),
+    ("R[i, k] = N[i, k]; R[i, k] = N[i, k]", C),
+    ("y(i) = z(i) - A(i, j) * x(j)", Z - A @ X),
+    ("y(i) = alpha * A(i, j) * x(j) + beta * z(i)", 2 * A @ X + 3 * Z),
+    ("y(i) = 2 * (z(i) - A(i, j) * x(j) / 4)", 2 * (Z - A @ X / 4)),
+    ("y(i) = exp(A(i, j)) * x(j) - 1", np.exp(A) @ X - 1),
+    ("s = A(i, j) * x(j) - z(k)", (A @ X).sum() - Z.sum()),
+    ("y[i] += z[i] - A[i, j] * x[j]", 5 * Z - A @ X),
+    ("y(i) = sum(j, A(i, j) * x(j)) / max(j, A(i, j) + 1)", A @ X / (A + 1).max(1)),
+    ("y(i) = max(sum(j, A(i, j)), z(i))", np.maximum(A.sum(1), Z)),
+    ("s = sum(i, any(j, A(i, j)))", (A != 0).any(1).sum()),
+    ("R[i, k] += abs(A[i, j]) * B[j, k] / 2", abs(A) @ B / 2),
+    ("R[i, k] += N[i, k] * A[i, j] * x[j]", C * (A @ X)[:, None]),
+]
+
+
+def tensors(text: str, form: str) -> dict[str, Any]:
+    """The operands that a statement names, those of rank 2 in a format."""
+    names = [n for n in GIVEN if re.search(rf"\b{n}\b", text)]
+    return {n: ow.asarray(GIVEN[n]).asformat(form) if np.ndim(GIVEN[n]) == 2 else GIVEN[n] for n in names if n != "R"}
+
+
+def dense(x: Any) -> Any:
+    return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("text", "want"), STATEMENTS, ids=[text for text, _ in STATEMENTS])
+def test_statements(text: str, want: Any, form: str) -> None:
+    got = ow.evaluate(text, **tensors(text, form))
+    np.testing.assert_allclose(dense(got), want)
+    assert got.shape == np.shape(want)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dcsr", "ell(6)", "bitmap"])
+def test_semirings_under_masks(form: str) -> None:
+    given = {n: ow.asarray(GIVEN[n], format=form) for n in "ABM"}
+    for mask, keep in (("", np.ones_like(P)), ("<M>", P), ("<~M>", ~P)):
+        used = given if mask else {n: given[n] for n in "AB"}
+        got = ow.evaluate(f"R{mask}[i, k] += A[i, j] * B[j, k]", semiring="min_plus", **used)
+        np.testing.assert_array_equal(got.to_numpy(), np.where(keep, SHORTEST, np.inf))
+        assert got.fill_value == np.inf
+
+
+def test_zeros_of_a_mask_leave_out() -> None:
+    mask = ow.asarray(P, format="csr")
+    stored = mask._from_storage(mask._storage.with_values(np.arange(mask.nse) % 2, 0))
+    keep = stored.to_numpy() != 0
+    for given in ({"A": A, "B": B}, {n: ow.asarray(GIVEN[n], format="csr") for n in "AB"}):
+        got = ow.evaluate("R<M>[i, k] += A[i, j] * B[j, k]", M=stored, **given)
+        np.testing.assert_allclose(dense(got), A @ B * keep)
+        assert got.nse <= keep.sum()
+
+
+def test_fills_that_annihilate_make_a_contraction() -> None:
+    """Distances of unconnected pairs are infinite: the result stores what a path was found for."""
+    far = [np.where(x != 0, x, np.inf) for x in (A, B)]
+    given = {n: ow.asarray(x, fill_value=np.inf, format="csr") for n, x in zip("AB", far, strict=True)}
+    got = ow.evaluate("D[i, k] min= A[i, j] + B[j, k]", **given)
+    np.testing.assert_array_equal(got.to_numpy(), SHORTEST)
+    assert got.fill_value == np.inf
+    assert got.nse == BOTH.any(1).sum()
+
+
+WIDE = 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("R[i, k] max= A[i, j] * A[j, k]", 6.0),
+        ("R[i, k] min= -A[i, j] * A[j, k]", -6.0),
+        ("R[i, k] any= A[i, j] * A[j, k]", True),
+        ("R[i, k] *= 1 + A[i, j] * A[j, k]", 7.0),
+        ("R[i, k] += abs(A[i, j]) * abs(A[j, k])", 6.0),
+        ("R[i, k] = A[i, j] * A[j, k] + 2 * A[i, k]", None),
+    ],
+)
+def test_results_much_larger_than_the_operands_are_sparse(text: str, value: Any) -> None:
+    found = ow.asarray(np.array([2.0, 3.0]))
+    matrix = ow.sparse_coo_tensor(np.array([[1, 7], [7, 5]]), found.to_numpy(), (WIDE, WIDE))
+    got = ow.evaluate(text, A=matrix)
+    assert got.shape == (WIDE, WIDE)
+    assert got.nse <= 3
+    if value is not None:
+        assert got[1, 5] == value
+    else:
+        assert [float(got[1, 5]), float(got[1, 7]), float(got[7, 5])] == [6, 4, 6]
+
+
+def test_dense_factors_are_sampled_at_a_wide_mask() -> None:
+    mask = ow.sparse_coo_tensor(np.array([[1, 7], [7, 5]]), np.ones(2), (WIDE, WIDE))
+    left, right = np.arange(2.0 * WIDE).reshape(WIDE, 2), np.ones((2, WIDE))
+    got = ow.evaluate("R<M>[i, k] = U[i, j] * V[j, k]", M=mask, U=left, V=right)
+    assert got.nse == 2
+    assert [float(got[1, 7]), float(got[7, 5])] == [5, 29]
+    scaled = ow.evaluate("R[k, i] = M[i, k] * U[i, j] * V[j, k]", M=2 * mask, U=left, V=right)
+    assert [float(scaled[7, 1]), float(scaled[5, 7])] == [10, 58]
+
+
+def test_a_largest_over_torch() -> None:
+    torch = pytest.importorskip("torch")
+    T = ow.asarray(torch.eye(3, dtype=torch.float64), format="csr")
+    x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64)
+    assert dense(ow.evaluate("y[i] max= A[i, j] * x[j]", A=T, x=x)).tolist() == [1, 0, 3]
+    assert ow.compute((ow.lazy(T) * x).max(axis=1)).to_numpy().tolist() == [1, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (
+            "y[i] += A[i, j] * v[j]",
+            ow.ShapeError,
+            "A[i, j] * v[j]\n                    ^\n  no tensor v\n  given: A, B",
+        ),
+        (
+            "y[i] = A[i, j] * B[i, j]",
+            ow.ShapeError,
+            "\n                   ^\n  index i is 4 in A[i, j] and 5 in B[i, j]",
+        ),
+        ("y[i] = A[i] + B[i, j]", ow.ShapeError, "\n         ^\n  A has 2 dimensions, A[i] has 1 indices"),
+        ("y[i, q] = A[i, j] * B[j, k]", ow.ShapeError, "\n       ^\n  the extent of index q does not follow"),
+        ("y[i, i] = A[i, j] * B[j, k]", ow.FormatError, "an index is repeated on the left"),
+        ("y[i] mean= A[i, j] * B[j, k]", ow.FormatError, "expected one of = += *= min= max= |= &= any= all="),
+        ("y<A>[i] = A[i, j] * B[j, k]", ow.FormatError, "A is used with different numbers of indices"),
+        ("y<A[i, j]>[i] = B[i, j]", ow.FormatError, "a mask has the indices of the left side"),
+        ("y[i] = A[i, j] * B[j, k] * y[i]", ow.FormatError, "the result is read on the right"),
+        ("y<B>[i, k] = A[i, j] * B[j, k]", ow.ShapeError, "index i is 4 in A[i, j] and 5 in B[i, k]"),
+        ("y(i) = sum(A(i, j)) + B(j, k)", ow.FormatError, "sum lacks its indices"),
+        ("y(i, k) = (1 + A(i, j)) * (1 + B(j, k))", ow.FormatError, "how the product is expanded"),
+        ("y[i] += A[i, 1] + B[j, k]", ow.FormatError, "expected the name of an index variable; got '1'"),
+        ("A[i] += A[i, j] * B[j, k]", ow.FormatError, "A is used with different numbers of indices"),
+    ],
+)
+def test_what_does_not_fit_is_pointed_at(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        ow.evaluate(text, A=ow.asarray(A, format="csr"), B=B)
+    assert message in str(caught.value)
+
+
+def test_extents_of_what_was_there_count() -> None:
+    with pytest.raises(ow.ShapeError, match=r"index k is 6 in B.j, k. and 5 in C.i, k."):
+        ow.evaluate("C[i, k] += A[i, j] * B[j, k]", A=A, B=B, C=A)
