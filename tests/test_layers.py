@@ -38,14 +38,15 @@ def module_name(path: Path, root: Path) -> list[str]:
 
 def _runs(tree: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
     """Every node that runs, and whether it does in a function: what stands under `if TYPE_CHECKING` does not."""
-    for node in ast.iter_child_nodes(tree):
+    waiting = [(node, inside) for node in ast.iter_child_nodes(tree)]
+    while waiting:
+        node, inside = waiting.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            for other in node.orelse:
-                yield other, inside
-                yield from _runs(other, inside)
+            waiting += [(other, inside) for other in node.orelse]
             continue
         yield node, inside
-        yield from _runs(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
 
 
 def imported(tree: ast.AST, module: list[str], is_package: bool) -> list[tuple[int, str, bool]]:

@@ -69,7 +69,7 @@ def test_one_order_implies_another(source: str, target: str, given_: str, expect
     assert follows(levels(source), levels(target), known) is expected  # type: ignore[arg-type]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.data())
 def test_orders_are_what_sorting_gives(data: st.DataObject) -> None:
     """Where `follows` says yes, elements sorted by the source's levels are sorted by the target's."""

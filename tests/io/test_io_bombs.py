@@ -53,6 +53,7 @@ def gz() -> object:
 PACKERS = {".gz": gz, ".bz2": bz2.BZ2Compressor, ".xz": lzma.LZMACompressor}
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     "filling", [b"\n", b"% comment\n", b"9 9 1\n", b" "], ids=["ends", "comments", "entries", "line"]
 )

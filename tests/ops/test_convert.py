@@ -110,7 +110,7 @@ def fits(s: Storage, format: Any) -> Storage:
         raise
 
 
-@settings(max_examples=100, suppress_health_check=LOOSE)
+@settings(max_examples=70, suppress_health_check=LOOSE)
 @given(st.data())
 def test_any_format_to_any_format(interpreter: None, data: st.DataObject) -> None:
     f = drawn(data)
