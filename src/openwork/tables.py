@@ -16,6 +16,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("empty", "", ""),
         ("empty_like", "", ""),
         ("eye", "", ""),
+        ("eye_array", "", ""),
         ("from_dlpack", "", ""),
         ("full", "", ""),
         ("full_like", "", ""),
@@ -107,6 +108,15 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("take", "method operands masked grad", "take(indices, /, *, axis=None)\n\nThe elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again."),
         ("take_along_axis", "method operands masked grad", "take_along_axis(indices, /, *, axis=-1)\n\nFor each place of `indices`, of the rank of `x`, the element whose coordinate along `axis` stands there."),
     ),
+    "ops.manipulation.blocks": (
+        ("block_array", "operands grad", ""),
+        ("block_diag", "operands grad", ""),
+        ("hstack", "operands masked grad", ""),
+        ("vstack", "operands masked grad", ""),
+    ),
+    "ops.manipulation.diagonals": (
+        ("diags_array", "operands grad", ""),
+    ),
     "ops.manipulation.differences": (
         ("diff", "method operands masked grad", "diff(*, axis=-1, n=1, prepend=None, append=None)\n\nThe n-th differences of neighbours along `axis`: element k + 1 minus element k, n times."),
     ),
@@ -162,12 +172,14 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "ops.products.tensor_products": (
         ("kron", "method operands grad", "kron(b, /, *, format=None)\n\nThe Kronecker product: every element of `a` times the whole of `b`, in blocks."),
+        ("kronsum", "operands grad", ""),
         ("outer", "method operands masked grad", "outer(b, /, *, format=None)\n\nThe products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size)."),
         ("tensordot", "method operands grad", "tensordot(b, /, *, axes=2, format=None)\n\nThe sum of products over pairs of dimensions."),
         ("vecdot", "method operands masked grad", "vecdot(b, /, *, axis=-1)\n\nThe sum over `axis` of conj(a) * b, the other dimensions broadcast."),
     ),
     "ops.random": (
         ("random", "", ""),
+        ("random_array", "", ""),
     ),
     "ops.reductions.nan": (
         ("nanmax", "method operands masked grad", "nanmax(*, axis=None, keepdims=False)\n\nThe largest over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
@@ -211,6 +223,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "ops.sorting": (
         ("argsort", "method operands masked grad", "argsort(*, axis=-1, descending=False, stable=True)\n\nWhere the elements of every fibre along `axis` are, in order: `take_along_axis(x, argsort(x)) == sort(x)`."),
+        ("find", "operands grad", ""),
         ("nonzero", "method operands masked grad", "nonzero()\n\nThe coordinates of the elements that are not zero, in row-major order: one vector for each dimension."),
         ("searchsorted", "method operands grad", "searchsorted(x2, /, *, side='left', sorter=None)\n\nThe places in the sorted vector `x1` before which the elements of `x2` keep it sorted."),
         ("sort", "operands masked grad", ""),

@@ -26,8 +26,8 @@ from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones",
-    "ones_like", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "eye", "eye_array", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
+    "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -156,6 +156,14 @@ def eye(
     out = Tensor._from_storage(Storage((rows, cols), parse("coo", 2), scalar, fill, pos, crd, values))
     out = out if format is None else out.asformat(format)
     return out if device is None else out.to(device)
+
+
+@operation(operands=False)
+def eye_array(
+    m: int, n: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
+) -> Tensor:
+    """`eye` in SciPy's format of it: DIA unless `format=` is given."""
+    return eye(m, n, k=k, dtype=dtype, device=device, format="dia" if format is None else format)
 
 
 def _dense(array: np.ndarray[Any, Any], dtype: Any, device: Any, format: Any) -> Tensor:

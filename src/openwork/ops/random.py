@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from ..storage.specified import Ints
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor, python_scalar
 
-__all__ = ["random"]
+__all__ = ["random", "random_array"]
 
 
 @operation(operands=False)
@@ -27,7 +29,7 @@ def random(
     density: float = 0.01,
     *,
     format: object = "coo",
-    dtype: object = "float64",
+    dtype: object | None = "float64",
     rng: np.random.Generator | int | None = None,
     values: Callable[[int], Any] | None = None,
 ) -> Tensor:
@@ -38,7 +40,7 @@ def random(
     shape : extents of the dimensions
     density : fraction of elements that are specified; nse is its product with the size, rounded
     format : of the result
-    dtype : of the values
+    dtype : of the values; None takes that of what `values` gives
     rng : NumPy generator or seed
     values : function of nse giving the values; default uniform in [0, 1), for integers from the dtype's range,
         for bool all true
@@ -52,11 +54,13 @@ def random(
     shape = extents(shape, "random")
     if not 0 <= density <= 1:
         raise ValueError(f"random: expected a density from 0 to 1; got: {density}\n  help: density is nse / size")
-    scalar, generator = buffers.scalar_name(dtype), np.random.default_rng(rng)
+    generator = np.random.default_rng(rng)
     size = math.prod(shape)
     nse = round(density * size)
     columns = _places(generator, shape, size, nse)
-    leaf = np.asarray(values(nse)) if values is not None else _values(generator, scalar, nse)
+    leaf = None if values is None else np.asarray(values(nse))
+    scalar = buffers.scalar_name((np.dtype(float) if leaf is None else leaf.dtype) if dtype is None else dtype)
+    leaf = _values(generator, scalar, nse) if leaf is None else leaf
     if leaf.shape != (nse,):
         raise ShapeError(f"random: expected {nse} values; got shape {leaf.shape}\n  help: values(n) returns n of them")
     index = np.int32 if max(shape, default=0) < 2**31 else np.int64
@@ -67,6 +71,32 @@ def random(
         leaf = leaf if nse else np.zeros(1, leaf.dtype)
     storage = Storage(shape, coo(len(shape)), scalar, python_scalar(0, scalar), pos, crd, leaf)
     return Tensor._from_storage(storage).asformat(format)
+
+
+@operation(operands=False)
+def random_array(
+    shape: Sequence[int],
+    *,
+    density: float = 0.01,
+    format: object = "coo",
+    dtype: object = None,
+    rng: np.random.Generator | int | None = None,
+    data_sampler: Callable[..., Any] | None = None,
+) -> Tensor:
+    """`random` with SciPy's arguments: `data_sampler(size=n)`, or `data_sampler(size=n, dtype=dtype)`, gives values.
+
+    dtype : of the values; what `data_sampler` gives without, or float64
+    """
+    if data_sampler is None:
+        return random(shape, density, format=format, dtype="float64" if dtype is None else dtype, rng=rng)
+    typed = dtype is not None and "dtype" in signature(data_sampler).parameters
+    options = {"dtype": dtype} if typed else {}
+    values = partial(_sampled, data_sampler, options)
+    return random(shape, density, format=format, dtype=dtype, rng=rng, values=values)
+
+
+def _sampled(sampler: Callable[..., Any], options: dict[str, Any], n: int) -> Any:
+    return sampler(size=n, **options)
 
 
 def _places(rng: np.random.Generator, shape: tuple[int, ...], size: int, nse: int) -> list[Ints]:

@@ -18,10 +18,11 @@ from ..storage.buffers import as_array, bare, cast, is_torch, length, outside, t
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .axes import as_tensor, axis_of
+from .indexing.index import index
 from .indexing.keys import Ints
 from .result_format import settle
 
-__all__ = ["Fibres", "argsort", "nonzero", "ordered", "plain_values", "ranks", "searchsorted", "sort"]
+__all__ = ["Fibres", "argsort", "find", "nonzero", "ordered", "plain_values", "ranks", "searchsorted", "sort"]
 
 
 @operation(masked="method", shape="same", dtype="same")
@@ -99,6 +100,24 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     shape = tuple(t.shape[k] for k in fibres.order)
     turned = out.reshape(shape).transpose(np.argsort(fibres.order))
     return Tensor._from_dense(_index(np.ascontiguousarray(turned), t))
+
+
+@operation()
+def find(x: Any, /) -> tuple[Tensor, ...]:
+    """The coordinates of the elements that are not zero, in row-major order, and then these elements.
+
+    Returns
+    -------
+    tuple of Tensors of dense format: int64 for each dimension, the values last; an element that is stored several times
+    is their sum
+
+    Guarantees: `nonzero(x)`, and `x` at these places.
+    Cost and errors: those of `nonzero`.
+    """
+    t = as_tensor(x)
+    where = nonzero(t)
+    at = index(t, where)
+    return (*where, at if at.format.is_dense else at.asformat("dense"))
 
 
 @operation(method=True)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..ops.numpy_protocol import call_function, call_ufunc
     from ..ops.products.matmul import matmul
     from ..ops.products.tensor_products import dot
+    from ..ops.reductions.explicit import explicit_extreme, explicit_place
     from ..ops.reductions.folds import reduce
     from ..ops.reductions.moments import std, var
     from ..ops.reductions.search import arg_reduce
@@ -37,6 +38,8 @@ else:
     elementwise = late("ops.elementwise.maps", "elementwise")
     unary = late("ops.elementwise.maps", "unary")
     reduce = late("ops.reductions.folds", "reduce")
+    explicit_extreme = late("ops.reductions.explicit", "explicit_extreme")
+    explicit_place = late("ops.reductions.explicit", "explicit_place")
     matmul = late("ops.products.matmul", "matmul")
     is_operand = late("interop.operands", "is_operand")
     is_lazy = late("tensor.lazy", "is_lazy")
@@ -152,7 +155,7 @@ def _later(result: Any) -> bool:
 
 _TORCHS = frozenset(("dim", "keepdim", "unbiased", "other"))
 """Arguments that only torch's methods have."""
-_STANDARDS = frozenset(("axis", "keepdims"))
+_STANDARDS = frozenset(("axis", "explicit", "keepdims"))
 """Arguments that only the array API's have."""
 _OTHERWISE = frozenset(("max", "min", "var", "std"))
 """Methods that give something else in torch than in the array API, called alike."""
@@ -315,21 +318,25 @@ class Operators(PythonProtocol):
         return cast("Self", _reduce("mean", self, axis, keepdims, dtype))
 
     @overload
-    def min(self, *, axis: Any = None, keepdims: bool = False) -> Self: ...
+    def min(self, *, axis: Any = None, keepdims: bool = False, explicit: bool = False) -> Self: ...
     @overload
-    def min(self, axis: Any, *, keepdims: bool = False) -> Any: ...
+    def min(self, axis: Any, *, keepdims: bool = False, explicit: bool = False) -> Any: ...
     @_as_torch_too
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        """The least element over `axis`."""
+    def min(self, axis: Any = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
+        """The least element over `axis`, of the stored ones only where `explicit`."""
+        if explicit:
+            return explicit_extreme("min", cast("Tensor", self), axis, keepdims)
         return _reduce("min", self, axis, keepdims)
 
     @overload
-    def max(self, *, axis: Any = None, keepdims: bool = False) -> Self: ...
+    def max(self, *, axis: Any = None, keepdims: bool = False, explicit: bool = False) -> Self: ...
     @overload
-    def max(self, axis: Any, *, keepdims: bool = False) -> Any: ...
+    def max(self, axis: Any, *, keepdims: bool = False, explicit: bool = False) -> Any: ...
     @_as_torch_too
-    def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
-        """The largest element over `axis`."""
+    def max(self, axis: Any = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
+        """The largest element over `axis`, of the stored ones only where `explicit`."""
+        if explicit:
+            return explicit_extreme("max", cast("Tensor", self), axis, keepdims)
         return _reduce("max", self, axis, keepdims)
 
     @_as_torch_too
@@ -360,15 +367,17 @@ class Operators(PythonProtocol):
         return cast("Self", std(cast("Tensor", self), axis, correction, keepdims))
 
     @_as_torch_too
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Self:
-        """Where the least element over `axis` is first."""
-
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False, explicit: bool = False) -> Self:
+        """Where the least element over `axis` is first, of the stored ones only where `explicit`."""
+        if explicit:
+            return cast("Self", explicit_place("min", cast("Tensor", self), axis, keepdims))
         return cast("Self", arg_reduce("min", cast("Tensor", self), axis, keepdims))
 
     @_as_torch_too
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Self:
-        """Where the largest element over `axis` is first."""
-
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False, explicit: bool = False) -> Self:
+        """Where the largest element over `axis` is first, of the stored ones only where `explicit`."""
+        if explicit:
+            return cast("Self", explicit_place("max", cast("Tensor", self), axis, keepdims))
         return cast("Self", arg_reduce("max", cast("Tensor", self), axis, keepdims))
 
     def __setitem__(self, key: Any, values: Any) -> None:

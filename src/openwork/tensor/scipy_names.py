@@ -1,4 +1,4 @@
-"""SciPy's names for what a Tensor does: conversions to its arrays, and the products of a linear operator."""
+"""SciPy's names for what a Tensor does: conversions to its arrays, products of an operator, in-place structure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,30 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ..errors import ShapeError
+from ..integers import extents, integer
 from ..late import late
+from ..runtime.conversion.assembly import full
+from ..runtime.conversion.remap import canonical
+from ..storage.buffers import length
+from .inplace import refuse, write
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 if TYPE_CHECKING:
     from ..interop.export import to_scipy
+    from ..ops.indexing.resizing import resized, without_fill
+    from ..ops.manipulation.shaping import reshape
     from ..ops.products.matmul import matmul
+    from ..ops.reductions.folds import reduce
 else:
     to_scipy = late("interop.export", "to_scipy")
+    resized = late("ops.indexing.resizing", "resized")
+    without_fill = late("ops.indexing.resizing", "without_fill")
+    reshape = late("ops.manipulation.shaping", "reshape")
     matmul = late("ops.products.matmul", "matmul")
+    reduce = late("ops.reductions.folds", "reduce")
 
 
 __all__ = ["ScipyNames"]
@@ -64,6 +77,62 @@ class ScipyNames:
     def todok(self, copy: bool = False) -> Any:
         """SciPy's `dok_array`."""
         return self._scipys("dok", False)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """The elements in another shape, a sequence or its extents one by one; see `openwork.reshape`."""
+        return reshape(_me(self), shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
+
+    def power(self, n: Any, dtype: Any = None) -> Any:
+        """`A ** n`, every element by itself; in `dtype` where one is given."""
+        return (_me(self) if dtype is None else _me(self).astype(dtype, copy=False)) ** n
+
+    def getnnz(self, axis: int | None = None) -> Any:
+        """The number of stored elements, zeros included: of all, an int, or over an axis, a dense Tensor."""
+        s = _me(self)._storage
+        if axis is None:
+            return s.nse
+        return reduce(
+            "sum", _me(self)._from_storage(s.with_values(full(length(s.values), "i64", 1, s.values), 0)), axis
+        )
+
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        """Set the elements (i, i + k) in place: to a number, or to as many numbers of a vector as there are."""
+        me = _me(self)
+        k = integer(k, "setdiag", "k")
+        if me.ndim != 2:
+            raise ShapeError(f"setdiag: expected a matrix; got shape {me.shape}\n  help: A[i, i] = values")
+        given = values if hasattr(values, "ndim") else np.asarray(values)
+        n = max(min(me.shape[0] + min(k, 0), me.shape[1] - max(k, 0)), 0)
+        if not n:
+            raise ShapeError(f"setdiag: k = {k} exceeds a shape of {me.shape}\n  help: -rows < k < columns")
+        n = min(n, given.shape[0]) if given.ndim else n
+        at = np.arange(n)
+        me[at + max(-k, 0), at + max(k, 0)] = given[:n] if given.ndim else given
+
+    def eliminate_zeros(self) -> None:
+        """Leave out the stored elements that equal the fill value, -0.0 for 0 too, in place."""
+        refuse(_me(self), "eliminate_zeros")
+        write(_me(self), without_fill(_me(self))._storage)
+
+    def sum_duplicates(self) -> None:
+        """Sum elements that are stored at one place, and sort them, in place: the format is the canonical one then."""
+        me = _me(self)
+        if not (me.format.is_unique and me.format.is_ordered):
+            refuse(me, "sum_duplicates")
+            me._storage = me.asformat(canonical(me.format))._storage
+
+    def sort_indices(self) -> None:
+        """Sort stored elements in place; those at one place are summed."""
+        self.sum_duplicates()
+
+    def resize(self, *shape: Any) -> None:
+        """Change the extents in place: what lies outside goes, what comes is unspecified."""
+        me = _me(self)
+        wanted = extents(shape[0] if len(shape) == 1 else shape, "resize")
+        if len(wanted) != me.ndim:
+            raise ShapeError(f"resize: {len(wanted)} extents of {me.ndim} dimensions\n  help: reshape changes the rank")
+        refuse(me, "resize")
+        me._storage = resized(me, wanted)._storage
 
     def matvec(self, x: Any) -> Any:
         """`A @ x` for a vector (n,) or a column (n, 1): what SciPy's linear operators and solvers call."""

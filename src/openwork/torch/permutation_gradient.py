@@ -19,7 +19,7 @@ from ..ops import result_format as settle
 from ..ops.axes import as_tensor
 from ..ops.indexing import index as indexing
 from ..ops.indexing import taking
-from ..ops.manipulation import joining
+from ..ops.manipulation import blocks, joining
 from ..runtime.conversion.convert import convert as convert_storage
 from ..runtime.conversion.remap import canonical
 from ..runtime.promote import promote
@@ -180,6 +180,13 @@ def joined(tensors: list[Tensor], *args: Any) -> Tensor:
     scalar = promote(tuple(t._storage.scalar for t in tensors), "torch")
     same = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
     return by_places(lambda *parts: joining._joined(list(parts), *args), *same)
+
+
+def placed(tensors: list[Tensor], *args: Any) -> Tensor:
+    """The rule of `ops.manipulation.blocks`: blocks that do not overlap."""
+    scalar = promote(tuple(t._storage.scalar for t in tensors), "torch")
+    same = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
+    return by_places(lambda *parts: blocks._placed(list(parts), *args), *same)
 
 
 def prune(x: Any, threshold: Any = 0) -> Tensor:

@@ -44,6 +44,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "on_structure": leaf_gradients.on_structure,
     "on_values": positions.on_values,
     "pair": products.pair,
+    "placed": positions.placed,
     "prepared_step": prepared_product.prepared_step,
     "prune": positions.prune,
     "run_plan": pointwise.run_plan,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...integers import extents, integers
 from ...runtime.conversion.remap import Program
 from ...runtime.operation import operation
@@ -156,13 +156,17 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
 
 
 @operation(masked="moves")
-def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
+def reshape(x: Any, /, shape: int | Sequence[int], *, order: str = "C", copy: bool | None = None) -> Tensor:
     """The elements, in row-major order, in another shape; one extent may be -1.
+
+    order : "C", or "F" for the elements in column-major order, into a result that is read so
 
     Cost: O(nse), and a sort where the format is not walked in row-major order.
     Raises ShapeError where the sizes differ, ValueError for copy=False where the elements have to move.
     """
     t = as_tensor(x)
+    if order != "C":
+        return _column_major(t, shape, order, copy)
     wanted = _inferred(extents(shape, "reshape", negative=True), t.shape)
     if wanted == t.shape and t.format.is_unique and t.format.is_ordered:
         return t.clone() if copy else t
@@ -172,6 +176,13 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) 
     if small == [n for n in t.shape if n != 1] and t.ndim and not t.format.is_dense:
         return _ones(t, wanted)
     return structural(t, wanted, "reshape", lambda p: _write_reshape(p, t.shape, wanted), lambda a: a.reshape(wanted))
+
+
+def _column_major(t: Tensor, shape: Any, order: str, copy: bool | None) -> Tensor:
+    if order != "F":
+        raise UnsupportedError(f"reshape: order={order!r}\n  supported: 'C', 'F'\n  help: leave it out")
+    turned = extents(shape, "reshape", negative=True)[::-1]
+    return reshape(t.transpose(), turned, copy=copy).transpose()
 
 
 def _inferred(shape: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from ...storage.buffers import as_array, is_array, is_torch, length, to_numpy
 from ...storage.storage import Storage
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
+from ..creation import eye
 from ..manipulation.shaping import reshape
 from .einsum import einsum
 from .matmul import matmul
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 from .spgemm import _tensor
 
-__all__ = ["dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"]
+__all__ = ["dot", "inner", "kron", "kronsum", "outer", "tensordot", "vdot", "vecdot"]
 
 
 @operation(method=True, returns="product", shape="product", dtype="promoted")
@@ -196,6 +197,21 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     shape = tuple(m * n for m, n in zip(*shapes, strict=True))
     target = result_format(stored, shape) if format is None else resolve_format(format, ndim)
     return _tensor(convert(_unordered(numbers, shape, s), target))
+
+
+@operation()
+def kronsum(a: Any, b: Any, /, format: object = None) -> Tensor:
+    """The Kronecker sum `kron(I, a) + kron(b, I)` of square matrices, the identities as large as the other one.
+
+    format : the result's; without, that of the sum. Raises ShapeError for what is no square matrix.
+    """
+    a, b = (x if _is_tensor(x) else asarray(x) for x in (a, b))
+    for x in (a, b):
+        if x.ndim != 2 or x.shape[0] != x.shape[1]:
+            raise ShapeError(f"kronsum: a matrix of shape {tuple(x.shape)}\n  expected: square\n  help: use kron")
+    ones = [eye(x.shape[0], dtype=x.dtype, format="csr") for x in (b, a)]
+    out = kron(ones[0], a) + kron(b, ones[1])
+    return out if format is None else out.asformat(format)
 
 
 def _kron_everywhere(a: Tensor, b: Tensor, format: object) -> Tensor:

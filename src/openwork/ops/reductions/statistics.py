@@ -10,6 +10,7 @@ from ...late import late
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
+from .explicit import explicit_extreme, explicit_place
 from .folds import reduce
 from .moments import std as deviation
 from .moments import var as variance
@@ -70,8 +71,13 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
     dtype="same",
     fill="dense",
 )
-def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
+def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool = False) -> Any:
+    """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0.
+
+    explicit : of the stored elements only; the fill value where none is
+    """
+    if explicit:
+        return explicit_extreme("min", _tensor(x), axis, keepdims)
     return reduce("min", _operand(x), axis, keepdims)
 
 
@@ -84,8 +90,13 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     dtype="same",
     fill="dense",
 )
-def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."""
+def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool = False) -> Any:
+    """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0.
+
+    explicit : of the stored elements only; the fill value where none is
+    """
+    if explicit:
+        return explicit_extreme("max", _tensor(x), axis, keepdims)
     return reduce("max", _operand(x), axis, keepdims)
 
 
@@ -157,9 +168,13 @@ def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> An
     dtype="int64",
     fill="dense",
 )
-def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Where the least element over `axis` is first, int64; row-major over all elements without an axis."""
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explicit: bool = False) -> Any:
+    """Where the least element over `axis` is first, int64; row-major over all elements without an axis.
 
+    explicit : of the stored elements only; 0 where none is
+    """
+    if explicit:
+        return explicit_place("min", _tensor(x), axis, keepdims)
     return arg_reduce("min", _operand(x), axis, keepdims)
 
 
@@ -170,9 +185,13 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any
     dtype="int64",
     fill="dense",
 )
-def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Where the largest element over `axis` is first, int64; row-major over all elements without an axis."""
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explicit: bool = False) -> Any:
+    """Where the largest element over `axis` is first, int64; row-major over all elements without an axis.
 
+    explicit : of the stored elements only; 0 where none is
+    """
+    if explicit:
+        return explicit_place("max", _tensor(x), axis, keepdims)
     return arg_reduce("max", _operand(x), axis, keepdims)
 
 

@@ -1,0 +1,50 @@
+"""A tensor -> the same with other extents, or without the stored elements that equal the fill value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...runtime.conversion.assembly import full
+from ...runtime.conversion.remap import Program, canonical
+from ...tensor.tensor import Tensor
+from ..result_format import structural
+
+__all__ = ["resized", "without_fill"]
+
+
+def resized(t: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The elements at coordinates inside of another shape of the same rank; what is new has the fill value."""
+
+    def write(program: Program) -> None:
+        for d, (old, new) in enumerate(zip(t.shape, shape, strict=True)):
+            if new < old:
+                program.test(f"x{d} < {program.number(new)}")
+        for d in range(t.ndim):
+            program.keep(d)
+
+    def host(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        out = np.full(shape, t.fill_value, array.dtype)
+        inside = tuple(slice(min(old, new)) for old, new in zip(t.shape, shape, strict=True))
+        out[inside] = array[inside]
+        return out
+
+    return structural(t, shape, "resize", write, host)
+
+
+def without_fill(t: Tensor) -> Tensor:
+    """Without the stored elements that equal the fill value, -0.0 for 0 and NaN for NaN too; dense ones as they are."""
+    if t.format.is_dense:
+        return t
+    if not (t.format.is_unique and t.format.is_ordered):
+        t = t.asformat(canonical(t.format))
+    fill = full(1, t._storage.scalar, t.fill_value, t.values)
+
+    def write(program: Program) -> None:
+        value, base = "a_vals[leaf]", f"{program.array(fill)}[0]"
+        program.test(f"{value} != {base}" if t.fill_value == t.fill_value else f"{value} == {value}")
+        for d in range(t.ndim):
+            program.keep(d)
+
+    return structural(t, t.shape, "eliminate_zeros", write, lambda a: a)

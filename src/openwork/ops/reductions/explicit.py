@@ -1,0 +1,32 @@
+"""Extremes of the stored elements alone, by axis: SciPy's `explicit=True`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...late import late
+from ...runtime.conversion.remap import canonical
+from ...tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from ...masked.construct import as_masked_tensor
+else:
+    as_masked_tensor = late("masked.construct", "as_masked_tensor")
+
+__all__ = ["explicit_extreme", "explicit_place"]
+
+
+def explicit_extreme(op: str, t: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """The least ("min") or largest ("max") stored element over `axis`; the fill value where none is stored."""
+    found = getattr(_specified(t), f"a{op}")(axis=axis, keepdims=keepdims)
+    return found.filled(t.fill_value)  # type: ignore[no-any-return]
+
+
+def explicit_place(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    """Where the first least or largest stored element over `axis` is, int64; 0 where none is stored."""
+    found = getattr(_specified(t), f"arg{op}")(axis=axis, keepdims=keepdims)
+    return found.filled(0)  # type: ignore[no-any-return]
+
+
+def _specified(t: Tensor) -> Any:
+    return as_masked_tensor(t if t.format.is_unique else t.asformat(canonical(t.format)))
