@@ -78,9 +78,11 @@ class ScipyNames:
         """SciPy's `dok_array`."""
         return self._scipys("dok", False)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
-        """The elements in another shape, a sequence or its extents one by one; see `openwork.reshape`."""
-        return reshape(_me(self), shape[0] if len(shape) == 1 else shape, order=order, copy=copy)
+    def reshape(self, *extents: Any, order: str = "C", copy: bool | None = None, **named: Any) -> Any:
+        """The elements in another shape: a sequence, its extents one by one, or `shape=`; see `openwork.reshape`."""
+        if not extents:
+            return reshape(_me(self), order=order, copy=copy, **named)
+        return reshape(_me(self), extents[0] if len(extents) == 1 else extents, order=order, copy=copy, **named)
 
     def power(self, n: Any, dtype: Any = None) -> Any:
         """`A ** n`, every element by itself; in `dtype` where one is given."""
