@@ -19,7 +19,7 @@ RULES = [block(name) for name in tables.HOMES]
 RULES = [o for o in RULES if o.operands and any((o.shape, o.dtype, o.fill))]
 ONE = {
     "broadcast_to": ((2, 3, 4),), "expand_dims": (0,), "moveaxis": (0, 1), "permute_dims": ((1, 0),), "repeat": (2,),
-    "reshape": ((4, 3),), "roll": (1,), "swapaxes": (0, 1), "tile": ((1, 2),), "take": ([0, 2],), "take_along_axis": (
+    "interp": ([0.0, 1.0, 3.0], [0.5, 2.0, 1.0]), "isin": ([1, 3],), "reshape": ((4, 3),), "roll": (1,), "swapaxes": (0, 1), "tile": ((1, 2),), "take": ([0, 2],), "take_along_axis": (
         np.zeros((3, 4), np.int64),
     ),
 }  # fmt: skip

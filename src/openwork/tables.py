@@ -27,6 +27,12 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("zeros", "", ""),
         ("zeros_like", "", ""),
     ),
+    "ops.elementwise.choices": (
+        ("interp", "method operands masked grad", "interp(xp, fp, /, *, left=None, right=None, period=None)\n\nThe piecewise linear function through the points (xp, fp) of every element, as NumPy's `interp`."),
+        ("isclose", "method operands masked grad", "isclose(b, /, *, rtol=1e-05, atol=1e-08, equal_nan=False)\n\nWhether `abs(a - b) <= atol + rtol * abs(b)`, or both are the same, infinities among them."),
+        ("isin", "method operands masked grad", "isin(elements, /, *, invert=False)\n\nWhether each element is one of `elements`, an array or Tensor of any shape; with `invert`, whether it is none."),
+        ("nan_to_num", "method operands masked grad", "nan_to_num(*, nan=0.0, posinf=None, neginf=None)\n\n`nan` in the place of NaN, the largest and the least finite numbers, or what is given, in that of infinities."),
+    ),
     "ops.elementwise.functions": (
         ("abs", "method operands masked lazy grad", "abs()\n\nThe absolute value; that of a complex number is real."),
         ("acos", "method operands masked lazy grad", "acos()\n\nThe inverse cosine."),
@@ -85,7 +91,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("real", "operands masked lazy grad", ""),
         ("reciprocal", "method operands masked lazy grad", "reciprocal()\n\n`1 / x`."),
         ("remainder", "method operands masked lazy grad", "remainder(x2, /)\n\n`x1 % x2`, with the sign of x2."),
-        ("round", "method operands masked lazy grad", "round()\n\nThe nearest integer, the even one of two."),
+        ("round", "method operands masked lazy grad", "round(decimals=0)\n\nThe nearest number with so many decimal places, integers without; the even one of two."),
         ("rsqrt", "method operands masked lazy grad", "rsqrt()\n\nThe reciprocal of the square root, `1 / sqrt(x)`: infinite at 0, NaN below."),
         ("sign", "method operands masked lazy grad", "sign()\n\n-1, 0 or 1; a complex number divided by its absolute value."),
         ("signbit", "method operands masked lazy grad", "signbit()\n\nWhether the sign bit is set, that of -0.0 included."),
@@ -171,10 +177,13 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("spgemm", "operands grad", ""),
     ),
     "ops.products.tensor_products": (
+        ("dot", "operands grad", ""),
+        ("inner", "operands grad", ""),
         ("kron", "method operands grad", "kron(b, /, *, format=None)\n\nThe Kronecker product: every element of `a` times the whole of `b`, in blocks."),
         ("kronsum", "operands grad", ""),
         ("outer", "method operands masked grad", "outer(b, /, *, format=None)\n\nThe products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size)."),
         ("tensordot", "method operands grad", "tensordot(b, /, *, axes=2, format=None)\n\nThe sum of products over pairs of dimensions."),
+        ("vdot", "operands grad", ""),
         ("vecdot", "method operands masked grad", "vecdot(b, /, *, axis=-1)\n\nThe sum over `axis` of conj(a) * b, the other dimensions broadcast."),
     ),
     "ops.random": (
@@ -243,8 +252,8 @@ NUMPY: dict[str, str] = {
     "cumsum": "cumulative_sum", "diagonal": "diagonal", "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift", "logical_and.reduce": "all", "logical_or.reduce": "any",
     "maximum.reduce": "max", "minimum.reduce": "min", "multiply.accumulate": "cumulative_prod",
-    "multiply.reduce": "prod", "power": "pow", "right_shift": "bitwise_right_shift", "rint": "round",
-    "true_divide": "divide", "unique": "unique_values"
+    "multiply.reduce": "prod", "power": "pow", "right_shift": "bitwise_right_shift", "true_divide": "divide",
+    "unique": "unique_values"
 }
 """NumPy's names that the namespace has not, or that spell their arguments."""
 
@@ -263,15 +272,16 @@ TORCH: dict[str, str] = {
     "broadcast_to": "broadcast_to", "cat": "concat", "clamp": "clip", "clip": "clip", "concat": "concat",
     "concatenate": "concat", "cumprod": "cumulative_prod", "cumsum": "cumulative_sum", "diag": "diag",
     "diagonal": "diagonal", "div": "divide", "eq": "equal", "flip": "flip", "floordiv": "floor_divide",
-    "ge": "greater_equal", "ger": "outer", "gt": "greater", "hspmm": "matmul", "kron": "kron", "le": "less_equal",
-    "logsumexp": "logsumexp", "lshift": "bitwise_left_shift", "lt": "less", "matmul": "matmul", "mean": "mean",
-    "mm": "matmul", "mod": "remainder", "moveaxis": "moveaxis", "movedim": "moveaxis", "mul": "multiply",
-    "mv": "matmul", "nanmean": "nanmean", "nansum": "nansum", "ne": "not_equal", "neg": "negative",
-    "or": "bitwise_or", "outer": "outer", "prod": "prod", "roll": "roll", "rshift": "bitwise_right_shift",
-    "smm": "matmul", "sparse_mask": "sparse_mask", "squeeze": "squeeze", "stack": "stack", "sub": "subtract",
-    "sum": "sum", "swapaxes": "swapaxes", "swapdims": "swapaxes", "take": "take", "trace": "trace",
-    "transpose": "swapaxes", "tril": "tril", "triu": "triu", "truediv": "divide", "unbind": "unstack",
-    "unsqueeze": "expand_dims", "vdot": "vecdot", "vecdot": "vecdot", "where": "where", "xor": "bitwise_xor"
+    "ge": "greater_equal", "ger": "outer", "gt": "greater", "hspmm": "matmul", "isclose": "isclose", "kron": "kron",
+    "le": "less_equal", "logsumexp": "logsumexp", "lshift": "bitwise_left_shift", "lt": "less", "matmul": "matmul",
+    "mean": "mean", "mm": "matmul", "mod": "remainder", "moveaxis": "moveaxis", "movedim": "moveaxis",
+    "mul": "multiply", "mv": "matmul", "nan_to_num": "nan_to_num", "nanmean": "nanmean", "nansum": "nansum",
+    "ne": "not_equal", "neg": "negative", "or": "bitwise_or", "outer": "outer", "prod": "prod", "roll": "roll",
+    "round": "round", "rshift": "bitwise_right_shift", "smm": "matmul", "sparse_mask": "sparse_mask",
+    "squeeze": "squeeze", "stack": "stack", "sub": "subtract", "sum": "sum", "swapaxes": "swapaxes",
+    "swapdims": "swapaxes", "take": "take", "trace": "trace", "transpose": "swapaxes", "tril": "tril",
+    "triu": "triu", "truediv": "divide", "unbind": "unstack", "unsqueeze": "expand_dims", "vdot": "vecdot",
+    "vecdot": "vecdot", "where": "where", "xor": "bitwise_xor"
 }
 """torch's names of operations."""
 

@@ -72,6 +72,7 @@ _ORDINARY: dict[str, Call] = {
     "read": _call("absent.tns", base=1, max_ratio=100),
     "repeat": _call(a(), 2, axis=1),
     "reshape": _call(a(), (3, 2)),
+    "round": _call(a(), 1),
     "roll": _call(a(), 1, axis=1),
     "set_kernel_limit": _call(200),
     "set_num_threads": _call(1),

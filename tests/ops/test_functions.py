@@ -108,8 +108,8 @@ def test_where_and_clip(spec: str) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ow.UnsupportedError, match="nextafter of two sparse tensors\n  supported: one sparse"):
-        ow.nextafter(ow.eye(3), ow.eye(3))
+    with pytest.raises(ow.ShapeError, match=r"nextafter: shapes .* do not broadcast"):
+        ow.nextafter(ow.eye(3), ow.eye(2))
     with pytest.raises(ow.DTypeError, match="bitwise_invert does not take float64\n  help: convert"):
         ow.bitwise_invert(ow.eye(3))
     with pytest.raises(ow.DTypeError, match="isdtype: 'float' is no kind of dtypes\n  supported: bool, signed"):

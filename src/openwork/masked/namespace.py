@@ -37,7 +37,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     name = function.__name__
     block = OPERATIONS.get(name)
     rule = None if block is None else block.masked
-    if block is not None and block.op is not None:
+    if block is not None and block.op is not None and (len(args) == block.arity or not callable(rule)) and not kwargs:
         return unary(block.op, *args) if len(args) == 1 else binary(block.op, *args)
     if callable(rule):
         return rule(*args, **kwargs)

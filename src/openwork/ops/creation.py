@@ -189,10 +189,14 @@ def arange(
 
 @operation(operands=False)
 def linspace(
-    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
+    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
     format: Any = None,
 ) -> Tensor:  # fmt: skip
-    """`num` numbers from `start` to `stop`, evenly spaced: dense unless `format=` is given."""
+    """`num` numbers from `start` to `stop`, evenly spaced: dense unless `format=` is given.
+
+    start, stop : numbers, those of a tensor of rank 0 among them, or arrays, between whose elements the numbers lie
+    """
+    start, stop = (x.to_numpy() if isinstance(x, Tensor) else x for x in (start, stop))
     return _dense(np.linspace(start, stop, integer(num, "linspace", "num"), endpoint=endpoint), dtype, device, format)
 
 

@@ -10,6 +10,7 @@ library, both NumPy protocols, torch's names, masked and lazy tensors, the refer
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +22,7 @@ from ..errors import UnsupportedError
 from ..tables import HOMES
 from .result_rules import elementwise_rules
 
-__all__ = ["OPERATIONS", "Operation", "Spelling", "block", "operation"]
+__all__ = ["OPERATIONS", "Operation", "Spelling", "block", "namespace", "operation"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,6 +91,11 @@ def block(name: str) -> Operation:
     if name not in OPERATIONS:
         import_module(f"openwork.{HOMES[name]}")
     return OPERATIONS[name]
+
+
+def namespace() -> Any:
+    """The package: its functions are the operations, with all that wraps them for other operands' types."""
+    return sys.modules[__name__.partition(".")[0]]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ FILLS = {
 }
 
 
-_OWN = {"div": "promoted float", "logaddexp": "promoted float", "erf": "float", "reciprocal": "same"}
+_OWN = {"div": "promoted float", "erf": "float", "reciprocal": "same"}
 """Dtypes of operations that are not what the table of the loop IR says of kernels."""
 
 

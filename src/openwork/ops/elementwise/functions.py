@@ -10,21 +10,31 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import DTypeError, UnsupportedError
+from ...errors import DTypeError, ShapeError
+from ...integers import integer
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Literal
 from ...late import late
-from ...runtime.operation import operation
-from ...storage.buffers import copied, is_array, is_torch
+from ...runtime.operation import namespace, operation
+from ...runtime.values import apply
+from ...storage.buffers import as_array, copied, is_array, is_torch
 from ...tensor.dtypes import iinfo, isdtype, result_type
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.tensor import Tensor
+from .by_elements import by_elements
 from .maps import elementwise, unary
 from .pointwise import pointwise
+
+if TYPE_CHECKING:
+    from ...masked.elementwise import select
+    from ..sorting import nonzero
+else:
+    select = late("masked.elementwise", "select")
+    nonzero = late("ops.sorting", "nonzero")
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
@@ -125,14 +135,10 @@ def _by_library(op: str, a: Any, b: Any) -> Any:
     """The array library's operation: a sparse operand meets a scalar, or a dense one with which the result is dense."""
     sparse = [isinstance(x, Tensor) and not x.format.is_dense for x in (a, b)]
     if all(sparse) and op == "logaddexp":
-        dtype = result_type(a, b)
-        floating = dtype if isdtype(dtype, "real floating") else np.float64
+        floating = apply(op, a.values[:0], b.values[:0]).dtype
         return pointwise(_LOGADDEXP, {"A": a.astype(floating, copy=False), "B": b.astype(floating, copy=False)})
     if all(sparse):
-        raise UnsupportedError(
-            f"{op} of two sparse tensors\n  supported: one sparse, one scalar or dense"
-            "\n  help: x1.asformat('dense') first"
-        )
+        return by_elements(partial(apply, op), (a, b), op)
     if any(sparse) and not any(isinstance(x, np.generic | int | float) for x in (a, b)):
         a, b = (x.asformat("dense") if isinstance(x, Tensor) and x.ndim else x for x in (a, b))
     return elementwise(op, a, b)
@@ -166,7 +172,6 @@ logical_not = _one("logical_not", "not", "Whether zero.")
 negative = _one("negative", "neg", "`-x`.", torch="neg")
 real = _one("real", "real", "The real part.")
 reciprocal = _one("reciprocal", "reciprocal", "`1 / x`.")
-round = _one("round", "round", "The nearest integer, the even one of two.", numpy=("rint", "around"))
 sign = _one("sign", "sign", "-1, 0 or 1; a complex number divided by its absolute value.")
 signbit = _one("signbit", "signbit", "Whether the sign bit is set, that of -0.0 included.")
 sin = _one("sin", "sin", "The sine.")
@@ -217,6 +222,37 @@ def positive(x: Any, /) -> Any:
     if s.scalar == "bool":
         raise DTypeError("positive does not take bool\n  help: clone() copies; convert with .astype(...)")
     return Tensor._from_storage(s.with_values(copied(s.values)))
+
+
+def _rounded(x: Any, decimals: Any) -> Any:
+    """`x` rounded at a decimal place, as NumPy does: scaled, rounded, and scaled back."""
+    digits = integer(decimals, "round", "decimals")
+    scale = 10.0 ** builtins.abs(digits)
+    if isinstance(x, Tensor) and isdtype(x.dtype, ("integral", "bool")):
+        return x.clone() if digits >= 0 else (round(x / scale) * scale).astype(x.dtype)
+    ow = namespace()
+    return ow.round(x * scale) / scale if digits > 0 else ow.round(x / scale) * scale
+
+
+@operation(
+    method=True,
+    numpy="around",
+    torch="round(*, decimals = 0)",
+    masked=lambda m, /, decimals=0: m.round() if not decimals else _rounded(m, decimals),
+    lazy=True,
+    op="round",
+    arity=1,
+)
+def round(x: Any, /, decimals: int = 0) -> Any:
+    """The nearest number with so many decimal places, integers without; the even one of two.
+
+    decimals : places behind the point; negative ones count in front of it. Integers stay integers.
+    """
+    if integer(decimals, "round", "decimals"):
+        return _rounded(_operand(x), decimals)
+    if is_lazy(x):
+        return defer("elementwise", "round", round, (x,))
+    return unary("round", _operand(x))
 
 
 @operation(method=True, masked=lambda m: 1.0 / m.sqrt(), lazy=True, shape="same", dtype="floating", fill="f(fill)")
@@ -270,17 +306,29 @@ def _limit(limit: Any, x: Tensor) -> Any:
     return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
 
 
-@operation(torch="where", masked=late("masked.elementwise", "select"), lazy=True, shape="broadcast", fill="f(fill)")
-def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+def _masked_where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+    if x1 is None and x2 is None:
+        return condition.nonzero()
+    return select(condition, x1, x2)
+
+
+@operation(torch="where", masked=_masked_where, lazy=True, shape="broadcast", fill="f(fill)")
+def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
+
+    Without both, where it is true: the coordinates of the elements that are not zero, as `nonzero` gives them.
 
     Returns
     -------
     Tensor, dense where all operands are; else by co-iteration, in the format that `pointwise` finds, its
     fill value the choice of the fill values
 
-    Raises ShapeError if the shapes do not broadcast.
+    Raises ShapeError if the shapes do not broadcast, or one of `x1` and `x2` alone is given.
     """
+    if x1 is None or x2 is None:
+        if x1 is not x2:
+            raise ShapeError("where: either both or neither of x1 and x2 are given\n  help: where(condition, x1, x2)")
+        return nonzero(condition.compute() if is_lazy(condition) else condition)
     if any(map(is_lazy, (condition, x1, x2))):
         return defer("select", "where", where, (condition, x1, x2))
     test = _operand(condition)
@@ -289,6 +337,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
         choices[0] = _operand(choices[0])
     dtype = result_type(*choices)
     choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
+    test = _in_library(test, next(x for x in choices if isinstance(x, Tensor)))
     if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):
         dense = (x.to_dense() if isinstance(x, Tensor) else x for x in (test, *choices))
         return Tensor._from_dense(_choose(*dense))
@@ -299,6 +348,14 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Any:
         shown.append(Access(name) if isinstance(x, Tensor) else Literal(x))
         named |= {name: x} if isinstance(x, Tensor) else {}
     return pointwise(Apply("select", (Access("C"), *shown)), named)
+
+
+def _in_library(t: Tensor, other: Tensor) -> Tensor:
+    """`t` over buffers of the library of another one."""
+    s, like = t._storage, other._storage.values
+    if s.library == other._storage.library:
+        return t
+    return Tensor._from_storage(s.mapped(lambda b: as_array(b, like=like)))
 
 
 def _choose(condition: Any, x1: Any, x2: Any) -> Any:

@@ -24,7 +24,7 @@ from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, loudly, negative_power, spoken
 from ...runtime.zero_annihilation import FINITE, bounded
-from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of
+from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of, to_numpy
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...storage.structure import keep
@@ -132,6 +132,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return apply(op, a, b)
+    a, b = _of_rank_0(a, b), _of_rank_0(b, a)
     if _is_scalar(a) or _is_scalar(b):
         return _with_scalar(op, a, b)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
@@ -171,6 +172,13 @@ def _is_scalar(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex | np.generic) or (is_array(x) and x.ndim == 0)
 
 
+def _of_rank_0(x: Any, other: Any) -> Any:
+    """A Tensor of rank 0 beside one of a higher rank as the array of rank 0 that it holds, which is a scalar."""
+    if isinstance(x, Tensor) and not x.ndim and isinstance(other, Tensor) and other.ndim:
+        return x.to_dense()
+    return x
+
+
 def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
 
     left = isinstance(a, Tensor)
@@ -178,6 +186,8 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
     other = b if left else a
     number = type(other) in _NUMBERS
     if not number and is_array(other):
+        if is_torch(other) and not is_torch(t._kept.values) and not tracked((other,)):
+            other = to_numpy(other)
         other = other[()] if isinstance(other, np.ndarray) else other
     linear = not t._kept.fill_value and (op == "mul" or (op == "div" and left))
     if not (linear or number) and is_torch(other) and tracked((other,)):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError, UnsupportedError
+from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...format import format as parse
 from ...interop.sources import asarray
 from ...runtime.conversion.remap import Program, coordinates_format, remap
@@ -114,25 +114,36 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
 
 @answering
 @differentiable(lambda t, _, values, __: (t.values, getattr(values, "values", values)))
-def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
-    """`t` with `op` of the elements at `key` and `values`, as a new tensor; op is add, mul, min or max."""
+def combine(t: Tensor, key: Any, values: Any, op: str | np.ufunc) -> Tensor:
+    """`t` with `op` of the elements at `key` and `values`, as a new tensor.
+
+    op : add, mul, min or max, or any ufunc of one or two operands; that of one takes `values=None`
+    """
     selection = select(key, t.shape)
-    given = _values(values, t, selection)
+    ufunc = op if isinstance(op, np.ufunc) else _UFUNCS[op]
+    given = None if ufunc.nin == 1 else _values(values, t, selection)
     if t.format.is_dense:
         host = np.array(library(t))
         with np.errstate(all="ignore"):
-            _UFUNCS[op].at(host, host_key(key), given.to_numpy())
+            _apply_at(ufunc, host, host_key(key), () if given is None else (given.to_numpy(),))
         return from_host(host, t)
     if 0 in selection.shape:
         return t.clone()
-    if op == "add" and not t.fill_value:
+    if ufunc is np.add and given is not None and not t.fill_value:
         program = Program()
         for d in range(t.ndim):
             program.keep(d)
         parts = [(t._storage, program), *_put(t, selection, given, False)]
         parts[-1][1].injective = False
         return settle(_summing(remap(parts, t.shape, "adding to elements")), t.format)
-    return _combined(t, selection, given, _UFUNCS[op])
+    return _combined(t, selection, given, ufunc)
+
+
+def _apply_at(ufunc: np.ufunc, host: np.ndarray[Any, Any], key: Any, values: tuple[Any, ...]) -> None:
+    try:
+        ufunc.at(host, key, *values)
+    except TypeError as error:
+        raise DTypeError(f"{ufunc.__name__}.at: {error}\n  help: convert the tensor or the values first") from None
 
 
 def _summing(found: Storage) -> Storage:
@@ -142,7 +153,7 @@ def _summing(found: Storage) -> Storage:
     return found.with_format(coordinates_format(order, False, False))
 
 
-def _combined(t: Tensor, selection: Selection, given: Tensor, ufunc: np.ufunc) -> Tensor:
+def _combined(t: Tensor, selection: Selection, given: Tensor | None, ufunc: np.ufunc) -> Tensor:
     """By the distinct places: their elements are taken, combined and set."""
     places = _places(selection, t.shape)
     distinct, group = np.unique(keys_of(places, t.shape), return_inverse=True)
@@ -154,7 +165,8 @@ def _combined(t: Tensor, selection: Selection, given: Tensor, ufunc: np.ufunc) -
     picked.groups = [Group(coordinates, (0,), (count,))]
     current = np.array(index_selection(t, picked).to_numpy())
     with np.errstate(all="ignore"):
-        ufunc.at(current, group.reshape(-1), np.broadcast_to(given.to_numpy(), selection.shape).reshape(-1))
+        wide = () if given is None else (np.broadcast_to(given.to_numpy(), selection.shape).reshape(-1),)
+        _apply_at(ufunc, current, group.reshape(-1), wide)
     return assign(t, tuple(coordinates[d] for d in range(t.ndim)), current)
 
 

@@ -80,6 +80,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     return einsum(f"{mine},{''.join(other)}->{out}", a, b, format=format)
 
 
+@operation(returns="product", shape="product", dtype="promoted")
 def dot(a: Any, b: Any, /) -> Any:
     """NumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one.
 
@@ -98,12 +99,14 @@ def dot(a: Any, b: Any, /) -> Any:
     return tensordot(a, b, axes=((-1,), (-2,)))
 
 
+@operation(returns="product", shape="product", dtype="promoted")
 def inner(a: Any, b: Any, /) -> Any:
     """NumPy's `inner`: the sums over the last dimensions of both; `a * b` where one is a number."""
     a, b = _array(a), _array(b)
     return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else a * b
 
 
+@operation(returns="product", shape="product", dtype="promoted")
 def vdot(a: Any, b: Any, /) -> Any:
     """NumPy's `vdot`: the sum of conj(a) * b over all elements, both read as vectors."""
     return vecdot(_vector(_array(a)), _vector(_array(b)))

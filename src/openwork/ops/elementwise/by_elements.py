@@ -1,0 +1,142 @@
+"""A function of single elements and its operands -> its results, whatever NumPy or SciPy calls it.
+
+The loop IR knows some sixty functions. Any other (`np.fmax`, `scipy.special.xlogy`, `np.modf`) is called on arrays: of
+one sparse operand on the stored values and on the fill value; of several on their values at every element that one of
+them specifies, and on their fill values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...interop.operands import adopted
+from ...runtime.conversion.remap import canonical
+from ...storage.buffers import as_array, is_array, is_recorded, is_torch, length, numpy_dtype, to_numpy
+from ...tensor.tensor import Tensor
+from ..indexing.taking import found_at
+from ..manipulation.shaping import broadcast_to
+
+__all__ = ["by_elements"]
+
+
+def by_elements(function: Callable[..., Any], operands: Sequence[Any], name: str) -> Any:
+    """`function` of the operands' elements, broadcast.
+
+    Parameters
+    ----------
+    function : takes arrays or scalars of NumPy, gives one array or a tuple of them
+    operands : Tensors of any formats, sparse tensors of other libraries, arrays, scalars
+    name : of the function, for messages
+
+    Returns
+    -------
+    what `function` gives, each result a Tensor: of the structure of the one sparse operand, or of all elements that
+    one of several specifies; its fill value is that of the fill values. With an array among the operands, or a dense
+    Tensor, every element is computed: an array, or a dense Tensor where all operands are Tensors or scalars.
+
+    Raises ShapeError where shapes do not broadcast, DTypeError for dtypes that the function does not take.
+    """
+    given = [_number(adopted(x)) for x in operands]
+    tensors = [x for x in given if isinstance(x, Tensor)]
+    like = tensors[0].values
+    for t in tensors:
+        _refuse_recorded(t.values, name)
+    try:
+        shape = np.broadcast_shapes(*(tuple(x.shape) for x in given if hasattr(x, "shape")))
+    except ValueError:
+        shapes = " and ".join(str(tuple(getattr(x, "shape", ()))) for x in given)
+        raise ShapeError(f"{name}: shapes {shapes} do not broadcast\n  help: reshape an operand") from None
+    arrays = any(is_array(x) and x.ndim for x in given)
+    if arrays or any(t.format.is_dense and t.ndim for t in tensors) or not any(t.ndim for t in tensors):
+        found = _called(function, [_host(x) for x in given], name)
+        return found if arrays else _each(found, lambda x: Tensor._from_dense(_like(np.asarray(x), like)))
+    places, values = _aligned(given, shape)
+    results = _called(function, values, name)
+    fills = _called(function, [_fill(x) for x in given], name)
+    if not isinstance(results, tuple):
+        return _over(places, results, fills, like)
+    return tuple(_over(places, r, f, like) for r, f in zip(results, fills, strict=True))
+
+
+def _number(x: Any) -> Any:
+    """An operand, one of rank 0 as a scalar of NumPy that keeps its dtype."""
+    if isinstance(x, Tensor):
+        return x
+    if is_torch(x):
+        _refuse_recorded(x, "a function of NumPy")
+    if isinstance(x, list | tuple):
+        x = np.asarray(x)
+    return x if not is_array(x) or x.ndim else to_numpy(x)[()]
+
+
+def _refuse_recorded(x: Any, name: str) -> None:
+    if is_torch(x) and is_recorded(x):
+        raise UnsupportedError(f"{name} has no gradient\n  help: detach() the operand, or use torch.no_grad()")
+
+
+def _host(x: Any) -> Any:
+    """An operand as an array of NumPy or a scalar."""
+    if isinstance(x, Tensor):
+        return x.to_numpy()
+    return to_numpy(x) if is_array(x) else x
+
+
+def _fill(x: Any) -> Any:
+    """The fill value of an operand, as an array of one element; a scalar by itself."""
+    if not isinstance(x, Tensor):
+        return x
+    if not x.ndim:
+        return x.to_numpy()[()]
+    return np.full(1, x.fill_value, numpy_dtype(x._storage.scalar))
+
+
+def _aligned(given: Sequence[Any], shape: tuple[int, ...]) -> tuple[Tensor, list[Any]]:
+    """The structure of all elements that are specified somewhere, and every operand's values there."""
+    wide = [broadcast_to(x, shape) if isinstance(x, Tensor) and x.ndim else x for x in given]
+    sparse = [x if x.format.is_unique else x.coalesce() for x in wide if isinstance(x, Tensor) and x.ndim]
+    if len(sparse) == 1:
+        places = sparse[0]
+        return places, [to_numpy(places.values) if _is_wide(x) else _fill(x) for x in wide]
+    places = _specified(sparse[0])
+    for t in sparse[1:]:
+        places = places | _specified(t)
+    if not (places.format.is_unique and places.format.is_ordered):
+        places = places.asformat(canonical(places.format))
+    return places, [to_numpy(found_at(x, places._storage)) if _is_wide(x) else _fill(x) for x in wide]
+
+
+def _is_wide(x: Any) -> bool:
+    return isinstance(x, Tensor) and bool(x.ndim)
+
+
+def _specified(t: Tensor) -> Tensor:
+    """True at every specified element, False elsewhere."""
+    s = t._storage
+    return Tensor._from_storage(s.with_values(as_array(np.ones(length(s.values), np.bool_), like=s.values), False))
+
+
+def _called(function: Callable[..., Any], args: Sequence[Any], name: str) -> Any:
+    try:
+        return function(*args)
+    except TypeError as error:
+        kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
+        raise DTypeError(f"{name} does not take {kinds}\n  help: convert with .astype(...)") from error
+
+
+def _each(found: Any, make: Callable[[Any], Any]) -> Any:
+    return tuple(map(make, found)) if isinstance(found, tuple) else make(found)
+
+
+def _over(places: Tensor, values: Any, fill: Any, like: Any) -> Tensor:
+    values = np.broadcast_to(values, length(places.values))
+    return Tensor._from_storage(
+        places._storage.with_values(_like(values, like), np.asarray(fill).reshape(-1)[0].item())
+    )
+
+
+def _like(values: Any, like: Any) -> Any:
+    return as_array(np.ascontiguousarray(values), like=like)

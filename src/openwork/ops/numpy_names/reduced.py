@@ -1,0 +1,104 @@
+"""Reductions with NumPy's `where=`, `initial=`, `out=` and `ddof=`: operands and these -> the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...interop.sources import asarray
+from ...runtime.operation import namespace
+from ...tables import NUMPY
+from ...tensor.dtypes import isdtype
+from ...tensor.lazy import is_lazy
+from ...tensor.tensor import Tensor
+from ..axes import axes_of
+
+__all__ = ["reduce_chosen", "reduce_masked"]
+
+
+def reduce_masked(name: str, ufunc: np.ufunc, x: Any, options: dict[str, Any]) -> Any:
+    """The reduction `name` of the elements where `where` is true, and of `initial`.
+
+    Raises ShapeError where nothing is left and the operation has no identity, as NumPy does.
+    """
+    ow = namespace()
+    where, initial = options.pop("where", True), options.pop("initial", np._NoValue)
+    if initial is np._NoValue and where is True:
+        return getattr(ow, name)(x, **options)
+    t = x.compute() if is_lazy(x) else asarray(x)
+    neutral = ufunc.identity
+    if where is not True:
+        if neutral is None and initial is np._NoValue:
+            raise ShapeError(
+                f"{name}: where= of an operation without identity\n  help: give initial=, for where nothing is left"
+            )
+        start = initial if neutral is None else neutral
+        t = ow.where(where, t, _of_dtype(start, t) if neutral is not None else _widened(start, t))
+    if initial is np._NoValue:
+        return getattr(ow, name)(t, **options)
+    axes = range(t.ndim) if options["axis"] is None else axes_of(options["axis"], t.ndim, name)
+    if neutral is None and any(t.shape[d] == 0 for d in axes):
+        kept = bool(options.get("keepdims"))
+        shape = tuple(1 if d in axes else n for d, n in enumerate(t.shape) if kept or d not in axes)
+        return ow.full(shape, initial, dtype=t.dtype, format="dense" if shape else None)
+    found = getattr(ow, name)(t, **options)
+    result = getattr(ow, NUMPY.get(ufunc.__name__, ufunc.__name__))(found, initial)
+    return result if result.dtype == found.dtype or ufunc.identity is not None else result.astype(found.dtype)
+
+
+def _of_dtype(value: Any, t: Tensor) -> Any:
+    """An identity as a scalar of the tensor's kind: that of sums of bool is False."""
+    return bool(value) if t._storage.scalar == "bool" else value
+
+
+def _widened(value: Any, t: Tensor) -> Any:
+    """`initial` in the dtype of the tensor where it fits."""
+    value = value.item() if hasattr(value, "item") else value
+    if isdtype(t.dtype, "integral") and isinstance(value, float):
+        raise DTypeError(f"initial={value} of a tensor of {t.dtype}\n  help: give an integer")
+    return value
+
+
+def reduce_chosen(name: str, x: Any, options: dict[str, Any]) -> Any:
+    """NumPy's reduction with `where=` or `initial=`, by its name in the namespace.
+
+    Raises UnsupportedError for a reduction that takes neither in NumPy.
+    """
+    key = next((key for key, value in NUMPY.items() if value == name and key.endswith(".reduce")), None)
+    if key is not None:
+        return reduce_masked(name, getattr(np, key.removesuffix(".reduce")), x, options)
+    ow, t = namespace(), asarray(x.compute() if is_lazy(x) else x)
+    where, initial = options.pop("where", True), options.pop("initial", np._NoValue)
+    if name.startswith("nan"):
+        plain = name.removeprefix("nan")
+        if not isdtype(t.dtype, ("real floating", "complex floating")):
+            return reduce_chosen(plain, t, options | {"where": where, "initial": initial})
+        found = getattr(ow, name)(t if where is True else ow.where(where, t, float("nan")), **options)
+        if initial is np._NoValue:
+            return found
+        joined = np.fmax if plain == "max" else np.fmin if plain == "min" else np.add if plain == "sum" else np.multiply
+        return joined(found, initial)
+    if name not in ("mean", "var", "std") or initial is not np._NoValue:
+        raise UnsupportedError(f"numpy.{name}: where= or initial= of a Tensor\n  help: leave it out")
+    return _moment(name, t, where, options)
+
+
+def _moment(name: str, t: Tensor, where: Any, options: dict[str, Any]) -> Any:
+    """Mean, variance or standard deviation of the elements where `where` is true; NaN where none is."""
+    ow = namespace()
+    chosen, axis, keepdims = asarray(where), options.get("axis"), options.get("keepdims", False)
+    dtype = options.get("dtype", None if isdtype(t.dtype, ("real floating", "complex floating")) else "float64")
+    t = t if dtype is None else t.astype(dtype, copy=False)
+    count = ow.sum(ow.broadcast_to(chosen, t.shape), axis=axis, keepdims=True).astype(t.real.dtype)
+    middle = ow.sum(ow.where(chosen, t, 0), axis=axis, keepdims=True) / count
+    if name != "mean":
+        apart = ow.abs(t - middle)
+        squares = ow.sum(ow.where(chosen, apart * apart, 0), axis=axis, keepdims=True)
+        left = count - options.get("correction", 0)
+        middle = squares / ow.where(left > 0, left, 0.0)
+        middle = middle if name == "var" else ow.sqrt(middle)
+    if keepdims:
+        return middle
+    return ow.squeeze(middle, axis=tuple(range(t.ndim)) if axis is None else axis)

@@ -1,0 +1,188 @@
+"""`__array_ufunc__`: a ufunc, its method and its arguments -> NumPy's result for Tensors.
+
+Every ufunc of single elements is taken, of NumPy, SciPy or anybody: by the operation of the namespace that it is, else
+by its values (`by_elements`). `out=`, `where=`, `dtype=` and `casting=` are NumPy's; `.reduce` and `.accumulate` are
+reductions of the namespace, `.outer` is the ufunc of operands that broadcast, `.at` changes elements in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, UnsupportedError
+from ...interop.sources import asarray
+from ...runtime.operation import namespace
+from ...tables import NUMPY
+from ...tensor.inplace import refuse, write
+from ...tensor.lazy import is_lazy
+from ...tensor.tensor import Tensor
+from ..elementwise.by_elements import by_elements
+from ..elementwise.maps import by_values
+from ..indexing.assign import combine
+from ..manipulation.shaping import expand_dims
+from .reduced import reduce_masked
+from .registry import FUNCTIONS
+from .results import cast_as, may_cast, plain_dtype, select, store
+
+__all__ = ["call"]
+
+_IGNORED = ("order", "subok")
+"""Arguments that say how memory is laid out, which the format does."""
+
+
+def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of `getattr(ufunc, method)(*inputs, **kwargs)`; `out` is a tuple there.
+
+    Raises UnsupportedError for methods that have no meaning for sparse tensors.
+    """
+    options = {k: v for k, v in kwargs.items() if k not in _IGNORED and (v is not None or k == "axis")}
+    out = options.pop("out", ())
+    run = _METHODS.get(method)
+    if run is None:
+        return _by_arrays(ufunc, method, inputs, options, out)
+    return run(ufunc, inputs, options, out)
+
+
+def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> Any:
+    where, casting = options.pop("where", True), options.pop("casting", "same_kind")
+    if ufunc.signature is not None:
+        result = _product(ufunc, inputs, options)
+    else:
+        inputs = _of_loop(ufunc, inputs, options, casting)
+        if options:
+            raise UnsupportedError(f"numpy.{ufunc.__name__}: {next(iter(options))}= of a Tensor\n  help: leave it out")
+        result = _apply(ufunc, inputs)
+    results = result if isinstance(result, tuple) else (result,)
+    outs = out or (None,) * len(results)
+    done = tuple(
+        select(where, r, None) if o is None else store(ufunc.__name__, r, o, casting, where)
+        for r, o in zip(results, outs, strict=True)
+    )
+    return done if isinstance(result, tuple) else done[0]
+
+
+def _of_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], casting: str) -> tuple[Any, ...]:
+    """The operands in the dtypes of the loop that `dtype=` or `signature=` asks for."""
+    dtype, signature = options.pop("dtype", None), options.pop("signature", None)
+    if dtype is None and signature is None:
+        return inputs
+    if any(map(is_lazy, inputs)):
+        inputs = tuple(x.compute() if is_lazy(x) else x for x in inputs)
+    if isinstance(signature, str):
+        signature = tuple(signature.replace("->", ""))
+    asked = signature if signature is not None else (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
+    python = (bool, int, float, complex)
+    kinds = [
+        type(x) if type(x) in python[1:] else plain_dtype(x if hasattr(x, "dtype") else asarray(x)) for x in inputs
+    ]
+    try:
+        found = ufunc.resolve_dtypes(
+            (*kinds, *(None,) * ufunc.nout),
+            signature=tuple(None if d is None else np.dtype(d) for d in asked),
+            casting=casting,  # type: ignore[arg-type]
+        )
+    except TypeError as error:
+        raise DTypeError(f"{ufunc.__name__}: {error}\n  help: casting='unsafe', or astype first") from None
+    return tuple(cast_as(x, d, casting, ufunc.__name__) for x, d in zip(inputs, found, strict=False))
+
+
+def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    function = _operation(ufunc)
+    if function is not None:
+        return function(*inputs)
+    inputs = tuple(x.compute() if is_lazy(x) else x for x in inputs)
+    tensors = [k for k, x in enumerate(inputs) if isinstance(x, Tensor)]
+    if len(inputs) == 1 and ufunc.nout == 1 and isinstance(inputs[0].values, np.ndarray):
+        return by_values(inputs[0], ufunc)
+    return by_elements(ufunc, inputs, ufunc.__name__) if tensors else ufunc(*inputs)
+
+
+def _operation(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """The function here that is a ufunc of NumPy's own; others may have such a name and another meaning."""
+    if np.__dict__.get(ufunc.__name__) is not ufunc:
+        return None
+    own = FUNCTIONS.get(ufunc.__name__)
+    return own or getattr(namespace(), NUMPY.get(ufunc.__name__, ufunc.__name__), None)
+
+
+def _product(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A ufunc of vectors or matrices."""
+    function = _operation(ufunc)
+    dtype = options.pop("dtype", None)
+    refused = [key for key in options if key not in ("axis", "keepdims")]
+    if function is None or refused or (options and ufunc is np.matmul):
+        what = f", {next(iter(options))}=" if options else ""
+        raise UnsupportedError(f"numpy.{ufunc.__name__}{what} does not take a Tensor\n  help: einsum, or to_numpy()")
+    keepdims = options.pop("keepdims", False)
+    found = function(*inputs, **options)
+    found = found if dtype is None else found.astype(dtype)
+    return namespace().expand_dims(found, axis=options.get("axis", -1)) if keepdims else found
+
+
+def _reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> Any:
+    name = NUMPY.get(f"{ufunc.__name__}.reduce")
+    x, options = inputs[0], {"axis": 0, **options}
+    if name is None:
+        return _by_arrays(ufunc, "reduce", inputs, options, out)
+    result = reduce_masked(name, ufunc, x, options)
+    return result if not out else store(ufunc.__name__, result, out[0])
+
+
+def _accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> Any:
+    name = NUMPY.get(f"{ufunc.__name__}.accumulate")
+    if name is None:
+        return _by_arrays(ufunc, "accumulate", inputs, options, out)
+    result = getattr(namespace(), name)(inputs[0], **{"axis": 0, **options})
+    return result if not out else store(ufunc.__name__, result, out[0])
+
+
+def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> Any:
+    a, b = (x if isinstance(x, Tensor) else asarray(x) for x in inputs)
+    wide = expand_dims(a, axis=tuple(range(a.ndim, a.ndim + b.ndim))) if b.ndim else a
+    return _call(ufunc, (wide, b), options, out)
+
+
+def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> None:
+    """Each element that the key names, once for each time that it names it, in place."""
+    t, key, *values = inputs
+    if not isinstance(t, Tensor):
+        host = [x.to_numpy() if isinstance(x, Tensor) else x for x in (key, *values)]
+        ufunc.at(t, *host)
+        return
+    refuse(t, f"{ufunc.__name__}.at")
+    if values:
+        may_cast(namespace().result_type(t, _weak(values[0])), t, "same_kind", f"{ufunc.__name__}.at")
+    write(t, combine(t, key, values[0] if values else None, ufunc)._storage)
+
+
+def _weak(x: Any) -> Any:
+    """A value as `result_type` takes it: Python's scalars by themselves."""
+    return x if type(x) in (bool, int, float, complex) else asarray(x)
+
+
+def _by_arrays(
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]
+) -> Any:
+    """NumPy's own, where every Tensor is dense. Raises UnsupportedError for a sparse one."""
+    tensors = [x for x in (*inputs, *options.values()) if isinstance(x, Tensor)]
+    if any(not t.format.is_dense and t.ndim for t in tensors) or not tensors:
+        known = [n.removesuffix(f".{method}") for n in NUMPY if n.endswith(f".{method}")]
+        supported = f"\n  supported: {', '.join(sorted(known))}" if known else ""
+        raise UnsupportedError(
+            f"numpy.{ufunc.__name__}.{method} does not take a sparse tensor{supported}\n  help: to_numpy() first"
+        )
+    host = [x.to_numpy() if isinstance(x, Tensor) else x for x in inputs]
+    result = asarray(getattr(ufunc, method)(*host, **options))
+    return result if not out else store(ufunc.__name__, result, out[0])
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _call,
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "outer": _outer,
+    "at": _at,
+}
