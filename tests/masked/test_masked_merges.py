@@ -93,6 +93,31 @@ def test_expressions_of_any_formats(text: str, specs: tuple[str, ...], masks: tu
     check(text, specs, masks, seed)
 
 
+BLOCKS = (
+    "bsr(2, 2)",
+    "dia",
+    "(i, j) -> (j // 3 : dense, i : compressed, j % 3 : bitmap)",
+    "(i, j) -> (i : compressed, j : dense)",
+)
+
+
+@pytest.mark.parametrize("wanted", [None, *BLOCKS])
+@pytest.mark.parametrize(
+    ("left", "right"), [("bsr(2, 2)", "dense"), ("csr", BLOCKS[2]), ("dia", "coo"), ("dense", "csc")]
+)
+def test_blocks_leave_out_what_is_missing(left: str, right: str, wanted: str | None) -> None:
+    """An operand that is brought into the result's blocks, and a result whose blocks held all, tell what is not there."""
+    pairs = {"A": arrays((6, 7), 0, mask=0.4), "B": arrays((6, 7), 1, mask=0.4)}
+    tensors = {n: made(*pairs[n], spec).specified for n, spec in zip("AB", (left, right), strict=True)}
+    for text in ("A * B", "either(A, B)"):
+        want, bits = reference(parse_expression(text), pairs)
+        got = ow.masked_tensor(
+            ow.pointwise(text, tensors, wanted or tensors["A"].format, missing="AB")
+        ).to_masked_array()
+        np.testing.assert_array_equal(~np.ma.getmaskarray(got), bits)
+        np.testing.assert_array_equal(got.data[bits], want[bits])
+
+
 def test_more_operands_than_one_kernel_takes() -> None:
     names = "ABCDEF"
     pairs = {n: arrays((5, 6), k, mask=0.8) for k, n in enumerate(names)}

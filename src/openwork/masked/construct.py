@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.coiterate.target import with_bitmap
 from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
 from ..interop.sources import asarray
 from ..ops.indexing.taking import found_at, sparse_mask
@@ -134,7 +135,7 @@ def _alone(data: Any) -> MaskedTensor:
         return _number(t, _stores(data))
     if forms.fitting(t.format) == t.format:
         return wrap(t)
-    if forms.in_place(t.format) is None or any(x.format.is_structured for x in t.levels):
+    if with_bitmap(t.format) is None or any(x.format.is_structured for x in t.levels):
         return wrap(t.asformat(forms.fitting(t.format)))
     return wrap(_with_bits(t, pattern(t._storage).values))
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..compiler.coiterate.target import with_bitmap
 from ..compiler.conversion.target import unbatched
 from ..format import build
 from ..format import format as parse
@@ -26,7 +27,7 @@ from ..format.format import Format, Level
 from ..ops.result_format import family
 from ..runtime.conversion.remap import canonical
 
-__all__ = ["fitting", "in_place", "keeping", "plain", "related", "strided"]
+__all__ = ["fitting", "keeping", "plain", "related", "strided"]
 
 
 @lru_cache(maxsize=64)
@@ -41,16 +42,7 @@ def fitting(format: Format) -> Format:
     """The format that holds the specified elements of any mask over data of this format, and nothing else."""
     if not format.levels:
         return strided(0)
-    return canonical(unbatched(in_place(format) or format))
-
-
-@cached(1024)
-def in_place(format: Format) -> Format | None:
-    """The format with bits where its last level has all children; None for a last level that lacks some itself."""
-    *above, last = format.levels
-    if not (last.format.is_dense or last.format.is_range or last.format.is_structured):
-        return None
-    return Format(format.dims, (*above, build.bitmap(last.expression)))
+    return canonical(unbatched(with_bitmap(format) or format))
 
 
 @cached(1024)
@@ -58,7 +50,7 @@ def keeping(format: Format) -> Format:
     """The format whose elements are those that this one stores, each with a bit that says whether it is specified."""
     if has_bits(format):
         return format
-    result = in_place(format)
+    result = with_bitmap(format)
     if result is not None:
         return result
     *above, last = format.levels

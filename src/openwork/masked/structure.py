@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.coiterate.target import native
+from ..compiler.coiterate.target import native, with_bitmap
 from ..errors import FormatError, ShapeError
 from ..ops.elementwise.pointwise import pointwise
 from ..ops.indexing.taking import found_at, sparse_mask
@@ -190,7 +190,7 @@ def restricted(m: MaskedTensor, keep: Array) -> Tensor:
     s = m._tensor._storage
     format = forms.keeping(s.format)
     bits = _bits(s)
-    extra = () if bits is not None or forms.in_place(s.format) is not None else (None,)
+    extra = () if bits is not None or with_bitmap(s.format) is not None else (None,)
     crd = (*s.crd[:-1], keep & bits) if bits is not None else (*s.crd, keep) if extra else (*s.crd[:-1], keep)
     storage = Storage(s.shape, format, s.scalar, s.fill_value, (*s.pos, *extra), crd, s.values)
     return Tensor._from_storage(storage).asformat(forms.fitting(forms.plain(format)))

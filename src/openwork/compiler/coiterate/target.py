@@ -11,7 +11,7 @@ from ...format.expression import Dim, Expression, Mod, dimensions, rename
 from ...format.format import Format, Level
 from ..conversion.target import is_unique
 
-__all__ = ["fitted", "loops_over", "native", "plain", "projected", "projects"]
+__all__ = ["fitted", "loops_over", "native", "plain", "projected", "projects", "with_bitmap"]
 
 Dims = tuple[int | None, ...]
 """For each dimension of an operand that of the result; None for one that is stretched."""
@@ -87,9 +87,20 @@ def _needs(target: Format) -> list[set[int]]:
     return [set(dimensions(level.expression)) for level in target.levels]
 
 
-def projected(target: Format, dims: Dims) -> Format:
+@cached(1024)
+def with_bitmap(format: Format) -> Format | None:
+    """The format with a bitmap where its last level has all children; None for a last level that lacks some itself."""
+    if not format.levels:
+        return None
+    *above, last = format.levels
+    if not (last.format.is_dense or last.format.is_range or last.format.is_structured):
+        return None
+    return Format(format.dims, (*above, build.bitmap(last.expression)))
+
+
+def projected(target: Format, dims: Dims, lacking: bool = False) -> Format:
     """The target without the dimensions that an operand lacks, in the operand's own: one that loops over the target
-    can walk. Stretched dimensions come first, dense."""
+    can walk. Stretched dimensions come first, dense. `lacking`: it tells which elements are not there."""
     own = {d: k for k, d in enumerate(dims) if d is not None}
     names = tuple(f"i{k}" for k in range(len(dims)))
     levels = [build.dense(Dim(k)) for k, d in enumerate(dims) if d is None]
@@ -99,7 +110,8 @@ def projected(target: Format, dims: Dims) -> Format:
         e = rename(level.expression, [own.get(d, 0) for d in range(target.ndim)])
         located = level.format.is_dense or isinstance(level.expression, Mod)
         levels.append(build.dense(e) if located else build.compressed(e))
-    return Format(names, tuple(levels))
+    found = Format(names, tuple(levels))
+    return (with_bitmap(found) if lacking else None) or found
 
 
 def loops_over(format: Format, dims: Dims, ndim: int) -> Format:

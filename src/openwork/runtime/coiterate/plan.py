@@ -15,7 +15,7 @@ from ...codegen.executable import Executable
 from ...compiler.coiterate import MOST, lower_merge
 from ...compiler.coiterate.node import stored
 from ...compiler.coiterate.problem import Array, Input, Merge
-from ...compiler.coiterate.target import Dims, fitted, native, plain, projected, projects
+from ...compiler.coiterate.target import Dims, fitted, native, plain, projected, projects, with_bitmap
 from ...compiler.conversion.target import Kind, Run, runs
 from ...compiler.fill import Fill, Regions, is_missing, missing
 from ...compiler.nonfinite_guard import nonfinite_guard
@@ -146,6 +146,7 @@ def plan_merge(
 
     annihilate: an absent zero makes a product zero, whatever it meets.
     lacking: operands whose unspecified elements are missing; those of the result are then, and no zero annihilates.
+        The result gets a bitmap where its last level would hold all children.
     """
     library = "torch" if any(s.library == "torch" for s in storages.values()) else "numpy"
     scalars = {name: s.scalar for name, s in storages.items()}
@@ -157,6 +158,8 @@ def plan_merge(
     scalar = expr.type.scalar
     fill = python_scalar(regions.fill.value if isinstance(regions.fill, Const) else 0, scalar)
     wanted = format or _default(regions, storages, dims, ndim)
+    if lacking:
+        wanted = with_bitmap(wanted) or wanted
     target = native(wanted)
     if not all(projects(target, d) for d in dims.values()):
         target = plain(ndim)
@@ -164,7 +167,7 @@ def plan_merge(
     steps: list[Format | None] = []
     for name, s in storages.items():
         fits = fitted(s.format, dims[name], order) is not None
-        steps.append(None if fits else projected(target, dims[name]))
+        steps.append(None if fits else projected(target, dims[name], name in lacking))
     final = wanted if format is not None else target
     if format is None and wanted.batch_ndim:
         final = _batches(wanted, target) or target
