@@ -309,6 +309,11 @@ SLICE_SMALL = _tuned(
     "some microseconds of work",
 )  # fmt: skip
 SLICE_SMALL_ROWS = _tuned(1 << 10, "rows", "that are taken, up to which the same holds", "some microseconds of work")
+MOVES_KEPT = _tuned(
+    1 << 13, "values", "of a tensor and of what is selected from it, up to which the places are kept",
+    "200 us of kernels of a selection; 64 kept ones take some megabytes",
+)  # fmt: skip
+MOVES_LISTED = _tuned(16, "entries", "of a list or an array by which places are kept", "set with the code")
 FILLS_PASSED = _tuned(
     3, "operands", "up to which fill values are arguments of a kernel, as every set of them is compared",
     "8 sets of operands",

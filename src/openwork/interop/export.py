@@ -17,13 +17,13 @@ from ..runtime import trace
 from ..runtime.formats import dense_format
 from ..runtime.layouts import Layout, layout_of
 from ..storage import buffers
-from ..storage.buffers import Array
+from ..storage.buffers import Array, is_recorded
 from ..storage.storage import Storage
-from ..storage.watch import memory_of
+from ..storage.watch import is_kept, memory_of
 from ..tensor.tensor import Tensor
 from .scipy import DIAGONALS
 
-__all__ = ["array", "require_dense", "stacked", "to_dense", "to_scipy"]
+__all__ = ["array", "require_dense", "stacked", "to_dense", "to_scipy", "unkept"]
 
 _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 
@@ -31,8 +31,9 @@ _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 def to_dense(t: Tensor) -> Array:
     """The dense array of the tensor's own library; a view where the format is dense in any order of dimensions."""
     storage = t._storage
-    again = storage.plans.conversions.get(dense_format(len(storage.shape)))
-    if again is not None and again.valid and not trace.active():
+    x = storage.values
+    again = (storage._plans or storage.plans).conversions.get(dense_format(len(storage.shape)))
+    if again is not None and again.valid and not trace.steps and (type(x) is np.ndarray or not is_recorded(x)):
         return again.buffers(storage)[-1].reshape(storage.shape)
     seen = _view(storage)
     return seen if seen is not None else _view(t.asformat("dense")._storage)
@@ -169,7 +170,15 @@ def to_scipy(t: Tensor, format: str | None = None) -> Any:
         t = t.asformat(_scipy_format(t, kind))
         layout = layout_of(t.format)
     assert layout is not None
-    return _SCIPY_WRITERS[kind](t, layout)
+    return _SCIPY_WRITERS[kind](unkept(t), layout)
+
+
+def unkept(t: Tensor) -> Tensor:
+    """The tensor over copies of index buffers that are kept for later results: what gets them may write to them."""
+    s = t._storage
+    if not any(is_kept(b) for b in (*s.pos, *s.crd) if b is not None):
+        return t
+    return Tensor._from_storage(s.over(s.structure.unkept(), s.scalar, s.fill_value, s.values))
 
 
 def _scipy_layout(t: Tensor) -> Layout | None:

@@ -11,7 +11,7 @@ from ..runtime.layouts import Layout, layout_of
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..tensor.tensor import Tensor
-from .export import _blocks, _zero_fill, stacked, to_dense
+from .export import _blocks, _zero_fill, stacked, to_dense, unkept
 
 __all__ = ["to_torch"]
 
@@ -52,6 +52,7 @@ def to_torch(t: Tensor, layout: Any = None) -> Any:
         t = t.asformat(_target(t, kind))
         found = layout_of(t.format)
     assert found is not None
+    t = unkept(t)
     return _coordinates(t, found) if kind == "coo" else _compressed(t, found)
 
 

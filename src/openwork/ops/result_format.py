@@ -18,6 +18,7 @@ from ..runtime.conversion.convert import convert
 from ..runtime.conversion.remap import Program, canonical, on_host, remap
 from ..runtime.formats import promises_less, resolve_format
 from ..runtime.gradient_hook import differentiable
+from ..runtime.prepared_moves import learn, recall
 from ..storage.buffers import as_array, flat, scalar_of, to_numpy
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -121,7 +122,6 @@ def library(t: Tensor) -> np.ndarray[Any, Any]:
     return host
 
 
-@differentiable(lambda t, *_: (t.values,))
 def structural(
     t: Tensor,
     shape: Sequence[int],
@@ -131,7 +131,32 @@ def structural(
     format: object = None,
 ) -> Tensor:
     """One operand, remapped: `write` says how; `host` does the same to the array of an operand of dense format."""
-    extents = tuple(int(n) for n in shape)
+    extents, s = tuple(int(n) for n in shape), t._storage
+    if t.format.is_dense or type(t) is not Tensor or not extents:
+        return _structural(t, extents, operation, write, host, format)
+    program = Program()
+    write(program)
+    by_values = program.arrays or any("a_vals" in step for step in program.steps)
+    key = None if by_values else (operation, extents, format, program.remap, *program.words.values())
+    gather = None if key is None else recall(s, key)
+    if gather is not None:
+        return Tensor._from_storage(gather(s))
+    made: Tensor = _structural(t, extents, operation, write, host, format)
+    if key is not None:
+        more = (extents, operation, write, host, format)
+        learn(s, key, made._storage, lambda numbers: _structural(Tensor._from_storage(numbers), *more)._storage)
+    return made
+
+
+@differentiable(lambda t, *_: (t.values,))
+def _structural(
+    t: Tensor,
+    extents: tuple[int, ...],
+    operation: str,
+    write: Callable[[Program], None],
+    host: Callable[[np.ndarray[Any, Any]], Any],
+    format: object,
+) -> Tensor:
     if t.format.is_dense:
         out = from_host(host(library(t)), t)
         return out if format is None else out.asformat(format)

@@ -26,12 +26,14 @@ from ..storage.buffers import Array, address, as_array, empty, length, numpy_dty
 from ..storage.specified import Ints
 from ..storage.storage import Storage
 from ..storage.structure import Structure
+from ..storage.watch import kept
 from . import trace
 from .conversion.conversion_kernels import Prepared, Words, call, prepared
 from .conversion.ranges import Ranges
+from .prepared_moves import Gather
 
 __all__ = [
-    "FEW", "FEW_ROWS", "Gather", "RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer",
+    "FEW", "FEW_ROWS", "RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer",
     "take_outer",
 ]  # fmt: skip
 
@@ -255,20 +257,6 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     return found
 
 
-class Gather:
-    """Values of given positions on a structure of their own: what is left of a selection that depends on the structure
-    alone."""
-
-    __slots__ = ("places", "structure")
-
-    def __init__(self, structure: Structure, places: Array) -> None:
-        self.structure, self.places = structure, places
-
-    def __call__(self, s: Storage) -> Storage:
-        """The selection, of the values of a storage."""
-        return Storage.over(self.structure, s.scalar, s.fill_value, s.values[self.places])
-
-
 def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
     """Takes the elements at single places of a matrix, as a vector; None where no row can be searched for them."""
     d = outer_dim(s.format)
@@ -290,7 +278,7 @@ def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
     keep = np.flatnonzero(places >= 0)
     crd = as_array(keep.astype(np.int32 if index == "i32" else np.int64), like=s.crd[1])
     pos = as_array(np.array([0, len(keep)], to_numpy(crd).dtype), like=crd)
-    structure = Structure((len(rows),), parse("coo", 1), (pos,), (crd,))
+    structure = Structure((len(rows),), parse("coo", 1), (kept(pos),), (kept(crd),))
     return Gather(structure, as_array(places[keep], like=s.values))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from .formats import dense_format
 from .prepared import Ready
 from .strided import fresh
 
-__all__ = ["Conversion", "DenseResult", "Part", "Reduction", "Total"]
+__all__ = ["Conversion", "DenseResult", "Part", "Reduction", "Total", "template"]
 
 _Make = Callable[..., np.ndarray[Any, Any]]
 
@@ -81,17 +82,28 @@ class DenseResult:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A buffer of a result: pos or crd of level `at`, or the values; `names` are its parameters."""
+    """A buffer of a result: pos or crd of level `at`, or the values; `names` are its parameters, `like` is torch's
+    template of it."""
 
     part: str
     at: int
     names: tuple[str, ...]
     size: int
-    dtype: np.dtype[Any]
+    dtype: Any
     zero: bool = False
+    like: Any = None
 
-    def make(self) -> np.ndarray[Any, Any]:
+    def make(self) -> Any:
+        if self.like is not None:
+            torch = sys.modules["torch"]
+            return torch.zeros_like(self.like) if self.zero else torch.empty_like(self.like)
         return np.zeros(self.size, self.dtype) if self.zero else reserve(self.size, self.dtype)
+
+
+def template(x: Any) -> Any:
+    """A tensor of torch's as large as this one, over one element, for `empty_like`, which takes a third of the time of
+    `empty`; None for NumPy's arrays."""
+    return None if isinstance(x, np.ndarray) else x.new_empty(()).expand(x.shape)
 
 
 class Conversion:
@@ -122,7 +134,7 @@ class Conversion:
         """Whether as many threads are to be used as when it was made."""
         return self.threads == pool.get_num_threads()
 
-    def buffers(self, storage: Storage) -> list[np.ndarray[Any, Any]]:
+    def buffers(self, storage: Storage) -> list[Any]:
         """The parts, filled from a storage."""
         made = [part.make() for part in self.parts]
         where = [address(buffer) for buffer in made]

@@ -15,6 +15,7 @@ from ..format.cached import cached
 from ..format.format import Format
 from . import sizes
 from .buffers import Array, scalar_of
+from .watch import unkept
 
 __all__ = ["Plans", "Structure", "keep"]
 
@@ -33,17 +34,19 @@ class Plans:
     products : launches of statements with dense operands, by statement, shapes, strides and types
     reductions : launches whose one dense operand is their result, by operator, axes and type
     conversions : by target format or stage
-    indexing : by selection
+    indexing : by kind of selection
+    moves : gathers of selections and conversions, by these, see `runtime.prepared_moves`
     facts : what was counted, by name
     """
 
-    __slots__ = ("conversions", "facts", "indexing", "products", "reductions")
+    __slots__ = ("conversions", "facts", "indexing", "moves", "products", "reductions")
 
     def __init__(self) -> None:
         self.products: dict[Hashable, Any] = {}
         self.reductions: dict[Hashable, Any] = {}
         self.conversions: dict[Hashable, Any] = {}
         self.indexing: dict[Hashable, Any] = {}
+        self.moves: dict[Hashable, Any] = {}
         self.facts: dict[Hashable, Any] = {}
 
 
@@ -112,6 +115,10 @@ class Structure:
             key = (self.format, scalar, widths, library, device, self.format.ragged(self.shape))
             found = self._signatures[scalar, library, device] = _signatures.setdefault(key, next(_numbers))
         return found
+
+    def unkept(self) -> Structure:
+        """The structure over copies of buffers that are kept for later results, see `storage.watch.kept`."""
+        return Structure(self.shape, self.format, tuple(unkept(self.pos)), tuple(unkept(self.crd)))
 
     def permute(self, axes: tuple[int, ...]) -> Structure:
         """The structure whose dimension k is dimension `axes[k]` of this one, over the same buffers.

@@ -16,13 +16,18 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvariantError
-from .buffers import DATA, HAS_POINTER, address
+from .buffers import DATA, HAS_POINTER, address, copied
 
-__all__ = ["NOTHING", "Watch", "adopted", "bare_alias", "memory_of", "names_of", "read_only", "watch", "watched"]
+__all__ = [
+    "NOTHING", "Watch", "adopted", "bare_alias", "is_kept", "kept", "memory_of", "names_of", "read_only",
+    "unkept", "watch", "watched",
+]  # fmt: skip
 
 _word: Any = ctypes.c_int64.from_address
 _SOURCE = "_openwork_source"
 """The attribute of a torch alias that says whose version counter counts."""
+_KEPT = "_openwork_kept"
+"""The attribute of a torch tensor that is kept for later results."""
 _SEEN = "_openwork_seen"
 """The attribute of a torch alias that keeps what was noted when it was checked."""
 
@@ -60,6 +65,35 @@ def _owner(x: Any) -> Any:
     while isinstance(x, np.ndarray) and x.base is not None:
         x = x.base
     return x
+
+
+class _Kept:
+    """The base of a read-only view of an index array that is kept for later results: it never leaves the package."""
+
+    __slots__ = ("__array_interface__", "array")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (address(array), True)}
+
+
+def kept(x: Any) -> Any:
+    """An index buffer to be kept for later results, which others are given copies of."""
+    if isinstance(x, np.ndarray):
+        return np.asarray(_Kept(x)) if x.flags.c_contiguous else x
+    out = x.detach()
+    setattr(out, _KEPT, True)
+    return out
+
+
+def is_kept(x: Any) -> bool:
+    """Whether a buffer is one that `kept` gave, or looks into one."""
+    return type(_owner(x)) is _Kept or hasattr(x, _KEPT)
+
+
+def unkept(buffers: Sequence[Any]) -> list[Any]:
+    """The buffers, copies in place of those that are kept: for other libraries, whose methods may write to them."""
+    return [copied(b) if b is not None and is_kept(b) else b for b in buffers]
 
 
 def memory_of(x: Any) -> object:
@@ -218,9 +252,10 @@ def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[str, Any]]:
     return [(name, b) for name, b in (*found, ("values", values)) if b is not None]
 
 
-def watch(pos: Any, crd: Any, values: Any) -> Watch:
+def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
     """What is to hold of these buffers from now on."""
-    if isinstance(values, np.ndarray):
+    like = values if values is not None else next((b for b in (*pos, *crd) if b is not None), None)
+    if like is None or isinstance(like, np.ndarray):
         owners = [(name, _owner(b)) for name, b in names_of(pos, crd, values) if b.base is not None]
         arrays = [(name, o) for name, o in owners if type(o) is Owner]
         return Watch(arrays, []) if arrays else NOTHING

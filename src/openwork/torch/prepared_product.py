@@ -16,6 +16,7 @@ import torch
 from ..checked import CHECKED
 from ..ir.index import Assignment
 from ..runtime.prepared import Ready, key_of, recall
+from ..runtime.prepared_results import template
 from ..runtime.strided import strided
 from ..storage.buffers import address, scalar_of
 from ..storage.storage import Storage
@@ -31,7 +32,7 @@ class Launch:
 
     def __init__(self, ready: Ready, like: torch.Tensor, *, zero: bool) -> None:
         self.ready, self.dtype = ready, like.dtype
-        self.like = torch.empty((), dtype=like.dtype, device="cpu").expand(like.shape)
+        self.like = template(like.detach())
         self.make = torch.zeros_like if zero else torch.empty_like
 
     def __call__(self, values: torch.Tensor, *dense: torch.Tensor) -> torch.Tensor:

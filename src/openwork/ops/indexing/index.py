@@ -19,6 +19,7 @@ from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import FEW_ROWS, RowGather, drop_outer, outer_dim, pick, slice_outer, take_outer
 from ...runtime.locate import ABSENT, SEVERAL, locator
 from ...runtime.overrides import answering
+from ...runtime.prepared_moves import key_part, learn, recall
 from ...runtime.too_large import sized
 from ...storage.buffers import is_torch, length, to_numpy
 from ...storage.storage import Storage
@@ -56,17 +57,27 @@ def index(t: Tensor, key: Any) -> Tensor:
     >>> A[1].to_numpy()
     array([2, 0])
     """
-    if type(t) is Tensor and not trace.steps:
-        kind = type(key)
+    if type(t) is not Tensor or trace.steps:
+        return _index(t, key)
+    kind, s = type(key), t._storage
+    if type(s.values) is np.ndarray:
         if kind is tuple:
-            found = _stored_element(t._storage, key)
+            found = _stored_element(s, key)
         elif kind is list or kind is np.ndarray:
-            found = _stored_rows(t._storage, key)
+            found = _stored_rows(s, key)
         else:
             found = None
         if found is not None:
             return Tensor._from_storage(found)
-    return _index(t, key)
+    name = key_part(key)
+    if name is None:
+        return _index(t, key)
+    gather = recall(s, name)
+    if gather is not None:
+        return Tensor._from_storage(gather(s))
+    result = _index(t, key)
+    learn(s, name, result._storage, lambda numbers: _index(Tensor._from_storage(numbers), key)._storage)
+    return result
 
 
 def _stored_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:

@@ -13,8 +13,9 @@ from ...format.expression import dimensions
 from ...integers import integer
 from ...runtime import trace as runtime_trace
 from ...runtime.conversion.remap import Program, on_host
-from ...runtime.leading_slice import FEW, Gather, pick
+from ...runtime.leading_slice import FEW, pick
 from ...runtime.operation import operation
+from ...runtime.prepared_moves import Gather
 from ...storage.buffers import Array, as_array, itemsize, length
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage

@@ -23,6 +23,7 @@ from ...runtime.contraction.prepared import quick_product
 from ...runtime.gradient_hook import rule, tracked, transformed
 from ...runtime.operation import operation
 from ...runtime.prepared import Ready, key_of, recall, remember
+from ...runtime.prepared_results import template
 from ...runtime.promote import compute_scalar, promote
 from ...runtime.strided import LINE, Strided, fresh, on_lines, strided
 from ...storage.buffers import Array, address, bare, is_torch, length, library_of, numpy_dtype
@@ -122,8 +123,7 @@ class _TorchProduct(_Product):
         self.ready, self.shape, self.dtype, self.lined = ready, like.shape, like.dtype, False
         self.step = step
         self.make = _torch.empty_like if ready.prepared.schedule.writes_all else _torch.zeros_like
-        self.like = _torch.empty((), dtype=like.dtype, device="cpu").expand(like.shape)
-        """one element of the result's shape: what is made like it takes a third of the time"""
+        self.like = template(like.detach())
         self.itemsize = itemsize
 
     def run(self, b: Any, storage: Storage, plain: bool = True) -> Any:

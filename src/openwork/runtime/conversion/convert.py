@@ -17,12 +17,13 @@ from ...format import build
 from ...format.expression import interval
 from ...format.format import Format
 from ...ir.loop import Kernel
-from ...storage.buffers import address, itemsize, length, numpy_dtype, scalar_of, to_numpy
+from ...storage.buffers import address, dtype_of, itemsize, length, scalar_of, to_numpy
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from .. import trace
 from ..gradient_hook import differentiable
-from ..prepared_results import Conversion, Part
+from ..prepared_moves import learn, recall
+from ..prepared_results import Conversion, Part, template
 from .append import append_walk, passes
 from .assembly import Assembly, SlotsFull, full, is_zero
 from .batch import batched
@@ -38,7 +39,6 @@ FEW = tuning.BUCKETS_FEW
 SPARSE = tuning.BUCKETS_PER_ELEMENT
 
 
-@differentiable(lambda storage, *_: (storage.values,))
 def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
     """The same tensor in another format.
 
@@ -59,6 +59,20 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     Raises FormatError where ell, structured or singleton levels cannot hold the elements, ShapeError where batches
     hold different numbers of them.
     """
+    if storage.format == format:
+        return storage
+    key = format, share
+    gather = recall(storage, key)
+    if gather is not None:
+        return gather(storage)
+    result: Storage = _convert(storage, format, share=share)
+    if format not in storage.plans.conversions:
+        learn(storage, key, result, lambda numbers: _convert(numbers, format, share=share))
+    return result
+
+
+@differentiable(lambda storage, *_: (storage.values,))
+def _convert(storage: Storage, format: Format, *, share: bool) -> Storage:
     if storage.format == format:
         return storage
     if trace.active():
@@ -162,11 +176,12 @@ def _keep(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
     """Keep a scatter to a plain dense array for the next time."""
     executable = out.recipe.executable(kind)
     if (
-        storage.library == "numpy"
+        storage.device == "cpu"
         and out.values is not None
         and not {"sizes", "fill"} & {p.name for p in executable.params}
     ):
-        values = Part("values", 0, ("b_vals",), length(out.values), numpy_dtype(out.scalar), zero=True)
+        size, like = length(out.values), template(out.values)
+        values = Part("values", 0, ("b_vals",), size, dtype_of(out.scalar, out.values), zero=True, like=like)
         kept = Conversion(stage.target, (executable,), out.words, (values,))
         keep(storage.plans.conversions, stage.target, kept)
 
