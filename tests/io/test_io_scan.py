@@ -102,6 +102,20 @@ def test_any_bytes_give_a_table_or_an_error(data: bytes, layout: Layout) -> None
     assert outcome(text, layout, None, False) == outcome(text, layout, None, True)
 
 
+@pytest.mark.parametrize("layout", [Layout(0, 1), Layout(1, 1), Layout(1, 0)])
+def test_control_characters_are_no_blanks(layout: Layout) -> None:
+    """Python's blanks end a number; any other byte beside a number is an error, as in the reference."""
+    for byte in range(256):
+        for data in (
+            b"0" + bytes([byte]),
+            bytes([byte]) + b"7",
+            b"1 2.5" + bytes([byte]),
+            b"3 4" + bytes([byte]) + b"5",
+        ):
+            text = Text.of(data)
+            assert outcome(text, layout, None, False) == outcome(text, layout, None, True), data
+
+
 @given(st.lists(st.floats(), min_size=1), st.sampled_from(["float64", "float32"]))
 def test_shortest_text(numbers: list[float], dtype: str) -> None:
     with np.errstate(over="ignore"):

@@ -32,7 +32,7 @@ def scan_text(text: u8[const], most: i64[const], powers: u64[const], index: I[mu
     waiting: i64 = 0
     while p < end and fault == 0 and waiting < room:
         mark = i64(text[p])
-        if mark <= 32:
+        if mark == 32 or mark >= 9 and mark <= 13:
             p += 1
         elif mark == COMMENT:
             ch: i64 = mark
@@ -60,7 +60,7 @@ _INDICES = """
                     x = x * 10 + (c - 48)
                     p += 1
                     c = i64(text[p])
-                if c > 32 or p == at:
+                if INK or p == at:
                     fault = 4 if c == 10 or c == 13 else 1
                 elif x < BASE or x > most[k]:
                     fault = 3
@@ -94,14 +94,14 @@ _VALUES = """
 """
 
 _INTEGER = """
-                if c > 32 or digits == 0 or digits > 18:
-                    if p == at and c <= 32:
+                if INK or digits == 0 or digits > 18:
+                    if p == at and BLANK:
                         fault = 4
                     else:
                         slow[2 * waiting] = at
                         slow[2 * waiting + 1] = row * VALUES + v
                         waiting += 1
-                    while c > 32:
+                    while INK:
                         p += 1
                         c = i64(text[p])
                 else:
@@ -149,7 +149,7 @@ _FLOAT = """
                         c = i64(text[p])
                     good = good and p > digit
                     scale += 0 - e if below == 1 else e
-                good = good and c <= 32
+                good = good and BLANK
                 bits: u64 = 0
                 if good and w != u64(0):
                     good = scale >= LEAST and scale <= MOST
@@ -208,13 +208,13 @@ _FLOAT = """
                 if good:
                     words[row * VALUES + v] = bits | (negative << u64(63))
                 else:
-                    if p == at and c <= 32:
+                    if p == at and BLANK:
                         fault = 4
                     else:
                         slow[2 * waiting] = at
                         slow[2 * waiting + 1] = row * VALUES + v
                         waiting += 1
-                    while c > 32:
+                    while INK:
                         p += 1
                         c = i64(text[p])
                 v += 1
@@ -226,7 +226,7 @@ _TAIL = """
                 while c == 32 or c == 9:
                     p += 1
                     c = i64(text[p])
-                if c > 32 and c != COMMENT and REST == 0:
+                if INK and c != COMMENT and REST == 0:
                     fault = 5
                     at = p
                 else:
@@ -243,11 +243,16 @@ _TAIL = """
 """
 
 
+_BLANK = "(c == 32 or c >= 9 and c <= 13)"
+_INK = "(c > 32 or c < 9 or c > 13 and c < 32)"
+"""What ends a number and what is a part of one: other control characters than Python's blanks are no blanks."""
+
+
 def source_text(layout: Layout) -> str:
     """The kernel's text for `layout`."""
     indices = _INDICES if layout.columns else ""
     number = _VALUES + (_FLOAT if layout.scalar == "f64" else _INTEGER) if layout.values else ""
-    return _HEAD + indices + number + _TAIL
+    return (_HEAD + indices + number + _TAIL).replace("BLANK", _BLANK).replace("INK", _INK)
 
 
 @cache
@@ -311,9 +316,9 @@ def scan_python(
     raw = text.tobytes()
     p, row = int(state[0]), int(state[1])
     fault, at, column, waiting = Fault.NONE, 0, 0, 0
-    blank, stop = b" \t", b"\r\n"
+    blank, blanks, stop = b" \t", b" \t\n\v\f\r", b"\r\n"
     while p < end and not fault and waiting < slow.size // 2 - layout.values:
-        if raw[p] <= 32:
+        if raw[p] in blanks:
             p += 1
             continue
         if layout.comment and raw[p] == ord(layout.comment):
@@ -327,7 +332,7 @@ def scan_python(
             while raw[p] in blank:
                 p += 1
             at = p
-            while raw[p] > 32:
+            while raw[p] not in blanks:
                 p += 1
             token = raw[at:p]
             if not token:
@@ -347,7 +352,7 @@ def scan_python(
             while raw[p] in blank:
                 p += 1
             comment = ord(layout.comment) if layout.comment else 0
-            if raw[p] > 32 and raw[p] != comment and layout.rest is Rest.REFUSE:
+            if raw[p] not in blanks and raw[p] != comment and layout.rest is Rest.REFUSE:
                 fault, at = Fault.EXTRA, p
             else:
                 row += 1
