@@ -11,6 +11,7 @@ from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
 from openwork.codegen import pool
+from openwork.compiler.schedule.path import Size, find_path
 from openwork.errors import FormatError, ShapeError, UnsupportedError
 from openwork.ops.products.spgemm import spgemm
 from openwork.ops.products.subscripts import parse_subscripts
@@ -20,7 +21,6 @@ from openwork.runtime import single_operand as drive
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import prepared as merge_quick
 from openwork.runtime.contraction import spgemm as spgemm_module
-from openwork.runtime.contraction.path import Size, find_path
 from openwork.runtime.conversion import ranges
 
 SPARSE = {n: tuple(f for f in specs if "dense" not in (f, f[:5])) for n, specs in FORMATS.items() if n}

@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import tuning
-from ..compiler.semiring import Semiring
+from ..compiler.schedule.product import is_wide
+from ..compiler.semiring import SEMIRINGS, Semiring
 from ..errors import UnsupportedError
+from ..format.format import Format
+from ..interop.operands import plain
 from ..interop.sources import asarray
 from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
 from ..ops.elementwise.functions import where
@@ -28,7 +30,7 @@ from ..ops.elementwise.pointwise import pointwise
 from ..ops.indexing.index import insert_dims
 from ..ops.indexing.taking import prune
 from ..ops.manipulation.triangles import diagonal
-from ..ops.products.einsum import einsum
+from ..ops.products.product import product, sampled
 from ..ops.products.spgemm import spgemm
 from ..ops.reductions import statistics
 from ..runtime.formats import resolve_format
@@ -38,7 +40,6 @@ from ..tensor.dtypes import isdtype
 from ..tensor.lazy import lazy
 from ..tensor.tensor import Tensor
 from .program import compute
-from .sampled import sampled
 from .sparse_reduction import reduce_sparse
 from .terms import Term, addition_of, product_of, semiring_in, summands, vanishing_factors
 
@@ -61,8 +62,8 @@ def run(stmt: Assignment, known: Mapping[str, Any], old: Any, format: object, ri
             found = _combined(stmt, old, _spread(found, own, stmt.lhs.indices), ring)
     operands = [known[a.tensor] for a in accesses(e)] + ([] if old is None else [old])
     if any(isinstance(x, Tensor) for x in operands) and not isinstance(found, Tensor):
-        plain = any(is_array(x) for x in operands)
-        found = found if plain and format is None else asarray(found)
+        mixed = any(is_array(x) for x in operands)
+        found = found if mixed and format is None else asarray(found)
     return found if format is None else asarray(found).asformat(resolve_format(format, np.ndim(found)))
 
 
@@ -84,7 +85,7 @@ def _value(stmt: Assignment, e: Expression, known: Mapping[str, Any], format: ob
             return _sum(terms, free, reduced, known, format)
     spelled = semiring_in(stmt.reduction, e, known)
     if spelled is not None and reduced:
-        return _contracted(spelled[1], free, known, spelled[0], format)
+        return _contracted(spelled[1], free, known, SEMIRINGS[spelled[0]], format)
     return _reduced(e, free, reduced, _REDUCTIONS[stmt.reduction], known, format)
 
 
@@ -152,7 +153,11 @@ def _product_at(stmt: Assignment, e: Expression, known: Mapping[str, Any], mask:
     if len(values) == 2 == len(free) and all(_is_sparse(x) and x.ndim == 2 for x in values):
         return _matrices_at(term, free, values, mask, stmt.complement, ring)
     if ring is None and not stmt.complement and not any(map(_is_sparse, values)):
-        return sampled((Access("mask", free), *term.factors), free, {**known, "mask": mask}, mask="mask")
+        rhs: Expression = Apply("pattern", (Access("T0", free),))
+        for k, a in enumerate(term.factors, 1):
+            rhs = Apply("mul", (rhs, Access(f"T{k}", a.indices)))
+        arrays = {f"T{k}": plain(x) for k, x in enumerate(values, 1)}
+        return sampled(Assignment(Access("out", free), "+=", rhs), {"T0": mask._storage, **arrays})
     return None
 
 
@@ -287,13 +292,24 @@ def _terms(
 
 
 def _contracted(
-    factors: tuple[Access, ...], free: tuple[str, ...], known: Mapping[str, Any], semiring: Any, format: object = None
+    factors: tuple[Access, ...], free: tuple[str, ...], known: Mapping[str, Any], ring: Semiring, format: object
 ) -> Any:
-    every = dict.fromkeys(i for a in factors for i in a.indices)
-    letter = dict(zip(every, _LETTERS, strict=False))
-    inputs = ",".join("".join(letter[i] for i in a.indices) for a in factors)
-    output = "".join(letter[i] for i in free)
-    return einsum(f"{inputs}->{output}", *(known[a.tensor] for a in factors), semiring=semiring, format=format)
+    """A product of tensors, in the format of a sparse factor over just the free indices where none is asked for."""
+    values = [known[a.tensor] for a in factors]
+    letter = dict(zip(dict.fromkeys(i for a in factors for i in a.indices), _LETTERS, strict=False))
+    inputs = tuple("".join(letter[i] for i in a.indices) for a in factors)
+    wanted = resolve_format(format, len(free)) if format is not None else _structure(factors, free, known)
+    shown = f"evaluate: {' * '.join(map(str, factors))}"
+    return product(inputs, "".join(letter[i] for i in free), [plain(x) for x in values], ring, wanted, shown)
+
+
+def _structure(factors: tuple[Access, ...], free: tuple[str, ...], known: Mapping[str, Any]) -> Format | None:
+    """The format of a sparse factor over just the free indices: no other element of the product can be there."""
+    for a in factors if len(factors) > 1 else ():
+        if _is_sparse(x := known[a.tensor]) and sorted(a.indices) == sorted(free):
+            found: Format = x.format.permute([a.indices.index(i) for i in free])
+            return found
+    return None
 
 
 def _sum(
@@ -306,9 +322,7 @@ def _sum(
         scale = term.scale
         for i in reduced:
             scale = scale if i in term.indices else scale * sizes[i]
-        part = sampled(term.factors, free, known)
-        if part is None:
-            part = _contracted(term.factors, free, known, "plus_times", format)
+        part = _contracted(term.factors, free, known, SEMIRINGS["plus_times"], format)
         part = part if type(scale) is int and scale == 1 else part * scale
         total = part if total is None else total + part
     return total
@@ -366,7 +380,7 @@ def _is_wide(e: Expression, free: tuple[str, ...], known: Mapping[str, Any], for
         return False
     if format is not None and resolve_format(format, len(free)).is_dense:
         return False
-    return math.prod(sizes[i] for i in free) > tuning.EINSUM_DENSE_ROOM + tuning.EINSUM_DENSE_SHARE * stored
+    return is_wide(math.prod(sizes[i] for i in free), stored)
 
 
 def _lazy(e: Expression, order: tuple[str, ...], known: Mapping[str, Any]) -> Any:

@@ -8,22 +8,19 @@ from typing import Any
 from ...errors import ShapeError
 from ...interop.operands import adopted, plain
 from ...ir.index import Access, Apply, Assignment
-from ...runtime.contract import shared
+from ...ir.index_text import parse_expression
 from ...runtime.operation import operation
-from ...runtime.promote import promote
-from ...runtime.strided import strided
-from ...storage.buffers import library_of
-from ...storage.storage import Storage
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from ..indexing.taking import sparse_mask
+from .product import sampled
 from .spgemm import spgemm
 
 __all__ = ["sddmm"]
 
-_SAMPLED = Apply("mul", (Access("A", ("i", "k")), Access("B", ("k", "j"))))
+_PRODUCT = parse_expression("A[i, k] * B[k, j]")
 _SDDMM = Assignment(
-    Access("C", ("i", "j")), "+=", Apply("mul", (Apply("pattern", (Access("M", ("i", "j")),)), _SAMPLED))
+    Access("C", ("i", "j")), "+=", Apply("mul", (Apply("pattern", (Access("M", ("i", "j")),)), _PRODUCT))
 )
 """`pattern` is one at every stored element: the mask's values play no part."""
 
@@ -64,10 +61,7 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
         return _of_sparse(
             mask, *(x if isinstance(x, Tensor) else Tensor._from_dense(x).asformat("csr") for x in (a, b))
         )
-    pattern: Storage = mask._storage
-    va, vb = strided(a), strided(b)
-    scalar = promote((va.scalar, vb.scalar), library_of(a))
-    return Tensor._from_storage(shared(_SDDMM, {"M": pattern, "A": va, "B": vb}, scalar))
+    return sampled(_SDDMM, {"M": mask._storage, "A": a, "B": b})
 
 
 def _of_sparse(mask: Any, a: Any, b: Any) -> Any:

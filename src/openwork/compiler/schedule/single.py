@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .. import tuning
-from ..errors import UnsupportedError
-from ..format.expression import Dim, Mod, dimensions
-from ..format.format import Format
-from ..format.level import Iterate
-from ..ir.index import Access, Assignment
-from ..ir.types import itemsize, real_of
-from .operand import Operand
+from ... import tuning
+from ...errors import UnsupportedError
+from ...format.expression import Dim, Mod, dimensions
+from ...format.format import Format
+from ...format.level import Iterate
+from ...ir.index import Access, Assignment
+from ...ir.types import itemsize, real_of
+from ..operand import Operand
 
 __all__ = ["Facts", "Schedule", "Tile", "schedule", "tiles"]
 

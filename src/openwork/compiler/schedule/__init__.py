@@ -1,0 +1,13 @@
+"""From a statement and what is known of its operands to decisions, as data: nothing here sees a buffer.
+
+`single` decides the loops of one kernel with one sparse operand; `path` the order in which several are contracted;
+`product` turns a sum of products into the steps of a `plan`, each a statement with its route to machine code.
+"""
+
+from .plan import Known, Plan, Route, Step
+from .product import plan_product
+from .single import MAX_CONSTANT, Facts, Schedule, Tile, schedule, tiles
+
+__all__ = [
+    "MAX_CONSTANT", "Facts", "Known", "Plan", "Route", "Schedule", "Step", "Tile", "plan_product", "schedule", "tiles",
+]  # fmt: skip

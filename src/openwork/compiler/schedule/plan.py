@@ -1,0 +1,71 @@
+"""The one plan type: statements in index notation, each with the route by which it becomes loops.
+
+walk       y[i] += T0[i, j] * T1[j]                one sparse operand walked, dense ones located in; dense result
+sample     C[i, j] += T0[i, j] * T1[i, k] * ...    the same, into the structure of the sparse operand
+merge      C[i, j] = T0[i, j] * T1[i, j]           co-iteration, a sparse result
+contract   C[i, k] += T0[i, j] * T1[j, k]          two as matrices: Gustavson's product
+fold       T2[i] += T0[i, i, j]                    one alone: its diagonals, and the sum over what no other has
+dense      C[i, k] += T0[i, j] * T1[j, k]          the array library's
+store      T2[i, j] = T0[i, j]                     a dense operand stored as a sparse one
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from ...format.format import Format
+from ...ir.index import Assignment
+
+__all__ = ["Known", "Plan", "Route", "Step"]
+
+
+class Route(Enum):
+    """How a statement becomes loops."""
+
+    WALK = "walk"
+    SAMPLE = "sample"
+    MERGE = "merge"
+    CONTRACT = "contract"
+    FOLD = "fold"
+    DENSE = "dense"
+    STORE = "store"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a plan may depend on of an operand: its format, None for a dense array; where it matters, extents and the
+    number of specified elements."""
+
+    format: Format | None
+    shape: tuple[int, ...] = ()
+    nse: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement, its route, and an estimate of the elements of its result where one decided the order."""
+
+    statement: Assignment
+    route: Route
+    estimate: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.route.value}: {self.statement}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in the order in which they run; the last one's left side is the result."""
+
+    steps: tuple[Step, ...]
+
+    @cached_property
+    def summed(self) -> frozenset[str]:
+        """Operands that are summed by themselves before anything else, which their own type may be too narrow for."""
+        sums = (s.statement for s in self.steps if s.route is Route.FOLD and s.statement.reduction_indices)
+        return frozenset(name for stmt in sums for name in stmt.tensors)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))

@@ -1,0 +1,199 @@
+"""Plans sums of products: index letters and what is known of the operands in, the steps that compute it out.
+
+ikl,jk,kl->ij        T3[i, j, l] += T0[i, k, l] * T1[j, k]     in the order of `path`, by the route that its
+                     out[i, j] += T3[i, j, l] * T2[k, l]       operands allow
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ... import tuning
+from ...errors import UnsupportedError
+from ...format.format import Format
+from ...ir.index import Access, Apply, Assignment, Expression
+from ..semiring import Semiring
+from .path import Size, find_path
+from .path import Step as Pair
+from .plan import Known, Plan, Route, Step
+
+__all__ = ["is_wide", "plan_product", "product_statement", "words_of"]
+
+_WORDS = {
+    ("x + y", "x * y"): ("+=", "mul"),
+    ("min(x, y)", "x + y"): ("min=", "add"),
+    ("max(x, y)", "x + y"): ("max=", "add"),
+    ("min(x, y)", "x * y"): ("min=", "mul"),
+    ("max(x, y)", "x * y"): ("max=", "mul"),
+    ("min(x, y)", "max(x, y)"): ("min=", "max"),
+    ("max(x, y)", "min(x, y)"): ("max=", "min"),
+    ("x | y", "x & y"): ("|=", "and"),
+}
+"""Semirings that index notation has words for: the assignment and the product."""
+
+DENSE_ROOM, DENSE_SHARE = tuning.EINSUM_DENSE_ROOM, tuning.EINSUM_DENSE_SHARE
+
+
+def words_of(ring: Semiring) -> tuple[str, str] | None:
+    """The assignment and the product of a semiring in index notation; None where it has no words for them."""
+    return _WORDS.get((ring.add.operation, ring.multiply)) if ring.dtype in ("promote", "bool") else None
+
+
+def is_wide(space: float, stored: float) -> bool:
+    """Whether a dense array of a result is much larger than the elements that it has."""
+    return space > DENSE_ROOM + DENSE_SHARE * stored
+
+
+@lru_cache(maxsize=1024)
+def product_statement(inputs: tuple[str, ...], output: str, assign: str = "+=", times: str = "mul") -> Assignment:
+    """`out[i, k] += T0[i, j] * T1[j, k]`, from letters."""
+    return Assignment(Access("out", tuple(output)), assign, _product(inputs, range(len(inputs)), times))
+
+
+def _product(inputs: Sequence[str], names: Sequence[int], times: str) -> Expression:
+    rhs: Expression | None = None
+    for k, term in zip(names, inputs, strict=True):
+        access = Access(f"T{k}", tuple(term))
+        rhs = access if rhs is None else Apply(times, (rhs, access))
+    assert rhs is not None
+    return rhs
+
+
+@lru_cache(maxsize=1024)
+def plan_product(
+    inputs: tuple[str, ...], output: str, operands: tuple[Known, ...], ring: Semiring, wanted: Format | None
+) -> Plan:
+    """The steps of `inputs -> output` over a semiring, for a result in the format `wanted`, or in whichever comes.
+
+    The operands are T0, T1, ...; results of steps that others use get the numbers behind them.
+    Raises UnsupportedError where more than two operands cannot be contracted in pairs.
+    """
+    sparse = [k for k, x in enumerate(operands) if x.format is not None]
+    words = words_of(ring)
+    if not sparse and ring.name == "plus_times":
+        return Plan((Step(product_statement(inputs, output), Route.DENSE),))
+    steps = _Steps(inputs, output, operands, ring)
+    if wanted is not None and len(sparse) == 1 < len(operands):
+        if ring.name == "plus_times" and _samples(inputs, output, operands[sparse[0]], sparse[0], wanted):
+            return steps.walked(sparse[0], Route.SAMPLE, *_WORDS["x + y", "x * y"])
+        if _scatters(inputs, output, operands, wanted):
+            return steps.paired(stored=True)
+    reduces = any(c not in output for c in inputs[0])
+    if words and len(sparse) == 1 and (len(operands) > 1 or (wanted is None and reduces)):
+        return steps.walked(sparse[0], Route.WALK, *words)
+    return steps.paired(stored=ring.name != "plus_times")
+
+
+def _samples(inputs: tuple[str, ...], output: str, driver: Known, at: int, wanted: Format) -> bool:
+    """Whether the structure of the sparse operand is the result's: no other element of the product can be there."""
+    term, fmt = inputs[at], driver.format
+    if fmt is None or not output or sorted(term) != sorted(output) or not fmt.is_unique:
+        return False
+    if any(len(set(t)) != len(t) for t in inputs):
+        return False
+    return fmt.permute(tuple(term.index(c) for c in output)) == wanted
+
+
+def _scatters(inputs: tuple[str, ...], output: str, operands: tuple[Known, ...], wanted: Format) -> bool:
+    """Whether a sparse result may be much smaller than the dense array of its shape, through which a walk would go."""
+    extents = _extents(inputs, operands)
+    free = {c for term, x in zip(inputs, operands, strict=True) if x.format is None for c in term} & set(output)
+    stored = next(x.nse for x in operands if x.format is not None)
+    sparse = any(level.format.buffers for level in wanted.levels)
+    return sparse and is_wide(math.prod(extents[c] for c in output), stored * math.prod(extents[c] for c in free))
+
+
+def _extents(inputs: tuple[str, ...], operands: tuple[Known, ...]) -> dict[str, int]:
+    return {c: n for term, x in zip(inputs, operands, strict=True) for c, n in zip(term, x.shape, strict=True)}
+
+
+class _Steps:
+    """Steps in the making: the letters of each operand and result by number, those still to be used in order."""
+
+    def __init__(self, inputs: tuple[str, ...], output: str, operands: tuple[Known, ...], ring: Semiring) -> None:
+        self.letters = list(inputs)
+        self.dense = [x.format is None for x in operands]
+        self.inputs, self.output, self.operands, self.ring = inputs, output, operands, ring
+        self.steps: list[Step] = []
+
+    def add(
+        self,
+        used: Sequence[int],
+        letters: str,
+        route: Route,
+        words: tuple[str, str] = ("+=", "mul"),
+        *,
+        last: bool = False,
+        estimate: float | None = None,
+    ) -> int:
+        """A step over some operands; gives the number of its result."""
+        number = len(self.letters)
+        rhs = _product([self.letters[k] for k in used], used, words[1])
+        target = Access("out" if last else f"T{number}", tuple(letters))
+        self.steps.append(Step(Assignment(target, words[0], rhs), route, estimate))
+        self.letters.append(letters)
+        self.dense.append(route in (Route.DENSE, Route.WALK))
+        return number
+
+    def walked(self, driver: int, route: Route, *words: str) -> Plan:
+        """One kernel, after the diagonals of operands that repeat a letter."""
+        used = [self.once(k, self.inputs[k]) for k in range(len(self.inputs))]
+        self.add(used, self.output, route, (words[0], words[1]), last=True)
+        return Plan(tuple(self.steps))
+
+    def once(self, k: int, keep: str) -> int:
+        """The operand with every letter once and only those of `keep`, the others summed."""
+        letters = "".join(c for c in dict.fromkeys(self.letters[k]) if self.dense[k] or c in keep)
+        if letters == self.letters[k]:
+            return k
+        return self.add([k], letters, Route.DENSE if self.dense[k] else Route.FOLD)
+
+    def paired(self, stored: bool) -> Plan:
+        """Two operands at a time, in the cheapest order. stored: dense operands are stored as sparse ones first."""
+        ring = self.ring
+        if len(self.inputs) > 2 and not ring.distributes:
+            raise UnsupportedError(
+                f"a product of {len(self.inputs)} operands over {ring.name}, whose products do not distribute over sums"
+                "\n  supported: two operands\n  help: contract two at a time"
+            )
+        early = ring.distributes or len(self.inputs) == 1
+        left = []
+        for k, term in enumerate(self.inputs):
+            others = self.output + "".join(t for j, t in enumerate(self.inputs) if j != k)
+            n = self.add([k], term, Route.STORE, ("=", "mul")) if stored and self.dense[k] else k
+            left.append(self.once(n, others if early else term))
+        for pair in self.path(left):
+            y, x = left.pop(pair.right), left.pop(pair.left)
+            left.append(self.pair(x, y, left, pair))
+        return Plan(tuple(self.steps))
+
+    def path(self, left: list[int]) -> list[Pair]:
+        if len(left) < 3:
+            return [Pair(0, 1, 0.0, Size(frozenset(self.output), 0.0))] if len(left) == 2 else []
+        extents = _extents(self.inputs, self.operands)
+        sizes = []
+        for k, n in enumerate(left):
+            space = math.prod(extents[c] for c in self.letters[n])
+            stored = space if self.operands[k].format is None else self.operands[k].nse
+            sizes.append(Size(frozenset(self.letters[n]), float(min(stored, space)), self.dense[n]))
+        return find_path(sizes, self.output, extents)
+
+    def pair(self, x: int, y: int, rest: list[int], pair: Pair) -> int:
+        """The contraction of two operands, of whose letters those stay that the result or another one has."""
+        others = {c for k in rest for c in self.letters[k]}
+        mine = self.letters[x], self.letters[y]
+        kept = "".join(c for c in dict.fromkeys("".join(mine)) if c in self.output or c in others)
+        last = not rest
+        kept = self.output if last else kept
+        if self.dense[x] and self.dense[y]:
+            route = Route.DENSE
+        elif self.dense[x] or self.dense[y]:
+            route = Route.WALK
+        else:
+            same = self.ring.name == "plus_times" and set(mine[0]) == set(mine[1]) == set(kept)
+            route = Route.MERGE if same else Route.CONTRACT
+        words = words_of(self.ring) or ("+=", "mul")
+        estimate = pair.result.nse if len(self.inputs) > 2 else None
+        return self.add([x, y], kept, route, words, last=last, estimate=estimate)

@@ -1,0 +1,212 @@
+"""Runs the plan of a sum of products: operands and index letters in, a sparse Tensor or a dense array out.
+
+`compiler.schedule.product` decides the steps; here each is handed to the runtime by its route. `einsum`, `mttkrp`,
+`ttm`, `ttv`, `tensordot`, `sddmm` and `evaluate` are front ends of `product`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...compiler.schedule import Known, Plan, Route, Step, plan_product
+from ...compiler.schedule.product import product_statement, words_of
+from ...compiler.semiring import Semiring
+from ...format import coo
+from ...format.format import Format
+from ...ir.index import Access, Apply, Assignment, Expression
+from ...runtime import trace
+from ...runtime.contract import contract, shared
+from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
+from ...runtime.promote import promote
+from ...runtime.strided import strided
+from ...storage.buffers import Array, as_array, cast, is_torch, length, library_of, scalar_of
+from ...storage.scalars import python_scalar
+from ...storage.storage import Storage
+from ...tensor.tensor import Tensor
+from ..elementwise.maps import elementwise
+
+__all__ = ["dense_product", "product", "sampled"]
+
+Dense = tuple[str, Array]
+"""A dense operand and its letters."""
+
+
+def product(
+    inputs: tuple[str, ...], output: str, operands: Sequence[Any], ring: Semiring, wanted: Format | None, what: str
+) -> Any:
+    """The sum of products of sparse Tensors and dense arrays, over a semiring.
+
+    Parameters
+    ----------
+    inputs, output : letters of each operand, and those of the result
+    wanted : the result's format, where one is asked for
+    what : the operation in messages
+
+    Returns
+    -------
+    a sparse Tensor or a dense array, whichever the plan's last step gives; in the format `wanted` only where that costs
+    nothing
+    """
+    sized = wanted is not None or len(operands) > 2
+    plan = plan_product(inputs, output, tuple([_known(x, sized) for x in operands]), ring, wanted)
+    values = _bound(inputs, operands, ring, plan, what)
+    result: Any = values.get("T0")
+    for number, step in enumerate(plan.steps, 1):
+        _describe(step, number, len(plan.steps))
+        result = _RUN[step.route]([values[n] for n in step.statement.tensors], step, ring, what)
+        values[step.statement.lhs.tensor] = result
+    if isinstance(result, Tensor):
+        return result
+    if isinstance(result, Term):
+        stored = [x._storage for x in operands if isinstance(x, Tensor)] or [result.storage]
+        format = wanted or result_format(stored, [result.extents[c] for c in output])
+        return Tensor._from_storage(in_format(result, output, format))
+    letters, array = result
+    order = [letters.index(c) for c in output]
+    if order == list(range(len(order))):
+        return array
+    return array.transpose(order) if isinstance(array, np.ndarray) else array.permute(order)
+
+
+def _known(x: Any, sized: bool) -> Known:
+    """What a plan is told of an operand: extents and elements only where it asks."""
+    if not isinstance(x, Tensor):
+        return Known(None, tuple(x.shape)) if sized else Known(None)
+    s = x._storage
+    return Known(s.format, s.shape, length(s.values)) if sized else Known(s.format)
+
+
+def _bound(inputs: tuple[str, ...], operands: Sequence[Any], ring: Semiring, plan: Plan, what: str) -> dict[str, Any]:
+    """Operands by the names that steps use, with nothing stored but what takes part.
+
+    Raises UnsupportedError for fill values that do.
+    """
+    like = next((x for x in operands if not isinstance(x, Tensor)), None)
+    values = [x._storage if isinstance(x, Tensor) else x for x in operands]
+    scalars = tuple(x.scalar if isinstance(x, Storage) else scalar_of(x) for x in values)
+    scalar = ring.result(promote(scalars, library_of(values[0].values if like is None else like)))
+    early = any(step.estimate is not None for step in plan.steps)
+    found: dict[str, Any] = {}
+    for k, (term, x) in enumerate(zip(inputs, values, strict=True)):
+        if isinstance(x, Storage):
+            x = absent(x, ring, scalar, what)
+            first = ring.dtype == "promote" and (early or f"T{k}" in plan.summed)
+            found[f"T{k}"] = Term(term, _cast(x, scalar) if first else x)
+        else:
+            found[f"T{k}"] = term, cast(x, scalar) if early else x
+    return found
+
+
+def _cast(s: Storage, scalar: str) -> Storage:
+    return s if s.scalar == scalar else s.with_values(cast(s.values, scalar), python_scalar(s.fill_value, scalar))
+
+
+def _describe(step: Step, number: int, count: int) -> None:
+    """Tell `explain` about a step whose order was chosen."""
+    if trace.active() and step.estimate is not None:
+        facts = (("terms", str(step.statement)), ("estimate", f"{step.estimate:,.0f} elements"))
+        trace.note(trace.Step(f"step {number} of {count} by the cheapest path", facts))
+
+
+# -- the routes --------------------------------------------------------------------------------------------------------
+
+
+def _kept(step: Step) -> str:
+    return "".join(step.statement.lhs.indices)
+
+
+def _walk(values: list[Any], step: Step, ring: Semiring, what: str) -> Dense:
+    """One sparse operand with dense ones: one kernel, whose result is dense."""
+    words = words_of(ring)
+    assert words is not None
+    named: dict[str, Any] = {}
+    like: Any = None
+    for k, x in enumerate(values):
+        named[f"T{k}"] = x.storage if isinstance(x, Term) else strided(x[1])
+        like = named[f"T{k}"].owner if not isinstance(x, Term) else like
+    sparse = next(x.storage for x in values if isinstance(x, Term))
+    like = sparse.values if like is None else like
+    scalar = ring.result(promote(tuple(v.scalar for v in named.values()), library_of(like)))
+    letters = tuple(x.letters if isinstance(x, Term) else x[0] for x in values)
+    try:
+        return _kept(step), contract(product_statement(letters, _kept(step), *words), named, scalar, like)
+    except MemoryError as error:
+        raise MemoryError(f'{what}: {error}\n  help: einsum(..., format="coo") gives a sparse result') from None
+
+
+def _sample(values: list[Any], step: Step, ring: Semiring, what: str) -> Tensor:
+    named = {n: x.storage if isinstance(x, Term) else x[1] for n, x in zip(step.statement.tensors, values, strict=True)}
+    return sampled(step.statement, named)
+
+
+def sampled(stmt: Assignment, values: Mapping[str, Any]) -> Tensor:
+    """`C[i, j] += S[i, j] * A[i, k] * B[k, j]` of one storage and dense arrays, into the structure of the storage.
+
+    As `pattern(S[i, j])` in the statement its values play no part, nor does their type.
+    """
+    driver = next(a for a in stmt.accesses if isinstance(values[a.tensor], Storage))
+    named = {n: x if isinstance(x, Storage) else strided(x) for n, x in values.items()}
+    factors = _factors(stmt.rhs)
+    scalars = tuple(v.scalar for n, v in named.items() if n != driver.tensor or driver in factors)
+    like = next((v.owner for v in named.values() if not isinstance(v, Storage)), values[driver.tensor].values)
+    own = replace(stmt, lhs=Access(stmt.lhs.tensor, driver.indices))
+    result = shared(own, named, promote(scalars, library_of(like)))
+    order = tuple(driver.indices.index(i) for i in stmt.lhs.indices)
+    return Tensor._from_storage(result if order == tuple(range(len(order))) else result.permute(order))
+
+
+def _factors(e: Expression) -> list[Expression]:
+    return [f for a in e.args for f in _factors(a)] if isinstance(e, Apply) and e.op == "mul" else [e]
+
+
+def _merge(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
+    """The product of two terms of the same letters, none of which goes."""
+    x, y = values
+    other = y.storage.permute([y.letters.index(c) for c in x.letters])
+    left, right = Tensor._from_storage(x.storage), Tensor._from_storage(other)
+    return Term(x.letters, elementwise("mul", left, right, zero_annihilates=True)._storage)
+
+
+def _contract(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
+    return pair(values[0], values[-1], _kept(step), ring)
+
+
+def _fold(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
+    (term,) = values
+    return alone(term, _kept(step), ring)
+
+
+def _store(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
+    """A dense operand as a sparse one: without its zeros, or all of it where these are numbers of the semiring."""
+    ((letters, array),) = values
+    t = Tensor._from_dense(array)
+    if ring.name == "plus_times":
+        return Term(letters, t.asformat(coo(t.ndim))._storage)
+    return Term(letters, absent(t._storage, ring, ring.result(t._storage.scalar), what))
+
+
+def _dense(values: list[Any], step: Step, ring: Semiring, what: str) -> Dense:
+    return _kept(step), dense_product(tuple(v[0] for v in values), _kept(step), [v[1] for v in values])
+
+
+_RUN: dict[Route, Callable[[list[Any], Step, Semiring, str], Any]] = {
+    Route.WALK: _walk, Route.SAMPLE: _sample, Route.MERGE: _merge, Route.CONTRACT: _contract, Route.FOLD: _fold,
+    Route.STORE: _store, Route.DENSE: _dense,
+}  # fmt: skip
+
+
+def dense_product(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -> Array:
+    """Of dense arrays only: torch's where one is torch's."""
+    subscripts = f"{','.join(inputs)}->{output}"
+    like = next((x for x in values if is_torch(x)), None)
+    if like is None:
+        return np.asarray(np.einsum(subscripts, *values))
+    import torch
+
+    given = [as_array(x, like=like) for x in values]
+    scalar = promote(tuple(scalar_of(x) for x in given), "torch")
+    return torch.einsum(subscripts, *(cast(x, scalar) for x in given))
