@@ -104,7 +104,7 @@ def test_any_bytes_give_a_table_or_an_error(data: bytes, layout: Layout) -> None
 
 @pytest.mark.parametrize("layout", [Layout(0, 1), Layout(1, 1), Layout(1, 0)])
 def test_control_characters_are_no_blanks(layout: Layout) -> None:
-    """Python's blanks end a number; any other byte beside a number is an error, as in the reference."""
+    """Blanks, tabs and line ends end a number; any other byte beside a number is an error, as in the reference."""
     for byte in range(256):
         for data in (
             b"0" + bytes([byte]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -138,6 +139,16 @@ def test_promotion_is_numpys(names: list[str], other: str) -> None:
     assert ow.result_type(*names) == np.result_type(*map(np.dtype, names))
     assert ow.result_type(*map(np.dtype, names), ow.eye(2, dtype=names[0])) == np.result_type(*map(np.dtype, names))
     assert ow.can_cast(names[0], other) == (np.result_type(names[0], other) == np.dtype(other))
+
+
+def test_promotion_of_three_has_no_order() -> None:
+    for names in itertools.product(("int8", "uint16", "int64", "float16", "float32", "complex64"), repeat=3):
+        want = np.result_type(*map(np.dtype, names))
+        assert ow.result_type(*names) == want
+        if len(set(names)) == 3:
+            assert ow.concat([ow.zeros(2, dtype=name) for name in names]).dtype == want
+    many = {str(ow.result_type(*names)) for names in itertools.permutations(("bfloat16", "int8", "uint16"))}
+    assert len(many) == 1
 
 
 def test_dtypes() -> None:

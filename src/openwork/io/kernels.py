@@ -32,7 +32,7 @@ def scan_text(text: u8[const], most: i64[const], powers: u64[const], index: I[mu
     waiting: i64 = 0
     while p < end and fault == 0 and waiting < room:
         mark = i64(text[p])
-        if mark == 32 or mark >= 9 and mark <= 13:
+        if mark == 32 or mark == 9 or mark == 10 or mark == 13 or mark == 26:
             p += 1
         elif mark == COMMENT:
             ch: i64 = mark
@@ -243,9 +243,9 @@ _TAIL = """
 """
 
 
-_BLANK = "(c == 32 or c >= 9 and c <= 13)"
-_INK = "(c > 32 or c < 9 or c > 13 and c < 32)"
-"""What ends a number and what is a part of one: other control characters than Python's blanks are no blanks."""
+_BLANK = "(c == 32 or c == 9 or c == 10 or c == 13)"
+_INK = "(c > 32 or c < 9 or c > 10 and c < 32 and c != 13)"
+"""What ends a number and what is a part of one: other control characters than tabs and line ends are no blanks."""
 
 
 def source_text(layout: Layout) -> str:
@@ -316,9 +316,9 @@ def scan_python(
     raw = text.tobytes()
     p, row = int(state[0]), int(state[1])
     fault, at, column, waiting = Fault.NONE, 0, 0, 0
-    blank, blanks, stop = b" \t", b" \t\n\v\f\r", b"\r\n"
+    blank, blanks, stop = b" \t", b" \t\r\n", b"\r\n"
     while p < end and not fault and waiting < slow.size // 2 - layout.values:
-        if raw[p] in blanks:
+        if raw[p] in blanks or raw[p] == 26:  # the end of a file of DOS
             p += 1
             continue
         if layout.comment and raw[p] == ord(layout.comment):

@@ -14,8 +14,13 @@ __all__ = ["accumulator", "compute_scalar", "promote", "weak"]
 
 @lru_cache(maxsize=1024)
 def promote(scalars: tuple[str, ...], library: str = "numpy") -> str:
-    """The scalar type of an operation on operands of these types."""
-    return reduce(lambda a, b: _pair(a, b, library), scalars)
+    """The scalar type of an operation on operands of these types, in whatever order.
+
+    NumPy's rule is of all at once: int8, uint16 and float32 make float32, though the integers alone make int32.
+    """
+    if library == "numpy" and "bf16" not in scalars:
+        return scalar_name(np.result_type(*map(numpy_dtype, scalars)))
+    return reduce(lambda a, b: _pair(a, b, library), sorted(scalars, key=_kind, reverse=True))
 
 
 def _pair(a: str, b: str, library: str) -> str:
