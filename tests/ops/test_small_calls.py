@@ -199,3 +199,35 @@ def test_prepared_products_of_torch_see_what_changes() -> None:
     a.values.untyped_storage().resize_(0)
     with pytest.raises(InvariantError):
         a @ x
+
+
+@pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_scipys_matrices_are_taken_over_in_few_calls(dtype: str) -> None:
+    scipy = pytest.importorskip("scipy.sparse")
+    s = scipy.csr_array(X)
+    s.indices, s.indptr = s.indices.astype(dtype), s.indptr.astype(dtype)
+    for _ in range(12):  # the check is compiled once it is wanted often
+        ow.asarray(s)
+    assert calls(lambda: ow.asarray(s)) <= 64
+    a = ow.asarray(s)
+    assert np.shares_memory(a.values, s.data)
+    s.indices[0] = 99
+    with pytest.raises(InvariantError, match=r"5\.5"):
+        ow.asarray(s)
+    s.indices[0] = 0
+    s.data.flags.writeable = False
+    assert not ow.asarray(s).values.flags.writeable
+    assert calls(lambda: ow.diagonal(a)) <= 14
+
+
+def test_indices_of_torch_are_checked_by_prepared_kernels() -> None:
+    torch = pytest.importorskip("torch")
+    m = torch.from_numpy(X).to_sparse_csr()
+    for _ in range(12):
+        a = ow.asarray(m)
+    np.testing.assert_array_equal(a.to_numpy(), X)
+    bad = torch.sparse_csr_tensor(m.crow_indices(), m.col_indices() + 7, m.values(), m.shape, check_invariants=False)
+    with pytest.raises(InvariantError, match=r"5\.5"):
+        ow.asarray(bad)
+    assert ow.asarray(m.clone().requires_grad_()).requires_grad

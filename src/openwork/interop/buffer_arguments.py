@@ -82,7 +82,8 @@ def index_array(obj: object, like: Array, name: str, kind: str, below: bool) -> 
 
 def of_integers(buffer: Array, name: str, below: bool) -> None:
     """Raise InvariantError 1.1, or 1.2 where it has another buffer's type, for indices that are no integers."""
-    if "int" not in str(buffer.dtype):
+    of_numpy = isinstance(buffer, np.ndarray)
+    if (buffer.dtype.kind not in "iu") if of_numpy else ("int" not in str(buffer.dtype)):
         number = "1.2" if below else "1.1"
         raise violation(number, f"{name} is of integers", "int32 or int64", buffer.dtype, f"convert {name} to int64")
 

@@ -25,10 +25,11 @@ _UNSORTED_DIAGONALS = parse("(i, j) -> (j - i : compressed(unordered), j : range
 
 def from_scipy(obj: Any, take: Take) -> Tensor:
     """The tensor of a SciPy sparse array or matrix of any format; lil and dok through their own coordinates."""
-    if obj.format not in _READERS:
-        take = Take(None)
+    reader = _READERS.get(obj.format)
+    if reader is None:
         obj = obj.tocoo()
-    return _READERS[obj.format](obj, take)
+        return _coordinates(obj, Take(None))
+    return reader(obj, take)
 
 
 def _shape(obj: Any) -> tuple[int, ...]:
@@ -47,13 +48,17 @@ def _used(obj: Any) -> int:
 
 
 def _compressed(obj: Any, take: Take) -> Tensor:
-    nse, indices, data = _used(obj), obj.indices, obj.data
+    indptr, indices, data = obj.indptr, obj.indices, obj.data
+    nse = int(indptr[-1]) if len(indptr) else 0
     if len(indices) != nse or len(data) != nse:
         indices, data = indices[:nse], data[:nse]
-    crd, values = take.index(indices), take.flat(data)
-    if obj.ndim == 1:
-        return settle(_storage(obj, coo(1), {0: take.index(obj.indptr)}, {0: crd}, values))
-    return settle(_storage(obj, parse(obj.format), {1: take.index(obj.indptr)}, {1: crd}, values))
+    pos, crd, values = take.index(indptr), take.index(indices), take.flat(data)
+    shape = _shape(obj)
+    scalar = buffers.scalar_of(values)
+    fill = python_scalar(0, scalar)
+    if len(shape) == 1:
+        return settle(Storage(shape, coo(1), scalar, fill, (pos,), (crd,), values))
+    return settle(Storage(shape, parse(obj.format), scalar, fill, (None, pos), (None, crd), values))
 
 
 def _blocked(obj: Any, take: Take) -> Tensor:

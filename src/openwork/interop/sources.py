@@ -57,6 +57,8 @@ def asarray(
 
     Raises DTypeError for elements that are no numbers, UnsupportedError for objects that are no arrays.
     """
+    if type(obj) in _SCIPY and copy is format is dtype is device is None and fill_value == 0:
+        return from_scipy(obj, Take(None))
     if is_lazy(obj):
         obj = obj.compute()  # type: ignore[attr-defined]
     out = obj if isinstance(obj, Tensor) else _adopt(obj, copy, fill_value, format)
@@ -138,7 +140,15 @@ def _is_pydata(obj: object) -> bool:
 
 def _is_scipy(obj: object) -> bool:
     module = sys.modules.get("scipy.sparse")
-    return module is not None and bool(module.issparse(obj))
+    if module is None or not module.issparse(obj):
+        return False
+    if type(obj).__module__.startswith("scipy."):
+        _SCIPY.add(type(obj))
+    return True
+
+
+_SCIPY: set[type] = set()
+"""SciPy's own types of sparse arrays and matrices, as they are met."""
 
 
 def _array(obj: Any) -> Array:

@@ -20,18 +20,29 @@ from ..tensor.tensor import Tensor, python_scalar, resolve_format
 __all__ = ["Take", "dense", "loosened", "settle"]
 
 
+_INDICES = frozenset(np.dtype(name).char for name in ("int32", "int64"))
+
+
+def _is_flat(x: Any) -> bool:
+    """Whether a torch tensor has one dimension, and its elements in memory one after the other."""
+    plain = not (x.is_conj() or x.is_neg() or x._is_zerotensor())
+    return plain and x.ndim == 1 and bool(x.is_contiguous())
+
+
 class Take:
     """Takes buffers over as `copy=` says: True always copies, False never, None where it has to."""
 
     def __init__(self, copy: bool | None) -> None:
         self.copy = copy
 
-    def flat(self, x: object, scalar: str | None = None) -> Array:
+    def flat(self, x: Any, scalar: str | None = None) -> Array:
         """`x` as a 1-D contiguous buffer."""
         if type(x) is np.ndarray and x.ndim == 1 and not self.copy:
             flags, known = x.flags, buffers.scalar_name(x.dtype)
             if flags.c_contiguous and flags.aligned and x.dtype.isnative and scalar in (None, known):
                 return x
+        elif buffers.is_torch(x) and not self.copy and scalar in (None, buffers.scalar_of(x)) and _is_flat(x):
+            return x
         given = buffers.as_array(x)
         out = buffers.flat(buffers.as_array(given, scalar))
         moved = not buffers.is_array(x) or not buffers.same_memory(out, x)
@@ -47,6 +58,10 @@ class Take:
 
     def index(self, x: Array) -> Array:
         """`x` as an index buffer: int32 and int64 as they are, any other integer as int64."""
+        if type(x) is np.ndarray and x.dtype.char in _INDICES and x.ndim == 1 and not self.copy:
+            flags = x.flags
+            if flags.c_contiguous and flags.aligned and x.dtype.isnative:
+                return x
         scalar = buffers.scalar_name(x.dtype)
         return self.flat(x, scalar if scalar in ("i32", "i64") else "i64")
 

@@ -14,7 +14,7 @@ from ..codegen import cache
 from ..codegen.plan_cache import PlanCache
 from ..compiler.invariant_checks import Chain, ChainLevel, kernel
 from ..errors import InvariantError, UnsupportedError
-from ..storage.buffers import address, length, scalar_of
+from ..storage.buffers import address, is_contiguous, is_torch, is_transformed, length, scalar_of
 from ..storage.exact import check_indices
 from ..storage.invariants import check_layout
 from ..storage.scalars import python_scalar
@@ -114,9 +114,11 @@ class _Edges(NamedTuple):
     def hold(self, storage: Storage) -> bool:
         """Whether every invariant holds of a storage of this format and shape over arrays of these types."""
         pos, crds = storage.pos[self.at], storage.crd[self.at : self.at + len(self.ends) // 2]
-        n = crds[0].shape[0]  # type: ignore[union-attr]
-        for buffer, size in ((pos, self.parents + 1), (storage.values, n * self.factor), *[(crd, n) for crd in crds]):
-            if buffer.shape != (size,) or not buffer.flags.c_contiguous:
+        n = len(crds[0])  # type: ignore[arg-type]
+        if not (_is_flat(pos, self.parents + 1) and _is_flat(storage.values, n * self.factor)):
+            return False
+        for crd in crds:
+            if not _is_flat(crd, n):
                 return False
         out = np.zeros(1, np.int64)
         limit = n if self.limit is None else self.limit
@@ -125,14 +127,21 @@ class _Edges(NamedTuple):
         return not out[0]
 
 
+def _is_flat(buffer: Any, size: int) -> bool:
+    """Whether an array has one dimension of this extent, without gaps."""
+    return bool(buffer.shape == (size,) and is_contiguous(buffer))
+
+
 def _key(storage: Storage) -> tuple[Any, ...] | None:
-    """What a prepared check is kept by; None for buffers that are no plain arrays of NumPy."""
+    """What a prepared check is kept by; None for buffers that are no plain arrays in memory."""
     found: list[Any] = [storage.format, storage.shape, storage.scalar]
     for buffer in (*storage.pos, *storage.crd, storage.values):
         if type(buffer) is np.ndarray:
             found.append(buffer.dtype)
         elif buffer is None:
             found.append(None)
+        elif is_torch(buffer) and buffer.is_cpu and not is_transformed(buffer):
+            found.append(buffer.dtype)
         else:
             return None
     for n in storage.shape:

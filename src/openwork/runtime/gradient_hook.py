@@ -97,6 +97,7 @@ def with_grad(function: F) -> F:
 
     call.__module__ = __name__.partition(".")[0]
     call.__doc__ = (function.__doc__ or "") + _GRAD
+    call.plain = function  # type: ignore[attr-defined]
     return cast("F", call)
 
 

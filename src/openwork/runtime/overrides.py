@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..interruptible import LONG, whole
+from . import gradient_hook
 from .too_large import FAILURES, size_error
 
 __all__ = ["answering", "is_long", "overridable", "takes_over"]
@@ -33,20 +34,25 @@ def takes_over(x: Any) -> bool:
 def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of the namespace, which asks the types of its operands first."""
 
+    plain = getattr(function, "plain", None)
+    """the function itself, of one that takes `grad=` too"""
+
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         for x in args:
             kind = type(x)
-            if hasattr(kind, _HOOK):
-                return _taken_over(kind, function, args, kwargs)
             if kind is list or kind is tuple or kind is dict:
                 found = _inside(x.values() if kind is dict else x)
                 if found is not None:
                     return _taken_over(found, function, args, kwargs)
+            elif kind not in _PLAIN and _has_hook(kind):
+                return _taken_over(kind, function, args, kwargs)
         try:
             if is_long(args):
                 return whole(function, args, kwargs)
-            return function(*args, **kwargs)
+            if plain is None or gradient_hook.full is not None or "grad" in kwargs:
+                return function(*args, **kwargs)
+            return plain(*args, **kwargs)
         except FAILURES as error:
             refused = size_error(function.__name__, error, _operands(args))
             if refused is None:
@@ -55,6 +61,20 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__module__ = __name__.partition(".")[0]
     return call
+
+
+_NUMBERS: frozenset[type] = frozenset((int, float, bool, complex, str, type(None), slice))
+_PLAIN: set[type] = {np.ndarray, *_NUMBERS}
+"""Types that are known to take no calls over: those, and ours."""
+
+
+def _has_hook(kind: type) -> bool:
+    """Whether a type that is met for the first time takes calls over."""
+    if hasattr(kind, _HOOK):
+        return True
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        _PLAIN.add(kind)
+    return False
 
 
 def _taken_over(kind: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -82,6 +102,8 @@ def is_long(args: Iterable[Any]) -> bool:
     found = False
     for x in args:
         kind = type(x)
+        if kind in _NUMBERS:
+            continue
         if kind is np.ndarray:
             found = found or x.size >= LONG
         elif kind is list or kind is tuple:

@@ -23,7 +23,7 @@ from ..storage.watch import NOTHING, kept, watch
 from . import trace
 from .conversion.remap import has_gaps
 
-__all__ = ["Gather", "key_part", "learn", "recall"]
+__all__ = ["Gather", "is_plain", "key_part", "learn", "recall"]
 
 KEPT = tuning.MOVES_KEPT
 _ONCE: Final = "once"
@@ -79,7 +79,7 @@ def learn(s: Storage, key: Hashable, result: Storage, compute: Callable[[Storage
     """Note that `compute(s)`, which only moves elements, gave `result`; the second time, learn where they went."""
     slot = (s._plans or s.plans).moves
     state = slot.get(key)
-    if state is _NEVER or not _is_plain(s.values):
+    if state is _NEVER or not is_plain(s.values):
         return
     if state is None:
         if length(s.values) <= KEPT and not trace.steps:
@@ -113,7 +113,7 @@ def _plain(x: Array) -> Array:
     return x if isinstance(x, np.ndarray) else bare(x)
 
 
-def _is_plain(x: Array) -> bool:
+def is_plain(x: Array) -> bool:
     """Whether a buffer is one of memory, and what is made of it now may be kept: not in a transform of torch's."""
     if isinstance(x, np.ndarray):
         return True

@@ -29,7 +29,7 @@ from .buffers import (
 from .scalars import python_scalar
 from .specified import count
 from .structure import Plans, Structure, keep
-from .watch import NOTHING, Watch, adopted, bare_alias, names_of, watch, watched
+from .watch import NOTHING, Watch, adopted, bare_alias, watch, watched
 
 __all__ = ["LARGEST", "Storage", "unpickled"]
 
@@ -114,10 +114,8 @@ class Storage:
     def adopted(self) -> Storage:
         """The storage over the same memory, which others may have too: what they do to it is noticed from now on."""
         if type(self.values) is np.ndarray:
-            views, seen = watched(names_of(self.pos, self.crd, self.values))
-            values, rest = views.pop(), iter(views)
-            groups = [tuple([None if b is None else next(rest) for b in group]) for group in (self.pos, self.crd)]
-            out = Storage(self.shape, self.format, self.scalar, self.fill_value, groups[0], groups[1], values)
+            pos, crd, values, seen = watched(self.pos, self.crd, self.values)
+            out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, values)
             out._watch = seen
             return out
         pos, crd = (tuple(None if b is None else adopted(b) for b in group) for group in (self.pos, self.crd))
@@ -233,8 +231,10 @@ class Storage:
     @staticmethod
     def over(structure: Structure, scalar: str, fill_value: Any, values: Array) -> Storage:
         """The storage of a structure and values."""
-        out = Storage(structure.shape, structure.format, scalar, fill_value, structure.pos, structure.crd, values)
-        out._structure = structure
+        out: Storage = object.__new__(Storage)  # the extents of a structure are no larger than they may be
+        out.shape, out.format, out.scalar, out.fill_value = structure.shape, structure.format, scalar, fill_value
+        out.pos, out.crd, out.values, out._structure = structure.pos, structure.crd, values, structure
+        out._plans = out._addresses = out._signature = out._kind = out._watch = out._transposes = None
         return out
 
     def with_format(self, format: Format) -> Storage:

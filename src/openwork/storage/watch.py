@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from ..errors import InvariantError
 from .buffers import DATA, HAS_POINTER, address, copied
 
 __all__ = [
-    "NOTHING", "Watch", "adopted", "bare_alias", "is_kept", "kept", "memory_of", "names_of", "read_only",
-    "unkept", "watch", "watched",
+    "NOTHING", "Watch", "adopted", "bare_alias", "is_kept", "kept", "memory_of", "read_only", "unkept", "view_of",
+    "watch", "watched",
 ]  # fmt: skip
 
+Name: TypeAlias = tuple[str, int]
+"""A buffer's: "pos", "crd" or "values", and the level."""
 _word: Any = ctypes.c_int64.from_address
 _SOURCE = "_openwork_source"
 """The attribute of a torch alias that says whose version counter counts."""
@@ -32,21 +34,28 @@ _SEEN = "_openwork_seen"
 """The attribute of a torch alias that keeps what was noted when it was checked."""
 
 
-class Owner:
-    """The base of a view into an array of somebody else's."""
+class Owner(ctypes.Array):  # type: ignore[type-arg]
+    """The base of a view into an array of somebody else's, begins where the view does; see `view_of`."""
 
-    __slots__ = ("__array_interface__", "array", "at", "size", "word")
+    _type_ = ctypes.c_char
+    _length_ = 1 << 62
+    """as far as a view may reach: one type serves all sizes"""
+    array: np.ndarray[Any, Any]
+    at: int
+    size: int
+    word: Any
 
-    def __init__(self, array: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> None:
-        self.array, self.size = array, array.nbytes
-        self.word: Any = _word(id(array) + DATA) if HAS_POINTER else _Address(array)
-        self.at = at = self.word.value
-        kind = view.dtype
-        plain = kind.isbuiltin == 1
-        self.__array_interface__ = {
-            "data": (at if view is array else address(view), not view.flags.writeable),
-            "shape": view.shape if plain else (view.nbytes,), "typestr": kind.str if plain else "|u1", "version": 3,
-        }  # fmt: skip
+
+def view_of(array: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A view of x, which looks into `array`, over an `Owner`, which notes where that array is and how long."""
+    word = _word(id(array) + DATA) if HAS_POINTER else _Address(array)
+    at = word.value
+    owner = Owner.from_address(at if x is array else address(x))
+    owner.array, owner.size, owner.at, owner.word = array, array.nbytes, at, word
+    out: np.ndarray[Any, Any] = np.ndarray(x.shape, x.dtype, cast("Any", owner))
+    if not x.flags.writeable:
+        out.flags.writeable = False
+    return out
 
 
 class _Address:
@@ -106,10 +115,8 @@ def adopted(x: Any, source: Any = None) -> Any:
     """A buffer over memory of somebody else's, to be kept in a storage; `source`: the tensor whose version counts."""
     if isinstance(x, np.ndarray):
         owner = _owner(x)
-        if not isinstance(owner, np.ndarray) or x.ndim != 1 or not x.flags.c_contiguous:
-            return x
-        out = np.asarray(Owner(owner, x))
-        return out if out.dtype == x.dtype else out.view(x.dtype)
+        adoptable = isinstance(owner, np.ndarray) and x.ndim == 1 and x.flags.c_contiguous
+        return view_of(owner, x) if adoptable else x
     if x.requires_grad or hasattr(x, _SEEN):
         return x
     out = x.detach()
@@ -117,16 +124,27 @@ def adopted(x: Any, source: Any = None) -> Any:
     return out
 
 
-def watched(buffers: Sequence[tuple[str, Any]]) -> tuple[list[Any], Watch]:
-    """NumPy buffers, by name, over memory of somebody else's, adopted; what is to hold of them from now on."""
-    out, arrays = [], []
-    for name, x in buffers:
-        view = adopted(x)
-        owner = view.base if view is not x else _owner(view)
-        if type(owner) is Owner:
-            arrays.append((name, owner))
-        out.append(view)
-    return out, Watch(arrays, []) if arrays else NOTHING
+def watched(pos: Sequence[Any], crd: Sequence[Any], values: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], Any, Watch]:
+    """NumPy buffers over memory of somebody else's, adopted; what is to hold of them from now on."""
+    arrays: list[tuple[Name, Owner]] = []
+    groups: list[list[Any]] = []
+    for kind, group in (("pos", pos), ("crd", crd), ("values", (values,))):
+        views: list[Any] = []
+        for level, x in enumerate(group):
+            if x is None:
+                views.append(None)
+                continue
+            owner = x
+            while isinstance(owner, np.ndarray) and owner.base is not None:
+                owner = owner.base
+            if isinstance(owner, np.ndarray) and x.ndim == 1 and x.flags.c_contiguous:
+                x = view_of(owner, x)
+                owner = x.base
+            if type(owner) is Owner:
+                arrays.append(((kind, level), owner))
+            views.append(x)
+        groups.append(views)
+    return tuple(groups[0]), tuple(groups[1]), groups[2][0], Watch(arrays, []) if arrays else NOTHING
 
 
 def read_only(x: Any) -> Any:
@@ -148,13 +166,18 @@ class Watch:
 
     __slots__ = ("arrays", "kinds", "places", "tensors", "versions")
 
-    def __init__(self, arrays: list[tuple[str, Owner]], tensors: list[tuple[str, _Seen]]) -> None:
+    def __init__(self, arrays: list[tuple[Name, Owner]], tensors: list[tuple[Name, _Seen]]) -> None:
         self.arrays = [(o.word, o.at, o.array, o.size, name) for name, o in arrays]
         self.tensors = tensors
-        seen = [s for _, s in tensors]
-        self.places = [(s.tensor.data_ptr, s.at, s.storage.nbytes, s.nbytes) for s in seen]
-        self.versions = [(s.source, s.version) for s in seen if s.version is not None]
-        self.kinds = [(s.tensor, s.numel, s.dtype) for s in seen if not s.own]
+        self.places: list[Any] = []
+        self.versions: list[Any] = []
+        self.kinds: list[Any] = []
+        for _, s in tensors:
+            self.places.append((s.tensor.data_ptr, s.at, s.storage.nbytes, s.nbytes))
+            if s.version is not None:
+                self.versions.append((s.source, s.version))
+            if not s.own:
+                self.kinds.append((s.tensor, s.numel, s.dtype))
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
@@ -177,7 +200,7 @@ class Watch:
         for word, at, array, size, name in self.arrays:
             if word.value != at or array.nbytes != size:
                 raise InvariantError(
-                    f"{_number(name)} {name}: the array that has its memory was resized after the tensor was made\n"
+                    f"{_spelled(name, True)}: the array that has its memory was resized after the tensor was made\n"
                     f"  expected: {size} bytes where they were; got: {array.nbytes}\n"
                     "  help: make the tensor anew, or with copy=True before arrays are resized"
                 )
@@ -185,19 +208,25 @@ class Watch:
         for name, seen in found:
             if seen.lost():
                 raise InvariantError(
-                    f"{_number(name)} {name}: the memory of the torch tensor was resized after the tensor was made\n"
+                    f"{_spelled(name, True)}: the memory of the torch tensor was resized after the tensor was made\n"
                     f"  expected: {seen.nbytes} bytes; got: {seen.nbytes_now()}\n"
                     "  help: make the tensor anew, or of clones before storages are resized"
                 )
             seen.forget()
-        return [name for name, _ in found]
+        return [_spelled(name) for name, _ in found]
 
 
 NOTHING = Watch([], [])
 
 
-def _number(name: str) -> str:
-    return {"pos": "3.8", "crd": "3.9"}.get(name[:3], "3.10")
+_NUMBERS = {"pos": "3.8", "crd": "3.9", "values": "3.10"}
+
+
+def _spelled(name: Name, numbered: bool = False) -> str:
+    """A buffer's name, behind the number of the invariant of its length."""
+    kind, level = name
+    text = kind if kind == "values" else f"{kind}[{level}]"
+    return f"{_NUMBERS[kind]} {text}" if numbered else text
 
 
 class _Seen:
@@ -246,10 +275,10 @@ class _Seen:
             delattr(self.tensor, _SEEN)
 
 
-def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[str, Any]]:
+def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[Name, Any]]:
     """The buffers that exist, by name: pos of each level, crd of each level, values."""
-    found = [(f"{kind}[{at}]", b) for kind, group in (("pos", pos), ("crd", crd)) for at, b in enumerate(group)]
-    return [(name, b) for name, b in (*found, ("values", values)) if b is not None]
+    found = [((kind, at), b) for kind, group in (("pos", pos), ("crd", crd)) for at, b in enumerate(group)]
+    return [(name, b) for name, b in (*found, (("values", 0), values)) if b is not None]
 
 
 def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
@@ -260,7 +289,7 @@ def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
         arrays = [(name, o) for name, o in owners if type(o) is Owner]
         return Watch(arrays, []) if arrays else NOTHING
     try:
-        tensors = [(name, _Seen(b, name != "values")) for name, b in names_of(pos, crd, values)]
+        tensors = [(name, _Seen(b, name[0] != "values")) for name, b in names_of(pos, crd, values)]
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer: without memory of its own
         return NOTHING
     return Watch([], tensors)

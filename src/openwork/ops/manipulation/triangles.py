@@ -11,11 +11,10 @@ from ...errors import ShapeError, UnsupportedError
 from ...format import format as parse
 from ...format.expression import dimensions
 from ...integers import integer
-from ...runtime import trace as runtime_trace
 from ...runtime.conversion.remap import Program, on_host
 from ...runtime.leading_slice import FEW, pick
 from ...runtime.operation import operation
-from ...runtime.prepared_moves import Gather
+from ...runtime.prepared_moves import is_plain, recall
 from ...storage.buffers import Array, as_array, itemsize, length
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
@@ -84,13 +83,15 @@ def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 )
 def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
+    key = "diagonal", offset, axis1, axis2
+    known = type(offset) is int and type(axis1) is int and type(axis2) is int
+    if known and type(x) is Tensor:
+        s = x._storage
+        gather = recall(s, key)
+        if gather is not None:
+            return Tensor._from_storage(gather(s))
     t, offset = as_tensor(x), integer(offset, "diagonal", "offset")
     s = t._storage
-    key = "diagonal", offset, axis1, axis2
-    known = type(axis1) is int and type(axis2) is int and s.library == "numpy"
-    gather: Gather | None = s.plans.indexing.get(key) if known and not runtime_trace.steps else None
-    if gather is not None:
-        return Tensor._from_storage(gather(s))
     if t.ndim < 2:
         raise ShapeError(f"diagonal: expected two dimensions or more; got shape {t.shape}\n  help: diag makes a matrix")
     i, j = axis_of(axis1, t.ndim, "diagonal", "axis1"), axis_of(axis2, t.ndim, "diagonal", "axis2")
@@ -106,8 +107,8 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
         line = np.arange(extent, dtype=np.int64)
         found = pick(s, {i: line + rows, j: line + columns})
         if found is not None:
-            if known and length(s.values) <= FEW:
-                keep(s.plans.indexing, key, found)
+            if known and length(s.values) <= FEW and is_plain(s.values):
+                keep(s.plans.moves, key, found)
             return Tensor._from_storage(found(s))
 
     def write(program: Program) -> None:
