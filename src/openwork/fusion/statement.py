@@ -128,7 +128,8 @@ def _masked(
             return found
     new = _value(stmt, e, known, None, ring)
     new = _spread(new, {i for a in accesses(e) for i in a.indices}, order)
-    zero: Any = 0 if ring is None else ring.add.identity_of(asarray(new)._storage.scalar)
+    scalar = asarray(new)._storage.scalar
+    zero: Any = scalar != "bool" and 0 if ring is None else ring.add.identity_of(scalar)
     other = zero if old is None else old
     new = new if old is None else _combined(stmt, old, new, ring)
     return where(mask, other, new) if stmt.complement else where(mask, new, other)
