@@ -9,13 +9,14 @@ from functools import lru_cache
 from ..errors import CompilerBug
 from ..format.expression import Div, Expression, Mod, Sub
 from ..format.level import LevelFormat
-from ..ir.loop import Buffer, Const, Expr, Param, Scalar, Var
+from ..ir.loop import Buffer, Expr, Param, Scalar, Var
 from ..ir.ops import cast, const, load, op
 from ..ir.syntax import expression_tree
 from ..ir.types import Type
+from .fold import fold
 from .operand import Operand, ParamRef
 
-__all__ = ["Level", "Params", "evaluate", "fold", "is_signed"]
+__all__ = ["Level", "Params", "evaluate", "is_signed"]
 
 _BINARY: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 _COMPARE: dict[type[ast.cmpop], str] = {
@@ -46,22 +47,6 @@ class Params:
     @property
     def params(self) -> tuple[Param, ...]:
         return tuple(self._params.values())
-
-
-def fold(name: str, a: Expr, b: Expr) -> Expr:
-    """`a name b` on i64, without the zeros and ones that level functions are full of."""
-    if isinstance(a, Const) and isinstance(b, Const):
-        x, y = int(a.value.real), int(b.value.real)
-        return const({"add": x + y, "sub": x - y, "mul": x * y}[name])
-    if name == "mul":
-        for one, other in ((a, b), (b, a)):
-            if isinstance(one, Const) and one.value in (0, 1):
-                return other if one.value == 1 else const(0)
-    elif isinstance(b, Const) and b.value == 0:
-        return a
-    elif name == "add" and isinstance(a, Const) and a.value == 0:
-        return b
-    return op(name, a, b)
 
 
 def is_signed(e: Expression) -> bool:

@@ -9,7 +9,8 @@ from ..format.level import Iterate
 from ..ir.loop import Const, Expr, For, If, Let, Op, Stmt, Var
 from ..ir.ops import const, op
 from ..ir.types import BOOL, I64
-from .level_functions import Level, Params, evaluate, fold
+from .fold import fold
+from .level_functions import Level, Params, evaluate
 from .operand import Operand, ParamRef
 
 __all__ = ["Body", "Names", "Nest", "Walk", "all_of"]

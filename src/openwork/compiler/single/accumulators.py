@@ -9,7 +9,7 @@ from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...ir.loop import Assign, Const, Expr, For, Mut, Stmt, Store, Var
 from ...ir.ops import cast, const, load, op
 from ...ir.types import I64, Type
-from ..level_functions import fold
+from ..fold import fold
 from ..nest import Names, Nest, Walk
 from ..operand import Operand, ParamRef
 from ..schedule import Schedule, Tile

@@ -19,7 +19,8 @@ from ...ir.index import Assignment
 from ...ir.loop import Assign, Const, Expr, For, If, Kernel, Mut, Prefetch, Stmt, Var, While
 from ...ir.ops import const, op
 from ...ir.types import I64, Type, itemsize
-from ..level_functions import Params, evaluate, fold
+from ..fold import fold
+from ..level_functions import Params, evaluate
 from ..nest import Body, Names, Nest, Walk, all_of
 from ..operand import Operand, ParamRef
 from ..schedule import Schedule, Tile

@@ -24,7 +24,8 @@ from ...format.level import Iterate
 from ...ir.loop import Assign, Expr, For, Let, Mut, Stmt, Var, While
 from ...ir.ops import cast, const, op
 from ...ir.types import BOOL, I64
-from ..level_functions import evaluate, fold
+from ..fold import fold
+from ..level_functions import evaluate
 from ..nest import Walk
 from .accumulators import Accumulators
 from .factors import identity
