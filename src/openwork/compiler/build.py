@@ -43,6 +43,7 @@ from ..ir.loop import (
 )
 from ..ir.ops import cast, const, load, op
 from ..ir.syntax import expression_tree, statement_trees
+from ..ir.text_expr import OPERATORS, ExprReader
 from ..ir.types import I64, SCALARS, Type
 from .fold import fold
 
@@ -72,26 +73,6 @@ class Array:
 Hole = Callable[["Block"], None]
 Name = Expr | Array | Hole | int | bool | str
 """What a name of a fragment may stand for; a str is a scalar type."""
-
-_BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.LShift: "shl",
-    ast.RShift: "shr",
-    ast.BitAnd: "band",
-    ast.BitOr: "bor",
-}
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-}
 
 
 class Builder:
@@ -306,65 +287,46 @@ class Block:
         return found
 
     def _binary(self, operator: ast.operator, a: Expr, b: Expr) -> Expr:
-        name = _BINARY[type(operator)]
-        if name == "add" and a.type.scalar == "bool" and b.type.scalar == "bool":
-            name = "or"
-        return fold(name, a, b)
+        return _READER._op(operator, OPERATORS[type(operator)], a, b)
 
     def _expr(self, node: ast.expr) -> Expr:
-        match node:
-            case ast.Constant(value=bool() as value):
-                return const(value, "bool")
-            case ast.Constant(value=int() | float() as value):
-                return const(value, "i64" if isinstance(value, int) else "f64")
-            case ast.Name(id=name):
-                if name not in self.env:
-                    raise CompilerBug(f"fragment: unknown name {name}; known: {', '.join(self.env)}")
-                found = self.env[name]
-                if isinstance(found, int):
-                    return const(found, "bool" if isinstance(found, bool) else "i64")
-                if isinstance(found, str | Array) or callable(found):
-                    raise CompilerBug(f"fragment: {name} is no value")
-                return found
-            case ast.Subscript(value=ast.Name(id=name), slice=index):
-                return self._array(name).read(self._expr(index))
-            case ast.BinOp(left=left, op=operator, right=right):
-                return self._binary(operator, self._expr(left), self._expr(right))
-            case ast.Compare(left=left, ops=[operator], comparators=[right]):
-                return op(_COMPARE[type(operator)], self._expr(left), self._expr(right))
-            case ast.BoolOp(op=ast.And(), values=values):
-                return self._join("and", values)
-            case ast.BoolOp(op=ast.Or(), values=values):
-                return self._join("or", values)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return op("not", self._expr(operand))
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return fold("sub", const(0), self._expr(operand))
-            case ast.IfExp(test=test, body=then, orelse=other):
-                return op("select", self._expr(test), self._expr(then), self._expr(other))
-            case ast.Call(
-                func=ast.Name(id="vload"), args=[ast.Name(id=name), index, ast.Constant(value=int() as lanes)]
-            ):
-                array = self._array(name)
-                return load(array.name, array.scalar, array._at(self._expr(index)), lanes)
-            case ast.Call(func=ast.Name(id="broadcast"), args=[value, ast.Constant(value=lanes)]):
-                assert isinstance(lanes, int)
-                one = self._expr(value)
-                return cast(one, one.type.with_lanes(lanes))
-            case ast.Call(func=ast.Name(id=name), args=args):
-                return self._call(name, [self._expr(a) for a in args])
-        raise CompilerBug(f"fragment: {ast.unparse(node)} is not in the language")
+        return _READER.expr(node, self)
 
-    def _join(self, name: str, values: list[ast.expr]) -> Expr:
-        first, *rest = (self._expr(v) for v in values)
-        for value in rest:
-            first = op(name, first, value)
-        return first
 
-    def _call(self, name: str, args: list[Expr]) -> Expr:
-        kind = self.env.get(name, name)
+class _Reader(ExprReader[Block]):
+    """Expressions of fragments, folded as they are read."""
+
+    def _name(self, node: ast.AST, name: str, scope: Block) -> Expr:
+        if name not in scope.env:
+            raise self.error(node, f"fragment: unknown name {name}; known: {', '.join(scope.env)}")
+        found = scope.env[name]
+        if isinstance(found, int):
+            return const(found, "bool" if isinstance(found, bool) else "i64")
+        if isinstance(found, str | Array) or callable(found):
+            raise self.error(node, f"fragment: {name} is no value")
+        return found
+
+    def _element(self, node: ast.AST, target: ast.expr, index: Expr, scope: Block, lanes: int = 1) -> Expr:
+        array = scope._array(ast.unparse(target))
+        return array.read(index) if lanes == 1 else load(array.name, array.scalar, array._at(index), lanes)
+
+    def _unary(self, node: ast.AST, operator: ast.unaryop, operand: ast.expr, scope: Block) -> Expr:
+        if isinstance(operator, ast.USub):
+            return fold("sub", const(0), self.expr(operand, scope))
+        return super()._unary(node, operator, operand, scope)
+
+    def _op(self, node: ast.AST, name: str, *args: Expr) -> Expr:
+        if len(args) != 2:
+            return op(name, *args)
+        if name == "add" and all(a.type.scalar == "bool" for a in args):
+            name = "or"
+        return fold(name, *args)
+
+    def _call(self, node: ast.Call, name: str, args: list[ast.expr], scope: Block) -> Expr:
+        kind = scope.env.get(name, name)
         if isinstance(kind, str) and kind in SCALARS:
-            return cast(args[0], kind)
-        if name in ("min", "max"):
-            return fold(name, *args)
-        return op(name, *args)
+            return cast(self.expr(args[0], scope), kind)
+        return super()._call(node, name, args, scope)
+
+
+_READER = _Reader()

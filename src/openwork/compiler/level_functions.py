@@ -10,18 +10,14 @@ from ..errors import CompilerBug
 from ..format.expression import Div, Expression, Mod, Sub
 from ..format.level import LevelFormat
 from ..ir.loop import Buffer, Expr, Param, Scalar, Var
-from ..ir.ops import cast, const, load, op
+from ..ir.ops import cast, const, load
 from ..ir.syntax import expression_tree
+from ..ir.text_expr import ExprReader
 from ..ir.types import Type
 from .fold import fold
 from .operand import Operand, ParamRef
 
 __all__ = ["Level", "Params", "evaluate", "is_signed"]
-
-_BINARY: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.GtE: "ge", ast.Gt: "gt", ast.Lt: "lt", ast.LtE: "le", ast.NotEq: "ne", ast.Eq: "eq",
-}  # fmt: skip
 
 
 class Params:
@@ -70,22 +66,27 @@ def evaluate(text: str, level: Level, env: dict[str, Expr], lanes: int = 1) -> E
     With several lanes, buffers are read at that many consecutive positions.
     """
 
-    def walk(node: ast.expr) -> Expr:
-        match node:
-            case ast.Constant(value=int() as value):
-                return const(value)
-            case ast.Name(id=name):
-                found = env.get(name)
-                return level.name(name) if found is None else found
-            case ast.Subscript(value=ast.Name(id=buffer), slice=index):
-                return level.load(buffer, walk(index), env.get("batch"), lanes)
-            case ast.BinOp(left=left, op=operator, right=right):
-                return fold(_BINARY[type(operator)], walk(left), walk(right))
-            case ast.Compare(left=left, ops=[operator], comparators=[right]):
-                return op(_COMPARE[type(operator)], walk(left), walk(right))
-        raise CompilerBug(f"level function {text!r} of {level.format.name}: {ast.dump(node)} is not in its language")
+    return _Reader(text, level, lanes).expr(_tree(text), env)
 
-    return walk(_tree(text))
+
+class _Reader(ExprReader[dict[str, Expr]]):
+    """Sums and products of names and of elements of the level's buffers, and comparisons of these."""
+
+    def __init__(self, text: str, level: Level, lanes: int) -> None:
+        self.text, self.level, self.lanes = text, level, lanes
+
+    def error(self, node: ast.AST | None, message: str) -> CompilerBug:
+        return CompilerBug(f"level function {self.text!r} of {self.level.format.name}: {message}")
+
+    def _name(self, node: ast.AST, name: str, scope: dict[str, Expr]) -> Expr:
+        found = scope.get(name)
+        return self.level.name(name) if found is None else found
+
+    def _element(self, node: ast.AST, target: ast.expr, index: Expr, scope: dict[str, Expr], lanes: int = 1) -> Expr:
+        return self.level.load(ast.unparse(target), index, scope.get("batch"), self.lanes)
+
+    def _op(self, node: ast.AST, name: str, *args: Expr) -> Expr:
+        return fold(name, args[0], args[1])
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,10 @@
-"""Expressions of the loop IR read from the Python subset, over `ast`. See `ir.text` for the syntax."""
+"""The one reader of the compiler's own expressions: from Python's syntax tree to loop IR, see `ir.text` for the syntax.
+
+    a[i] + 1 if p < q else b        what a name, an element and an operation are is the subclass's: of a kernel's text
+                                    here, of fragments in `compiler.build`, of level functions in `compiler`
+
+Index notation, which users write, has a reader of its own (`ir.index_text`), which points at what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from ..errors import CompilerBug
 from . import ops
@@ -14,7 +21,7 @@ from .loop import Buffer, Cast, Const, Expr, Load, Op, Var
 from .syntax import expression_tree
 from .types import SCALARS, Type
 
-__all__ = ["OPERATORS", "ExprParser", "Scope", "error", "literal", "read_type"]
+__all__ = ["OPERATORS", "ExprParser", "ExprReader", "Scope", "error", "literal", "read_type"]
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add",
@@ -92,24 +99,14 @@ def literal(value: object) -> Const | None:
     return None
 
 
-class ExprParser:
-    """Turns `ast` expressions into loop IR within a scope; `lines` serve the error messages."""
+S = TypeVar("S")
 
-    def __init__(self, lines: list[str], substitutions: Mapping[str, str]) -> None:
-        self.lines = lines
-        self.substitutions = substitutions
 
-    def error(self, node: ast.AST | None, message: str) -> CompilerBug:
-        return error(node, self.lines, message)
+class ExprReader(Generic[S]):
+    """Turns trees of expressions into loop IR within a scope of some kind."""
 
-    def type(self, node: ast.expr) -> Type:
-        """A type annotation: a bare name."""
-        found = read_type(node.id, self.substitutions) if isinstance(node, ast.Name) else None
-        if found is None:
-            raise self.error(node, f"expected a type, got {ast.unparse(node)!r}")
-        return found
-
-    def expr(self, node: ast.expr, scope: Scope) -> Expr:
+    def expr(self, node: ast.expr, scope: S) -> Expr:
+        """The loop IR of a tree."""
         match node:
             case ast.Constant(value=value):
                 return self._literal(node, value)
@@ -129,11 +126,90 @@ class ExprParser:
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return self._op(node, "select", *(self.expr(e, scope) for e in (test, body, orelse)))
             case ast.Subscript(value=ast.Name() as target, slice=index):
-                buffer = self.buffer(target, scope)
-                return self._load(node, buffer, self.expr(index, scope))
+                return self._element(node, target, self.expr(index, scope), scope)
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self._call(node, name, args, scope)
         raise self.error(node, f"{ast.unparse(node)!r} is not in the syntax")
+
+    def error(self, node: ast.AST | None, message: str) -> CompilerBug:
+        return CompilerBug(f"loop IR text: {message}" + (f"\n  {ast.unparse(node)}" if node is not None else ""))
+
+    def integer(self, node: ast.expr) -> int:
+        """A literal integer."""
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return node.value
+        raise self.error(node, f"expected a literal integer, got {ast.unparse(node)!r}")
+
+    def _name(self, node: ast.AST, name: str, scope: S) -> Expr:
+        raise NotImplementedError
+
+    def _element(self, node: ast.AST, target: ast.expr, index: Expr, scope: S, lanes: int = 1) -> Expr:
+        raise NotImplementedError
+
+    def _literal(self, node: ast.AST, value: object) -> Const:
+        found = literal(value)
+        if found is None:
+            raise self.error(node, f"{value!r} is no literal of the loop IR")
+        return found
+
+    def _unary(self, node: ast.AST, operator: ast.unaryop, operand: ast.expr, scope: S) -> Expr:
+        if isinstance(operator, ast.UAdd):
+            return self.expr(operand, scope)
+        return self._op(node, OPERATORS[type(operator)], self.expr(operand, scope))
+
+    def _compare(self, node: ast.Compare, scope: S) -> Expr:
+        operands = [self.expr(e, scope) for e in (node.left, *node.comparators)]
+        result: Expr | None = None
+        for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
+            if type(operator) not in OPERATORS:
+                raise self.error(node, "expected one of == != < <= > >=")
+            term = self._op(node, OPERATORS[type(operator)], left, right)
+            result = term if result is None else self._op(node, "and", result, term)
+        assert result is not None
+        return result
+
+    def _op(self, node: ast.AST, name: str, *args: Expr) -> Expr:
+        return ops.op(name, *args)
+
+    def _call(self, node: ast.Call, name: str, args: list[ast.expr], scope: S) -> Expr:
+        special = getattr(self, f"_call_{name}", None)
+        if special is None:
+            return self._op(node, name, *(self.expr(a, scope) for a in args))
+        result = special(node, args, scope)
+        assert isinstance(result, (Const, Var, Load, Op, Cast))
+        return result
+
+    def _arguments(self, node: ast.Call, args: list[ast.expr], count: int) -> list[ast.expr]:
+        if len(args) != count:
+            raise self.error(node, f"{ast.unparse(node.func)}() takes {count} arguments, got {len(args)}")
+        return args
+
+    def _call_vload(self, node: ast.Call, args: list[ast.expr], scope: S) -> Expr:
+        target, index, lanes = self._arguments(node, args, 3)
+        return self._element(node, target, self.expr(index, scope), scope, self.integer(lanes))
+
+    def _call_broadcast(self, node: ast.Call, args: list[ast.expr], scope: S) -> Expr:
+        value, lanes = self._arguments(node, args, 2)
+        arg = self.expr(value, scope)
+        return ops.cast(arg, arg.type.with_lanes(self.integer(lanes)))
+
+
+class ExprParser(ExprReader[Scope]):
+    """Expressions of a kernel's text; `lines` serve the error messages."""
+
+    def __init__(self, lines: list[str], substitutions: Mapping[str, str]) -> None:
+        self.lines = lines
+        self.substitutions = substitutions
+
+    def error(self, node: ast.AST | None, message: str) -> CompilerBug:
+        return error(node, self.lines, message)
+
+    def type(self, node: ast.expr) -> Type:
+        """A type annotation: a bare name."""
+        found = read_type(node.id, self.substitutions) if isinstance(node, ast.Name) else None
+        if found is None:
+            raise self.error(node, f"expected a type, got {ast.unparse(node)!r}")
+        return found
 
     def buffer(self, node: ast.expr, scope: Scope) -> Buffer:
         found = scope.names.get(node.id) if isinstance(node, ast.Name) else None
@@ -143,13 +219,11 @@ class ExprParser:
 
     def integer(self, node: ast.expr) -> int:
         """A literal integer, or a substitution that is one."""
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            return node.value
         if isinstance(node, ast.Name) and (text := self.substitutions.get(node.id, "")).isdecimal():
             return int(text)
-        raise self.error(node, f"expected a literal integer, got {ast.unparse(node)!r}")
+        return super().integer(node)
 
-    def _name(self, node: ast.expr, name: str, scope: Scope) -> Expr:
+    def _name(self, node: ast.AST, name: str, scope: Scope) -> Expr:
         found = scope.names.get(name)
         if isinstance(found, Buffer):
             raise self.error(node, f"buffer {name!r} is used without an index")
@@ -162,13 +236,7 @@ class ExprParser:
             return ops.const(_NAMED[name], "f64")
         raise self.error(node, f"unknown name {name!r}; known: {', '.join(sorted(scope.names)) or 'none'}")
 
-    def _literal(self, node: ast.expr, value: object) -> Const:
-        found = literal(value)
-        if found is None:
-            raise self.error(node, f"{value!r} is no literal of the loop IR")
-        return found
-
-    def _unary(self, node: ast.expr, operator: ast.unaryop, operand: ast.expr, scope: Scope) -> Expr:
+    def _unary(self, node: ast.AST, operator: ast.unaryop, operand: ast.expr, scope: Scope) -> Expr:
         number = isinstance(operand, ast.Constant) and type(operand.value) in (int, float, complex)
         named = isinstance(operand, ast.Name) and operand.id in _NAMED and operand.id not in scope.names
         if isinstance(operator, ast.USub) and (number or named):
@@ -176,20 +244,10 @@ class ExprParser:
             if type(value) is int and value == 1 << 63:
                 return ops.const(-value, "i64")
             return self._literal(node, -value)  # type: ignore[operator]
-        if isinstance(operator, ast.UAdd):
-            return self.expr(operand, scope)
-        return self._op(node, OPERATORS[type(operator)], self.expr(operand, scope))
+        return super()._unary(node, operator, operand, scope)
 
-    def _compare(self, node: ast.Compare, scope: Scope) -> Expr:
-        operands = [self.expr(e, scope) for e in (node.left, *node.comparators)]
-        result: Expr | None = None
-        for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
-            if type(operator) not in OPERATORS:
-                raise self.error(node, "expected one of == != < <= > >=")
-            term = self._op(node, OPERATORS[type(operator)], left, right)
-            result = term if result is None else self._op(node, "and", result, term)
-        assert result is not None
-        return result
+    def _element(self, node: ast.AST, target: ast.expr, index: Expr, scope: Scope, lanes: int = 1) -> Expr:
+        return self._load(node, self.buffer(target, scope), index, lanes)
 
     def _load(self, node: ast.AST, buffer: Buffer, index: Expr, lanes: int = 1) -> Load:
         if not (index.type.is_integer or index.type.scalar == "bool"):
@@ -202,13 +260,7 @@ class ExprParser:
                 raise self.error(node, f"{name}() takes one argument, got {len(args)}")
             arg = self.expr(args[0], scope)
             return ops.cast(arg, to if to.lanes > 1 else to.with_lanes(arg.type.lanes))
-        name = self.substitutions.get(name, name)
-        special = getattr(self, f"_call_{name}", None)
-        if special is not None:
-            result = special(node, args, scope)
-            assert isinstance(result, (Const, Var, Load, Op, Cast))
-            return result
-        return self._op(node, name, *(self.expr(a, scope) for a in args))
+        return super()._call(node, self.substitutions.get(name, name), args, scope)
 
     def _op(self, node: ast.AST, name: str, *args: Expr) -> Expr:
         count = ops.arity(name)
@@ -222,20 +274,6 @@ class ExprParser:
             return ops.op(name, *args)
         except CompilerBug as problem:
             raise self.error(node, str(problem)) from None
-
-    def _arguments(self, node: ast.Call, args: list[ast.expr], count: int) -> list[ast.expr]:
-        if len(args) != count:
-            raise self.error(node, f"{ast.unparse(node.func)}() takes {count} arguments, got {len(args)}")
-        return args
-
-    def _call_vload(self, node: ast.Call, args: list[ast.expr], scope: Scope) -> Expr:
-        target, index, lanes = self._arguments(node, args, 3)
-        return self._load(node, self.buffer(target, scope), self.expr(index, scope), self.integer(lanes))
-
-    def _call_broadcast(self, node: ast.Call, args: list[ast.expr], scope: Scope) -> Expr:
-        value, lanes = self._arguments(node, args, 2)
-        arg = self.expr(value, scope)
-        return ops.cast(arg, arg.type.with_lanes(self.integer(lanes)))
 
     def _call_cast(self, node: ast.Call, args: list[ast.expr], scope: Scope) -> Expr:
         value, to = self._arguments(node, args, 2)
