@@ -120,6 +120,8 @@ def _wrapped(obj: Any) -> Any:
         return None
     if hasattr(kind, "__dask_graph__") and _is_sparse(getattr(obj, "_meta", None)):
         return obj.compute()
+    if hasattr(kind, "__tensor__"):
+        return obj.__tensor__()
     if hasattr(kind, "tocoo"):
         found = obj.tocoo()
     else:

@@ -1,0 +1,1 @@
+"""Other libraries' interfaces over openwork's tensors: a script changes its import and goes on."""

@@ -1,0 +1,13 @@
+"""`scipy.sparse.csgraph` over arrays of ours, whose buffers it takes as they are."""
+
+from __future__ import annotations
+
+import scipy.sparse.csgraph as scipys
+
+from .module import bridged, names
+
+__all__ = names(scipys)
+
+for _name in __all__:
+    _found = getattr(scipys, _name)
+    globals()[_name] = bridged(_found) if callable(_found) and not isinstance(_found, type) else _found

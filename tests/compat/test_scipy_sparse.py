@@ -1,0 +1,177 @@
+"""The arrays of `openwork.compat.scipy_sparse`: each holds a Tensor over SciPy's buffers, and spells it as SciPy does."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as theirs
+
+import openwork as ow
+from openwork.compat import scipy_sparse as sp
+
+A = np.array([[1.0, 0, 2, 0], [0, 0, 3, 0], [4, 5, 0, 6], [0, 0, 0, 7]])
+KINDS = [f"{f}_{c}" for f in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok") for c in ("array", "matrix")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_array_holds_a_tensor(kind):
+    made = getattr(sp, kind)(A)
+    assert isinstance(made.tensor, ow.Tensor)
+    assert ow.asarray(made) is made.tensor
+    assert sp.issparse(made)
+    assert isinstance(made, sp.sparray if kind.endswith("array") else sp.spmatrix)
+    assert sp.isspmatrix(made) == kind.endswith("matrix")
+    assert (made.format, made.shape, made.ndim, made.dtype) == (kind[:3], (4, 4), 2, np.float64)
+    np.testing.assert_array_equal(made.toarray(), A)
+    assert type(made.to_scipy()).__name__ == kind
+    if kind[:3] not in ("lil", "dok"):
+        assert np.shares_memory(made.data, made.tensor.values)
+    for other in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok"):
+        np.testing.assert_array_equal(made.asformat(other).toarray(), A)
+    for twin in (copy.deepcopy(made), pickle.loads(pickle.dumps(made)), made.copy()):
+        assert type(twin) is type(made)
+        np.testing.assert_array_equal(twin.toarray(), A)
+    assert repr(made) == repr(made.to_scipy())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_operations_give_what_scipy_gives(kind):
+    x, s = getattr(sp, kind)(A), getattr(theirs, kind)(A)
+    d = np.arange(16.0).reshape(4, 4)
+    for call in (
+        lambda m: m + m, lambda m: m - m.T, lambda m: m * 2, lambda m: 3 * m, lambda m: m / 2, lambda m: m @ m, lambda m: m @ d,
+        lambda m: d @ m, lambda m: m @ d[0], lambda m: m * m, lambda m: m + d, lambda m: d - m, lambda m: m.multiply(d),
+        lambda m: abs(-m), lambda m: m.sum(axis=0), lambda m: m.sum(), lambda m: m.mean(axis=1), lambda m: m > 2, lambda m: m != m.T,
+        lambda m: m.max(axis=0) if m.format in ("csr", "csc", "coo", "bsr") else m.sum(), lambda m: m.tocsr().sqrt(),
+        lambda m: m.T, lambda m: m.reshape(2, 8), lambda m: m.astype(np.float32), lambda m: m.diagonal(), lambda m: m.maximum(1 - m.toarray()),
+        lambda m: m.tocsr()[1:3, ::2], lambda m: m.tocsr()[[0, 2], [2, 1]], lambda m: m.tocsr()[2], lambda m: m.tocsc()[:, 2],
+        lambda m: m.tocsr()[m.tocsr() > 2], lambda m: m.trace(), lambda m: m.dot(m), lambda m: m.nnz, lambda m: m.tocsr()[0, 2],
+        lambda m: m.conj(), lambda m: m.power(2), lambda m: m**2, lambda m: m.count_nonzero(), lambda m: m.nnz,
+    ):  # fmt: skip
+        got, want = call(x), call(s)
+        assert sp.issparse(got) == theirs.issparse(want)
+        if sp.issparse(got):
+            assert type(got).__module__.startswith("openwork")
+            assert type(got).__name__.endswith(kind[4:])
+            assert got.dtype == want.dtype
+            got, want = got.toarray(), want.toarray()
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+def test_buffers_are_written_through_and_replaced():
+    x = sp.csr_array(A)
+    x.data *= 2
+    np.testing.assert_array_equal(x.tensor.to_numpy(), 2 * A)
+    x.data = x.data / 2
+    np.testing.assert_array_equal(x.toarray(), A)
+    x[0, 1] = 9
+    x[2] = 0
+    x[:, 3] = sp.csr_array([[1.0], [0], [0], [2]])
+    want = A.copy()
+    want[0, 1], want[2], want[:, 3] = 9, 0, [1, 0, 0, 2]
+    np.testing.assert_array_equal(x.toarray(), want)
+    x.eliminate_zeros()
+    x.setdiag(5)
+    np.fill_diagonal(want, 5)
+    np.testing.assert_array_equal(x.toarray(), want)
+    assert x.nnz == np.count_nonzero(want)
+    x.resize(2, 3)
+    assert (x.shape, x.tensor.shape) == ((2, 3), (2, 3))
+
+
+def test_zeros_annihilate_as_they_do_there():
+    x = sp.csr_array(A)
+    assert x.multiply(np.full((4, 4), np.inf)).nnz == x.nnz
+    assert (x * np.nan).nnz == x.nnz
+
+
+def test_functions_of_the_module():
+    x, s = sp.csr_array(A), theirs.csr_array(A)
+    for name, args in (
+        ("hstack", 1),
+        ("vstack", 1),
+        ("block_diag", 1),
+        ("kron", 2),
+        ("kronsum", 2),
+        ("tril", 0),
+        ("triu", 0),
+        ("find", 0),
+    ):
+        mine, other = ([x, x], [s, s]) if args == 1 else ((x, x), (s, s)) if args == 2 else (x, s)
+        run = (lambda f, g: f(*g)) if args == 2 else (lambda f, g: f(g))
+        got, want = run(getattr(sp, name), mine), run(getattr(theirs, name), other)
+        if name == "find":
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_array_equal(a, b)
+            continue
+        assert (type(got).__name__, got.format) == (type(want).__name__, want.format)
+        np.testing.assert_array_equal(got.toarray(), want.toarray())
+    assert sp.eye_array(3).format == "dia"
+    assert sp.random_array((4, 5), density=0.5).nnz == 10
+    assert sp.isspmatrix_csr(sp.csr_matrix(A))
+    assert not sp.isspmatrix_csr(x)
+    assert sp.SparseEfficiencyWarning is theirs.SparseEfficiencyWarning
+    with pytest.raises(AttributeError):
+        _ = sp.nothing
+
+
+def test_files(tmp_path):
+    x = sp.csc_array(A)
+    sp.save_npz(tmp_path / "a.npz", x)
+    back = sp.load_npz(tmp_path / "a.npz")
+    assert type(back) is sp.csc_array
+    np.testing.assert_array_equal(back.toarray(), A)
+
+
+@pytest.mark.parametrize(
+    "name", ["cg", "gmres", "minres", "bicgstab", "lsqr", "spsolve", "spsolve_triangular", "expm_multiply"]
+)
+def test_linalg(name):
+    b = np.arange(1.0, 5)
+    m = {"spsolve_triangular": np.tril(A + 9 * np.eye(4))}.get(name, A @ A.T + 9 * np.eye(4))
+    got, want = (getattr(s.linalg, name)(s.csr_array(m), b) for s in (sp, theirs))
+    np.testing.assert_allclose(*(x[0] if isinstance(x, tuple) else x for x in (got, want)), rtol=1e-4)
+
+
+def test_linalg_of_matrices_and_graphs():
+    m = A @ A.T + np.diag([1.0, 2, 3, 4])
+    x = sp.csc_array(m)
+    for options in ({}, {"sigma": 0.5}, {"M": sp.diags_array([1.0, 2, 3, 4])}):
+        want = {k: v.to_scipy() if sp.issparse(v) else v for k, v in options.items()}
+        np.testing.assert_allclose(
+            sp.linalg.eigsh(x, k=1, **options)[0], theirs.linalg.eigsh(theirs.csc_array(m), k=1, **want)[0], rtol=1e-8
+        )
+    inverse = sp.linalg.inv(x)
+    assert type(inverse) is sp.csc_array
+    np.testing.assert_allclose(inverse.toarray(), np.linalg.inv(m), atol=1e-12)
+    np.testing.assert_allclose(sp.linalg.splu(x).solve(np.ones(4)), np.linalg.solve(m, np.ones(4)))
+    assert sp.linalg.norm(x) == pytest.approx(np.linalg.norm(m))
+    assert sp.csgraph.connected_components(sp.csr_array(np.kron(np.eye(2), np.ones((2, 2)))))[0] == 2
+    tree = sp.csgraph.minimum_spanning_tree(x)
+    assert sp.issparse(tree)
+
+
+def test_strangers_get_their_turn():
+    class Reflecting:
+        __array_ufunc__ = None
+
+        def __radd__(self, other: Any) -> str:
+            return "reflected"
+
+    x = sp.csr_array(A)
+    assert x + Reflecting() == "reflected"
+    assert (x == None) is False  # noqa: E711
+    with pytest.raises(TypeError):
+        len(x)
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(x)
+    with pytest.raises(NotImplementedError):
+        x + 1
+    with pytest.raises(ValueError, match="inconsistent"):
+        x + sp.csr_array((2, 2))
+    with pytest.raises(ValueError, match="dimension mismatch"):
+        x @ np.ones(3)
