@@ -22,6 +22,7 @@ from .errors import (
     SizeError,
     UnsupportedError,
 )
+from .errors import suggestion as _suggestion
 from .format import Format
 from .format import format as format
 from .runtime import dynamo as _dynamo
@@ -92,7 +93,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     home = _LAZY.get(name)
     if home is None:
-        raise AttributeError(f"module 'openwork' has no attribute {name!r}")
+        hint = "" if name.startswith("_") else _suggestion(name, __dir__())
+        raise AttributeError(f"module 'openwork' has no attribute {name!r}{hint}", name=name)
     value = getattr(import_module(f"{__name__}.{home}"), name)
     if name in GRADIENTS:
         value = _gradients.with_grad(value)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 __all__ = [
     "CompilerBug",
     "DTypeError",
@@ -12,6 +15,7 @@ __all__ = [
     "ShapeError",
     "SizeError",
     "UnsupportedError",
+    "suggestion",
 ]
 
 
@@ -49,3 +53,9 @@ class UnsupportedError(NotImplementedError):
 
 class CompilerBug(RuntimeError):
     """A fault of the compiler itself: the message carries the stage, the IR and the kernel's key."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What is asked at the end of a message about a name that is not there; nothing where no name is like it."""
+    found = get_close_matches(name[:60], [n for n in known if not n.startswith("_")], 1, 0.7)
+    return f"\n  help: did you mean {found[0]!r}?" if found else ""

@@ -132,6 +132,9 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("stack", "operands masked grad", ""),
         ("unstack", "operands masked grad", ""),
     ),
+    "ops.manipulation.padding": (
+        ("pad", "method operands masked grad", "pad(pad_width, /, mode='constant', *, constant_values=0, reflect_type='even')\n\n`x` with elements in front of and behind those along each dimension."),
+    ),
     "ops.manipulation.shaping": (
         ("broadcast_arrays", "operands grad", ""),
         ("broadcast_to", "method operands masked grad", "broadcast_to(shape)\n\n`x` repeated along new dimensions in front and along those of extent 1, as NumPy broadcasts."),
@@ -191,6 +194,10 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("random_array", "", ""),
     ),
     "ops.reductions.nan": (
+        ("nanargmax", "method operands masked grad", "nanargmax(*, axis=None, keepdims=False)\n\nWhere the largest over `axis` of the elements that are not NaN is first, int64."),
+        ("nanargmin", "method operands masked grad", "nanargmin(*, axis=None, keepdims=False)\n\nWhere the least over `axis` of the elements that are not NaN is first, int64."),
+        ("nancumprod", "method operands masked grad", "nancumprod(*, axis=None, dtype=None)\n\nThe running product along `axis`, of all elements without, NaN counting as 1: a dense Tensor."),
+        ("nancumsum", "method operands masked grad", "nancumsum(*, axis=None, dtype=None)\n\nThe running sum along `axis`, of all elements without, NaN counting as 0: a dense Tensor."),
         ("nanmax", "method operands masked grad", "nanmax(*, axis=None, keepdims=False)\n\nThe largest over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
         ("nanmean", "method operands masked grad", "nanmean(*, axis=None, dtype=None, keepdims=False)\n\nThe mean over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
         ("nanmin", "method operands masked grad", "nanmin(*, axis=None, keepdims=False)\n\nThe least over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
@@ -202,6 +209,13 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "ops.reductions.order_statistics": (
         ("median", "method operands masked grad", "median(*, axis=None, keepdims=False)\n\nThe element in the middle of those over `axis` in order, the mean of two for an even number."),
         ("topk", "method operands masked grad", "topk(k, /, *, axis=-1, largest=True)\n\nThe `k` largest elements of every fibre along `axis`, in order, and where they are."),
+    ),
+    "ops.reductions.quantiles": (
+        ("nanmedian", "method operands masked grad", "nanmedian(*, axis=None, keepdims=False)\n\nThe median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
+        ("nanpercentile", "method operands masked grad", "nanpercentile(q, /, *, axis=None, method='linear', keepdims=False)\n\n`nanquantile` of `q / 100`."),
+        ("nanquantile", "method operands masked grad", "nanquantile(q, /, *, axis=None, method='linear', keepdims=False)\n\n`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
+        ("percentile", "method operands masked grad", "percentile(q, /, *, axis=None, method='linear', keepdims=False)\n\n`quantile` of `q / 100`."),
+        ("quantile", "method operands masked grad", "quantile(q, /, *, axis=None, method='linear', keepdims=False)\n\nThe elements below which the shares `q` of those over `axis` lie."),
     ),
     "ops.reductions.softmax": (
         ("log_softmax", "method operands masked grad", "log_softmax(axis=-1)\n\nThe logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified."),
@@ -232,6 +246,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "ops.sorting": (
         ("argsort", "method operands masked grad", "argsort(*, axis=-1, descending=False, stable=True)\n\nWhere the elements of every fibre along `axis` are, in order: `take_along_axis(x, argsort(x)) == sort(x)`."),
+        ("argwhere", "method operands masked grad", "argwhere()\n\nThe coordinates of the elements that are not zero, in row-major order: a dense matrix with a row for each."),
         ("find", "operands grad", ""),
         ("nonzero", "method operands masked grad", "nonzero()\n\nThe coordinates of the elements that are not zero, in row-major order: one vector for each dimension."),
         ("searchsorted", "method operands grad", "searchsorted(x2, /, *, side='left', sorter=None)\n\nThe places in the sorted vector `x1` before which the elements of `x2` keep it sorted."),
@@ -275,13 +290,14 @@ TORCH: dict[str, str] = {
     "ge": "greater_equal", "ger": "outer", "gt": "greater", "hspmm": "matmul", "isclose": "isclose", "kron": "kron",
     "le": "less_equal", "logsumexp": "logsumexp", "lshift": "bitwise_left_shift", "lt": "less", "matmul": "matmul",
     "mean": "mean", "mm": "matmul", "mod": "remainder", "moveaxis": "moveaxis", "movedim": "moveaxis",
-    "mul": "multiply", "mv": "matmul", "nan_to_num": "nan_to_num", "nanmean": "nanmean", "nansum": "nansum",
-    "ne": "not_equal", "neg": "negative", "or": "bitwise_or", "outer": "outer", "prod": "prod", "roll": "roll",
-    "round": "round", "rshift": "bitwise_right_shift", "smm": "matmul", "sparse_mask": "sparse_mask",
-    "squeeze": "squeeze", "stack": "stack", "sub": "subtract", "sum": "sum", "swapaxes": "swapaxes",
-    "swapdims": "swapaxes", "take": "take", "trace": "trace", "transpose": "swapaxes", "tril": "tril",
-    "triu": "triu", "truediv": "divide", "unbind": "unstack", "unsqueeze": "expand_dims", "vdot": "vecdot",
-    "vecdot": "vecdot", "where": "where", "xor": "bitwise_xor"
+    "mul": "multiply", "mv": "matmul", "nan_to_num": "nan_to_num", "nanmean": "nanmean",
+    "nanquantile": "nanquantile", "nansum": "nansum", "ne": "not_equal", "neg": "negative", "or": "bitwise_or",
+    "outer": "outer", "prod": "prod", "quantile": "quantile", "roll": "roll", "round": "round",
+    "rshift": "bitwise_right_shift", "smm": "matmul", "sparse_mask": "sparse_mask", "squeeze": "squeeze",
+    "stack": "stack", "sub": "subtract", "sum": "sum", "swapaxes": "swapaxes", "swapdims": "swapaxes",
+    "take": "take", "trace": "trace", "transpose": "swapaxes", "tril": "tril", "triu": "triu", "truediv": "divide",
+    "unbind": "unstack", "unsqueeze": "expand_dims", "vdot": "vecdot", "vecdot": "vecdot", "where": "where",
+    "xor": "bitwise_xor"
 }
 """torch's names of operations."""
 

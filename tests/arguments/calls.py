@@ -44,16 +44,21 @@ def _call(*args: Any, **kwargs: Any) -> Call:
 
 
 _AXIS = (
-    "all", "any", "count_nonzero", "logsumexp", "max", "mean", "median", "min", "nanmax", "nanmean", "nanmin", "nanprod",
+    "all", "any", "count_nonzero", "logsumexp", "max", "mean", "median", "min", "nanmax", "nanmean", "nanmedian", "nanmin",
+    "nanprod",
     "nanstd", "nansum", "nanvar", "prod", "std", "sum", "var",
 )  # fmt: skip
 _ONE_AXIS = (
-    "argmax", "argmin", "argsort", "cumulative_prod", "cumulative_sum", "log_softmax", "softmax", "sort", "unstack",
+    "argmax", "argmin", "argsort", "cumulative_prod", "cumulative_sum", "log_softmax", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "softmax", "sort", "unstack",
 )  # fmt: skip
 _SHAPE = ("empty", "ones", "zeros")
 _ORDINARY: dict[str, Call] = {
     **{name: _call(a(), axis=1) for name in (*_AXIS, *_ONE_AXIS, "expand_dims", "flip")},
     **{name: _call(shape=(2, 3)) for name in _SHAPE},
+    **{f"{name}_like": _call(a(), shape=(2, 3)) for name in _SHAPE},
+    **{name: _call(a(), 0.5, axis=1) for name in ("quantile", "percentile", "nanquantile", "nanpercentile")},
+    "full_like": _call(a(), 1.5, shape=(2, 3)),
     "assemble": _call("csr", (2, 3), pos={1: [0, 1, 3]}, crd={1: [1, 0, 2]}, values=[2.0, 3.0, 4.0]),
     "broadcast_to": _call(a(), (2, 2, 3)),
     "concat": _call([a(), a()], axis=1),

@@ -270,6 +270,8 @@ def _slogdet(m: Tensor, scalar: str) -> tuple[Any, Any]:
         return Factorization(m, scalar).slogdet()
     except np.linalg.LinAlgError:
         dtype = numpy_dtype(scalar)
+        if not np.isfinite(to_numpy(m.values)).all():
+            return dtype.type(np.nan), np.full((), np.nan, dtype).real[()]
         return dtype.type(0), -np.full((), np.inf, dtype).real[()]
 
 

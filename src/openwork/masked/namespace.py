@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import UnsupportedError
 from ..ir.index import Expression
 from ..ops.elementwise import pointwise as merge
+from ..ops.manipulation.padding import pad as padded
 from ..runtime.formats import resolve_format
 from ..runtime.operation import OPERATIONS
 from ..tensor import dtypes
@@ -24,8 +25,8 @@ from .structure import settled
 from .tensor import MaskedTensor, wrap
 
 __all__ = [
-    "astype", "call", "can_cast", "count_nonzero", "diff", "nonzero", "outer", "pointwise", "result_type", "unstack",
-    "vecdot",
+    "astype", "call", "can_cast", "count_nonzero", "diff", "nonzero", "outer", "pad", "pointwise", "result_type",
+    "unstack", "vecdot",
 ]  # fmt: skip
 
 
@@ -96,6 +97,16 @@ def diff(m: MaskedTensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None,
         before = (slice(None),) * (axis % max(m.ndim, 1))
         out = binary("sub", out[(*before, slice(1, None))], out[(*before, slice(None, -1))], "intersection")
     return out
+
+
+def pad(m: MaskedTensor, pad_width: Any, /, mode: str = "constant", **options: Any) -> MaskedTensor:
+    """Elements in front and behind: missing ones, or those of other places with their masks."""
+    if mode == "constant" and not options:
+        options = {"constant_values": m._tensor.fill_value}
+    elif mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise UnsupportedError(f"pad: mode={mode!r}, constant_values= of a masked tensor\n  help: leave them out")
+    found: MaskedTensor = _moved(padded, m, pad_width, mode, **options)
+    return found
 
 
 def pointwise(

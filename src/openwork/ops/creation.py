@@ -8,6 +8,7 @@ otherwise. `arange`, `linspace` and `meshgrid` are dense.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -108,33 +109,47 @@ def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
 
 
 @operation(operands=False)
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def full_like(
+    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None,
+    order: str = "K",
+) -> Tensor:  # fmt: skip
     """A tensor of one value everywhere, with the shape, dtype and device of `x` unless others are given.
 
-    A dense `x` gives a dense tensor, any other a COO tensor without stored elements.
+    A dense `x` gives a dense tensor, column-major for `order="F"`, any other a COO tensor without stored elements.
     """
     t = x if isinstance(x, Tensor) else asarray(x)
-    form = format if format is not None else "dense" if t.format.is_dense and t.ndim else None
+    if order not in ("K", "C", "A", "F"):
+        raise UnsupportedError(f"full_like: order={order!r}\n  supported: 'K', 'C', 'A', 'F'")
+    wanted = t.shape if shape is None else extents(shape, "full_like")
+    form = format
+    if format is None and t.format.is_dense and wanted and t.ndim:
+        form = "dense_f" if order == "F" and len(wanted) > 1 else "dense"
     place = device if device is not None else None if t.device == "cpu" else t.device
-    return full(t.shape, fill_value, dtype=t.dtype if dtype is None else dtype, device=place, format=form)
+    return full(wanted, fill_value, dtype=t.dtype if dtype is None else dtype, device=place, format=form)
 
 
 @operation(operands=False)
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def zeros_like(
+    x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
+) -> Tensor:
     """`full_like` of 0."""
-    return full_like(x, 0, dtype=dtype, device=device, format=format)
+    return full_like(x, 0, dtype=dtype, device=device, format=format, shape=shape, order=order)
 
 
 @operation(operands=False)
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def ones_like(
+    x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
+) -> Tensor:
     """`full_like` of 1."""
-    return full_like(x, 1, dtype=dtype, device=device, format=format)
+    return full_like(x, 1, dtype=dtype, device=device, format=format, shape=shape, order=order)
 
 
 @operation(operands=False)
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def empty_like(
+    x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
+) -> Tensor:
     """`zeros_like`."""
-    return full_like(x, 0, dtype=dtype, device=device, format=format)
+    return full_like(x, 0, dtype=dtype, device=device, format=format, shape=shape, order=order)
 
 
 @operation(operands=False)
@@ -173,12 +188,22 @@ def _dense(array: np.ndarray[Any, Any], dtype: Any, device: Any, format: Any) ->
     return out if device is None else out.to(device)
 
 
+def _number(x: Any) -> Any:
+    """A number of any kind, in an array or tensor of rank 0 too, as Python's."""
+    try:
+        return operator.index(x)
+    except TypeError:
+        return float(x)
+
+
 @operation(operands=False)
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None,
     format: Any = None,
 ) -> Tensor:  # fmt: skip
     """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given."""
+    given: list[Any] = [x if type(x) in (int, float, type(None)) else _number(x) for x in (start, stop, step)]
+    start, stop, step = given
     if stop is None:
         start, stop = 0, start
     n = max(0, math.ceil((stop - start) / step))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from inspect import signature
+from inspect import Signature, signature
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..tables import NUMPY
 from ..tensor.lazy import is_lazy
 from ..tensor.operators import PRIORITY
 from ..tensor.tensor import Tensor
-from .numpy_names import basics, elements, shapes, ufuncs  # noqa: F401  (they register functions)
+from .numpy_names import basics, elements, inplace, shapes, statistics, ufuncs  # noqa: F401  (they register)
 from .numpy_names.reduced import reduce_chosen
 from .numpy_names.registry import FUNCTIONS
 from .numpy_names.results import store
@@ -93,16 +93,17 @@ def by_name(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 def _own(func: Any, own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that takes NumPy's arguments, and the result in `out` where it is given."""
-    kwargs = {key: value for key, value in kwargs.items() if value is not np._NoValue}
-    parameters = signature(own).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+    parameters, asked = signature(own).parameters, signature(func)
+    if any(p.kind is p.VAR_POSITIONAL for p in asked.parameters.values()):
         return own(*args, **kwargs)
-    out = kwargs.pop("out", None) if "out" not in parameters else None
-    kwargs = {key: value for key, value in kwargs.items() if key in parameters or key not in _IGNORED}
-    refused = [key for key in kwargs if key not in parameters]
-    if refused:
-        raise UnsupportedError(f"numpy.{func.__name__}: {refused[0]}= of a Tensor\n  help: leave it out")
-    result = own(*args, **kwargs)
+    named = _arguments(asked, args, kwargs)
+    out = named.pop("out", None) if "out" not in parameters else None
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        named = _known(named, parameters)
+        refused = [key for key in named if key not in parameters]
+        if refused:
+            raise UnsupportedError(f"numpy.{func.__name__}: {refused[0]}= of a Tensor\n  help: leave it out")
+    result = own(**named)
     return result if out is None else store(func.__name__, result, out)
 
 
@@ -111,7 +112,7 @@ def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     asked = signature(func)
     if any(p.kind is p.VAR_POSITIONAL for p in asked.parameters.values()):
         return found(*args, **kwargs)
-    named = {k: v for k, v in asked.bind(*args, **kwargs).arguments.items() if v is not np._NoValue}
+    named = _arguments(asked, args, kwargs)
     parameters = signature(found).parameters
     out = named.pop("out", None) if "out" not in parameters else None
     places = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
@@ -124,6 +125,15 @@ def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     taken = {_KEYWORDS.get(key, key) if key not in parameters else key: value for key, value in left.items()}
     result = _with(func.__name__, found, by_place, _known(taken, parameters), parameters)
     return result if out is None else store(func.__name__, result, out)
+
+
+def _arguments(asked: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by NumPy's names, those of `**kwargs` among them."""
+    named = dict(asked.bind(*args, **kwargs).arguments)
+    for p in asked.parameters.values():
+        if p.kind is p.VAR_KEYWORD:
+            named |= named.pop(p.name, {})
+    return {key: value for key, value in named.items() if value is not np._NoValue}
 
 
 def _known(taken: dict[str, Any], parameters: Any) -> dict[str, Any]:

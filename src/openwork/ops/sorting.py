@@ -12,7 +12,7 @@ from ..format import coo
 from ..ir.types import COMPLEX
 from ..late import late
 from ..runtime.conversion.radix_sort import radix
-from ..runtime.operation import operation
+from ..runtime.operation import namespace, operation
 from ..runtime.promote import promote
 from ..storage.buffers import as_array, bare, cast, is_torch, length, outside, to_numpy
 from ..storage.storage import Storage
@@ -22,7 +22,18 @@ from .indexing.index import index
 from .indexing.keys import Ints
 from .result_format import settle
 
-__all__ = ["Fibres", "argsort", "find", "nonzero", "ordered", "plain_values", "ranks", "searchsorted", "sort"]
+__all__ = [
+    "Fibres",
+    "argsort",
+    "argwhere",
+    "find",
+    "nonzero",
+    "ordered",
+    "plain_values",
+    "ranks",
+    "searchsorted",
+    "sort",
+]
 
 
 @operation(masked="method", shape="same", dtype="same")
@@ -198,6 +209,19 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
         flags[tuple(c[values == 0] for c in crd)] = False
         found = np.nonzero(flags)
     return tuple(Tensor._from_dense(_index(np.ascontiguousarray(c), t)) for c in found)
+
+
+@operation(method=True, masked=lambda m: _rows(namespace().nonzero(m), m.ndim))
+def argwhere(x: Any, /) -> Tensor:
+    """The coordinates of the elements that are not zero, in row-major order: a dense matrix with a row for each."""
+    t = as_tensor(x)
+    return _rows(nonzero(t), t.ndim) if t.ndim else _rows(nonzero(t.broadcast_to((1,))), 1)[:, :0]
+
+
+def _rows(coordinates: tuple[Any, ...], ndim: int) -> Tensor:
+    """Vectors of coordinates as the columns of a matrix."""
+    table = np.stack([c.to_numpy() for c in coordinates], axis=1) if ndim else np.zeros((0, 0), np.int64)
+    return Tensor._from_dense(as_array(np.ascontiguousarray(table), like=coordinates[0].values))
 
 
 class Fibres:

@@ -50,9 +50,9 @@ _PYTHON = (builtins.bool, int, float, complex)
 
 
 @operation(masked=late("masked.namespace", "astype"))
-def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
-    """`x` with elements of another dtype; pos and crd are shared."""
-    return x.astype(dtype, copy=copy, device=device)
+def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None, casting: str = "unsafe") -> Any:
+    """`x` with elements of another dtype; pos and crd are shared. `casting` is NumPy's rule of what is allowed."""
+    return x.astype(dtype, casting=casting, copy=copy, device=device)
 
 
 def scalar_of_operand(x: Any) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
+
+import numpy as np
 
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import is_torch
 from ..tables import LAZY, MASKED, METHODS
+from .numpy_names import by_numpy
 
 __all__ = ["LazyMethods", "MaskedMethods", "Methods"]
 
@@ -43,7 +47,21 @@ def _torchs_or_operation(self: Any, name: str, args: tuple[Any, ...], kwargs: di
         theirs = rule("torch_method")(self, name)
         if theirs is not None:
             return theirs(*args, **kwargs)
-    return _operation(self, name, args, kwargs)
+    try:
+        return _operation(self, name, args, kwargs)
+    except TypeError:
+        if _takes(getattr(sys.modules[_PACKAGE], name), self, args, kwargs) or not callable(getattr(np, name, None)):
+            raise
+    return by_numpy(name, (self, *args), kwargs)
+
+
+def _takes(function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the function has these arguments."""
+    try:
+        signature(function).bind(self, *args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def _deferred(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

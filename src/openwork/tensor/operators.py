@@ -13,6 +13,7 @@ from ..runtime.gradient_hook import rule
 from ..runtime.too_large import FAILURES, size_error, sized
 from ..storage.buffers import is_torch
 from .inplace import become, refuse, write
+from .numpy_names import by_numpy
 from .python_protocol import PythonProtocol
 
 if TYPE_CHECKING:
@@ -172,14 +173,18 @@ def _as_torch_too(method: F) -> F:
 
     Where both give the same, torch's is taken only where arguments ask for it.
     """
-    differs = method.__name__ in _OTHERWISE
+    name = method.__name__
+    differs = name in _OTHERWISE
+    ours = frozenset(method.__kwdefaults__ or ()) | {"axis"}
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
         theirs = len(args) > 1 or not _TORCHS.isdisjoint(options) or (differs and _STANDARDS.isdisjoint(options))
         if theirs and is_torch(_values(self)):
-            function = rule("torch_method")(self, method.__name__)
+            function = rule("torch_method")(self, name)
             return function(*args, **options)
+        if len(args) > 1 or not ours.issuperset(options):
+            return by_numpy(name, (self, *args), options)
         return method(self, *args, **options)
 
     return cast("F", call)

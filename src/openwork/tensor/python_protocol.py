@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DTypeError, ShapeError
+from ..integers import integer
 from ..storage.buffers import is_torch
 
 if TYPE_CHECKING:
@@ -38,14 +39,34 @@ class PythonProtocol:
         found = self == value
         return found if isinstance(found, bool) else bool(found.any())
 
-    def item(self) -> Any:
-        """The value of a tensor of one element as a Python scalar."""
+    def item(self, *place: Any) -> Any:
+        """The value of a tensor of one element as a Python scalar, or of the element at a place.
+
+        place : its coordinates, or its number in row-major order
+        """
         me = cast("Tensor", self)
+        if place:
+            return self._at("item", place[0] if len(place) == 1 and isinstance(place[0], tuple) else place).item()
         if me.size != 1:
             raise ShapeError(
                 f"item: expected a tensor of one element; got shape {me.shape}\n  help: index it, or to_numpy()"
             )
         return me.to_numpy().reshape(-1)[0].item()
+
+    def _at(self, operation: str, place: tuple[Any, ...]) -> Any:
+        """The element at coordinates, or at one place of the row-major order."""
+        me = cast("Tensor", self)
+        at = [integer(k, operation, "a place") for k in place]
+        if len(at) == 1 and len(me.shape) != 1:
+            if not -me.size <= at[0] < me.size:
+                raise IndexError(f"{operation}: place {at[0]} of {int(me.size)} elements")
+            rest, at = at[0] % me.size, []
+            for n in me.shape[::-1]:
+                at.insert(0, rest % n)
+                rest //= n
+        if len(at) != len(me.shape):
+            raise ShapeError(f"{operation}: {len(at)} coordinates of a tensor of shape {me.shape}\n  help: give all")
+        return me[tuple(at)]
 
     def _number(self, operation: str) -> Any:
         """The element, for a function of Python's that takes one number."""

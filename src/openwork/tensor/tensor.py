@@ -21,6 +21,7 @@ from ..storage.scalars import python_scalar, rounds
 from ..storage.storage import Storage
 from ..storage.watch import read_only
 from .autograd_mixin import Leaf
+from .casting import may_cast
 from .display import html, line, text
 from .inplace import refuse, write
 from .methods import Methods
@@ -279,11 +280,23 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Methods):
 
         return Tensor._from_storage(convert(storage, target, share=copy is None))
 
-    def astype(self, dtype: object, /, *, copy: bool = True, device: object = None) -> Tensor:
-        """The tensor with values of another dtype, sharing pos and crd."""
+    def astype(
+        self, dtype: object, /, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True, *,
+        device: object = None,
+    ) -> Tensor:  # fmt: skip
+        """The tensor with values of another dtype, sharing pos and crd.
+
+        casting : NumPy's rule, "safe", "same_kind", ...; DTypeError where it forbids the conversion
+        copy : False gives the tensor itself where it has that dtype
+        order, subok : NumPy's, which mean nothing here
+        """
         storage = self._storage
         scalar = buffers.scalar_name(dtype)
+        if casting != "unsafe":
+            may_cast(self, dtype, casting, "astype")
         if scalar == storage.scalar:
+            if not copy and device is None:
+                return self
             values = buffers.copied(storage.values) if copy else storage.values
         else:
             if storage.scalar in ("c64", "c128") and scalar not in ("c64", "c128", "bool"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import FormatError, ShapeError
+from ..errors import FormatError, ShapeError, suggestion
 from ..format import coo
 from ..format import format as parse
 from ..integers import AxisError, ExtentError, extents, integer
@@ -14,6 +14,7 @@ from ..runtime.gradient_hook import rule
 from ..storage.buffers import is_torch, length
 from ..storage.storage import Storage
 from .inplace import become, refuse
+from .numpy_names import array_method
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -87,7 +88,12 @@ class TorchNames:
                 found = rule("torch_method")(self, name)
                 if found is not None:
                     return found
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            found = None if name.startswith("_") else array_method(self, name)
+            if found is not None:
+                return found
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            hint = "" if name.startswith("_") else suggestion(name, dir(type(self)))
+            raise AttributeError(text + hint, name=name, obj=self)
 
     @property
     def mH(self) -> Tensor:

@@ -139,4 +139,4 @@ def _over(places: Tensor, values: Any, fill: Any, like: Any) -> Tensor:
 
 
 def _like(values: Any, like: Any) -> Any:
-    return as_array(np.ascontiguousarray(values), like=like)
+    return as_array(np.asarray(values, order="C"), like=like)

@@ -19,9 +19,10 @@ from ...integers import integer
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Literal
 from ...late import late
+from ...runtime.gradient_hook import tracked
 from ...runtime.operation import namespace, operation
 from ...runtime.values import apply
-from ...storage.buffers import as_array, copied, is_array, is_torch
+from ...storage.buffers import as_array, copied, is_array, is_torch, library_of
 from ...tensor.dtypes import iinfo, isdtype, result_type
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.tensor import Tensor
@@ -283,12 +284,22 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         return x if is_lazy(x) else _operand(x).clone()
     out: Any = _operand(x)
-    limits = [None if limit is None else _tensor(limit) for limit in (min, max)]
+    limits = [None if limit is None else _beside(out, _tensor(limit)) for limit in (min, max)]
     out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
     for op, limit in zip(("max", "min"), limits, strict=True):
         if limit is not None:
             out = elementwise(op, out, _limit(limit, out))
     return out
+
+
+_PYTHON = (bool, int, float, complex)
+
+
+def _beside(x: Any, limit: Any) -> Any:
+    """A limit of rank 0 in the library of what it limits, unless torch records it."""
+    if is_lazy(x) or type(limit) in _PYTHON or limit.ndim or tracked((getattr(limit, "values", limit),)):
+        return limit
+    return as_array(limit.to_dense() if isinstance(limit, Tensor) else np.asarray(limit), like=x.values)
 
 
 def _dtype_like(limit: Any) -> Any:
@@ -335,9 +346,9 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     choices = [x if isinstance(x, int | float | complex) else _operand(x) for x in (x1, x2)]
     if not any(isinstance(x, Tensor) for x in choices):
         choices[0] = _operand(choices[0])
+    test, *choices = _one_library([test, *choices])
     dtype = result_type(*choices)
     choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
-    test = _in_library(test, next(x for x in choices if isinstance(x, Tensor)))
     if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):
         dense = (x.to_dense() if isinstance(x, Tensor) else x for x in (test, *choices))
         return Tensor._from_dense(_choose(*dense))
@@ -350,12 +361,19 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     return pointwise(Apply("select", (Access("C"), *shown)), named)
 
 
-def _in_library(t: Tensor, other: Tensor) -> Tensor:
-    """`t` over buffers of the library of another one."""
-    s, like = t._storage, other._storage.values
-    if s.library == other._storage.library:
-        return t
-    return Tensor._from_storage(s.mapped(lambda b: as_array(b, like=like)))
+def _one_library(operands: list[Any]) -> list[Any]:
+    """The operands with buffers of one library: torch's where it records one, else that of what is no scalar."""
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    if len({x._storage.library for x in tensors}) < 2:
+        return operands
+    first = builtins.max(tensors, key=lambda x: (tracked((x.values,)), x.ndim > 0))
+    return [_in_library(x, first.values) if isinstance(x, Tensor) else x for x in operands]
+
+
+def _in_library(t: Tensor, like: Any) -> Tensor:
+    """`t` over buffers of the library of `like`."""
+    s = t._storage
+    return t if s.library == library_of(like) else Tensor._from_storage(s.mapped(lambda b: as_array(b, like=like)))
 
 
 def _choose(condition: Any, x1: Any, x2: Any) -> Any:

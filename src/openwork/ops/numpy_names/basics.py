@@ -39,6 +39,18 @@ def argsort(a: Any, axis: Any = -1) -> Any:
     return namespace().argsort(t, axis=axis)
 
 
+@numpy_function("partition")
+def partition(a: Any, kth: Any, axis: Any = -1) -> Any:
+    """A copy with the elements of the places `kth` where sorting puts them: all are, in order."""
+    return sort(a, axis)
+
+
+@numpy_function("argpartition")
+def argpartition(a: Any, kth: Any, axis: Any = -1) -> Any:
+    """Where the elements of such a copy are."""
+    return argsort(a, axis)
+
+
 @numpy_function("cumsum")
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """The running sum along an axis, of all elements without."""

@@ -20,8 +20,10 @@ def _mapped(*names: str) -> None:
     for name in names:
         function = getattr(np, name)
 
-        def call(x: Any, *args: Any, _function: Any = function, _name: str = name, **options: Any) -> Any:
-            return by_elements(lambda v: _function(v, *args, **options), [asarray(x)], _name)
+        def call(_function: Any = function, _name: str = name, **named: Any) -> Any:
+            x, *_ = named.values()
+            options = dict(list(named.items())[1:])
+            return by_elements(lambda v: _function(v, **options), [asarray(x)], _name)
 
         numpy_function(name)(call)
 

@@ -10,30 +10,12 @@ from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...interop.sources import asarray
 from ...runtime.operation import namespace
 from ...storage.buffers import is_torch, numpy_dtype, scalar_name
+from ...tensor.casting import may_cast, plain_dtype
 from ...tensor.inplace import become
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 
-__all__ = ["cast_as", "may_cast", "plain_dtype", "select", "store"]
-
-_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
-
-
-def plain_dtype(x: Any) -> np.dtype[Any]:
-    """NumPy's dtype of an operand or of a dtype of either library."""
-    found: np.dtype[Any] = numpy_dtype(scalar_name(getattr(x, "dtype", x)))
-    return found
-
-
-def may_cast(source: Any, target: Any, casting: str, name: str) -> None:
-    """Raise DTypeError where NumPy's rule `casting` does not allow the conversion."""
-    if casting not in _CASTINGS:
-        raise DTypeError(f"{name}: casting={casting!r}\n  supported: {', '.join(_CASTINGS)}")
-    a, b = plain_dtype(source), plain_dtype(target)
-    if not np.can_cast(a, b, casting=casting):  # type: ignore[arg-type]
-        raise DTypeError(
-            f"{name}: {a} to {b} is not allowed by casting={casting!r}\n  help: casting='unsafe', or astype first"
-        )
+__all__ = ["cast_as", "select", "store"]
 
 
 def cast_as(x: Any, dtype: Any, casting: str, name: str) -> Any:

@@ -176,7 +176,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
 
 def _cuts(sections: Any, extent: int, equal: bool, name: str) -> list[int]:
     """Where the parts begin and end."""
-    if np.ndim(sections) or isinstance(sections, Tensor):
+    if getattr(sections, "ndim", 0) or isinstance(sections, list | tuple):
         return [0, *(integer(k, name, "indices_or_sections") for k in sections), extent]
     n = integer(sections, name, "indices_or_sections")
     if n <= 0 or (equal and extent % n):

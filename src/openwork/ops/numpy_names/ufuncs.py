@@ -16,6 +16,7 @@ from ...errors import DTypeError, UnsupportedError
 from ...interop.sources import asarray
 from ...runtime.operation import namespace
 from ...tables import NUMPY
+from ...tensor.casting import may_cast, plain_dtype
 from ...tensor.inplace import refuse, write
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
@@ -25,7 +26,7 @@ from ..indexing.assign import combine
 from ..manipulation.shaping import expand_dims
 from .reduced import reduce_masked
 from .registry import FUNCTIONS
-from .results import cast_as, may_cast, plain_dtype, select, store
+from .results import cast_as, select, store
 
 __all__ = ["call"]
 

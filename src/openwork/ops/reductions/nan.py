@@ -6,14 +6,42 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ...errors import ShapeError
 from ...runtime.operation import operation
 from ...tensor.dtypes import isdtype
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of
 from ..elementwise.functions import divide, isnan, logical_not, sqrt, where
-from .statistics import count_nonzero, max, mean, min, prod, std, sum, var
+from ..manipulation.shaping import reshape
+from .statistics import (
+    all,
+    argmax,
+    argmin,
+    count_nonzero,
+    cumulative_prod,
+    cumulative_sum,
+    max,
+    mean,
+    min,
+    prod,
+    std,
+    sum,
+    var,
+)  # fmt: skip
 
-__all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
 
 Axis = int | Sequence[int] | None
 
@@ -155,3 +183,52 @@ def nanstd(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     if not _has_nan(t):
         return std(t, axis=axis, correction=correction, keepdims=keepdims)
     return sqrt(nanvar(t, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def _position(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
+    t = as_tensor(x)
+    place = argmax if largest else argmin
+    if not isdtype(t.dtype, "real floating"):
+        return place(t, axis=axis, keepdims=keepdims)
+    if bool(all(isnan(t), axis=axis).any()):
+        raise ShapeError(
+            f"nanarg{'max' if largest else 'min'}: All-NaN slice encountered\n  help: nanmax gives NaN there"
+        )
+    return place(_replaced(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
+
+
+@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().argmax(axis, **options))
+def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Where the largest over `axis` of the elements that are not NaN is first, int64.
+
+    Raises ShapeError, a ValueError as NumPy's, where none is.
+    """
+    return _position(x, axis, keepdims, True)
+
+
+@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().argmin(axis, **options))
+def nanargmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Where the least over `axis` of the elements that are not NaN is first, int64.
+
+    Raises ShapeError, a ValueError as NumPy's, where none is.
+    """
+    return _position(x, axis, keepdims, False)
+
+
+def _running(function: Any, x: Any, neutral: int, axis: int | None, dtype: Any) -> Any:
+    t = _replaced(x, neutral)
+    if axis is None and t.ndim != 1:
+        t, axis = reshape(t, (-1,)), 0
+    return function(t, axis=axis, dtype=dtype)
+
+
+@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().cumsum(axis, **options))
+def nancumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
+    """The running sum along `axis`, of all elements without, NaN counting as 0: a dense Tensor."""
+    return _running(cumulative_sum, x, 0, axis, dtype)
+
+
+@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().cumprod(axis, **options))
+def nancumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
+    """The running product along `axis`, of all elements without, NaN counting as 1: a dense Tensor."""
+    return _running(cumulative_prod, x, 1, axis, dtype)

@@ -1,0 +1,50 @@
+"""NumPy's methods of arrays on Tensors: a name and arguments -> what NumPy's function of that name gives here.
+
+`A.cumsum(0)`, `A.repeat(2, 1)`, `A.sum(where=mask)`: each is `np.cumsum(A, 0)` and so on, which arrives at the
+operation that it is. Torch's method goes first over torch buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..late import late
+from .inplace import become
+
+if TYPE_CHECKING:
+    from ..ops.numpy_protocol import call_function
+else:
+    call_function = late("ops.numpy_protocol", "call_function")
+
+__all__ = ["array_method", "by_numpy"]
+
+_IN_PLACE = ("sort", "partition")
+"""Methods that change the array, whose functions do not."""
+
+
+def by_numpy(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """NumPy's function of a Tensor and other arguments."""
+    function = getattr(np, name)
+    if isinstance(function, np.ufunc):
+        return function(*args, **kwargs)
+    return call_function(function, args, kwargs)
+
+
+def array_method(t: Any, name: str) -> Callable[..., Any] | None:
+    """The method of arrays of that name for a Tensor, None where NumPy has no such method or no such function."""
+    if name == "flatten":
+        return lambda order="C": by_numpy("ravel", (t,), {"order": order}).clone()
+    if not callable(getattr(np.ndarray, name, None)) or not callable(getattr(np, name, None)):
+        return None
+    if name in _IN_PLACE:
+        return lambda *args, **kwargs: _replaced(t, name, by_numpy(name, (t, *args), kwargs))
+    at = 1 if next(iter(signature(getattr(np, name)).parameters)) == "condition" else 0
+    return lambda *args, **kwargs: by_numpy(name, (*args[:at], t, *args[at:]), kwargs)
+
+
+def _replaced(t: Any, name: str, result: Any) -> None:
+    become(t, name, result)
