@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,23 @@ from ..interop.sources import asarray
 from ..interruptible import LONG, whole
 from ..runtime.overrides import is_long
 from ..tensor.tensor import Tensor
-from . import arrays, frostt, hdf5, matrix_market, npz, rutherford_boeing, smtx, svmlight, triplet, writers
+from . import (
+    anndata,
+    arrays,
+    binsparse,
+    frostt,
+    hdf5,
+    hdf5_kinds,
+    matrix_market,
+    npz,
+    parquet,
+    petsc,
+    rutherford_boeing,
+    smtx,
+    svmlight,
+    triplet,
+    writers,
+)
 from .masked import read_masked, write_masked
 from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
@@ -50,13 +66,15 @@ _KINDS = (
     _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, None, triplet.header, _BASE),
     _Kind("npz", (".npz",), path=npz.read),
     _Kind("MATLAB", (".mat",), path=arrays.read_mat, options=("variable",)),
-    _Kind("10x HDF5", (".h5",), path=hdf5.read_tenx, options=("variable",)),
+    _Kind("HDF5", (".h5", ".hdf5"), path=hdf5_kinds.read, options=("variable", "rows")),
+    _Kind("AnnData", (".h5ad",), path=anndata.read, options=("variable", "rows")),
+    _Kind("PETSc", (".petsc",), path=petsc.read),
+    _Kind("Parquet", (".parquet",), path=parquet.read),
     _Kind("svmlight", (".svm", ".svmlight", ".libsvm"), svmlight.read, options=_BASE),
     _Kind("smtx", (".smtx",), smtx.read, header=smtx.header),
     _Kind("edge list", (".edgelist", ".edges"), frostt.read_edges, options=_BASE),
     _Kind("bag of words", (), frostt.read_docword),
 )
-_WRITTEN = (".mtx", ".mm", ".ttx", ".tns", ".npz", ".rb", ".hb")
 _BY_NAME = {k.name: k for k in _KINDS}
 _BY_SUFFIX = {s: k for k in _KINDS for s in k.suffixes}
 
@@ -72,7 +90,9 @@ def _kind(path: Path_) -> _Kind:
     tests: tuple[tuple[str, bool], ...] = (
         ("npz", start.startswith(b"PK")),
         ("MATLAB", start.startswith(b"MATLAB")),
-        ("10x HDF5", start.startswith(b"\x89HDF")),
+        ("HDF5", start.startswith(b"\x89HDF")),
+        ("PETSc", petsc.looks_like(start)),
+        ("Parquet", start.startswith(b"PAR1")),
         ("Matrix Market", matrix_market.is_banner(start)),
         ("sptensor", start.lstrip().startswith(b"sptensor")),
         ("Rutherford-Boeing", rutherford_boeing.looks_like(start)),
@@ -113,6 +133,7 @@ def _check_read(options: Options) -> None:
 def _suited(path: Path_, kind: _Kind, options: Options) -> None:
     """Refuse an option that means nothing for this kind of file, rather than read something else than was asked."""
     asked = {"base": options.base is not None, "values": not options.values, "variable": options.variable is not None}
+    asked["rows"] = options.rows is not None
     for option, given in asked.items():
         if given and option not in kind.options:
             known = ", ".join(f"{o}=" for o in (*kind.options, "format", "symmetry", "progress"))
@@ -141,6 +162,7 @@ def read(
     variable: str | None = None,
     progress: Progress | None = None,
     max_ratio: int | None = None,
+    rows: slice | None = None,
 ) -> Any:
     """Read a sparse matrix or tensor from a file.
 
@@ -148,15 +170,18 @@ def read(
     ----------
     path : the extension tells the kind of file, else its beginning: Matrix Market (.mtx, .ttx), FROSTT (.tns,
         .sptensor), Rutherford- and Harwell-Boeing (.rb, .rua, ...), CHOLMOD triplets (.tri), .npz (SciPy's and ours),
-        MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), .edgelist; text may be .gz, .bz2 or .xz
+        MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), AnnData (.h5ad), binsparse (.bsp.h5), PETSc's binary
+        (.petsc), Parquet triplets (.parquet), .edgelist; text may be .gz, .bz2 or .xz
     format : the format of the result; by default the file's own: text gives sorted "coo" where the entries are sorted
         and distinct and the uncoalesced COO where not, compressed files keep their compression without a copy
     symmetry : "expand" mirrors the stored triangle of symmetric files; "keep" returns it as stored (see `header`)
     base : the first index, where a file does not follow its kind's rule (0 for zero-based Matrix Market)
     values : False where a .tns file has no column of values
-    variable : the variable of a .mat file or the group of an .h5 file, "Problem.A"
+    variable : the variable of a .mat file, "Problem.A", the group of an .h5 file, or the element of an .h5ad file, "X",
+        "layers/counts", "obsp/distances"
     progress : called with (bytes read, bytes in all)
     max_ratio : the most bytes that each byte of a compressed file may become, past the first 16 MiB; 64 by default
+    rows : a range of rows, slice(1000, 2000), of an .h5ad element; the rest is not read
 
     Returns
     -------
@@ -168,11 +193,24 @@ def read(
     """
     base = None if base is None else integer(base, "read", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
-    options = Options(symmetry, base, values, variable, progress, max_ratio)
+    options = Options(symmetry, base, values, variable, progress, max_ratio, _range(rows))
     _check_read(options)
     if progress is None and _is_long(path):
         return whole(_read, (path, format, options), {})
     return _read(path, format, options)
+
+
+def _range(rows: slice | None) -> tuple[int, int] | None:
+    """First row and the one after the last, from the front; an open end is beyond every extent."""
+    if rows is None:
+        return None
+    if not isinstance(rows, slice) or rows.step not in (None, 1):
+        raise TypeError(f"read: rows must be a slice of step 1; got {rows!r}")
+    first = 0 if rows.start is None else integer(rows.start, "read", "rows", boolean=False)
+    last = 2**62 if rows.stop is None else integer(rows.stop, "read", "rows", boolean=False)
+    if min(first, last) < 0:
+        raise ValueError(f"read: rows are counted from the front; got {rows!r}")
+    return first, last
 
 
 def _is_long(path: Path_) -> bool:
@@ -232,27 +270,32 @@ def write(
     compress: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Write a tensor to a file; the extension tells the kind: .mtx, .tns, .npz, .rb (.gz, .bz2, .xz for text).
+    """Write a tensor to a file; the extension tells the kind.
 
     Parameters
     ----------
-    t : Tensor, or what `asarray` takes; a masked tensor, to .npz
+    path : .mtx, .tns, .rb (with .gz, .bz2, .xz); .npz; .petsc; AnnData .h5ad, binsparse .bsp.h5 and 10x .h5 through
+        h5py; .parquet through pyarrow
+    t : Tensor, or what `asarray` takes; a masked tensor, to .npz; for .h5ad also tensors by name, {"X": A,
+        "layers/counts": B, "obsp/distances": C}
     symmetry : for .mtx and .rb, "symmetric", "skew-symmetric" or "hermitian" writes the lower triangle after checking
         that the matrix is that; "auto" finds out
     comment : lines for the head of .mtx and .tns
-    compress : deflate .npz
+    compress : deflate .npz and HDF5
     progress : called with (elements written, elements in all)
 
-    Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz keeps any format, .mtx, .tns
-    and .npz keep the dtype.
+    Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz keeps any format, .bsp.h5 those
+    of dense, compressed and coordinate levels; all but .rb and .petsc keep the dtype.
     """
 
     kind = _check_write(path, symmetry, comment, compress, progress)
     masked = hasattr(t, "get_mask") and hasattr(t, "specified")
-    if not masked and not isinstance(t, Tensor):
+    if kind == ".h5ad":
+        t = {key: x if isinstance(x, Tensor) else asarray(x) for key, x in _named(t).items()}
+    elif not masked and not isinstance(t, Tensor):
         t = asarray(t)
     args = path, t, kind, masked, symmetry, comment, compress, progress
-    if progress is None and is_long((t,)):
+    if progress is None and is_long(t.values() if isinstance(t, dict) else (t,)):
         whole(_write, args, {})  # the path is replaced only where no interrupt has come before
     else:
         _write(*args)
@@ -265,30 +308,66 @@ def _write(
 
     if masked:
         write_masked(path, t, kind, compress, progress)
-    elif kind == ".npz":
-        npz.write(path, npz.parts_of(t._storage), compress, progress)
-    elif kind in (".rb", ".hb"):
-        writers.write_rb(path, t, symmetry, comment, progress)
-    elif kind == ".tns":
-        writers.write_tns(path, t, comment, progress)
     else:
-        writers.write_mtx(path, t, symmetry, comment, progress)
+        _WRITERS[kind](path, t, _Written(symmetry, comment, compress, progress))
+
+
+def _named(t: Any) -> Mapping[str, Any]:
+    """The elements of an AnnData file by name; a tensor alone is X."""
+    return t if isinstance(t, Mapping) else {"X": t}
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """How a file is written."""
+
+    symmetry: str
+    comment: str
+    compress: bool
+    progress: Progress | None
+
+
+def _mtx(path: Path_, t: Tensor, how: _Written) -> None:
+    writers.write_mtx(path, t, how.symmetry, how.comment, how.progress)
+
+
+def _rb(path: Path_, t: Tensor, how: _Written) -> None:
+    writers.write_rb(path, t, how.symmetry, how.comment, how.progress)
+
+
+_WRITERS: dict[str, Callable[[Path_, Any, _Written], None]] = {
+    **dict.fromkeys((".mtx", ".mm", ".ttx"), _mtx),
+    **dict.fromkeys((".rb", ".hb"), _rb),
+    ".tns": lambda path, t, how: writers.write_tns(path, t, how.comment, how.progress),
+    ".npz": lambda path, t, how: npz.write(path, npz.parts_of(t._storage), how.compress, how.progress),
+    ".h5ad": lambda path, t, how: anndata.write(path, t, how.compress, how.progress),
+    ".bsp.h5": lambda path, t, how: binsparse.write(path, t, how.compress, how.progress),
+    ".h5": lambda path, t, how: hdf5.write_tenx(path, t, how.compress, how.progress),
+    ".petsc": lambda path, t, how: petsc.write(path, t, how.progress),
+    ".parquet": lambda path, t, how: parquet.write(path, t, how.progress),
+}
+_PACKED = (".npz", ".h5ad", ".bsp.h5", ".h5")
+_SYMMETRIC = (".mtx", ".mm", ".ttx", ".rb", ".hb")
+_COMMENTED = (*_SYMMETRIC, ".tns")
 
 
 def _check_write(path: Path_, symmetry: object, comment: object, compress: object, progress: object) -> str:
     """The extension of a kind that is written; raises for options that have no such value, or mean nothing for it."""
-    kind = suffix(path)
-    if kind not in _WRITTEN:
-        raise UnsupportedError(f"write: {os.fspath(path)}: unknown extension {kind!r}; written are .mtx .tns .npz .rb")
+    name = os.fspath(path)
+    kind = ".bsp.h5" if str(name).lower().endswith(".bsp.h5") else suffix(path)
+    if kind not in _WRITERS:
+        listed = " ".join(k for k in _WRITERS if k not in (".mm", ".ttx", ".hb"))
+        raise UnsupportedError(f"write: {name}: unknown extension {kind!r}; written are {listed}")
     _one_of("write: symmetry", symmetry, ("auto", *SYMMETRIES))
     _of_type("write: comment", comment, str, "text")
     _one_of("write: compress", compress, (True, False))
     _of_type("write: progress", progress, Callable | None, "a function of (done, total)")  # type: ignore
-    name = os.fspath(path)
-    if kind in (".npz", ".tns") and symmetry not in ("auto", "general"):
+    if kind not in _SYMMETRIC and symmetry not in ("auto", "general"):
         raise UnsupportedError(f"write: {name}: {kind} files say no symmetry; got {symmetry!r}\n  help: .mtx or .rb")
-    if kind == ".npz" and comment:
-        raise UnsupportedError(f"write: {name}: .npz files hold no comment; got {comment!r}\n  help: .mtx or .tns")
-    if kind != ".npz" and compress:
-        raise UnsupportedError(f"write: {name}: compress= is for .npz\n  help: name the file {kind}.gz")
+    if kind not in _COMMENTED and comment:
+        raise UnsupportedError(f"write: {name}: {kind} files hold no comment; got {comment!r}\n  help: .mtx or .tns")
+    if kind not in _PACKED and compress:
+        text = kind in _COMMENTED
+        help = f"name the file {kind}.gz" if text else "leave compress out"
+        raise UnsupportedError(f"write: {name}: compress= is for {' '.join(_PACKED)}\n  help: {help}")
     return kind

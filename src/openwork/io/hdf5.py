@@ -1,4 +1,4 @@
-"""Sparse matrices in HDF5: MATLAB 7.3 and 10x Genomics, through h5py where it is installed.
+"""HDF5 through h5py, where it is installed: what is read is checked, what is written is whole; MATLAB 7.3, 10x.
 
 Only what lies in the file itself is read: no links to other files, no virtual or external data, no filters but the
 usual ones, each once; and no more bytes than `limits` allow for those that the data have in the file.
@@ -7,19 +7,24 @@ usual ones, each once; and no more bytes than `limits` allow for those that the 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import FileFormatError, UnsupportedError
+from ..errors import FileFormatError, ShapeError, UnsupportedError
+from ..storage.buffers import to_numpy
 from . import limits
 from .compressed import check_pointers, compressed
-from .records import Array, Buffers, Coordinates, Options
+from .records import Array, Buffers, Coordinates, Options, Progress
+from .replace import replacing_name
 from .unpack import opened
 
-__all__ = ["Hdf5", "opened_hdf5", "read_tenx"]
+if TYPE_CHECKING:
+    from ..tensor.tensor import Tensor
+
+__all__ = ["Hdf5", "created", "dataset", "opened_hdf5", "read_tenx", "texts", "write_tenx"]
 
 _FILTERS = (1, 2, 3, 4, 32000)
 """deflate, shuffle, checksum, szip, lzf."""
@@ -30,19 +35,45 @@ _BROKEN = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeErro
 @contextmanager
 def opened_hdf5(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Hdf5]:
     """The file at `path`. Raises UnsupportedError where h5py is missing, FileFormatError for what is not HDF5."""
-    name = os.fspath(path)
-    try:
-        import h5py
-    except ImportError:
-        raise UnsupportedError(f"{name}: HDF5 files (MATLAB 7.3, 10x) need h5py\n  help: pip install h5py") from None
+    name, h5py = os.fspath(path), _h5py(path)
     opened(path).close()
     try:
         with h5py.File(name, "r") as file:
             yield Hdf5(h5py, name, file, ratio)
-    except FileFormatError:
+    except (FileFormatError, UnsupportedError):
         raise
     except _BROKEN as error:
         raise FileFormatError(f"{name}: not a readable HDF5 file ({error})") from None
+
+
+def _h5py(path: str | os.PathLike[str]) -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise UnsupportedError(
+            f"{os.fspath(path)}: HDF5 files (MATLAB 7.3, 10x, AnnData, binsparse) need h5py\n  help: pip install h5py"
+        ) from None
+    return h5py
+
+
+@contextmanager
+def created(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """The root group of a new file, which is at `path` once the block has ended without an exception."""
+    h5py = _h5py(path)
+    with replacing_name(path) as temporary, h5py.File(temporary, "w") as file:
+        yield file
+
+
+def dataset(group: Any, key: str, array: Array, compress: bool = False) -> Any:
+    """A dataset of the array, deflated if asked; no time is stored, so that equal tensors give equal files."""
+    options = {"compression": "gzip", "shuffle": True} if compress and array.size else {}
+    return group.create_dataset(key, data=array, **options)
+
+
+def texts(group: Any, key: str, lines: Sequence[str]) -> Any:
+    """A dataset of texts of any length."""
+    kind = _h5py(group.file.filename).string_dtype()
+    return group.create_dataset(key, data=list(lines), dtype=kind, shape=(len(lines),))
 
 
 class Hdf5:
@@ -61,11 +92,21 @@ class Hdf5:
         names = [n for n in group if isinstance(group.get(n, getlink=True), self._h5py.HardLink)]
         return {n: group[n] for n in names}
 
+    def group(self, name: str | None) -> Any:
+        """The group of this name, by way of hard links; the root without one."""
+        item = self.root
+        for part in (name or "").split("/"):
+            if part:
+                item = self.members(item).get(part) if self.is_group(item) else None
+        if not self.is_group(item):
+            self.fail(f"there is no group {name!r}; there are {', '.join(list(self.members(self.root))[:40])}")
+        return item
+
     def is_group(self, item: Any) -> bool:
         return isinstance(item, self._h5py.Group)
 
-    def array(self, group: Any, key: str) -> Array:
-        """A dataset of numbers."""
+    def array(self, group: Any, key: str, part: slice | None = None) -> Array:
+        """A dataset of numbers, or a part of its first dimension."""
         item = self.members(group).get(key)
         where = f"{group.name.rstrip('/')}/{key}"
         if not isinstance(item, self._h5py.Dataset):
@@ -82,19 +123,20 @@ class Hdf5:
             self.fail(f"{where} has the filters {filters}; known, each once: {_FILTERS}")
         chunk = int(np.prod(item.chunks, dtype=np.float64)) * kind.itemsize if item.chunks else 0
         self._held += int(item.id.get_storage_size())
-        self._loaded += max(int(item.nbytes), chunk)
+        share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]
+        self._loaded += max(int(item.nbytes * share), chunk)
         limit = limits.allowed(self._held, self._ratio)
         if self._loaded > limit:
             limits.refuse(f"{self.name}: {where}", self._held, limit)
-        array: Array = np.asarray(item[()])
+        array: Array = np.asarray(item[() if part is None else part])
         if array.dtype.names:
             first, second = (array[n] for n in array.dtype.names)
             return np.asarray(first + 1j * second)
         return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
 
-    def whole(self, group: Any, key: str) -> Array:
-        """A dataset of integers in one dimension."""
-        result = self.array(group, key)
+    def whole(self, group: Any, key: str, part: slice | None = None) -> Array:
+        """A dataset of integers in one dimension, or a part of it."""
+        result = self.array(group, key, part)
         if result.dtype.kind not in "iu" or result.ndim != 1:
             self.fail(
                 f"{group.name.rstrip('/')}/{key} has shape {result.shape} and dtype {result.dtype}; expected integers"
@@ -129,6 +171,35 @@ def read_tenx(path: str | os.PathLike[str], options: Options) -> Buffers:
         if shape.size != 2 or int(shape.min()) < 0 or int(shape.max()) > 2**62:
             file.fail(f"/{name}/shape is {shape.tolist()[:9]}; expected two extents")
         return file.columns(members[name], ("indptr", "indices", "data"), (int(shape[0]), int(shape[1])))
+
+
+def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None) -> None:
+    """A file of 10x Genomics' layout (version 3): features x barcodes, both named by their numbers.
+
+    Raises ShapeError, UnsupportedError for what is no matrix of fill value 0.
+    """
+    name = os.fspath(path)
+    if t.ndim != 2:
+        raise ShapeError(f"write: {name}: 10x files hold a matrix; got shape {t.shape}")
+    if t.fill_value != 0:
+        raise UnsupportedError(f"write: {name}: 10x files have no fill value {t.fill_value!r}\n  help: write .npz")
+    storage = t.asformat("csc")._storage
+    features, barcodes = t.shape
+    arrays = {
+        "data": to_numpy(storage.values), "indices": to_numpy(storage.crd[1]), "indptr": to_numpy(storage.pos[1]),
+        "shape": np.array(t.shape, np.int32 if max(t.shape) < 2**31 else np.int64),
+    }  # fmt: skip
+    with created(path) as root:
+        group = root.create_group("matrix")
+        for key, array in arrays.items():
+            dataset(group, key, array, compress)
+        texts(group, "barcodes", [str(k) for k in range(barcodes)])
+        table = group.create_group("features")
+        for key in ("id", "name", "feature_type", "genome"):
+            named = key in ("id", "name")
+            texts(table, key, [str(k) if named else "" for k in range(features)])
+        if progress is not None:
+            progress(int(t.nse), int(t.nse))
 
 
 def matlab(file: Hdf5) -> dict[str, tuple[Any, str, bool]]:

@@ -33,6 +33,8 @@ class Options:
     progress: Progress | None = None
     ratio: int | None = None
     """the most bytes that one packed byte may become; None: `limits.RATIO`"""
+    rows: tuple[int, int] | None = None
+    """the first row that is read and the one after the last; None: all"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
+from ..errors import UnsupportedError
 from ..faults import reach
 from ..interruptible import here
 
-__all__ = ["PREFIX", "compressing", "replacing"]
+__all__ = ["PREFIX", "compressing", "replacing", "replacing_name"]
 
 PREFIX = ".openwork-"
 _BUFFER = 1 << 20
@@ -46,9 +47,8 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
             with open(name, "wb") as straight:
                 yield straight
             return
-        descriptor, temporary = _temporary(target)
-        raw = _Counted(descriptor, "wb")
-        try:
+        with _renamed(target) as (descriptor, _):
+            raw = _Counted(descriptor, "wb")
             with io.BufferedWriter(raw, _BUFFER) as file:
                 try:
                     yield cast(IO[bytes], file)
@@ -58,14 +58,45 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
                 except BaseException:
                     raw.discards = True
                     raise
-            here().check()
-            reach("rename")
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        _sync_folder(os.path.dirname(target))
+
+
+@contextmanager
+def replacing_name(path: Path_) -> Iterator[str]:
+    """The name of an empty file for a library that writes files by name; what is in it is that of `path` afterwards.
+
+    Raises UnsupportedError where the path is no regular file.
+    """
+    name = os.fspath(path)
+    with _naming(name):
+        target = _target(name)
+        if target is None:
+            raise UnsupportedError(f"write: {name} is no regular file\n  help: write to a file, and copy that")
+        with _renamed(target) as (descriptor, temporary):
+            os.close(descriptor)
+            reach("write")
+            yield temporary
+            reach("fsync")
+            again = os.open(temporary, os.O_RDWR)
+            try:
+                os.fsync(again)
+            finally:
+                os.close(again)
+
+
+@contextmanager
+def _renamed(target: str) -> Iterator[tuple[int, str]]:
+    """A temporary file beside the target, open for writing: it takes the target's place, or goes where a step fails."""
+    descriptor, temporary = _temporary(target)
+    try:
+        yield descriptor, temporary
+        here().check()
+        reach("rename")
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(os.path.dirname(target))
 
 
 @contextmanager

@@ -1,0 +1,302 @@
+"""AnnData, binsparse, 10x, PETSc and Parquet: what is written reads back; other programs' files; broken ones are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sps
+
+import openwork as ow
+from openwork import faults
+
+ENDINGS = (".h5ad", ".bsp.h5", ".h5", ".petsc", ".parquet")
+NEEDS = {".h5ad": "h5py", ".bsp.h5": "h5py", ".h5": "h5py", ".parquet": "pyarrow"}
+
+
+def array(dtype: str = "float64", shape: tuple[int, ...] = (7, 5)) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(3)
+    x = np.where(rng.random(shape) < 0.3, rng.integers(1, 9, shape), 0).astype(dtype)
+    return x * (1 + 2j) if x.dtype.kind == "c" else x
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 2)", "dia", "bitmap", "dense"])
+def test_round_trips(tmp_path: Path, ending: str, spec: str) -> None:
+    pytest.importorskip(NEEDS.get(ending, "numpy"))
+    for x in (array(), np.zeros((3, 4)), np.zeros((0, 4)), np.zeros((4, 0))):
+        path = tmp_path / f"a{ending}"
+        ow.write(path, ow.asarray(x, format=spec))
+        back = ow.read(path)
+        assert back.shape == x.shape
+        assert back.dtype == "float64"
+        np.testing.assert_array_equal(back.to_numpy(), x)
+        np.testing.assert_array_equal(ow.read(path, format="csr").to_numpy(), x)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float32", "complex64", "complex128"])
+def test_binsparse_keeps_types_and_formats(tmp_path: Path, dtype: str) -> None:
+    pytest.importorskip("h5py")
+    for spec in ("csr", "csc", "dcsr", "coo", "dense", "dense_f", "(i, j) -> (j : compressed, i : compressed)"):
+        t = ow.asarray(array(dtype), format=spec)
+        ow.write(tmp_path / "a.bsp.h5", t, compress=spec == "csr")
+        back = ow.read(tmp_path / "a.bsp.h5")
+        assert (str(back.format), str(back.dtype), back.nse) == (str(t.format), str(t.dtype), t.nse)
+        np.testing.assert_array_equal(back.to_numpy(), t.to_numpy())
+
+
+CUSTOM = {
+    1: ["(i) -> (i : compressed)", "(i) -> (i : dense)"],
+    3: [
+        "csf", "coo", "(i, j, k) -> (k : dense, i : compressed, j : compressed)",
+        "(i, j, k) -> (j : dense, k : compressed(nonunique), i : singleton)",
+        "(i, j, k) -> (i : compressed, k : dense, j : dense)",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("ndim", "spec"), [(n, spec) for n, specs in CUSTOM.items() for spec in specs])
+def test_binsparse_of_any_rank(tmp_path: Path, ndim: int, spec: str) -> None:
+    h5py = pytest.importorskip("h5py")
+    for fill in (0.0, 2.5):
+        x = array(shape=(4, 3, 5)[:ndim]) + fill
+        t = ow.asarray(x, format=spec, fill_value=fill)
+        ow.write(tmp_path / "a.bsp.h5", t)
+        back = ow.read(tmp_path / "a.bsp.h5")
+        assert [str(level.format) for level in back.format.levels] == [str(level.format) for level in t.format.levels]
+        assert back.fill_value == t.fill_value
+        np.testing.assert_array_equal(back.to_numpy(), x)
+    with h5py.File(tmp_path / "a.bsp.h5") as file:
+        said = json.loads(file.attrs["binsparse"])["binsparse"]
+        assert set(said["data_types"]) == set(file)
+        assert said["fill"] is (True if fill else None)
+
+
+def described(folder: Path, said: dict[str, Any], **arrays: Any) -> Path:
+    import h5py
+
+    with h5py.File(folder / "x.h5", "w") as file:
+        for name, x in arrays.items():
+            file[name] = x
+        types = {name: str(np.asarray(x).dtype) for name, x in arrays.items()}
+        whole = {"version": "0.1", "data_types": types, "number_of_stored_values": len(arrays["values"]), **said}
+        file.attrs["binsparse"] = json.dumps({"binsparse": whole, "author": "somebody"})
+    return folder / "x.h5"
+
+
+def test_binsparse_of_others(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    row, col, values = np.array([0, 1, 1], np.uint64), np.array([2, 0, 1], np.uint64), np.array([1.0, 2.0, 3.0])
+    want = np.array([[0, 0, 1.0], [2, 3, 0], [0, 0, 0]])
+    shape: dict[str, Any] = {"shape": [3, 3]}
+    path = described(tmp_path, {"format": "COO", **shape}, indices_0=row, indices_1=col, values=values)
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), want)
+    pointers = np.array([0, 1, 3, 3], np.uint32)
+    path = described(tmp_path, {"format": "CSR", **shape}, pointers_to_1=pointers, indices_1=col, values=values)
+    assert ow.read(path).format == ow.format("csr")
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), want)
+    types = {"pointers_to_1": "uint32", "indices_1": "uint64", "values": "iso[int8]"}
+    iso = {"format": "CSR", **shape, "data_types": types, "number_of_stored_values": 3}
+    path = described(tmp_path, iso, pointers_to_1=pointers, indices_1=col, values=np.array([4], np.int8))
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), 4 * (want != 0))
+    half = {"format": "CSC", **shape, "structure": "symmetric_lower"}
+    path = described(
+        tmp_path, half, pointers_to_1=np.array([0, 2, 2, 2]), indices_1=np.array([0, 2]), values=np.array([1.0, 5.0])
+    )
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), [[1, 0, 5], [0, 0, 0], [5, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": "1.0"}, "binsparse 1.0; read is version 0.1"),
+        ({"format": "XYZ"}, "format is 'XYZ'"),
+        ({"format": None}, "format is None"),
+        ({"shape": [3]}, "levels of 2 dimensions; the shape has 1"),
+        ({"shape": [3, -1]}, "expected extents"),
+        ({"shape": [2**63, 3]}, "expected extents"),
+        ({"shape": "3x3"}, "expected a list"),
+        ({"number_of_stored_values": 4}, "3 values; number_of_stored_values is 4"),
+        ({"data_types": {}}, "data_types says None"),
+        ({"data_types": 5}, "expected the types"),
+        ({"format": "custom", "custom": {"level": {"level_desc": "odd", "rank": 1}}}, "a level is 'odd'"),
+        ({"format": "custom", "custom": {"level": None}}, "a level is None"),
+        ({"format": "custom", "custom": {"transpose": [0, 0], "level": {"level_desc": "element"}}}, "levels of 0"),
+        ({"structure": "odd_lower"}, "structure is 'odd_lower'"),
+        ({"fill": True}, "fill_value is missing"),
+        ({"shape": [3, 2]}, "outside|coordinate"),
+        ({"shape": [2, 3]}, "pos|length|pointers"),
+    ],
+)  # fmt: skip
+def test_binsparse_that_contradicts_itself(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    pytest.importorskip("h5py")
+    said = {"format": "CSR", "shape": [3, 3], **change}
+    path = described(
+        tmp_path, said, pointers_to_1=np.array([0, 1, 3, 3]), indices_1=np.array([2, 0, 1]), values=np.ones(3)
+    )
+    with pytest.raises((ow.FileFormatError, ow.UnsupportedError), match=words):
+        ow.read(path)
+
+
+def test_anndata_elements_and_rows(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    x, counts, close = array(), array("int32"), array(shape=(7, 7))
+    path = tmp_path / "cells.h5ad"
+    ow.write(
+        path,
+        {
+            "X": ow.asarray(x, format="csr"), "layers/counts": ow.asarray(counts, format="csc"),
+            "obsp/distances": ow.asarray(close, format="coo"), "obsm/pca": np.ones((7, 2)),
+        },
+    )  # fmt: skip
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), x)
+    got = ow.read(path, variable="layers/counts")
+    assert (got.format, got.dtype) == (ow.format("csc"), "int32")
+    np.testing.assert_array_equal(got.to_numpy(), counts)
+    np.testing.assert_array_equal(ow.read(path, variable="obsp/distances").to_numpy(), close)
+    np.testing.assert_array_equal(ow.read(path, variable="obsm/pca").to_numpy(), np.ones((7, 2)))
+    for rows in (slice(2, 5), slice(None, 3), slice(5, None), slice(6, 100), slice(4, 4), slice(9, 12), slice(5, 2)):
+        np.testing.assert_array_equal(ow.read(path, rows=rows).to_numpy(), x[rows])
+        np.testing.assert_array_equal(ow.read(path, variable="obsm/pca", rows=rows).to_numpy(), np.ones((7, 2))[rows])
+    with pytest.raises(ow.UnsupportedError, match="stored by columns"):
+        ow.read(path, variable="layers/counts", rows=slice(0, 2))
+    with pytest.raises(ow.FileFormatError, match="there is no element 'layers/none'; there are X, layers/counts"):
+        ow.read(path, variable="layers/none")
+    for bad, error in ((slice(0, 4, 2), TypeError), (5, TypeError), (slice(-3, None), ValueError)):
+        with pytest.raises(error, match="rows"):
+            ow.read(path, rows=bad)  # type: ignore[arg-type]
+    np.savez(tmp_path / "a.npz", x)
+    with pytest.raises(ValueError, match="rows= means nothing for npz files"):
+        ow.read(tmp_path / "a.npz", rows=slice(0, 2))
+
+
+def test_anndata_reads_and_writes_them(tmp_path: Path) -> None:
+    """The library itself takes what we write, and we read what it writes."""
+    anndata = pytest.importorskip("anndata")
+    x = array()
+    ow.write(tmp_path / "a.h5ad", {"X": ow.asarray(x, format="csr"), "layers/raw": ow.asarray(x * 2, format="csc")})
+    theirs = anndata.read_h5ad(tmp_path / "a.h5ad")
+    assert theirs.shape == x.shape
+    np.testing.assert_array_equal(theirs.X.toarray(), x)
+    np.testing.assert_array_equal(theirs.layers["raw"].toarray(), x * 2)
+    made = anndata.AnnData(sps.csr_matrix(x), layers={"c": sps.csc_matrix(x + 1)}, obsm={"p": x[:, :2]})
+    made.write_h5ad(tmp_path / "b.h5ad", compression="gzip")
+    np.testing.assert_array_equal(ow.read(tmp_path / "b.h5ad").to_numpy(), x)
+    np.testing.assert_array_equal(ow.read(tmp_path / "b.h5ad", rows=slice(1, 4)).to_numpy(), x[1:4])
+    np.testing.assert_array_equal(ow.read(tmp_path / "b.h5ad", variable="layers/c").to_numpy(), x + 1)
+    np.testing.assert_array_equal(ow.read(tmp_path / "b.h5ad", variable="obsm/p").to_numpy(), x[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"layers/a": np.eye(3)}, "no X among layers/a"),
+        ({"X": np.eye(3), "Y": np.eye(3)}, "no place for 'Y'"),
+        ({"X": np.eye(3), "layers/a": np.eye(2)}, r"layers/a has shape \(2, 2\)"),
+        ({"X": np.ones(3)}, "X has shape"),
+        ({"X": ow.asarray(np.eye(3), format="csr") + 1}, "fill value 1"),
+    ],
+)  # fmt: skip
+def test_anndata_that_does_not_fit(tmp_path: Path, parts: dict[str, Any], words: str) -> None:
+    pytest.importorskip("h5py")
+    with pytest.raises((ow.UnsupportedError, ow.ShapeError), match=words):
+        ow.write(tmp_path / "a.h5ad", parts)
+    assert not list(tmp_path.iterdir())
+
+
+def test_broken_elements_are_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    for key, change, words in (
+        ("indptr", [0, 5, 2, 3], "falls from 5"), ("indices", [9, 0, 1], "outside"), ("indptr", [0, 1], "does not fit"),
+        ("indices", [0.5, 1, 2], "expected integers"), ("data", [[1.0, 2, 3]], "one dimension"),
+    ):  # fmt: skip
+        path = tmp_path / "a.h5ad"
+        ow.write(path, ow.asarray(np.eye(3), format="csr"))
+        with h5py.File(path, "a") as file:
+            del file["X"][key]
+            file["X"][key] = np.array(change)
+        with pytest.raises(ow.FileFormatError, match=words):
+            ow.read(path)
+        with pytest.raises(ow.FileFormatError):
+            ow.read(path, rows=slice(0, 3))
+
+
+def test_tenx_is_read_back_by_its_layout(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    x = array("int32")
+    ow.write(tmp_path / "a.h5", ow.asarray(x, format="csr"), compress=True)
+    with h5py.File(tmp_path / "a.h5") as file:
+        group = file["matrix"]
+        theirs = sps.csc_matrix((group["data"][:], group["indices"][:], group["indptr"][:]), tuple(group["shape"][:]))
+        assert len(group["barcodes"]) == 5
+        assert len(group["features"]["name"]) == 7
+    np.testing.assert_array_equal(theirs.toarray(), x)
+
+
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("kind", [">f8", ">c16"])
+def test_petsc_of_others(tmp_path: Path, width: int, kind: str) -> None:
+    x = array("complex128" if kind == ">c16" else "float64")
+    s = sps.csr_array(x)
+    head = np.array([1211216, *s.shape, s.nnz], f">i{width}")
+    parts = [head, np.diff(s.indptr).astype(f">i{width}"), s.indices.astype(f">i{width}"), s.data.astype(kind)]
+    data = b"".join(p.tobytes() for p in parts)
+    for name in ("a.petsc", "unnamed"):
+        (tmp_path / name).write_bytes(data)
+        np.testing.assert_array_equal(ow.read(tmp_path / name).to_numpy(), x)
+    for broken in (data[:-3], data[:20], data + b"x" * 8, data[:7]):
+        (tmp_path / "a.petsc").write_bytes(broken)
+        with pytest.raises(ow.FileFormatError):
+            ow.read(tmp_path / "a.petsc")
+
+
+def test_petsc_has_no_other_numbers(tmp_path: Path) -> None:
+    ow.write(tmp_path / "a.petsc", ow.asarray(np.array([[3, 0]], np.int64), format="csr"))
+    assert ow.read(tmp_path / "a.petsc").dtype == "float64"
+    with pytest.raises(ow.UnsupportedError, match=r"beyond 2\*\*53"):
+        ow.write(tmp_path / "a.petsc", ow.asarray(np.array([[2**60 + 1]]), format="csr"))
+    with pytest.raises(ow.ShapeError, match="hold a matrix"):
+        ow.write(tmp_path / "a.petsc", ow.asarray(np.ones(3), format="coo"))
+
+
+def test_parquet_of_others(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pyarrow.table({"row": [0, 2, 2], "col": [1, 0, 0], "weight": [1.5, 2.0, 3.0]}), path)
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), [[0, 1.5], [0, 0], [5, 0]])
+    for columns, words in (
+        ({"row": ["a"], "value": [1.0]}, "expected numbers"), ({"row": [0.5], "value": [1.0]}, "expected indices"),
+        ({"row": [-1], "value": [1.0]}, "expected indices"), ({"row": [1, None], "value": [1.0, 2.0]}, "missing"),
+        ({"value": [1.0]}, "expected indices, then values"),
+    ):  # fmt: skip
+        pq.write_table(pyarrow.table(columns), path)
+        with pytest.raises(ow.FileFormatError, match=words):
+            ow.read(path)
+    x = ow.asarray(array(shape=(3, 4, 5)), format="csf")
+    ow.write(path, x)
+    assert pq.read_table(path).column_names == ["i0", "i1", "i2", "value"]
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), x.to_numpy())
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ow.FileFormatError, match="not a readable Parquet"):
+        ow.read(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(NEEDS.get(ending, "numpy"))
+    path = tmp_path / f"a{ending}"
+    ow.write(path, ow.asarray(np.eye(3), format="csr"))
+    before = path.read_bytes()
+    kinds: tuple[faults.Kind, ...] = ("write", "fsync", "rename")
+    for kind in kinds:
+        with faults.injected(faults.nth(kind, 1)), pytest.raises(OSError):
+            ow.write(path, ow.asarray(np.ones((3, 3)), format="csr"))
+        assert path.read_bytes() == before
+        assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    ow.write(path, ow.asarray(np.eye(3), format="csr"))
+    assert path.read_bytes() == before
