@@ -201,3 +201,57 @@ def test_plans_are_bounded() -> None:
         a @ np.ones((8, n))
     assert len(a._storage.plans.products) <= 64
     assert isinstance(ow.cache_info()["plans"], int)
+
+
+EXPLAINED: dict[str, Callable[[Any, Any], Any]] = {
+    "product": lambda a, b: a @ np.ones(a.shape[1]),
+    "merge": lambda a, b: a + b,
+    "merge with a value guard": lambda a, b: a * b,
+    "statement": lambda a, b: ow.pointwise("A[i,j] * B[i,j] + A[i,j]", {"A": a, "B": b}),
+    "sparse product": lambda a, b: a @ b.T,
+}
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_explain_tells_hits_of_every_kind(name: str) -> None:
+    call, rng = EXPLAINED[name], np.random.default_rng(1)
+    ow.clear_caches()
+    for k, told in enumerate(("by this call", "by an earlier call", "by an earlier call")):
+        y = X * (k + 1) if name == "product" else np.where(rng.random(X.shape) < 0.5, 2.0 + k, 0)
+        if k == 0 or name != "product":
+            a, b = ow.asarray(X, format="csr"), ow.asarray(y, format="csr")
+        assert told in str(ow.explain(lambda a=a, b=b: call(a, b)))
+
+
+LAZY: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sum": lambda a, b, x: ow.sum(ow.lazy(a) * b),
+    "scaled": lambda a, b, x: ow.lazy(a) * 2.5 + b,
+    "product of a sum": lambda a, b, x: (ow.lazy(a) + b) @ x,
+    "sampled": lambda a, b, x: ow.lazy(a) * (ow.lazy(x[:6, None]) @ x[None]),
+    "masked product": lambda a, b, x: ow.lazy(a) * (ow.lazy(b) @ (b.T @ b)),
+    "sums": lambda a, b, x: ow.sum(ow.lazy(a) + b, axis=0),
+    "chain": lambda a, b, x: ow.sum(ow.exp(ow.lazy(a) * b) - a, axis=1),
+    "dense": lambda a, b, x: ow.lazy(a) * x + b,
+    "mean": lambda a, b, x: ow.mean(ow.lazy(a) * b, axis=0),
+    "not fused": lambda a, b, x: ow.lazy(a) @ b.T,
+}
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("name", LAZY)
+def test_programs_of_lazy_tensors_hold_none_of_their_operands(name: str, library: str) -> None:
+    like = np.asarray if library == "numpy" else pytest.importorskip("torch").from_numpy
+    ow.clear_caches()
+    for k in (1, 2):  # the second one by the program of the first
+        a, b = (ow.asarray(like(y), format="csr") for y in (X * k, X[::-1] * k + 0.0))
+        x = like(np.arange(8.0) + k)
+        expected = LAZY[name](ow.asarray(X * k), ow.asarray(X[::-1] * k + 0.0), np.arange(8.0) + k)
+        expression = LAZY[name](a, b, x)
+        found = expression.compute()
+        np.testing.assert_allclose(
+            dense(found if isinstance(found, ow.Tensor) else np.asarray(found)), dense(expected.compute())
+        )
+        held = [weakref.ref(b) for s in (a._storage, b._storage) for b in s.buffers] + [weakref.ref(x)]
+        del a, b, x, expression, found, expected
+        gc.collect()
+        assert [r() for r in held] == [None] * len(held)

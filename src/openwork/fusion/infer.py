@@ -53,6 +53,11 @@ class Meta:
     def is_tensor(self) -> bool:
         return self.storage is not None
 
+    def without_values(self) -> Meta:
+        """The same without buffers of anybody's."""
+        s = self.storage
+        return self if s is None else _proxy(s.shape, s.format, s.scalar, s.fill_value, self.library)
+
     @property
     def like(self) -> Any:
         """An empty array of this type."""

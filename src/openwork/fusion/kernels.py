@@ -38,7 +38,7 @@ Part = Callable[..., Any]
 def part_of(region: Region, meta: Meta) -> Part:
     """The part of a region whose node has this meta."""
     kinds: dict[str, Callable[[Region, Meta], Part]] = {"elementwise": _Elementwise, "sampled": _Sampled, "sum": _Sum}
-    part, again = kinds[region.kind](region, meta), replay_of(region)
+    part, again = kinds[region.kind](region.without_values(), meta.without_values()), replay_of(region)
     limit, torch = limit_of(region, region.expression), meta.library == "torch"
     if limit is None and not torch:
         return part

@@ -12,7 +12,7 @@ distributes over it. What is not taken in is an operand, computed before by a pa
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler.number import number_name
@@ -52,6 +52,13 @@ class Region:
     def sparse(self) -> tuple[str, ...]:
         """The operands that are sparse."""
         return tuple(n for n, m in self.metas.items() if m.is_sparse)
+
+    def without_values(self) -> Region:
+        """The statement alone, without nodes and values: what a program may keep."""
+        root = Lazy(self.root.kind, self.root.name, (), self.root.call, self.root.options)
+        operands = {name: (None, indices) for name, (_, indices) in self.operands.items()}
+        metas = {name: meta.without_values() for name, meta in self.metas.items()}
+        return replace(self, root=root, operands=operands, inlined=[], metas=metas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,7 +282,7 @@ def describe(
     where = f"coordinates of {plan.sliced}" if plan.sliced else "the outermost loop"
     added = "" if plan.parallel else f", added up in {parts} result(s)"
     facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
-    facts.append(("prepared", "by an earlier call, kept with the structure" if again else "by this call"))
+    facts.append(trace.prepared(again, "with the structure"))
     trace.note(trace.Step(f"kernel {problem.stmt}", tuple(facts), allocated, prepared.executable))
 
 

@@ -45,6 +45,11 @@ def rows(executable: Executable, words: Sequence[int]) -> list[tuple[str, str]]:
     return [("rows", f"{count} kept for a moment, in workspaces of at most {nbytes:,} bytes on each thread")]
 
 
+def prepared(again: bool, where: str) -> tuple[str, str]:
+    """The fact that says whether an earlier call had prepared this one, and where that is kept."""
+    return "prepared", f"by an earlier call, kept {where}" if again else "by this call"
+
+
 steps: list[list[Step]] = []
 """The records that are being made, empty where nobody listens."""
 

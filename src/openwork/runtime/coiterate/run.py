@@ -170,17 +170,18 @@ def _run(
     leads = () if plan.scout is None else plan.scout.leads(storages, shape, plan.target)
     key = (shape, leads, tuple(s.signature for s in storages))
     launch: _Launch | None = plan.launches.get(key)
+    again = launch is not None
     if launch is None:
         if len(plan.launches) >= KEPT:
             plan.launches.clear()
         launch = plan.launches[key] = _prepare(plan, storages, shape, like, leads)
     plan.quick = launch.quick
-    return _assembled(plan, launch, storages, shape, like, passed)
+    return _assembled(plan, launch, storages, shape, like, passed, again)
 
 
 def _assembled(
     plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array,
-    passed: Sequence[Array],
+    passed: Sequence[Array], again: bool,
 ) -> Storage:  # fmt: skip
     """Into buffers that hold whatever the merge may find, at once or range by range; then cut to what it found."""
     made, spans = launch.made, launch.spans
@@ -230,6 +231,7 @@ def _assembled(
             *led_text(made.merge.leads, plan.target),
             *trace.rows(made.executable, packed),
             ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
+            trace.prepared(again, "for operands of these formats, types and shapes"),
         )
         trace.note(trace.Step(f"merge {plan.text}", facts, reserved, made.executable))
     for k in plan.shares:

@@ -83,6 +83,8 @@ class _Job:
     mask: Rows | None
     complement: bool
     flops: NDArray[np.int64]
+    again: bool = True
+    """whether all kernels were there"""
 
     def words(self, **more: int) -> dict[str, int]:
         """The parameters of all kernels by name."""
@@ -157,7 +159,10 @@ def executable_of(kind: str, types: ProductTypes, semiring: Semiring) -> Executa
 
 
 def _executable(kind: str, job: _Job) -> Executable:
-    return executable_of(kind, job.types, job.semiring)
+    made = _EXECUTABLES.made
+    found = executable_of(kind, job.types, job.semiring)
+    job.again = job.again and _EXECUTABLES.made == made
+    return found
 
 
 def _pick(executable: Executable, words: dict[str, int]) -> list[int]:
@@ -334,5 +339,6 @@ def _describe(
         ("products", f"{work:,} over {job.a.count:,} rows"),
         ("accumulates", how),
         ("parallel", f"{threads} chunk(s) of rows cut by products"),
+        trace.prepared(job.again, "for operands of these formats and types"),
     )
     trace.note(trace.Step("sparse matrix product, row by row", facts, allocated + workspace, executable))
