@@ -26,6 +26,7 @@ from _thread import allocate_lock, get_ident, start_new_thread
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from functools import partial
+from itertools import pairwise
 from queue import SimpleQueue
 from types import FrameType
 from typing import Any, TypeVar
@@ -34,10 +35,11 @@ import numpy as np
 
 from . import tuning
 
-__all__ = ["LONG", "Left", "Stop", "call", "here", "whole"]
+__all__ = ["LONG", "Left", "Stop", "add_at", "call", "here", "repeat", "whole"]
 
 T = TypeVar("T")
 LONG = tuning.INTERRUPTIBLE_WORK
+BLOCK = tuning.LOCKED_BLOCK
 GRACE = 0.2
 """Seconds that interrupted work gets to end."""
 GLANCE = 0.05
@@ -149,6 +151,27 @@ def whole(function: Callable[..., T], args: tuple[Any, ...], named: Mapping[str,
         return function(*args, **named)
     found: T = call(copy_context().run, _under, np.geterr(), np.geterrcall(), partial(function, *args, **named))
     return found
+
+
+def repeat(x: Any, counts: Any) -> Any:
+    """NumPy's `repeat(x, counts)` of vectors, in blocks: it holds the interpreter's lock, and signals wait for that."""
+    counts = np.asarray(counts)
+    ends = np.cumsum(counts)
+    if not len(ends) or ends[-1] <= BLOCK:
+        return np.repeat(x, counts)
+    out = np.empty(ends[-1], x.dtype)
+    cuts = [0, *np.unique(np.searchsorted(ends, np.arange(BLOCK, ends[-1], BLOCK))).tolist(), len(ends)]
+    for first, last in pairwise(cuts):
+        if first < last:
+            begin = ends[first] - counts[first]
+            out[begin : ends[last - 1]] = np.repeat(x[first:last], counts[first:last])
+    return out
+
+
+def add_at(out: Any, places: Any, values: Any) -> None:
+    """NumPy's `add.at(out, places, values)` of vectors, in blocks for the same reason."""
+    for first in range(0, len(places), BLOCK):
+        np.add.at(out, places[first : first + BLOCK], values[first : first + BLOCK])
 
 
 def _under(asked: Any, handler: Any, function: Callable[[], T]) -> T:

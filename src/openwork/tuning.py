@@ -117,6 +117,10 @@ INTERRUPTIBLE_WORK = _tuned(
     1 << 20, "elements", "from which on work is handed to a helper, so that the main thread answers signals",
     "less is at most some 0.2 s of work",
 )  # fmt: skip
+LOCKED_BLOCK = _tuned(
+    1 << 20, "elements", "that NumPy's repeat and add.at handle at once, as they hold the interpreter's lock",
+    "10 to 40 ms; 10 million elements at once took 0.2 to 0.4 s, for which no signal was answered",
+)  # fmt: skip
 BLOCK_BYTES = _tuned(
     1 << 18, "bytes", "from which on a buffer is a block of pages that may be used again",
     "set with 0958ce1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..interruptible import repeat
 from .records import Array, Buffers, Coordinates
 from .scan import index_dtype
 
@@ -46,7 +47,7 @@ def order_of(pos: Array, crd: Array) -> tuple[bool, bool]:
         return True, True
     if bool((step[inside] >= 0).all()):
         return True, False
-    segment = np.repeat(np.arange(pos.size - 1), np.diff(pos))
+    segment = repeat(np.arange(pos.size - 1), np.diff(pos))
     by = np.lexsort((crd, segment))
     same = (np.diff(crd[by]) == 0) & (np.diff(segment[by]) == 0)
     return False, not bool(same.any())
@@ -88,6 +89,6 @@ def coordinates(record: Buffers) -> Coordinates:
     """The coordinates of compressed rows or columns without blocks, in stored order."""
     pos, crd = record.pos[1], record.crd[1]
     extent = record.shape[0 if record.format.startswith("(i, j) -> (i") else 1]
-    outer = np.repeat(np.arange(extent, dtype=crd.dtype), np.diff(pos))
+    outer = repeat(np.arange(extent, dtype=crd.dtype), np.diff(pos))
     indices = (outer, crd) if record.format.startswith("(i, j) -> (i") else (crd, outer)
     return Coordinates(record.shape, indices, record.values, record.symmetry)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..interruptible import repeat
 from .compressed import compressed
 from .records import Array, Buffers, Header, Options
 from .scan import LIMIT, scan
@@ -91,7 +92,7 @@ def read(text: Text, options: Options) -> Buffers:
 
 
 def _check_symmetry(text: Text, h: _Head, pos: Array, crd: Array, values: Array, line: int) -> None:
-    column = np.repeat(np.arange(1, h.shape[1] + 1), np.diff(pos))
+    column = repeat(np.arange(1, h.shape[1] + 1), np.diff(pos))
     if wrong := contradiction(crd - 1, column - 1, values, h.symmetry):
         _refuse(text, line + wrong[0] // h.formats[1].count, wrong[1], KEEP)
 
@@ -165,7 +166,7 @@ class _Cursor:
 
 def _split(block: Array, starts: Array, record: _Record) -> tuple[bytes, int | None]:
     """Lines that begin at `starts`, with a blank between fields; and where a second number stands in a field."""
-    column = np.arange(block.size) - np.repeat(starts, np.diff(starts, append=block.size))
+    column = np.arange(block.size) - repeat(starts, np.diff(starts, append=block.size))
     kept = np.where((column < record.count * record.width) & (block > 32) | (block == 10), block, np.uint8(32))
     place = column % record.width
     solid = kept > 32

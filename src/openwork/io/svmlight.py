@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 
+from ..interruptible import repeat
 from .compressed import compressed
 from .records import Array, Buffers, Options
 from .scan import scan
@@ -87,7 +88,7 @@ def _block(text: Text, at: int, line: int, raw: bytes) -> tuple[Array, Array]:
     row = np.cumsum((data == 10) | (data == 13))[begins]
     starts = np.flatnonzero(np.diff(row, prepend=-1))
     counts = np.diff(np.append(starts, row.size))
-    place = np.arange(row.size) - np.repeat(starts, counts)
+    place = np.arange(row.size) - repeat(starts, counts)
     wrong = np.flatnonzero(colon[ends] != (place % 2 == 1))
     even = np.flatnonzero(counts % 2 == 0)
     if wrong.size or int(colon.sum()) != int((place % 2 == 1).sum()):

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer, integers
 from ..interop.sources import asarray
+from ..interruptible import add_at
 from ..ops.axes import axes_of
 from ..ops.creation import eye
 from ..ops.elementwise.maps import unary
@@ -138,7 +139,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     for c, n in zip(batch, shape, strict=True):
         place = place * n + c[on]
     out = np.zeros(math.prod(shape), values.dtype)
-    np.add.at(out, place, values)
+    add_at(out, place, values)
     if t.fill_value:
         length = max(0, min(t.shape[-2] + min(offset, 0), t.shape[-1] - max(offset, 0)))
         out += (length - np.bincount(place, minlength=len(out))) * t.fill_value

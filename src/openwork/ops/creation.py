@@ -21,9 +21,10 @@ from ..integers import extents, integer, integers
 from ..interop.sources import asarray
 from ..runtime.formats import resolve_format
 from ..runtime.operation import operation
+from ..runtime.too_large import check_room, sized
 from ..storage import buffers
 from ..storage.scalars import python_scalar
-from ..storage.storage import Storage
+from ..storage.storage import Storage, check_extents
 from ..tensor.tensor import Tensor
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 
 
 @operation(operands=False)
+@sized
 def full(
     shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
@@ -53,6 +55,7 @@ def full(
     0
     """
     shape = extents(shape, "full")
+    check_extents(shape)
     if dtype is None:
         dtype = np.asarray(fill_value).dtype
     scalar = buffers.scalar_name(dtype)
@@ -77,6 +80,7 @@ def _constant(target: Format, shape: tuple[int, ...], scalar: str, fill: Any, li
     """Nothing stored, or everything where the format is dense."""
     if target.is_dense:
         n = math.prod(hi - lo for lo, hi in target.level_intervals(shape))
+        check_room("full", n, buffers.itemsize(scalar))
         values = buffers.zeros(n, scalar, like)
         if fill:
             values[...] = fill
@@ -153,12 +157,15 @@ def empty_like(
 
 
 @operation(operands=False)
+@sized
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
     """Ones on the diagonal `k`, zeros elsewhere: COO unless `format=` is given; float64 unless `dtype=` is."""
     sizes = (n_rows, n_rows if n_cols is None else n_cols)
     rows, cols = extents(integers(sizes, "eye", "an extent", boolean=False), "eye")
+    check_extents((rows, cols))
+    check_room("eye", min(rows, cols))
     k = integer(k, "eye", "k")
     scalar = buffers.scalar_name(np.float64 if dtype is None else dtype)
     like = _like(dtype)
@@ -197,6 +204,7 @@ def _number(x: Any) -> Any:
 
 
 @operation(operands=False)
+@sized
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None,
     format: Any = None,
@@ -206,13 +214,15 @@ def arange(
     start, stop, step = given
     if stop is None:
         start, stop = 0, start
-    n = max(0, math.ceil((stop - start) / step))
     integral = all(isinstance(x, int) for x in (start, stop, step))
+    n = max(0, -((start - stop) // step) if integral else math.ceil((stop - start) / step))
+    check_room("arange", int(n))
     array = start + step * np.arange(n, dtype=np.int64) if integral else start + step * np.arange(n, dtype=np.float64)
     return _dense(array, dtype, device, format)
 
 
 @operation(operands=False)
+@sized
 def linspace(
     start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
     format: Any = None,
@@ -222,7 +232,9 @@ def linspace(
     start, stop : numbers, those of a tensor of rank 0 among them, or arrays, between whose elements the numbers lie
     """
     start, stop = (x.to_numpy() if isinstance(x, Tensor) else x for x in (start, stop))
-    return _dense(np.linspace(start, stop, integer(num, "linspace", "num"), endpoint=endpoint), dtype, device, format)
+    (num,) = extents((integer(num, "linspace", "num"),), "linspace")
+    check_room("linspace", num)
+    return _dense(np.linspace(start, stop, num, endpoint=endpoint), dtype, device, format)
 
 
 @operation(operands=False)

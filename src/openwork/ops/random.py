@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -15,15 +16,17 @@ from ..format import coo
 from ..integers import extents
 from ..interruptible import LONG, whole
 from ..runtime.operation import operation
+from ..runtime.too_large import check_room, sized
 from ..storage import buffers
 from ..storage.specified import Ints
-from ..storage.storage import Storage
+from ..storage.storage import Storage, check_extents
 from ..tensor.tensor import Tensor, python_scalar
 
 __all__ = ["random", "random_array"]
 
 
 @operation(operands=False)
+@sized
 def random(
     shape: Sequence[int],
     density: float = 0.01,
@@ -54,9 +57,13 @@ def random(
     shape = extents(shape, "random")
     if not 0 <= density <= 1:
         raise ValueError(f"random: expected a density from 0 to 1; got: {density}\n  help: density is nse / size")
+    check_extents(shape)
+    if isinstance(rng, int) and rng < 0:
+        raise ValueError(f"random: expected a seed of 0 or more; got: {rng}\n  help: give a generator, or None")
     generator = np.random.default_rng(rng)
     size = math.prod(shape)
-    nse = round(density * size)
+    nse = _share(size, density)
+    check_room("random", nse)
     columns = _places(generator, shape, size, nse)
     leaf = None if values is None else np.asarray(values(nse))
     scalar = buffers.scalar_name((np.dtype(float) if leaf is None else leaf.dtype) if dtype is None else dtype)
@@ -74,6 +81,7 @@ def random(
 
 
 @operation(operands=False)
+@sized
 def random_array(
     shape: Sequence[int],
     *,
@@ -93,6 +101,11 @@ def random_array(
     options = {"dtype": dtype} if typed else {}
     values = partial(_sampled, data_sampler, options)
     return random(shape, density, format=format, dtype=dtype, rng=rng, values=values)
+
+
+def _share(size: int, density: float) -> int:
+    """The part of a number, which may be beyond that of floats, rounded."""
+    return round(density * size) if size.bit_length() < 1000 else int(Fraction(density) * size)
 
 
 def _sampled(sampler: Callable[..., Any], options: dict[str, Any], n: int) -> Any:

@@ -10,8 +10,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..errors import SizeError
+from ..storage.storage import LARGEST
 
-__all__ = ["FAILURES", "size_error", "sized"]
+__all__ = ["FAILURES", "check_room", "size_error", "sized"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,6 +38,9 @@ def size_error(operation: str, error: BaseException, operands: Iterable[Any]) ->
         extents, itemsize = shape, np.dtype(dtype).itemsize
     elif type(error).__module__ == "builtins" and any(words in str(error) for words in _WORDS):
         found = [(x.size, tuple(x.shape), x.dtype) for x in operands if hasattr(x, "_storage")]
+        if not found:
+            expected = "expected: no more than there is memory for"
+            return SizeError(f"{operation}: {error}\n  {expected}\n  help: ask for less")
         _, extents, kind = max(found, key=lambda f: f[0], default=(0, (), np.dtype(np.float64)))
         itemsize = getattr(kind, "itemsize", 8)
     elif isinstance(error, MemoryError) and str(error).startswith("no memory for "):
@@ -48,6 +52,15 @@ def size_error(operation: str, error: BaseException, operands: Iterable[Any]) ->
         "\n  expected: no more than there is memory for"
         "\n  help: take a part of the tensor, or an operation of its stored elements only"
     )
+
+
+def check_room(operation: str, count: int, itemsize: int = 8) -> None:
+    """Raise SizeError for so many elements where no memory could have that many bytes."""
+    if count * itemsize > LARGEST:
+        raise SizeError(
+            f"{operation}: {count:,} elements have {count * itemsize:,} bytes\n  expected: at most {LARGEST:,}"
+            "\n  help: ask for fewer"
+        )
 
 
 def sized(function: F) -> F:

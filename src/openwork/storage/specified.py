@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..format.functions import evaluate
+from ..interruptible import repeat
 from .buffers import length, to_numpy
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ def children(state: State, storage: Storage, at: int) -> tuple[State, Ints, Ints
     rows = len(state.position)
     begin, end = (np.broadcast_to(np.asarray(evaluate(b, names), np.int64), (rows,)) for b in functions.bounds)
     counts = np.maximum(end - begin, 0)
-    row = np.repeat(np.arange(rows), counts)
-    walk = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[row]
+    row = repeat(np.arange(rows), counts)
+    walk = np.arange(len(row)) - repeat(np.cumsum(counts) - counts, counts) + begin[row]
     names = scope(state.position[row], state.slice[row])
     if functions.iterate.name == "COORDINATE":
         names["c"] = walk

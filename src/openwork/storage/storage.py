@@ -31,7 +31,7 @@ from .specified import count
 from .structure import Plans, Structure, keep
 from .watch import NOTHING, Watch, adopted, bare_alias, watch, watched
 
-__all__ = ["LARGEST", "Storage", "unpickled"]
+__all__ = ["LARGEST", "Storage", "check_extents", "unpickled"]
 
 LARGEST = 2**63 - 1
 """The largest extent."""
@@ -271,6 +271,12 @@ class Storage:
             if self._watch is NOTHING and values.base is None:
                 out._watch = NOTHING
         return out
+
+
+def check_extents(shape: tuple[int, ...]) -> None:
+    """Raise InvariantError where an extent is larger than coordinates can be."""
+    if max(shape, default=0) > LARGEST:
+        _refuse(shape)
 
 
 def _refuse(shape: tuple[int, ...]) -> None:

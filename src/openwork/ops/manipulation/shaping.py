@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...integers import extents, integers
+from ...interruptible import repeat as repeat_blocks
 from ...runtime.conversion.remap import Program
 from ...runtime.operation import operation
 from ...storage.buffers import is_torch, length, to_numpy
@@ -326,7 +327,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     each = counts.reshape(-1).astype(np.int64)
     if counts.size == 1 and extent > ROOM + 8 * length(t._storage.values) and not t.format.is_dense:
         return _repeated(t, int(each[0]), d)
-    places = np.repeat(np.arange(extent, dtype=np.int64), each if counts.size != 1 else int(each[0]))
+    places = repeat_blocks(np.arange(extent, dtype=np.int64), np.broadcast_to(each, (extent,)))
     return taken(t, places, d)
 
 

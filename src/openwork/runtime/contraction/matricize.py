@@ -19,6 +19,7 @@ from ... import tuning
 from ...errors import UnsupportedError
 from ...format import coo
 from ...format import format as parse
+from ...interruptible import repeat
 from ...storage.buffers import Array, as_array, length, to_numpy
 from ...storage.storage import Storage
 from ..conversion.convert import convert
@@ -119,7 +120,7 @@ def matching(a: Rows, mask: Rows) -> Rows:
     found = np.append(have, -1)[at] == wanted
     counts = np.where(found, pos[at + 1] - pos[at], 0)
     ends = np.concatenate(([0], np.cumsum(counts)))
-    source = np.arange(ends[-1]) + np.repeat(pos[at] - ends[:-1], counts)
+    source = np.arange(ends[-1]) + repeat(pos[at] - ends[:-1], counts)
     kept = crd[source]
     return Rows(ends.astype(to_numpy(mask.pos).dtype), kept, np.zeros(len(kept), np.bool_), mask.columns, a.keys)
 
@@ -140,7 +141,7 @@ def unfolded(m: Rows, rows: Sequence[int], columns: Sequence[int], scalar: str, 
     """The tensor of the extents of `rows` and then `columns`, in COO."""
     pos = np.asarray(m.pos)
     keys = np.arange(m.count, dtype=np.int64) if m.keys is None else m.keys
-    row = np.repeat(keys, np.diff(pos))
+    row = repeat(keys, np.diff(pos))
     crd = [*_coordinates(row, rows), *_coordinates(np.asarray(m.crd).astype(np.int64), columns)]
     shape = (*rows, *columns)
     values = as_array(m.values, like=like)
