@@ -108,6 +108,10 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "ops.elementwise.pointwise": (
         ("pointwise", "operands masked grad", ""),
     ),
+    "ops.indexing.structure": (
+        ("pattern", "method operands masked", "pattern()\n\nTrue at every specified element, whatever its value, False elsewhere: a bool tensor over the same pos and crd."),
+        ("with_values", "method operands grad", "with_values(values, /, *, fill_value=None)\n\nOther values in the structure of `x`, over the same pos and crd."),
+    ),
     "ops.indexing.taking": (
         ("prune", "method operands grad", "prune(threshold=0, /)\n\nWithout the elements that differ from the fill value by no more than `threshold`."),
         ("sparse_mask", "operands grad", ""),
