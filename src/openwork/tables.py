@@ -6,7 +6,7 @@ __all__ = ["GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS
 
 _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "fusion.notation": (
-        ("evaluate", "operands grad", ""),
+        ("evaluate", "operands masked grad", ""),
     ),
     "interop.sources": (
         ("asarray", "grad", ""),

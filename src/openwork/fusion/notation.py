@@ -19,17 +19,19 @@ from ..interop.operands import adopted
 from ..interop.sources import asarray
 from ..ir.index import Access, Assignment, accesses
 from ..ir.index_text import parse_program, pointed
+from ..late import late
 from ..runtime.operation import operation
+from ..runtime.overrides import takes_over
 from ..runtime.semirings import semiring as semiring_of
 from ..storage.buffers import is_array
 from ..tensor.lazy import is_lazy
 from ..tensor.tensor import Tensor
 from .statement import run
 
-__all__ = ["evaluate"]
+__all__ = ["check_statement", "evaluate", "program_of", "read_by"]
 
 
-@operation(returns="product")
+@operation(masked=late("masked.notation", "evaluate"), returns="product")
 def evaluate(
     statements: str, /, *, format: object = None, semiring: str | Semiring | None = None, **tensors: Any
 ) -> Any:
@@ -76,16 +78,20 @@ def evaluate(
     Tensor(shape=(), dtype=float64, format="dense", nse=1, nbytes=8)
     values = ( 3 )
     """
+    for value in tensors.values():
+        if takes_over(value):
+            options = {"format": format, "semiring": semiring, **tensors}
+            return type(value).__openwork_function__(evaluate, (statements,), options)
     known = {name: _operand(name, value) for name, value in tensors.items()}
     unused = set(tensors)
     ring = None if semiring is None else semiring_of(semiring)
-    program = _program(statements)
+    program = program_of(statements)
     for number, (text, parts) in enumerate(program, 1):
         for part in parts:
             target = part.lhs.tensor
             keeps = target in known and (part.op != "=" or part.mask is not None)
-            _check(text, part, known, keeps)
-            unused -= {a.tensor for a in _read(part, keeps)}
+            check_statement(text, part, known, keeps)
+            unused -= {a.tensor for a in read_by(part, keeps)}
             last = number == len(program) and part is parts[-1]
             known[target] = result = run(part, known, known[target] if keeps else None, format if last else None, ring)
     if unused:
@@ -93,7 +99,8 @@ def evaluate(
     return result
 
 
-def _program(text: str) -> tuple[tuple[str, tuple[Assignment, ...]], ...]:
+def program_of(text: str) -> tuple[tuple[str, tuple[Assignment, ...]], ...]:
+    """Each statement's text, and what it consists of."""
     if not isinstance(text, str):
         raise TypeError(
             f"evaluate: expected statements as a str; got {type(text).__name__}\n  help: ow.evaluate(text, A=A)"
@@ -121,7 +128,7 @@ def _rank(value: Any) -> int:
     return int(getattr(value, "ndim", 0))
 
 
-def _read(stmt: Assignment, keeps: bool) -> Iterator[Access]:
+def read_by(stmt: Assignment, keeps: bool) -> Iterator[Access]:
     """Everything that a statement reads."""
     yield from accesses(stmt.rhs)
     if stmt.mask is not None:
@@ -130,14 +137,14 @@ def _read(stmt: Assignment, keeps: bool) -> Iterator[Access]:
         yield stmt.lhs
 
 
-def _check(text: str, stmt: Assignment, known: Mapping[str, Any], keeps: bool) -> None:
+def check_statement(text: str, stmt: Assignment, known: Mapping[str, Any], keeps: bool) -> None:
     """ShapeError with a caret unless names are given, have as many indices as dimensions, and extents agree."""
 
     def wrong(access: Access | str, what: str, remedy: str) -> ShapeError:
         return ShapeError(f"evaluate:\n{pointed(text, access)}\n  {what}\n  help: {remedy}")
 
     sizes: dict[str, tuple[int, Access]] = {}
-    for access in _read(stmt, keeps):
+    for access in read_by(stmt, keeps):
         name = access.tensor
         if name not in known:
             given = ", ".join(n for n in known if n.isidentifier())

@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Any
 
 from ..errors import UnsupportedError
-from ..ir.index import Expression
+from ..ir.index import Assignment, Expression
 from ..ops.elementwise import pointwise as merge
 from ..ops.manipulation.padding import pad as padded
 from ..runtime.formats import resolve_format
@@ -110,7 +110,7 @@ def pad(m: MaskedTensor, pad_width: Any, /, mode: str = "constant", **options: A
 
 
 def pointwise(
-    expression: str | Expression,
+    expression: str | Expression | Assignment,
     tensors: Mapping[str, Any],
     format: object = None,
     *,
