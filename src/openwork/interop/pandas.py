@@ -1,13 +1,14 @@
-"""pandas' sparse arrays, series and frames as Tensors with their fill value; a frame is stored by columns."""
+"""pandas' sparse arrays, series and frames as Tensors with their fill value, by columns, and Tensors as these."""
 
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import ShapeError, UnsupportedError
 from ..format import coo
 from ..format import format as parse
 from ..runtime.promote import promote
@@ -17,7 +18,7 @@ from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .take import Take, settle
 
-__all__ = ["from_pandas"]
+__all__ = ["from_pandas", "to_pandas"]
 
 
 def from_pandas(obj: Any, take: Take) -> Tensor:
@@ -69,3 +70,40 @@ def _storage(shape: Any, format: Any, fill: Any, pos: Any, crd: Any, values: Any
     scalar = buffers.scalar_of(values)
     fill = python_scalar(np.asarray(fill).item(), scalar)
     return Storage(tuple(int(n) for n in shape), format, scalar, fill, pos, crd, values)
+
+
+def to_pandas(t: Tensor, index: Any = None, columns: Any = None) -> Any:
+    """A matrix as a frame of sparse columns, a vector as a sparse series, with the tensor's fill value.
+
+    Parameters
+    ----------
+    t : Tensor of rank 1 or 2
+    index, columns : labels of rows and columns; 0, 1, ... without them
+
+    Raises ShapeError for another rank, UnsupportedError where pandas is missing.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise UnsupportedError("to_pandas: pandas is not installed\n  help: pip install pandas") from None
+    if t.ndim not in (1, 2):
+        raise ShapeError(f"to_pandas: a frame has two dimensions, a series one; got shape {t.shape}")
+    if t.ndim == 1 and columns is not None:
+        raise ShapeError("to_pandas: columns= of a vector, which becomes a series\n  help: index=")
+    kind = pandas.SparseDtype(buffers.numpy_dtype(t._storage.scalar), t.fill_value)
+    storage = t.asformat("csc" if t.ndim == 2 else "coo")._storage
+    rows, values = buffers.to_numpy(storage.crd[-1], detach=True), buffers.to_numpy(storage.values, detach=True)
+    if t.ndim == 1:
+        return pandas.Series(_series(pandas, t.shape[0], rows, values, kind), index=index)
+    pos = buffers.to_numpy(storage.pos[1], detach=True).tolist()
+    parts = [_series(pandas, t.shape[0], rows[a:b], values[a:b], kind) for a, b in pairwise(pos)]
+    frame = pandas.DataFrame(dict(enumerate(parts)), index=pandas.RangeIndex(t.shape[0]))
+    frame.index = frame.index if index is None else pandas.Index(index)
+    frame.columns = pandas.RangeIndex(t.shape[1]) if columns is None else pandas.Index(columns)
+    return frame
+
+
+def _series(pandas: Any, n: int, rows: Any, values: Any, kind: Any) -> Any:
+    """A sparse array of pandas with these elements."""
+    where = pandas.arrays.SparseArray(np.zeros(0)).sp_index.__class__(n, rows.astype(np.int32))
+    return pandas.arrays.SparseArray(values, sparse_index=where, fill_value=kind.fill_value, dtype=kind)

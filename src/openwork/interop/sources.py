@@ -15,6 +15,7 @@ from ..storage.buffers import Array
 from ..tensor.lazy import is_lazy
 from ..tensor.tensor import Tensor, resolve_format
 from .from_torch import from_torch
+from .networkx import from_networkx, is_networkx
 from .pandas import from_pandas
 from .pydata import from_pydata
 from .scipy import from_scipy
@@ -43,7 +44,8 @@ def asarray(
     Parameters
     ----------
     obj : Tensor, nested lists, scalar, NumPy array, SciPy sparse array or matrix, torch tensor of any layout,
-        pydata COO or GCXS, sparse frame, series or array of pandas, anything with `__dlpack__` or `__array__`
+        pydata COO or GCXS, sparse frame, series or array of pandas, graph of networkx (its adjacency), anything with
+        `__dlpack__` or `__array__`
     dtype : of the result; default that of `obj`
     format : of the result; default the one that `obj` has, "dense" for dense arrays
     fill_value : elements of a dense `obj` that a sparse `format` leaves out
@@ -89,6 +91,8 @@ def _adopt(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:
         return from_pydata(obj, take)
     if is_sparse_pandas(obj):
         return from_pandas(obj, take)
+    if is_networkx(obj):
+        return from_networkx(obj, take)
     inner = _wrapped(obj)
     if inner is not None:
         return inner if isinstance(inner, Tensor) else _adopt(inner, copy, fill, format)

@@ -23,6 +23,7 @@ from ..storage.watch import read_only
 from .autograd_mixin import Leaf
 from .casting import may_cast
 from .display import html, line, text
+from .exports import Exports
 from .inplace import refuse, write
 from .methods import Methods
 from .operators import Operators
@@ -30,29 +31,21 @@ from .scipy_names import ScipyNames
 from .torch_names import Called, Size, TorchNames
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..format.format import Format, Level
 
 if TYPE_CHECKING:
     from ..interop.constructors import asarray
-    from ..interop.export import array, dlpack, stacked, to_dense, to_device, to_scipy
-    from ..interop.to_torch import to_torch
+    from ..interop.export import stacked, to_device
 else:
     stacked = late("interop.export", "stacked")
     to_device = late("interop.export", "to_device")
     asarray = late("interop.constructors", "asarray")
-    to_scipy = late("interop.export", "to_scipy")
-    to_torch = late("interop.to_torch", "to_torch")
-    to_dense = late("interop.export", "to_dense")
-    array = late("interop.export", "array")
-    dlpack = late("interop.export", "dlpack")
 
 
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 
 
-class Tensor(Operators, TorchNames, ScipyNames, Leaf, Methods):
+class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
     """A tensor whose storage format is a value.
 
     Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure
@@ -404,45 +397,6 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Methods):
         fresh = source.asformat(self.format).astype(self.dtype, copy=False)._storage
         write(self, fresh.mapped(lambda b: buffers.as_array(b, like=like)).copied())
         return self
-
-    @sized
-    def to_scipy(self, format: str | None = None) -> Any:
-        """The tensor as a SciPy sparse array; see `interop.to_scipy`."""
-
-        return to_scipy(self, format)
-
-    @sized
-    def to_torch(self, layout: Any = None) -> Any:
-        """The tensor as a torch tensor; see `interop.to_torch`."""
-
-        return to_torch(self, layout)
-
-    @sized
-    def to_dense(self) -> Array:
-        """The dense array of the tensor's own library."""
-
-        return to_dense(self)
-
-    def to_numpy(self) -> np.ndarray[Any, Any]:
-        """The dense NumPy array; a view where the format is dense."""
-        dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense(), detach=True)
-        return dense
-
-    todense = to_numpy
-    toarray = to_numpy
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-
-        return array(self, dtype, copy)
-
-    def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-    ) -> Any:
-
-        return dlpack(self, stream, max_version, dl_device, copy)
-
-    def __dlpack_device__(self) -> Any:
-        return self._storage.values.__dlpack_device__()
 
     def __sizeof__(self) -> int:
         """Bytes of the object and of all buffers, what it shares with others included."""

@@ -1,0 +1,86 @@
+"""What a Tensor is to other libraries: SciPy, NumPy, torch, pandas, networkx, and any that speaks DLPack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ..late import late
+from ..runtime.too_large import sized
+from ..storage import buffers
+from ..storage.buffers import Array
+
+if TYPE_CHECKING:
+    from ..interop.export import array, dlpack, to_dense, to_scipy
+    from ..interop.networkx import to_networkx
+    from ..interop.pandas import to_pandas
+    from ..interop.to_torch import to_torch
+    from .tensor import Tensor
+else:
+    to_scipy = late("interop.export", "to_scipy")
+    to_torch = late("interop.to_torch", "to_torch")
+    to_dense = late("interop.export", "to_dense")
+    to_pandas = late("interop.pandas", "to_pandas")
+    to_networkx = late("interop.networkx", "to_networkx")
+    array = late("interop.export", "array")
+    dlpack = late("interop.export", "dlpack")
+
+__all__ = ["Exports"]
+
+
+def _me(t: Exports) -> Tensor:
+    return cast("Tensor", t)
+
+
+class Exports:
+    """The conversions of `Tensor` to other libraries' arrays, frames and graphs."""
+
+    __slots__ = ()
+
+    @sized
+    def to_scipy(self, format: str | None = None) -> Any:
+        """The tensor as a SciPy sparse array; see `interop.to_scipy`."""
+
+        return to_scipy(_me(self), format)
+
+    @sized
+    def to_torch(self, layout: Any = None) -> Any:
+        """The tensor as a torch tensor; see `interop.to_torch`."""
+
+        return to_torch(_me(self), layout)
+
+    def to_pandas(self, index: Any = None, columns: Any = None) -> Any:
+        """The matrix as a pandas frame of sparse columns, the vector as a sparse series; see `interop.to_pandas`."""
+        return to_pandas(_me(self), index, columns)
+
+    def to_networkx(self, create_using: Any = None) -> Any:
+        """The square matrix as the graph whose adjacency it is; see `interop.to_networkx`."""
+        return to_networkx(_me(self), create_using)
+
+    @sized
+    def to_dense(self) -> Array:
+        """The dense array of the tensor's own library."""
+
+        return to_dense(_me(self))
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The dense NumPy array; a view where the format is dense."""
+        dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense(), detach=True)
+        return dense
+
+    todense = to_numpy
+    toarray = to_numpy
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+
+        return array(_me(self), dtype, copy)
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+
+        return dlpack(_me(self), stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> Any:
+        return _me(self)._storage.values.__dlpack_device__()
