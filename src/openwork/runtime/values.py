@@ -36,11 +36,9 @@ def spoken(op: str) -> str:
     return SPOKEN.get(op, op)
 
 
-_TORCH = {"rint": "round", "invert": "bitwise_not", "conjugate": "conj_physical", "left_shift": "bitwise_left_shift",
-          "right_shift": "bitwise_right_shift", "equal": "eq", "power": "pow", "multiply": "mul", "subtract": "sub",
-          "true_divide": "div", "negative": "neg", "absolute": "abs", "not_equal": "ne", "less": "lt",
-          "less_equal": "le", "greater": "gt", "greater_equal": "ge"}  # fmt: skip
-"""torch's names where they differ; those that torch computes, not those that call another: that takes microseconds."""
+_TORCH = {"min": "minimum", "max": "maximum", "conj": "conj_physical", "bnot": "bitwise_not",
+          "shl": "bitwise_left_shift", "shr": "bitwise_right_shift"}  # fmt: skip
+"""torch's names where they are neither those of the loop IR, which torch computes by itself, nor NumPy's."""
 
 
 def _erf(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -75,7 +73,8 @@ def _function(name: str, torch_like: bool) -> Callable[..., Any]:
     if torch_like:
         import torch
 
-        found: Callable[..., Any] = getattr(torch, _TORCH.get(numpy_name, numpy_name))
+        own = _TORCH.get(name) or (name if hasattr(torch, name) else numpy_name)
+        found: Callable[..., Any] = getattr(torch, own)
         return found
     return _OWN.get(name) or cast("Callable[..., Any]", getattr(np, numpy_name))
 
