@@ -42,6 +42,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "assemble", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
         "sparse_csr_tensor",
     ),
+    "interop.sklearn": ("to_sklearn",),
     "tensor.dtypes": (
         "bool", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64", "iinfo", "inf", "int8",
         "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "uint8", "uint16", "uint32", "uint64",

@@ -35,6 +35,7 @@ from .interop.constructors import sparse_bsr_tensor as sparse_bsr_tensor
 from .interop.constructors import sparse_coo_tensor as sparse_coo_tensor
 from .interop.constructors import sparse_csc_tensor as sparse_csc_tensor
 from .interop.constructors import sparse_csr_tensor as sparse_csr_tensor
+from .interop.sklearn import to_sklearn as to_sklearn
 from .tensor.dtypes import bool as bool
 from .tensor.dtypes import complex64 as complex64
 from .tensor.dtypes import complex128 as complex128

@@ -162,7 +162,7 @@ def to_scipy(t: Tensor, format: str | None = None) -> Any:
         raise UnsupportedError(f"to_scipy: SciPy has no format {format!r}\n  supported: {', '.join(_SCIPY)}")
     layout = _scipy_layout(t)
     kind = format or (layout.kind if layout else _nearest(t))
-    if t.ndim == 0 or (t.ndim != 2 and kind != "coo" and not (t.ndim == 1 and kind == "csr")):
+    if t.ndim == 0 or (t.ndim != 2 and kind != "coo" and not (t.ndim == 1 and kind in ("csr", "dok"))):
         raise UnsupportedError(f"to_scipy: {kind} of rank {t.ndim}\n  supported: rank 2, or 'coo' of rank 1 and more")
     if kind in ("lil", "dok"):
         return to_scipy(t, "coo").asformat(kind)

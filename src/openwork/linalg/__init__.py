@@ -21,10 +21,12 @@ from .eigen import eigs, eigsh, expm_multiply, lobpcg, svds
 from .iterative import bicgstab, cg, gmres, lsqr, minres
 from .norms import matrix_norm, matrix_power, norm, trace, vector_norm
 from .operator import aslinearoperator
+from .pca import PCA, pca
 from .triangular import solve_triangular
 from .tridiagonal import solve_tridiagonal
 
 __all__ = [
+    "PCA",
     "Factorization",
     "aslinearoperator",
     "bicgstab",
@@ -51,6 +53,7 @@ __all__ = [
     "minres",
     "norm",
     "outer",
+    "pca",
     "pinv",
     "qr",
     "slogdet",

@@ -71,29 +71,33 @@ class Arithmetic:
             return "stranger", None
         return ("scalar", given[()]) if not given.ndim else ("dense", given)
 
-    def _sum(self, other: Any, run: Callable[[Any, Any], Any], what: str) -> Any:
+    def _sum(self, other: Any, run: Callable[[Any, Any], Any]) -> Any:
         kind, x = self._operand(other)
         if kind == "stranger":
             return NotImplemented
         if kind == "scalar":
-            if x != 0:
-                raise NotImplementedError(f"{what} a nonzero scalar to a sparse array is not supported")
-            return self.copy() if run(1, 0) == 1 else -self
+            return self._back(run(self.to_scipy(), x))
         if kind == "sparse" and x.shape != self.shape:
             raise ValueError(f"inconsistent shapes {self.shape} and {x.shape}")
         found = run(self.tensor, x)
         return self._like(found) if kind == "sparse" else self._dense(dense_of(found))
 
     def __add__(self, other: Any) -> Any:
-        return self._sum(other, operator.add, "adding")
+        return self._sum(other, operator.add)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._sum(other, operator.sub, "subtracting")
+        return self._sum(other, operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._sum(other, lambda a, b: b - a, "subtracting")
+        return self._sum(other, lambda a, b: b - a)
+
+    def __iadd__(self, other: Any) -> Any:
+        return self + other if self.format == "lil" else NotImplemented
+
+    def __isub__(self, other: Any) -> Any:
+        return self - other if self.format == "lil" else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
         return self.multiply(other)
@@ -111,7 +115,7 @@ class Arithmetic:
             return self._like(Tensor._from_storage(s.with_values(np.multiply(s.values, x), 0)), self.format)
         _agree(self.shape, x.shape)
         found = ow.multiply(self.tensor, ow.asarray(x, format="coo"), zero_annihilates=True)
-        return self._like(found, "coo" if kind == "dense" and found.ndim < 3 else "csr")
+        return self._like(found, "coo" if kind == "dense" and found.ndim < 3 else self._compressed)
 
     def __truediv__(self, other: Any) -> Any:
         kind, x = self._operand(other)

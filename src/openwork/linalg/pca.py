@@ -1,0 +1,100 @@
+"""A sparse matrix of samples by features -> its principal components, centred without making it dense."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError
+from ..integers import integer
+from ..storage.buffers import cast, numpy_dtype
+from ..tensor.tensor import Tensor
+from .operands import common, counts, dense, matrix
+from .operator import aslinearoperator
+
+__all__ = ["PCA", "pca"]
+
+
+class PCA(NamedTuple):
+    """Principal components, the largest first.
+
+    scores : (samples, k), the samples in the coordinates of the components
+    components : (k, features), of length 1, orthogonal; the largest magnitude of each has a positive sign
+    explained_variance : (k,), with one less than the samples as denominator
+    explained_variance_ratio : (k,), of the variance of all features
+    singular_values : (k,), of the centred matrix
+    mean : (features,), zero where it was not centred
+    """
+
+    scores: np.ndarray[Any, Any]
+    components: np.ndarray[Any, Any]
+    explained_variance: np.ndarray[Any, Any]
+    explained_variance_ratio: np.ndarray[Any, Any]
+    singular_values: np.ndarray[Any, Any]
+    mean: np.ndarray[Any, Any]
+
+    def transform(self, a: Any) -> np.ndarray[Any, Any]:
+        """Scores of other samples: `(a - mean) @ components.T`."""
+        product = dense(matrix(a, "pca") @ np.ascontiguousarray(self.components.T))
+        scores: np.ndarray[Any, Any] = product - self.mean @ self.components.T
+        return scores
+
+
+def pca(a: Any, k: int = 2, *, center: bool = True, **options: Any) -> PCA:
+    """The first `k` principal components of a matrix of samples by features, of any format.
+
+    Parameters
+    ----------
+    a : Tensor or array of real numbers, shape (samples, features), two samples or more
+    k : less than both extents
+    center : whether the mean of each feature is taken off; without, the truncated singular value decomposition
+    options : of `scipy.sparse.linalg.svds`: v0, tol, maxiter, solver, rng
+
+    Returns
+    -------
+    PCA, a named tuple of NumPy arrays, with `transform`
+
+    Guarantees: equal to the decomposition of the dense centred matrix, up to the solver's tolerance.
+    Cost: products with the matrix and two vectors each; nothing of its size is made.
+    Raises ShapeError for `k` out of range, DTypeError for complex numbers.
+
+    Examples
+    --------
+    >>> pca([[1.0, 0], [2, 0.0], [3, 0]], 1).components.tolist()
+    [[1.0, 0.0]]
+    """
+    import scipy.sparse.linalg as scipys
+
+    t, k = matrix(a, "pca"), integer(k, "pca", "k")
+    counts("pca", options)
+    scalar = common(t)
+    if t.ndim != 2 or not 0 < k < min(t.shape):
+        raise ShapeError(f"pca: k = {k} of shape {t.shape}\n  expected: 1 or more, less than both extents\n  help: svd")
+    if scalar[0] == "c":
+        raise DTypeError(f"pca: dtype {t.dtype} is complex\n  help: take the real part first")
+    n, dtype = t.shape[0], numpy_dtype(scalar)
+    t = Tensor._from_storage(t._storage.with_values(cast(t.values, scalar)))
+    mean = dense(t.mean(axis=0)) if center else np.zeros(t.shape[1], dtype)
+    operator = aslinearoperator(t)
+
+    def forward(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        product: np.ndarray[Any, Any] = operator.matmat(x) - mean @ x
+        return product
+
+    def backward(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        product: np.ndarray[Any, Any] = operator.rmatmat(y) - np.outer(mean, y.sum(axis=0))
+        return product
+
+    centred = scipys.LinearOperator(
+        t.shape, matvec=lambda x: forward(x.reshape(-1, 1)), rmatvec=lambda y: backward(y.reshape(-1, 1)),
+        matmat=forward, rmatmat=backward, dtype=dtype,
+    )  # fmt: skip
+    u, s, vt = scipys.svds(centred, k=k, **options)
+    order = np.argsort(-s)
+    u, s, vt = u[:, order], s[order], vt[order]
+    signs = np.sign(vt[np.arange(k), np.abs(vt).argmax(axis=1)])
+    total = dense((t * t).sum(axis=0)) / n - mean**2
+    variance = s**2 / (n - 1)
+    ratio = variance / (total.sum() * n / (n - 1))
+    return PCA(u * s * signs, vt * signs[:, None], variance, ratio, s, mean)
