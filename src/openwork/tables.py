@@ -141,6 +141,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "ops.manipulation.shaping": (
         ("broadcast_arrays", "operands grad", ""),
+        ("broadcast_shapes", "", ""),
         ("broadcast_to", "method operands masked grad", "broadcast_to(shape)\n\n`x` repeated along new dimensions in front and along those of extent 1, as NumPy broadcasts."),
         ("copy", "method operands masked grad", "copy()\n\nThe same tensor in buffers of its own, structure included: nothing that is done to one changes the other."),
         ("expand_dims", "method operands masked grad", "expand_dims(axis=0)\n\n`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."),

@@ -15,7 +15,7 @@ from ..ops.products.tensor_products import outer, tensordot, vecdot
 from ..runtime import gradient_hook as _gradients
 from ..runtime.overrides import overridable as _overridable
 from .cholesky import cholesky
-from .dense_format import eigh, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
+from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
 from .direct import Factorization, det, factorized, inv, slogdet, solve, spilu, spsolve
 from .eigen import eigs, eigsh, expm_multiply, lobpcg, svds
 from .iterative import bicgstab, cg, gmres, lsqr, minres
@@ -38,6 +38,8 @@ __all__ = [
     "eigh",
     "eigs",
     "eigsh",
+    "eig",
+    "eigvals",
     "eigvalsh",
     "expm_multiply",
     "factorized",

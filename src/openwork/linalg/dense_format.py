@@ -16,7 +16,9 @@ from ..tensor.tensor import Tensor
 from .operands import common, dense_array, matrix, square
 
 __all__ = [
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "linear_algebra",
     "matrix_rank",
@@ -29,6 +31,13 @@ __all__ = [
 
 class EighResult(NamedTuple):
     """What `eigh` gives."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class EigResult(NamedTuple):
+    """What `eig` gives."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -63,6 +72,28 @@ def eigvalsh(x: Any, /) -> Tensor:
     """The eigenvalues of Hermitian matrices, of dense format: ascending, shape (..., n). See `eigh`."""
     remedy = "eigsh(A, k, return_eigenvectors=False) gives k of the eigenvalues"
     return Tensor._from_dense(linear_algebra("eigvalsh", _array(square(x, "eigvalsh"), "eigvalsh", remedy)))
+
+
+def eig(x: Any, /) -> EigResult:
+    """(eigenvalues, eigenvectors) of square matrices of dense format, shape (..., n, n): complex, in no order.
+
+    Eigenvectors are columns. Raises UnsupportedError for a sparse format.
+    """
+    a = _array(square(x, "eig"), "eig", "eigs(A, k) gives k of the eigenvalues and eigenvectors")
+    return EigResult(*(Tensor._from_dense(_complex(part)) for part in linear_algebra("eig", a)))
+
+
+def eigvals(x: Any, /) -> Tensor:
+    """The eigenvalues of square matrices of dense format: complex, in no order, shape (..., n). See `eig`."""
+    remedy = "eigs(A, k, return_eigenvectors=False) gives k of the eigenvalues"
+    return Tensor._from_dense(_complex(linear_algebra("eigvals", _array(square(x, "eigvals"), "eigvals", remedy))))
+
+
+def _complex(array: Array) -> Array:
+    """The array in the complex dtype of its precision: NumPy leaves real what has no imaginary parts."""
+    if is_torch(array) or array.dtype.kind == "c":
+        return array
+    return array.astype(np.complex64 if array.dtype == np.float32 else np.complex128)
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:

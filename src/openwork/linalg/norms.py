@@ -117,8 +117,10 @@ def _by_singular_values(t: Tensor, ord: Any, rows: int, cols: int, keepdims: boo
 def _spectral(t: Tensor, keepdims: bool) -> Tensor:
     if min(t.shape) <= 2:
         largest = np.linalg.norm(t.to_numpy(), 2) if min(t.shape) else 0.0
-    else:
-        start = np.ones(min(t.shape), t.dtype)
+    elif not bool((t != 0).any()):
+        largest = 0.0
+    else:  # a vector of ones has no part in the largest singular vector of a graph's Laplacian
+        start = np.random.default_rng(0).standard_normal(min(t.shape)).astype(numpy_dtype(t._storage.scalar))
         largest = svds(t, 1, return_singular_vectors=False, v0=start)[0]
     real = np.zeros((), t.to_numpy().dtype if t.size == 0 else numpy_dtype(t._storage.scalar)).real.dtype
     return Tensor._from_dense(np.full((1, 1) if keepdims else (), largest, real))

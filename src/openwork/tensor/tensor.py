@@ -97,8 +97,8 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The namespace that has the array API's functions for this type."""
-        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ValueError(f"array API version {api_version!r} is not supported; supported: up to 2024.12")
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+            raise ValueError(f"array API version {api_version!r} is not supported; supported: up to 2025.12")
         return sys.modules[__name__.partition(".")[0]]
 
     @property

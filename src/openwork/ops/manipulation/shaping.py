@@ -23,6 +23,7 @@ from ..result_format import ROOM, structural
 
 __all__ = [
     "broadcast_arrays",
+    "broadcast_shapes",
     "broadcast_to",
     "copy",
     "expand_dims",
@@ -291,14 +292,26 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """The operands, all broadcast to their common shape."""
     tensors = [as_tensor(x) for x in arrays]
-    try:
-        shape = np.broadcast_shapes(*(t.shape for t in tensors))
-    except ValueError as error:
-        shapes = ", ".join(str(t.shape) for t in tensors)
-        raise ShapeError(
-            f"broadcast_arrays: shapes {shapes} do not broadcast\n  help: extents agree, or are 1"
-        ) from error
+    shape = _common_shape("broadcast_arrays", [t.shape for t in tensors])
     return [broadcast_to(t, shape) for t in tensors]
+
+
+@operation(operands=False)
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that operands of these shapes broadcast to. Raises ShapeError where they do not."""
+    return _common_shape("broadcast_shapes", [extents(s, "broadcast_shapes") for s in shapes])
+
+
+def _common_shape(operation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    rank = max(map(len, shapes), default=0)
+    out = []
+    for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes), strict=True):
+        several = set(column) - {1}
+        if len(several) > 1:
+            text = ", ".join(map(str, shapes))
+            raise ShapeError(f"{operation}: shapes {text} do not broadcast\n  help: extents agree, or are 1")
+        out.append(several.pop() if several else 1)
+    return tuple(out)
 
 
 @operation(method=True, masked="moves")
