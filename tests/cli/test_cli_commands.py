@@ -140,6 +140,20 @@ def test_kernel(capsys: Capture, show: str) -> None:
     assert {"loops": "for ", "llvm": "define", "asm": "ret"}[show] in out
 
 
+@pytest.mark.parametrize(
+    ("text", "formats"),
+    [
+        ("C(i,k) = A(i,j) * B(j,k)", ["A=csr", "B=csr"]),
+        ("C[i,j] = A[i,j] + B[i,j]", ["A=csr", "B=coo", "C=csc"]),
+        ("C<M>[i,k] = A[i,j] * B[j,k]", ["M=csr"]),
+        ("y(i) = b(i) - A(i,j) * x(j); s max= abs(y(i))", ["A=csr"]),
+    ],
+)
+def test_kernels_of_any_statement(capsys: Capture, text: str, formats: list[str]) -> None:
+    assert main(["kernel", text, "--formats", *formats]) == 0
+    assert "for " in capsys.readouterr().out
+
+
 def test_formats(capsys: Capture) -> None:
     assert main(["formats"]) == 0
     out = capsys.readouterr().out
@@ -185,6 +199,7 @@ BAD = {
     "format of nothing": ["kernel", "y(i) += A(i,j) * x(j)", "--formats", "B=csr"],
     "no name": ["kernel", "y(i) += A(i,j) * x(j)", "--formats", "csr"],
     "unknown dtype": ["kernel", "y(i) += A(i,j) * x(j)", "--formats", "A=csr", "--dtypes", "A=float7"],
+    "nothing to compile": ["kernel", "y(i) = A(i,j) * x(j)"],
     "wrong rank": ["kernel", "y(i) += A(i) * x(i)", "--formats", "A=csr"],
 }
 

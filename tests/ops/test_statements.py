@@ -11,6 +11,7 @@ import pytest
 from matrix import dense_array
 
 import openwork as ow
+from openwork.fusion import statement
 
 A, B, C, M = (dense_array(s, seed=k) for k, s in enumerate([(4, 5), (5, 6), (4, 6), (4, 6)]))
 P, X, Z = M != 0, np.arange(5.0), np.arange(4.0) + 1
@@ -124,6 +125,30 @@ def test_results_much_larger_than_the_operands_are_sparse(text: str, value: Any)
         assert got[1, 5] == value
     else:
         assert [float(got[1, 5]), float(got[1, 7]), float(got[7, 5])] == [6, 4, 6]
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr(2, 2)"])
+@pytest.mark.parametrize("dtype", ["float64", "int8", "float32"])
+def test_products_reduced_as_contractions(monkeypatch: pytest.MonkeyPatch, form: str, dtype: str) -> None:
+    """What a result much larger than its operands takes, on small ones."""
+    monkeypatch.setattr(statement, "_is_wide", lambda *_: True)
+    a, b = np.where(A > 2, -A, A).astype(dtype), B.astype(dtype)
+    given = {"A": ow.asarray(a, format=form), "B": ow.asarray(b, format=form)}
+    terms = a[:, :, None] * b[None]
+    for op, want in (("max", terms.max(1)), ("min", terms.min(1)), ("any", (terms != 0).any(1)), ("*", terms.prod(1))):
+        got = ow.evaluate(f"R[k, i] {op}= A[i, j] * B[j, k]", **given).to_numpy()
+        np.testing.assert_array_equal(got, want.T)
+        assert got.dtype == want.dtype
+    far = ow.evaluate("R[i] max= A[i, j] * B[j, k]", A=given["A"], B=given["B"] * np.inf)
+    np.testing.assert_array_equal(far.to_numpy(), (a[:, :, None] * (b * np.inf)[None]).max((1, 2)))
+
+
+def test_plans_of_index_notation() -> None:
+    plan = ow.explain("T[i] = A[i, j] * x[j]; s max= T[i]", ow.asarray(A, format="csr"), X)
+    assert float(plan.result) == (A @ X).max()
+    assert "statement T[i] = A[i, j] * x[j]" in str(plan)
+    with pytest.raises(ow.ShapeError, match="has operands A, x; got 1 values"):
+        ow.explain("T[i] = A[i, j] * x[j]", ow.asarray(A, format="csr"))
 
 
 def test_dense_factors_are_sampled_at_a_wide_mask() -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ..codegen.executable import Executable
-from ..ir.index_text import parse
-from ..ops.elementwise.single_statement import evaluate
+from ..errors import FormatError, ShapeError
+from ..format import format
+from ..interop.sources import asarray
 from ..runtime import trace
+from ..runtime.kernel_text import SHOWN_EXTENT
+from ..storage.buffers import numpy_dtype, scalar_name
 from ..tensor.lazy import is_lazy
+from .notation import evaluate, program_of, read_by
 from .program import compute
 
-__all__ = ["Plan", "explain"]
+__all__ = ["Plan", "explain", "sampled_plan"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ def explain(what: Any, /, *args: Any) -> Plan:
 
     Parameters
     ----------
-    what : a function of the arguments (`ow.matmul`, `lambda A, x: A @ x`), or index notation with one sparse operand
+    what : a function of the arguments (`ow.matmul`, `lambda A, x: A @ x`), or index notation as `ow.evaluate` takes it
         ("y[i] += A[i,j] * x[j]"), its operands given in order of appearance, or an expression of `ow.lazy`, with more
         of them as arguments
 
@@ -99,5 +107,44 @@ def explain(what: Any, /, *args: Any) -> Plan:
 
 
 def _statement(text: str, args: tuple[Any, ...]) -> Any:
+    """What statements assign, of operands in order of appearance."""
+    names = operands_of(text)
+    if len(names) != len(args):
+        raise ShapeError(
+            f"explain: {text} has operands {', '.join(names)}; got {len(args)} values\n  help: give each one"
+        )
+    return evaluate(text, **dict(zip(names, args, strict=True)))
 
-    return evaluate(parse(text), args)
+
+def operands_of(text: str) -> dict[str, int]:
+    """The tensors that statements read and none of them assigns, in order of appearance, with their ranks."""
+    found: dict[str, int] = {}
+    assigned: set[str] = set()
+    for _, parts in program_of(text):
+        for stmt in parts:
+            for access in read_by(stmt, False):
+                if access.tensor not in assigned:
+                    found.setdefault(access.tensor, len(access.indices))
+            assigned.add(stmt.lhs.tensor)
+    return found
+
+
+def sampled_plan(text: str, formats: Mapping[str, str], dtypes: Mapping[str, str]) -> Plan:
+    """What statements run on operands of these formats and dtypes: small ones, a fifth of whose elements are stored.
+
+    formats : by operand, and by the last result; what is not named is a dense array of float64
+    """
+    ranks, last = operands_of(text), program_of(text)[-1][1][-1].lhs.tensor
+    for given in (*formats, *dtypes):
+        if given not in ranks and given != last:
+            raise FormatError(
+                f"{text!r} has no operand {given!r}\n  help: its operands are {', '.join((*ranks, last))}"
+            )
+    rng = np.random.default_rng(0)
+    tensors: dict[str, Any] = {}
+    for name, rank in ranks.items():
+        values = (rng.random((SHOWN_EXTENT,) * rank) < 0.2).astype(
+            numpy_dtype(scalar_name(dtypes.get(name, "float64")))
+        )
+        tensors[name] = asarray(values, format=format(formats[name], rank)) if name in formats else values
+    return explain(partial(evaluate, text, format=formats.get(last), **tensors))

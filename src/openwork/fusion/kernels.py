@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..compiler.number import is_number
+from ..compiler.vanishing import linear, vanishes
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..ir.loop import Cast, Expr, Op, Var
-from ..ops.elementwise.single_statement import linear, vanishes
 from ..ops.products.spgemm import spgemm
 from ..ops.reductions.folds import add_fill, wide
 from ..runtime.coiterate.plan import MergePlan, plan_merge

@@ -20,6 +20,7 @@ from ..interop.sources import asarray
 from ..ir.index import Access, Assignment, accesses
 from ..ir.index_text import parse_program, pointed
 from ..late import late
+from ..runtime import trace
 from ..runtime.operation import operation
 from ..runtime.overrides import takes_over
 from ..runtime.semirings import semiring as semiring_of
@@ -92,6 +93,8 @@ def evaluate(
             keeps = target in known and (part.op != "=" or part.mask is not None)
             check_statement(text, part, known, keeps)
             unused -= {a.tensor for a in read_by(part, keeps)}
+            if trace.active():
+                trace.note(trace.Step(f"statement {part}", heads=True))
             last = number == len(program) and part is parts[-1]
             known[target] = result = run(part, known, known[target] if keeps else None, format if last else None, ring)
     if unused:

@@ -1,26 +1,30 @@
 """Reductions of a sparse tensor with a sparse result: what is stored is combined, and the fill value taken in as often
 as an element is missing.
 
-    max over j of T[i, k, j], fill 0        stored where T stores an element; 0 takes part unless all j are stored
+    max over j of T[i, k, j], fill 0             stored where T stores an element; 0 takes part unless all j are stored
+    max over j of A[i, j] * B[j, k], fills 0     Gustavson's product over (max, *), and one that counts the products
 """
 
 from __future__ import annotations
 
 import math
 
-from ..compiler.semiring import MONOIDS, Semiring
+from ..compiler.semiring import MONOIDS, SEMIRINGS, Semiring
 from ..errors import DTypeError, UnsupportedError
+from ..format import coo
 from ..ir.types import COMPLEX
 from ..ops.reductions.folds import add_fill
-from ..runtime.contraction.sparse import Term, alone, in_format, result_format
+from ..runtime.contraction.sparse import Term, alone, in_format, pair, result_format
 from ..runtime.conversion.assembly import full
-from ..runtime.promote import accumulator
-from ..storage.buffers import cast, length
+from ..runtime.conversion.convert import convert
+from ..runtime.promote import accumulator, promote
+from ..runtime.zero_annihilation import FINITE, bounded
+from ..storage.buffers import Array, cast, length
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 
-__all__ = ["reduce_sparse"]
+__all__ = ["reduce_product", "reduce_sparse"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MONOIDS = {"sum": "plus", "prod": "times", "min": "min", "max": "max", "any": "lor", "all": "land"}
@@ -48,12 +52,52 @@ def reduce_sparse(t: Tensor, kept: int, name: str) -> Tensor:
     stay = letters[:kept]
     fill = python_scalar(s.fill_value, scalar)
     combined = _folded(s.with_values(cast(s.values, scalar), fill), letters, stay, _MONOIDS[name])
-    stored = _folded(s.with_values(full(length(s.values), "i64", 1, s.values), 0), letters, stay, "plus")
+    stored = _folded(_valued(s, _ones(s)), letters, stay, "plus")
     op = {"any": "max", "all": "min"}.get(name, name)
     values = add_fill(op, combined.values, count - stored.values, fill, scalar)
     whole = {"sum": lambda: fill * count, "prod": lambda: fill**count}.get(name, lambda: fill)()
     result = combined.with_values(values, python_scalar(whole, scalar))
     return Tensor._from_storage(in_format(Term(stay, result), stay, result_format([s], result.shape)))
+
+
+def reduce_product(x: Term, y: Term, stay: str, name: str) -> Tensor | None:
+    """The products of elements of two terms, reduced over all letters but those of `stay`; None unless both have fill
+    value 0 and finite elements, so that all other products are 0.
+
+    name : "min", "max", "prod", or "any" of products that are not 0
+    """
+    monoid = {"any": "max"}.get(name, _MONOIDS[name])
+    terms = [
+        Term(t.letters, t.storage if t.storage.format.is_unique else convert(t.storage, coo(len(t.letters))))
+        for t in (x, y)
+    ]
+    storages = [t.storage for t in terms]
+    scalar = promote(tuple(s.scalar for s in storages), storages[0].library)
+    scalar = accumulator(scalar, storages[0].library) if name == "prod" else scalar
+    if scalar in COMPLEX or name == "all" or any(s.fill_value or not bounded(s.values, FINITE) for s in storages):
+        return None
+    count = math.prod(n for c, n in (terms[0].extents | terms[1].extents).items() if c not in stay)
+    ring = Semiring(f"{monoid}_product", MONOIDS[monoid], "abs(x * y)" if name == "any" else "x * y")
+    left, right = (Term(t.letters, _valued(t.storage, cast(t.storage.values, scalar))) for t in terms)
+    combined = pair(left, right, stay, ring)
+    values = combined.storage.values
+    if name == "any":
+        values, scalar = values != 0, "bool"
+    else:
+        left, right = (Term(t.letters, _valued(t.storage, _ones(t.storage))) for t in terms)
+        stored = pair(left, right, stay, SEMIRINGS["plus_pair"]).storage.values
+        values = add_fill(name, values, count - stored, 0, scalar)
+    result = Term(combined.letters, combined.storage.with_values(values, python_scalar(0, scalar)))
+    shape = [result.extents[c] for c in stay]
+    return Tensor._from_storage(in_format(result, stay, result_format(storages, shape)))
+
+
+def _ones(s: Storage) -> Array:
+    return full(length(s.values), "i64", 1, s.values)
+
+
+def _valued(s: Storage, values: Array) -> Storage:
+    return s.with_values(values, 0)
 
 
 def _folded(s: Storage, letters: str, stay: str, monoid: str) -> Storage:

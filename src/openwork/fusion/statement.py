@@ -25,22 +25,20 @@ from ..interop.operands import plain
 from ..interop.sources import asarray
 from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
 from ..ops.elementwise.functions import where
-from ..ops.elementwise.maps import check_powers, elementwise, unary
+from ..ops.elementwise.maps import elementwise
 from ..ops.elementwise.pointwise import pointwise
-from ..ops.indexing.index import insert_dims
 from ..ops.indexing.taking import prune
-from ..ops.manipulation.triangles import diagonal
 from ..ops.products.product import product, sampled
 from ..ops.products.spgemm import spgemm
 from ..ops.reductions import statistics
+from ..runtime.contraction.sparse import Term as Contracted
 from ..runtime.formats import resolve_format
-from ..runtime.values import negative_power
-from ..storage.buffers import is_array, is_torch, length
-from ..tensor.dtypes import isdtype
+from ..storage.buffers import is_array, length
 from ..tensor.lazy import lazy
 from ..tensor.tensor import Tensor
+from .operands import check_exponents, laid, lazily, plain_accesses, renamed, swapped
 from .program import compute
-from .sparse_reduction import reduce_sparse
+from .sparse_reduction import reduce_product, reduce_sparse
 from .terms import Term, addition_of, product_of, semiring_in, summands, vanishing_factors
 
 __all__ = ["run"]
@@ -51,8 +49,8 @@ _REDUCTIONS = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "a
 
 def run(stmt: Assignment, known: Mapping[str, Any], old: Any, format: object, ring: Semiring | None) -> Any:
     """What the statement assigns; `old` is what its left side holds, where that plays a part."""
-    e, known = _plain(stmt.rhs, known)
-    _check_powers(e, known)
+    e, known = plain_accesses(stmt.rhs, known)
+    check_exponents(e, known)
     if stmt.mask is not None:
         found = _masked(stmt, e, known, old, format, ring)
     else:
@@ -91,7 +89,7 @@ def _value(stmt: Assignment, e: Expression, known: Mapping[str, Any], format: ob
 
 def _constant(e: Expression) -> Any:
     """The number that an expression without tensors is."""
-    return compute(lazy(np.asarray(_lazy(e, (), {}))))
+    return compute(lazy(np.asarray(lazily(e, (), {}))))
 
 
 # -- what was there, and masks -----------------------------------------------------------------------------------------
@@ -108,7 +106,7 @@ def _combined(stmt: Assignment, old: Any, new: Any, ring: Semiring | None) -> An
 def _spread(value: Any, own: Any, order: tuple[str, ...]) -> Any:
     """A value over some of the indices of `order`, of extent 1 along the others."""
     indices = tuple(i for i in order if i in own)
-    return value if len(indices) == len(order) else _laid(_array(value), indices, order)
+    return value if len(indices) == len(order) else laid(_array(value), indices, order)
 
 
 def _array(value: Any) -> Any:
@@ -186,75 +184,11 @@ def _has_fill(values: list[Any]) -> bool:
     return any(x.fill_value != 0 for x in values)
 
 
-def _check_powers(e: Expression, known: Mapping[str, Any]) -> None:
-    """PowerError for integers to the power of a tensor with negative ones; an exponent that is computed is refused."""
-    if not isinstance(e, Apply):
-        return
-    for arg in e.args:
-        _check_powers(arg, known)
-    if e.op != "pow" or not all(_is_integer(arg, known) for arg in e.args):
-        return
-    base, exponent = e.args
-    if isinstance(exponent, Access):
-        check_powers(next((known[a.tensor] for a in accesses(base)), known[exponent.tensor]), known[exponent.tensor])
-    elif isinstance(exponent, Literal):
-        if isinstance(exponent.value, int) and exponent.value < 0:
-            raise negative_power(f"{exponent.value}")
-    else:
-        raise UnsupportedError(
-            f"evaluate: {e}: whether an integer exponent is negative is asked of a tensor; got an expression"
-            "\n  help: assign the exponent to a tensor in a statement of its own, or take floating-point numbers"
-        )
-
-
-def _is_integer(e: Expression, known: Mapping[str, Any]) -> bool:
-    """Whether the expression is of integers or truths alone, of NumPy's."""
-    values = [known[a.tensor] for a in accesses(e)]
-    if isinstance(e, Literal):
-        return isinstance(e.value, int)
-    return all(not is_torch(getattr(x, "values", x)) and isdtype(x.dtype, ("bool", "integral")) for x in values)
-
-
-def _plain(e: Expression, known: Mapping[str, Any]) -> tuple[Expression, dict[str, Any]]:
-    """`A[i, i]` becomes an access of the diagonal of A, and a number's name the number."""
-    values = dict(known)
-    return _plainly(e, values), values
-
-
-def _plainly(x: Expression, values: dict[str, Any]) -> Expression:
-    """The expression without indices that an access repeats, whose diagonals are added to the values."""
-    if isinstance(x, Apply):
-        return Apply(x.op, tuple(_plainly(a, values) for a in x.args))
-    if not isinstance(x, Access):
-        return x
-    value, indices = values[x.tensor], list(x.indices)
-    if not hasattr(value, "ndim"):
-        return Literal(value)
-    while (again := next((i for i in indices if indices.count(i) > 1), None)) is not None:
-        first, second = (k for k, i in enumerate(indices) if i == again and indices[:k].count(again) < 2)
-        value = diagonal(asarray(value), axis1=first, axis2=second)
-        indices = [i for k, i in enumerate(indices) if k not in (first, second)] + [again]
-    if len(indices) == len(x.indices):
-        return x
-    name = f"{x.tensor} at {', '.join(x.indices)}"
-    values[name] = value
-    return Access(name, tuple(indices))
-
-
 def _pointwise(free: tuple[str, ...], e: Expression, known: Mapping[str, Any], format: object) -> Tensor:
     names = dict.fromkeys(a.tensor for a in accesses(e))
     short = {name: f"A{k}" for k, name in enumerate(names)}
     tensors = {short[n]: x if isinstance(x := known[n], Tensor) else asarray(x) for n in names}
-    return pointwise(Assignment(Access("out", free), "=", _renamed(e, short)), tensors, format)
-
-
-def _renamed(e: Expression, names: Mapping[str, str]) -> Expression:
-    match e:
-        case Access(tensor, indices):
-            return Access(names[tensor], indices)
-        case Apply(op, args):
-            return Apply(op, tuple(_renamed(a, names) for a in args))
-    return e
+    return pointwise(Assignment(Access("out", free), "=", renamed(e, short)), tensors, format)
 
 
 # -- sums of products --------------------------------------------------------------------------------------------------
@@ -267,14 +201,8 @@ def _with_factors(e: Expression, known: Mapping[str, Any]) -> tuple[Expression, 
         own = tuple(dict.fromkeys(i for a in accesses(part) for i in a.indices))
         name = str(part)
         values[name] = _pointwise(own, part, known, None)
-        e = _swapped(e, part, Access(name, own))
+        e = swapped(e, part, Access(name, own))
     return e, values
-
-
-def _swapped(e: Expression, old: Expression, new: Expression) -> Expression:
-    if e == old:
-        return new
-    return Apply(e.op, tuple(_swapped(a, old, new) for a in e.args)) if isinstance(e, Apply) else e
 
 
 def _terms(
@@ -360,8 +288,11 @@ def _reduced(
     """`e` over all indices as one fused expression, reduced over the last ones; sparse where that is far less."""
     order = (*free, *reduced)
     if reduced and free and _is_wide(e, free, known, format):
+        found = _pair_reduced(e, free, name, known)
+        if found is not None:
+            return found
         return reduce_sparse(_pointwise(order, e, known, None), len(free), name)
-    whole = _lazy(e, order, known)
+    whole = lazily(e, order, known)
     if reduced:
         if name in ("any", "all") and "bool" not in str(whole.dtype):
             raise UnsupportedError(
@@ -370,6 +301,24 @@ def _reduced(
             )
         whole = getattr(statistics, name)(whole, axis=tuple(range(len(free), len(order))))
     return compute(whole)
+
+
+def _pair_reduced(e: Expression, free: tuple[str, ...], name: str, known: Mapping[str, Any]) -> Tensor | None:
+    """Products of two sparse tensors reduced as a contraction over a semiring; None of anything else."""
+    if name == "any" and isinstance(e, Apply) and e.op == "ne" and e.args[1] == Literal(0):
+        e = e.args[0]
+    elif name not in ("min", "max", "prod"):
+        return None
+    term = product_of(e)
+    if term is None or len(term.factors) != 2 or type(term.scale) is not int or term.scale != 1:
+        return None
+    values = [known[a.tensor] for a in term.factors]
+    if not all(map(_is_sparse, values)):
+        return None
+    letter = dict(zip(dict.fromkeys(i for a in term.factors for i in a.indices), _LETTERS, strict=False))
+    sides = ["".join(letter[i] for i in a.indices) for a in term.factors]
+    x, y = (Contracted(side, v._storage) for side, v in zip(sides, values, strict=True))
+    return reduce_product(x, y, "".join(letter[i] for i in free), name)
 
 
 def _is_wide(e: Expression, free: tuple[str, ...], known: Mapping[str, Any], format: object) -> bool:
@@ -382,30 +331,3 @@ def _is_wide(e: Expression, free: tuple[str, ...], known: Mapping[str, Any], for
     if format is not None and resolve_format(format, len(free)).is_dense:
         return False
     return is_wide(math.prod(sizes[i] for i in free), stored)
-
-
-def _lazy(e: Expression, order: tuple[str, ...], known: Mapping[str, Any]) -> Any:
-    match e:
-        case Literal(value):
-            return value
-        case Access(tensor, indices):
-            return lazy(_laid(known[tensor], indices, order))
-        case Apply("select", args):
-            return where(*(_lazy(a, order, known) for a in args))
-        case Apply(op, (arg,)):
-            return unary(op, _lazy(arg, order, known))
-        case Apply(op, (left, right)):
-            return elementwise(op, _lazy(left, order, known), _lazy(right, order, known))
-    raise UnsupportedError(f"evaluate: {e} cannot be reduced\n  help: assign it to a name first, then reduce that")
-
-
-def _laid(value: Any, indices: tuple[str, ...], order: tuple[str, ...]) -> Any:
-    """A view with the dimensions of `order`, of extent 1 where it has none."""
-    place = sorted(range(len(indices)), key=lambda k: order.index(indices[k]))
-    new = tuple(k for k, i in enumerate(order) if i not in indices)
-    if isinstance(value, Tensor):
-        turned = value._storage.permute(place) if place != list(range(len(place))) else value._storage
-        return Tensor._from_storage(insert_dims(turned, new) if new else turned)
-    array = value.transpose(place) if isinstance(value, np.ndarray) else value.permute(*place)
-    sizes = iter(array.shape)
-    return array.reshape(tuple(1 if k in new else next(sizes) for k in range(len(order))))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.semiring import SEMIRINGS, Semiring
+from ..compiler.vanishing import vanishes
 from ..ir.index import Access, Apply, Expression, Literal, accesses
-from ..ops.elementwise.single_statement import vanishes
 from ..tensor.tensor import Tensor
 
 __all__ = ["Term", "addition_of", "product_of", "semiring_in", "summands", "vanishing_factors"]
