@@ -69,6 +69,20 @@ def test_vectors_and_other_ranks_on_the_right_of_scipys():
     np.testing.assert_allclose(plain(sp.coo_array(a) + stack), a + np.stack([a, 2 * a]))
 
 
+def test_lazy_tensors_and_torchs_buffers_on_the_right_of_scipys():
+    a = matrix()
+    s, later = sp.csc_array(a), ow.lazy(ow.asarray(a, format="csr"))
+    for name in OPERATORS:
+        run = getattr(operator, name)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(plain(ow.compute(run(s, later))), run(a, a), err_msg=name)
+    torch = pytest.importorskip("torch")
+    t = ow.asarray(torch.tensor(a), format="csr")
+    for name in ("add", "mul", "matmul", "eq"):
+        run = getattr(operator, name)
+        np.testing.assert_allclose(plain(run(s, t)), run(a, a), err_msg=name)
+
+
 def test_numpy_on_the_left():
     a = matrix()
     t, x = ow.asarray(a, format="csr"), np.arange(36.0).reshape(6, 6)

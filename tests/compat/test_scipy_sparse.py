@@ -155,6 +155,22 @@ def test_linalg_of_matrices_and_graphs():
     assert sp.issparse(tree)
 
 
+def test_with_tensors_and_scipys_own():
+    x, t, s = sp.csr_array(A), ow.asarray(A, format="bitmap"), theirs.csr_array(A)
+    for other in (t, s, A):
+        for got in (x @ other, x + other, x - other, other @ x, x.dot(other)):
+            kind = ow.Tensor if other is t else np.ndarray if other is A else sp.csr_array
+            assert isinstance(got, (kind, sp.csr_array))
+    np.testing.assert_array_equal((s @ x).toarray(), A @ A)
+    np.testing.assert_array_equal((t @ x).to_numpy(), A @ A)
+    for made in (sp.csr_array(t), sp.coo_array(ow.asarray(A)), sp.csr_array(x), sp.csc_array(s)):
+        np.testing.assert_array_equal(made.toarray(), A)
+    assert np.asarray(x).dtype == object
+    for call in (lambda: s.multiply(x), lambda: theirs.coo_array(x)):
+        with pytest.raises(ow.UnsupportedError, match=r"to_scipy\(\)"):
+            call()
+
+
 def test_strangers_get_their_turn():
     class Reflecting:
         __array_ufunc__ = None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from ..storage.storage import Storage
 from ..storage.watch import is_kept, memory_of
 from ..tensor.tensor import Tensor
 from .scipy import DIAGONALS
+from .scipy_operators import declined
 
 __all__ = ["array", "require_dense", "stacked", "to_dense", "to_scipy", "unkept"]
 
@@ -82,37 +81,17 @@ def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool 
 def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     """What `np.asarray` gets: the array itself of a dense tensor, an error for a sparse one.
 
-    A binary operator of a SciPy sparse array, with `t` on its right, gets an array of one object: that is NumPy's for
-    what it does not know, and SciPy answers NotImplemented to it, so that the operator of `t` is asked. `dot` of its
-    COO arrays only asks whether there is an array, and goes on with `t`.
+    An operator of a SciPy sparse array, with `t` on its right, gets what makes it leave the operation to `t`.
     """
-    caller = _operator_of_scipy(t)
-    if caller is not None:
-        return np.zeros(0) if caller == "dot" else np.array(None, object)
+    left = declined(t)
+    if left is not None:
+        return left
     out = buffers.to_numpy(require_dense(t, "__array__"), detach=True)
     if dtype is not None and out.dtype != dtype:
         if copy is False:
             raise ValueError(f"__array__: copy=False, but {out.dtype} to {dtype} needs a copy\n  help: leave copy out")
         return out.astype(dtype)
     return out.copy() if copy else out
-
-
-_OPERATORS = frozenset(
-    ("dot", *(f"__{x}__" for x in ("add", "sub", "mul", "matmul", "truediv", "eq", "ne", "lt", "le", "gt", "ge")))
-)
-
-
-def _operator_of_scipy(t: Tensor) -> str | None:
-    """The name of the caller, where it is an operator of a SciPy sparse array whose right operand is `t`."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and (frame.f_globals.get("__package__") or "").startswith("openwork"):
-        frame = frame.f_back
-    while frame is not None and frame.f_globals.get("__package__") == "scipy.sparse":
-        code = frame.f_code
-        if code.co_name in _OPERATORS and frame.f_locals[code.co_varnames[1]] is t:
-            return code.co_name
-        frame = frame.f_back
-    return None
 
 
 def stacked(s: Storage) -> Array:

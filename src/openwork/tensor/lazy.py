@@ -24,6 +24,7 @@ from .tensor import Tensor
 if TYPE_CHECKING:
     from ..fusion.infer import meta_of
     from ..fusion.program import compute
+    from ..interop.scipy_operators import declined
     from ..interop.sources import asarray
     from ..ops.axes import exchanged
     from ..ops.elementwise.maps import elementwise, unary
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 else:
     matmul = late("ops.products.matmul", "matmul")
     asarray = late("interop.sources", "asarray")
+    declined = late("interop.scipy_operators", "declined")
     meta_of = late("fusion.infer", "meta_of")
     elementwise = late("ops.elementwise.maps", "elementwise")
     unary = late("ops.elementwise.maps", "unary")
@@ -114,7 +116,8 @@ class Lazy(Operators, LazyMethods):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         import numpy as np
 
-        return np.asarray(self.compute(), *args, **kwargs)
+        left = declined(self)
+        return np.asarray(self.compute(), *args, **kwargs) if left is None else left
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         op = _ufuncs().get(ufunc.__name__)

@@ -15,6 +15,7 @@ import scipy.sparse as scipys
 
 import openwork as ow
 
+from ...interop.scipy_operators import called_by_scipy, declined
 from ...tables import HOMES, NUMPY
 from ...tensor.tensor import Tensor
 from .arithmetic import Arithmetic, tensor_of
@@ -29,7 +30,9 @@ def unwrapped(x: Any) -> Any:
     """SciPy's array for one of ours, also inside of lists, tuples and dicts."""
     if isinstance(x, Array):
         return x.to_scipy()
-    if type(x) in (list, tuple) and any(isinstance(y, Array | list | tuple) for y in x):
+    if isinstance(x, Tensor):
+        return x.to_numpy() if x.format.is_dense else x.to_scipy()
+    if type(x) in (list, tuple) and any(isinstance(y, Array | Tensor | list | tuple) for y in x):
         return type(x)(unwrapped(y) for y in x)
     return {key: unwrapped(value) for key, value in x.items()} if type(x) is dict else x
 
@@ -298,6 +301,11 @@ class Array(Arithmetic):
         return self._reduced("mean", axis, dtype, out)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        left = declined(self)
+        if left is not None:
+            return left
+        if called_by_scipy():
+            raise ow.UnsupportedError(f"scipy.sparse does not take {type(self)!r}\n  help: to_scipy() is SciPy's array")
         unknown = np.empty((), object)
         unknown[()] = self
         return unknown
