@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
+from . import graph as graph
 from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn

@@ -1,0 +1,135 @@
+"""Ranks and counts of nodes: PageRank, betweenness, core numbers, triangles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ops.manipulation.triangles import tril
+from ..ops.products.spgemm import spgemm
+from ..storage.buffers import to_numpy
+from ..tensor.tensor import Tensor
+from .adjacency import adjacency, nodes
+from .kernels import kernel
+
+__all__ = ["betweenness", "core_numbers", "pagerank", "triangles"]
+
+Array = np.ndarray[Any, Any]
+_SLICE = 1 << 24
+"""Edges walked between two answers to a signal."""
+
+
+def pagerank(
+    A: Any, *, damping: float = 0.85, personalization: Any = None, tolerance: float = 1e-10, max_iterations: int = 1000
+) -> Any:
+    """The share of time that a random walk spends at each node.
+
+    The walk follows edges in proportion to their weights and jumps with probability 1 - damping, and from nodes without
+    edges, by `personalization`. Source: Page, Brin, Motwani and Winograd (1999).
+
+    Parameters
+    ----------
+    A : graph, (n, n), of weights from 0
+    personalization : (n,) shares of jumps, from 0; by default all nodes alike
+    tolerance : the iteration ends where the sum of changes is below n * tolerance
+
+    Returns
+    -------
+    float64 (n,), of sum 1. Raises ValueError where it does not converge or a weight is negative.
+    """
+    g = adjacency(A, "pagerank")
+    if not 0 <= damping < 1:
+        raise ValueError(f"pagerank: damping is at least 0 and less than 1; got {damping!r}")
+    t, ones = g.tensor.astype("float64"), np.ones(g.n)
+    weights = to_numpy(t.values)
+    if weights.size and not float(weights.min()) >= 0:
+        raise ValueError("pagerank: a weight is negative or NaN\n  help: ow.abs(A), or ow.pattern(A)")
+    jump = ones / max(g.n, 1) if personalization is None else _shares(personalization, g.n)
+    plain = Tensor._from_storage(t._storage.mapped(to_numpy))
+    out = np.asarray(plain @ ones)
+    ends = out == 0
+    scale = damping / np.where(ends, 1, out)
+    back = plain.T.asformat("csr")
+    rank = jump.copy()
+    for _ in range(max_iterations):
+        moved = np.asarray(back @ (rank * scale))
+        fresh = moved + (1 - float(moved.sum())) * jump
+        change = float(np.abs(fresh - rank).sum())
+        rank = fresh
+        if change <= g.n * tolerance:
+            return g.like(rank)
+    raise ValueError(f"pagerank: no convergence in {max_iterations} iterations\n  help: max_iterations=, tolerance=")
+
+
+def _shares(given: Any, n: int) -> Array:
+    jump = np.asarray(given, np.float64)
+    if jump.shape != (n,):
+        raise ShapeError(f"pagerank: personalization has shape {jump.shape}; expected ({n},)")
+    total = float(jump.sum())
+    if not (jump >= 0).all() or not 0 < total < np.inf:
+        raise ValueError("pagerank: personalization has shares from 0, of which one is more")
+    return jump / total
+
+
+def triangles(A: Any) -> int:
+    """The number of triangles of the graph, edges taken both ways and loops left out.
+
+    Counts, for each edge below the diagonal, the nodes that both ends have edges to: a masked product of sparse
+    matrices. Source: Azad, Buluç and Gilbert (2015).
+    """
+    g = adjacency(A, "triangles")
+    edges = np.ones(len(g.crd), np.bool_)
+    both = Tensor._from_storage(g.tensor._storage.mapped(to_numpy).with_values(edges))
+    both = both | both.T
+    low = tril(both, k=-1).asformat("csr").astype("int64")
+    return int(np.sum(to_numpy(spgemm(low, low, semiring="plus_pair", mask=low).values)))
+
+
+def core_numbers(A: Any) -> Any:
+    """The largest k for each node such that it is in a subgraph whose nodes all have k neighbours there.
+
+    Edges are taken both ways, loops are left out. Source: Batagelj and Zaveršnik (2003), in time of the edges.
+    """
+    g = adjacency(A, "core_numbers")
+    plain = Tensor._from_storage(g.tensor._storage.mapped(to_numpy).with_values(np.ones(len(g.crd), np.bool_)))
+    both = adjacency(plain | plain.T, "core_numbers")
+    rows = np.repeat(np.arange(both.n), np.diff(both.pos))
+    degree = np.bincount(rows[rows != both.crd], minlength=both.n).astype(both.crd.dtype)
+    order = np.argsort(degree, kind="stable").astype(both.crd.dtype)
+    place = np.empty_like(order)
+    place[order] = np.arange(both.n, dtype=order.dtype)
+    counts = np.bincount(degree, minlength=1)
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(order.dtype)
+    kernel("cores", order.dtype)(both.work, both.pos, both.crd, degree, order, place, start, both.n)
+    return g.like(degree)
+
+
+def betweenness(A: Any, *, sources: Any = None, directed: bool = True, normalized: bool = True) -> Any:
+    """The share of shortest ways, by number of edges, between other nodes that lead through each node.
+
+    Parameters
+    ----------
+    A : graph, (n, n)
+    sources : nodes that ways begin at; all of them by default, a sample estimates
+    directed : False halves what is not normalized: A has each edge both ways, and ways are counted twice
+    normalized : divided by the number of pairs of other nodes
+
+    Source: Brandes (2001), in time of the sources times the edges.
+    """
+    g = adjacency(A, "betweenness")
+    first = np.arange(g.n) if sources is None else nodes(sources, g.n, "betweenness", "sources")
+    score, ways, depends = (np.zeros(g.n) for _ in range(3))
+    levels, queue = np.full(g.n, -1), np.zeros(max(g.n, 1), np.int64)
+    state = np.array([0, first.size])
+    run, at_once = kernel("betweenness", g.crd.dtype), max(1, _SLICE // max(g.work, 1))
+    for last in range(at_once, first.size + at_once, at_once):
+        run(g.work, g.pos, g.crd, first, score, levels, ways, depends, queue, state, last)
+    if sources is not None and first.size:
+        score *= g.n / first.size
+    if normalized and g.n > 2:
+        score /= (g.n - 1) * (g.n - 2)
+    elif not normalized and not directed:
+        score /= 2
+    return g.like(score)

@@ -1,0 +1,58 @@
+"""Samples of neighbours, for training on parts of a graph that is too large for one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..format import format as parse
+from ..integers import integer
+from ..storage.buffers import as_array
+from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
+from .adjacency import adjacency, nodes
+
+__all__ = ["sample_neighbors"]
+
+
+def sample_neighbors(A: Any, seeds: Any, k: int, *, rng: Any = None) -> Tensor:
+    """The rows of some nodes with at most k of their edges each, drawn without replacement, all alike.
+
+    Parameters
+    ----------
+    A : graph, (n, n)
+    seeds : nodes, (m,)
+    k : edges of each that stay, where it has more
+    rng : a seed or a numpy.random.Generator
+
+    Returns
+    -------
+    Tensor (m, n) in compressed rows with the weights of the edges: row i are neighbours of seeds[i], in order. The next
+    seeds are `np.unique(to_numpy(S.crd(1)))`. Source: Hamilton, Ying and Leskovec (2017).
+    """
+    k = integer(k, "sample_neighbors", "k", boolean=False)
+    if k < 0:
+        raise ValueError(f"sample_neighbors: k is at least 0; got {k}")
+    g = adjacency(A, "sample_neighbors")
+    if np.ndim(seeds) != 1:
+        raise ShapeError(f"sample_neighbors: seeds are one dimension of nodes; got {np.ndim(seeds)}")
+    chosen = nodes(seeds, g.n, "sample_neighbors", "seeds")
+    first, count = g.pos[chosen].astype(np.int64), np.diff(g.pos)[chosen].astype(np.int64)
+    ends = np.cumsum(count)
+    row = np.repeat(np.arange(chosen.size), count)
+    places = np.arange(int(count.sum())) + np.repeat(first - (ends - count), count)
+    keys = np.random.default_rng(rng).random(places.size)
+    drawn = np.lexsort((keys, row))
+    rank = np.arange(places.size) - np.repeat(ends - count, count)
+    kept = np.sort(drawn[rank < k])
+    pos = np.concatenate([[0], np.cumsum(np.minimum(count, k))]).astype(g.crd.dtype)
+    places = places[kept]
+    like = g.tensor.values
+    values = like[as_array(places, like=like)]
+    made = Storage(
+        (chosen.size, g.n), parse("csr"), g.tensor._storage.scalar, g.tensor.fill_value,
+        (None, as_array(pos, like=like)), (None, as_array(g.crd[places], like=like)), values,
+    )  # fmt: skip
+    return Tensor._from_storage(made)
