@@ -21,7 +21,7 @@ from .formats import dense_format
 from .prepared import Ready
 from .strided import fresh
 
-__all__ = ["Conversion", "DenseResult", "Part", "Reduction", "Total", "template"]
+__all__ = ["Conversion", "DenseResult", "Part", "Reduction", "TorchTotal", "Total", "template"]
 
 _Make = Callable[..., np.ndarray[Any, Any]]
 
@@ -60,12 +60,25 @@ class Total:
         return out if self.more is None else self.ufunc(out, self.more)
 
 
+class TorchTotal:
+    """All values summed by torch, which records that by itself; an array of one element."""
+
+    __slots__ = ("dtype", "options")
+    valid = True
+
+    def __init__(self, source: Any, dtype: Any) -> None:
+        self.dtype, self.options = dtype, {} if source is dtype else {"dtype": dtype}
+
+    def __call__(self, storage: Storage) -> Any:
+        return storage.values.sum(0, True, **self.options)
+
+
 class DenseResult:
     """A prepared reduction whose result is taken as a dense storage of known shape."""
 
     __slots__ = ("format", "none", "reduction", "scalar", "shape")
 
-    def __init__(self, reduction: Reduction | Total, shape: tuple[int, ...]) -> None:
+    def __init__(self, reduction: Reduction | Total | TorchTotal, shape: tuple[int, ...]) -> None:
         self.reduction, self.shape, self.format = reduction, shape, dense_format(len(shape))
         self.none = (None,) * len(shape)
         self.scalar = scalar_name(reduction.dtype)

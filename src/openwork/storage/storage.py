@@ -258,6 +258,8 @@ class Storage:
         numpy = type(values) is np.ndarray
         if not numpy:
             values = held(values)
+            if not isinstance(values, np.ndarray) and not values.is_contiguous():  # torch's gradient of a sum
+                values = values.contiguous()
         scalar = scalar_of(values)
         out = Storage(self.shape, self.format, scalar, fill, self.pos, self.crd, values)
         out._structure = self._structure or self.structure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -37,8 +38,8 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return out.copy_(_dense(call(function, args, {**kwargs, "out": None})))
     names = _names(function)
     if not names[0].endswith("_"):
-        args = tuple(map(over_torch, args))
-        kwargs = {key: over_torch(value) for key, value in kwargs.items() if key != "out"}
+        args = tuple([over_torch(x) for x in args])
+        kwargs = {key: over_torch(value) for key, value in kwargs.items() if key != "out"} if kwargs else kwargs
     for name in names:
         if name in FUNCTIONS:
             return FUNCTIONS[name](*args, **kwargs)
@@ -59,6 +60,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     )
 
 
+@lru_cache(maxsize=1024)
 def _names(function: Any) -> list[str]:
     """What a function may be called in the tables, the closest name first."""
     name: str = getattr(function, "__name__", str(function))

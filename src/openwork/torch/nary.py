@@ -16,10 +16,12 @@ import numpy as np
 import torch
 
 from ..errors import DTypeError, ShapeError
+from ..ops.elementwise.maps import kept_fill
 from ..ops.elementwise.pointwise import merge
 from ..ops.manipulation.shaping import broadcast_to
+from ..runtime.conversion.remap import has_gaps
 from ..runtime.values import apply
-from ..storage.buffers import as_array, is_recorded, is_torch, length
+from ..storage.buffers import as_array, is_recorded, is_torch, length, scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .permutation_gradient import gathered, located, plain, present, unique
@@ -38,6 +40,9 @@ def several(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     Guarantees: equal to the function of the dense tensors, and so are gradients at specified elements.
     Raises ShapeError where the shapes do not broadcast.
     """
+    alone = _of_one(function, args) if not options else None
+    if alone is not None:
+        return alone
     call = _Call(function, args, options)
     sparse = [x for x in call.operands if isinstance(x, Tensor) and not x.format.is_dense]
     full = [x for x in call.operands if not _is_sparse(x) and x.ndim]
@@ -57,6 +62,41 @@ def several(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         for v, fill in zip([values] if single else values, fills, strict=True)
     ]
     return results[0] if single else tuple(results)
+
+
+def _of_one(function: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
+    """The same of one Tensor whose values are elements, each one, and of numbers; None where there is more to do."""
+    t = args[0]
+    if type(t) is not Tensor or any(type(x) not in _NUMBERS for x in args[1:]) or not _is_torchs(function):
+        return None
+    s = t._storage
+    x = s.values
+    if s.format.is_dense or not s.format.is_unique or has_gaps(s) or not isinstance(x, torch.Tensor):
+        return None
+
+    def fill() -> Any:
+        found = function(torch.tensor([s.fill_value], dtype=x.dtype), *args[1:])
+        single = isinstance(found, torch.Tensor) and found.shape == (1,)
+        return (found[0].item(),) if single else None
+
+    key = (function, *[(type(a), repr(a)) for a in args[1:]])
+    try:
+        boxed = kept_fill(s, key, fill)
+        values = None if boxed is None else function(x, *args[1:])
+        if values is None or values.shape != x.shape or values.is_conj() or not scalar_of(values):
+            return None
+    except (TypeError, RuntimeError, ValueError):
+        return None
+    return Tensor._from_storage(s.with_values(values.contiguous(), boxed[0]))
+
+
+def _is_torchs(function: Any) -> bool:
+    """Whether a function is one of torch's own, and so may be part of a key."""
+    return type(function) in _OF_C or (getattr(function, "__module__", None) or "").startswith("torch.")
+
+
+_OF_C = (type(torch.sin), type(torch.Tensor.sin))
+_NUMBERS = (int, float, bool, str, type(None))
 
 
 def with_number(op: str, a: Any, b: Any) -> Any:

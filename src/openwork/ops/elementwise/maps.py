@@ -37,7 +37,7 @@ from .pointwise import merge, merge_equal
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 
-__all__ = ["by_values", "check_powers", "elementwise", "unary"]
+__all__ = ["by_values", "check_powers", "elementwise", "kept_fill", "unary"]
 
 _LINEAR_UNARY = {"neg", "real", "imag", "conj"}
 _NUMBERS = (float, int, bool, complex)
@@ -65,8 +65,13 @@ def unary(op: str, t: Tensor) -> Tensor:
         return defer("elementwise", op, partial(_unary_of_value, op), (t,))  # type: ignore[return-value]
     s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
     how = apply if has_gaps(s) else loudly
-    values = _on_values(s, lambda v: how(op, v))
-    made = s.with_values(values, apply_scalar(op, s.values, (s.fill_value,), loud=how is loudly and _is_partial(s)))
+    x = s.values
+    if type(x) is np.ndarray:
+        values, fill = how(op, x), apply_scalar(op, x, (s.fill_value,), loud=how is loudly and _is_partial(s))
+    else:
+        values = _on_values(s, lambda v: how(op, v)) if is_recorded(x) else how(op, x)
+        fill = kept_fill(s, op, lambda: apply_scalar(op, x, (s.fill_value,)))
+    made = s.with_values(values, fill)
     if how is apply:
         report(Apply(op, (Access("A", ()),)), {"A": tuple(range(t.ndim))}, {"A": s}, made)
     return Tensor._from_storage(made)
@@ -213,6 +218,16 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
     return Tensor._from_storage(made)
 
 
+def kept_fill(s: Storage, key: Any, compute: Callable[[], Any]) -> Any:
+    """The fill value of a result, computed once for a structure and its fill value."""
+    slot = (s._plans or s.plans).facts
+    fill = slot.get(key, slot)
+    if fill is slot:
+        fill = compute()
+        keep(slot, key, fill)
+    return fill
+
+
 def _number_fill(op: str, s: Storage, other: Any, left: bool, loud: bool) -> Any:
     """The fill value of a tensor and a number. Kept with the structure where no warning belongs to it: over torch
     buffers, and of 0 scaled by a number of which its sign alone matters."""
@@ -222,13 +237,8 @@ def _number_fill(op: str, s: Storage, other: Any, left: bool, loud: bool) -> Any
     boxed = (s.fill_value,)
     if not (ordinary or torch_like):
         return apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud and _is_partial(s))
-    slot = (s._plans or s.plans).facts
     key = (op, type(other), other > 0 if ordinary else repr(other), left)
-    fill = slot.get(key, slot)
-    if fill is slot:
-        fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)))
-        keep(slot, key, fill)
-    return fill
+    return kept_fill(s, key, lambda: apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed))))
 
 
 _SCALING = frozenset(("mul", "div"))

@@ -23,7 +23,7 @@ from ...runtime.contract import contract
 from ...runtime.full_sum import by_library, total
 from ...runtime.gradient_hook import differentiable
 from ...runtime.prepared import key_of, recall
-from ...runtime.prepared_results import DenseResult, Reduction, Total
+from ...runtime.prepared_results import DenseResult, Reduction, TorchTotal, Total
 from ...runtime.promote import accumulator, compute_scalar
 from ...storage.buffers import Array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of
 from ...storage.scalars import python_scalar
@@ -91,7 +91,12 @@ _UFUNCS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 def _keep_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tuple[int, ...], scalar: str) -> None:
     """Keep what is left of a reduction over one axis or all for the next time: a launch, or NumPy's of the values."""
-    if trace.active() or s.library != "numpy":
+    if trace.active():
+        return
+    if s.library != "numpy":
+        if key[0] == "sum" and _is_compact(s, axes) and by_library(s.scalar, scalar, s.values) and s.device == "cpu":
+            shape = tuple(1 for _ in axes) if key[2] else ()
+            keep(s.plans.reductions, key, DenseResult(TorchTotal(s.values.dtype, dtype_of(scalar, s.values)), shape))
         return
     reduction: Reduction | Total | None = s.plans.reductions.get((key[0], axes, scalar))
     if reduction is None and len(axes) == len(s.shape) and s.values.shape[0] == s.nse:
