@@ -192,6 +192,7 @@ def test_a_largest_over_torch() -> None:
         ("y<B>[i, k] = A[i, j] * B[j, k]", ow.ShapeError, "index i is 4 in A[i, j] and 5 in B[i, k]"),
         ("y(i) = sum(A(i, j)) + B(j, k)", ow.FormatError, "sum lacks its indices"),
         ("y(i, k) = (1 + A(i, j)) * (1 + B(j, k))", ow.FormatError, "how the product is expanded"),
+        ("y(i) = sqr(A(i, j)) * B(j, k)", ow.FormatError, "there is no function sqr; did you mean sqrt?"),
         ("y[i] += A[i, 1] + B[j, k]", ow.FormatError, "expected the name of an index variable; got '1'"),
         ("A[i] += A[i, j] * B[j, k]", ow.FormatError, "A is used with different numbers of indices"),
     ],

@@ -10,6 +10,7 @@ caret under the offending place.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from functools import lru_cache
@@ -18,7 +19,7 @@ from typing import NamedTuple
 from ..errors import FormatError
 from .einstein import separated
 from .index import ASSIGNMENTS, PREFIX, PRESENCE, Access, Apply, Assignment, Expression, Literal, accesses
-from .operations import INFIX
+from .operations import INFIX, OPERATIONS
 from .ops import OF_LANES, arity
 
 __all__ = ["parse", "parse_expression", "parse_program", "pointed"]
@@ -151,10 +152,15 @@ class _Parser:
         self.position += token.kind != "end"
         return token
 
-    def expect(self, text: str) -> None:
+    def expect(self, text: str, remedy: str = "") -> None:
         token = self.take()
         if token.text != text:
-            raise self.error(f"expected {text!r}", token.at, f"expected {text!r}; got {_got(token)}")
+            raise self.error(f"expected {text!r}", token.at, f"expected {text!r}; got {_got(token)}", remedy)
+
+    def _meant(self, name: str) -> str:
+        """What to do where a name before parentheses was meant as a function."""
+        close = difflib.get_close_matches(name, [*OPERATIONS, *_ALIASES, *_INNER], 1)
+        return f"there is no function {name}" + (f"; did you mean {close[0]}?" if close else "")
 
     def end(self) -> None:
         token = self.next
@@ -212,7 +218,7 @@ class _Parser:
                 indices.append(token.text)
                 self.index_names.setdefault(token.text, token.at)
                 if self.next.text != close:
-                    self.expect(",")
+                    self.expect(",", self._meant(name.text) if close == ")" and self.next.kind == "op" else "")
             self.take()
         found = Access(name.text, tuple(indices))
         self.places.setdefault(name.text, []).append((found, name.at))
