@@ -181,8 +181,12 @@ def _parsed(expression: str | Expression | Assignment) -> tuple[Expression, tupl
         except Exception:
             expression = parse(text)
     if isinstance(expression, Assignment):
+        if expression.mask is not None:
+            raise UnsupportedError(f"pointwise: {expression} has a mask\n  help: ow.evaluate takes masks")
         if expression.reduction_indices or expression.op not in ("=", "+="):
-            raise UnsupportedError(f"pointwise: {expression} reduces\n  help: use einsum, or a reduction of the result")
+            raise UnsupportedError(
+                f"pointwise: {expression} reduces\n  help: ow.evaluate, einsum, or a reduction of the result"
+            )
         return expression.rhs, expression.lhs.indices
     return expression, None
 
