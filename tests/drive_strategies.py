@@ -21,6 +21,8 @@ __all__ = ["drives", "sources", "statements"]
 NAMES = "ijkl"
 WIDE = st.sampled_from([1, 2, 3, 5, 8, 16, 17, 33, 70, 130, 300])
 """Extents of indices that the sparse operand lacks: below, at and beyond a register tile."""
+MOST_WORK = 60_000
+"""Stored elements times such extents: the interpreter makes some 100,000 steps a second."""
 
 
 @st.composite
@@ -107,11 +109,14 @@ def drives(
     fmt = source.storage.format
     stmt, shared = draw(statements(fmt.ndim, fmt.is_unique or fmt.is_dense, kinds))
     extents = dict(zip(NAMES, source.storage.shape, strict=False))
-    arrays = {}
+    arrays, work = {}, max(1, len(source.storage.values))
     for access in stmt.accesses:
         if access.tensor != "A":
             for i in access.indices:
-                extents.setdefault(i, draw(WIDE))
+                if i not in extents:
+                    n = draw(WIDE)
+                    extents[i] = n if work * n <= MOST_WORK else 1 + n % 5
+                    work *= extents[i]
             arrays[access.tensor] = _dense(draw, tuple(extents[i] for i in access.indices), scalar)
     return drive(stmt, source, arrays, scalar, shared=shared, large=draw(st.integers(0, 3)) == 0)
 
