@@ -214,6 +214,7 @@ def namespace(all_: list[Operation], others: dict[str, tuple[str, ...]], errors:
         "",
         "import numpy as np",
         "",
+        "from . import decomposition as decomposition",
         "from . import graph as graph",
         "from . import linalg as linalg",
         "from . import masked as masked",

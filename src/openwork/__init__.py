@@ -57,7 +57,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 _LAZY = {**HOMES, **{name: home for home, names in _OTHERS.items() for name in names}}
 """The modules that public names are loaded from when first used."""
-_MODULES = ("graph", "linalg", "masked")
+_MODULES = ("decomposition", "graph", "linalg", "masked")
 _WITH_TORCH = ("nn", "torch")
 """Modules that import torch: there by name, and by no `import *`."""
 

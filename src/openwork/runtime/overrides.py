@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from ..errors import suggestion
 from ..interruptible import LONG, whole
 from . import gradient_hook
 from .too_large import FAILURES, size_error
@@ -58,9 +60,22 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
             if refused is None:
                 raise
             raise refused from None
+        except TypeError as error:
+            meant = _meant(function, kwargs, error)
+            if not meant:
+                raise
+            raise TypeError(f"{error}{meant}") from None
 
     call.__module__ = __name__.partition(".")[0]
     return call
+
+
+def _meant(function: Callable[..., Any], kwargs: dict[str, Any], error: TypeError) -> str:
+    """What to say of an argument that the function has not, where it has one of nearly that name."""
+    if type(error) is not TypeError or "unexpected keyword argument" not in str(error):
+        return ""
+    known = signature(function).parameters
+    return next((suggestion(key, known) for key in kwargs if key not in known), "")
 
 
 _NUMBERS: frozenset[type] = frozenset((int, float, bool, complex, str, type(None), slice))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compiler.semiring import MONOIDS, SEMIRINGS, Monoid, Semiring
-from ..errors import UnsupportedError
+from ..errors import UnsupportedError, suggestion
 
 __all__ = ["Monoid", "Semiring", "monoid", "register_semiring", "semiring"]
 
@@ -19,7 +19,7 @@ def semiring(name: str | Semiring) -> Semiring:
     if found is None:
         raise UnsupportedError(
             f"semiring {name!r} is not known\n  supported: {', '.join(sorted(SEMIRINGS))}"
-            "\n  help: Semiring(name, monoid(add), multiply) makes one"
+            f"{suggestion(name, SEMIRINGS)}\n  help: Semiring(name, monoid(add), multiply) makes one"
         )
     return found
 

@@ -76,7 +76,9 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
     wanted = None if format is None else resolve_format(format, len(output))
     result = product(inputs, output, values, ring, wanted, f"einsum {subscripts!r}")
     if isinstance(result, Tensor):
-        return result if wanted is None else result.asformat(wanted)
+        if wanted is not None:
+            return result.asformat(wanted)
+        return result if plain else result.to_dense()
     if wanted is not None:
         return Tensor._from_dense(result).asformat(wanted)
     return Tensor._from_dense(result) if plain else result
@@ -120,7 +122,7 @@ def _without(x: Any, ones: Sequence[int]) -> Any:
 
 
 @operation(returns="any")
-def mttkrp(t: Any, factors: list[Any], dim: int) -> Any:
+def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> Any:
     """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
 
     Parameters
@@ -128,6 +130,7 @@ def mttkrp(t: Any, factors: list[Any], dim: int) -> Any:
     t : Tensor, shape (n_0, ..., n_{d-1})
     factors : one array (n_k, r) for each dimension; that of `dim` is not read and may be None
     dim : the dimension that stays
+    format : of the result; without, an array
 
     Returns
     -------
@@ -140,18 +143,25 @@ def mttkrp(t: Any, factors: list[Any], dim: int) -> Any:
     others = [k for k in range(t.ndim) if k != dim]
     terms = ",".join(letters[k] + "r" for k in others).replace("rr", "r")
     text = f"{letters},{terms}->{letters[dim]}r"
-    return einsum(text, t, *(factors[k] for k in others))
+    return einsum(text, t, *(factors[k] for k in others), format=format)
 
 
 @operation(returns="product")
-def ttv(t: Any, v: Any, dim: int) -> Any:
-    """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension."""
+def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
+    """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension.
+
+    format : of the result, "coo" for a sparse one; without, that of `einsum`: an array for a dense `v`
+    """
     letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttv", "dim")
-    return einsum(f"{letters},{letters[d]}->{letters[:d]}{letters[d + 1 :]}", t, v)
+    return einsum(f"{letters},{letters[d]}->{letters[:d]}{letters[d + 1 :]}", t, v, format=format)
 
 
 @operation(returns="product")
-def ttm(t: Any, m: Any, dim: int) -> Any:
-    """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r."""
+def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
+    """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r.
+
+    format : of the result, "coo" for a sparse one, whose fibres along `dim` are those of `t`; without, that of
+        `einsum`: an array for a dense `m`
+    """
     letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttm", "dim")
-    return einsum(f"{letters},{letters[d]}z->{letters[:d]}z{letters[d + 1 :]}", t, m)
+    return einsum(f"{letters},{letters[d]}z->{letters[:d]}z{letters[d + 1 :]}", t, m, format=format)

@@ -1,0 +1,11 @@
+"""Decompositions of sparse tensors of any rank: a tensor and ranks -> factors, by alternating least squares.
+
+Source: Kolda and Bader, Tensor Decompositions and Applications, SIAM Review 51(3), 2009.
+"""
+
+from __future__ import annotations
+
+from .cp import CP, cp_als
+from .tucker import Tucker, tucker
+
+__all__ = ["CP", "Tucker", "cp_als", "tucker"]

@@ -1,0 +1,106 @@
+"""The CP decomposition: a tensor of any format -> a sum of `rank` outer products of vectors.
+
+    X[i, j, k] ~ sum over r of weights[r] * A[i, r] * B[j, r] * C[k, r]
+
+Each step solves for one factor with the others fixed: A (B'B * C'C) = X_(1) (C khatri-rao B), by `mttkrp`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+
+from ..ops.products.einsum import mttkrp
+from ..tensor.tensor import Tensor
+from .operands import Factor, host, operand, positive, square_norm, start
+
+__all__ = ["CP", "cp_als"]
+
+
+@dataclass(frozen=True)
+class CP:
+    """What `cp_als` gives.
+
+    weights : (rank,), descending
+    factors : one array (n_k, rank) for each dimension, columns of length 1
+    fit : 1 - norm(X - model) / norm(X); 1 is exact
+    fits : the fit after each iteration
+    converged : whether the fit changed by less than `tol` in the last iteration
+    """
+
+    weights: Factor
+    factors: list[Factor]
+    fit: float
+    fits: list[float]
+    converged: bool
+
+    def full(self) -> Factor:
+        """The dense array of the model."""
+        letters = ascii_lowercase[: len(self.factors)]
+        terms = ",".join(f"{c}z" for c in letters)
+        found: Factor = np.einsum(f"z,{terms}->{letters}", self.weights, *self.factors, optimize=True)
+        return found
+
+
+def cp_als(
+    x: Any, rank: int, *, maxiter: int = 50, tol: float = 1e-4, init: Any = "random", rng: Any = None
+) -> CP:  # fmt: skip
+    """The CP decomposition of a sparse or dense tensor by alternating least squares.
+
+    Parameters
+    ----------
+    x : Tensor of rank 2 or more, any format with fill value 0, real
+    rank : how many outer products
+    maxiter : iterations, in each of which every factor is solved for once
+    tol : the change of the fit at which it ends
+    init : "random", or a list of factors (n_k, rank)
+    rng : a seed or generator of NumPy, for "random"
+
+    Returns
+    -------
+    CP: weights, factors, fit, fits, converged
+
+    Guarantees: the fit of one iteration is no less than that of the one before, up to rounding; the same seed gives
+    the same factors. Cost per iteration: O(ndim * nse * rank) and O(sum of n_k * rank**2).
+    Raises ShapeError for a rank below 1 or factors of other shapes, DTypeError for complex numbers, UnsupportedError
+    for another fill value. Source: Kolda and Bader 2009, section 3.4.
+    """
+    t = operand(x, "cp_als")
+    rank, maxiter = positive(rank, "cp_als", "rank"), positive(maxiter, "cp_als", "maxiter")
+    factors = start(t, [rank] * t.ndim, init, rng, "cp_als")
+    total = square_norm(t)
+    weights = np.ones(rank, t.dtype)
+    fits: list[float] = []
+    converged = False
+    while len(fits) < maxiter and not converged:
+        weights, last = _sweep(t, factors)
+        fits.append(_fit(total, weights, factors, last))
+        converged = len(fits) > 1 and abs(fits[-1] - fits[-2]) < tol
+    order = np.argsort(-weights, kind="stable")
+    return CP(weights[order], [f[:, order] for f in factors], fits[-1], fits, converged)
+
+
+def _sweep(t: Tensor, factors: list[Factor]) -> tuple[Factor, Factor]:
+    """Solve for every factor once, in place; the weights, and the last right side."""
+    weights = right = np.ones(0)
+    for d in range(t.ndim):
+        grams = [f.T @ f for k, f in enumerate(factors) if k != d]
+        gram = np.prod(grams, axis=0)
+        right = host(mttkrp(t, [None if k == d else f for k, f in enumerate(factors)], d))
+        solved = right @ np.linalg.pinv(gram, hermitian=True)
+        weights = np.sqrt((solved * solved).sum(0))
+        factors[d] = (solved / np.where(weights > 0, weights, 1)).astype(t.dtype)
+    return weights, right
+
+
+def _fit(total: float, weights: Factor, factors: list[Factor], right: Factor) -> float:
+    """1 - norm(X - model) / norm(X), from norms and the inner product of the two: X is not walked again."""
+    grams = np.prod([f.T.astype(np.float64) @ f for f in factors], axis=0)
+    model = float(weights @ grams @ weights)
+    inner = float(((right.astype(np.float64) * factors[-1]).sum(0) * weights).sum())
+    rest = max(total + model - 2 * inner, 0.0)
+    return 1.0 if total == 0 else 1 - math.sqrt(rest) / math.sqrt(total)

@@ -1,0 +1,74 @@
+"""What decompositions take: the tensor in floating point, ranks, factors to start from, all checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..integers import integer
+from ..interop.sources import asarray
+from ..storage.buffers import is_recorded, is_torch, to_numpy
+from ..tensor.dtypes import isdtype
+from ..tensor.tensor import Tensor
+
+__all__ = ["Factor", "host", "operand", "positive", "square_norm", "start"]
+
+Factor = np.ndarray[Any, Any]
+
+
+def operand(x: Any, operation: str) -> Tensor:
+    """The tensor in float32 or float64, over NumPy's buffers, stored once."""
+    t = asarray(x)
+    if t.ndim < 2:
+        raise ShapeError(f"{operation}: expected two dimensions or more; got shape {t.shape}\n  help: reshape it")
+    if isdtype(t.dtype, "complex floating"):
+        raise DTypeError(f"{operation} of a complex tensor\n  help: its real and imaginary parts one by one")
+    if is_torch(t.values) and is_recorded(t.values):
+        raise UnsupportedError(f"{operation} has no gradient\n  help: detach() the tensor")
+    if t.fill_value and not t.format.is_dense:
+        raise UnsupportedError(
+            f"{operation}: unspecified elements are {t.fill_value}, expected 0\n  help: subtract the fill value first"
+        )
+    if is_torch(t.values):
+        t = Tensor._from_storage(t._storage.mapped(to_numpy))
+    if str(t.dtype) not in ("float32", "float64"):
+        t = t.astype(np.float64)
+    return t if t.format.is_unique else t.coalesce()
+
+
+def host(x: Any) -> Factor:
+    """An array of NumPy of what a product gave."""
+    return x.to_numpy() if isinstance(x, Tensor) else to_numpy(x)
+
+
+def square_norm(t: Tensor) -> float:
+    """The sum of the squares of all elements, in float64."""
+    return float((t.astype(np.float64) ** 2).sum())
+
+
+def start(t: Tensor, ranks: Sequence[int], init: Any, rng: Any, operation: str) -> list[Factor]:
+    """Factors to start from: uniform random ones, or copies of those that are given, shapes (n_k, ranks[k])."""
+    wanted = list(zip(t.shape, ranks, strict=True))
+    if isinstance(init, str):
+        if init != "random":
+            raise UnsupportedError(f"{operation}: init={init!r}\n  supported: 'random', or a list of factors")
+        generator = np.random.default_rng(rng)
+        return [generator.random(shape).astype(t.dtype) for shape in wanted]
+    factors = [np.array(host(f), dtype=t.dtype) for f in init]
+    if [f.shape for f in factors] != wanted:
+        raise ShapeError(
+            f"{operation}: factors of shapes {', '.join(str(f.shape) for f in factors)}"
+            f"\n  expected: {', '.join(map(str, wanted))}"
+        )
+    return factors
+
+
+def positive(value: Any, operation: str, name: str) -> int:
+    """A number of 1 or more."""
+    n = integer(value, operation, name, boolean=False)
+    if n < 1:
+        raise ShapeError(f"{operation}: {name}={n}\n  help: it is 1 or more")
+    return n

@@ -1,0 +1,122 @@
+"""The Tucker decomposition: a tensor of any format -> a small core and a matrix with orthonormal columns per dimension.
+
+    X[i, j, k] ~ sum over p, q, r of core[p, q, r] * A[i, p] * B[j, q] * C[k, r]
+
+Higher-order orthogonal iteration (HOOI): each factor in turn holds the leading left singular vectors of X contracted
+with all the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..integers import integers
+from ..ops.products.einsum import einsum
+from ..tensor.tensor import Tensor
+from .operands import Factor, host, operand, positive, square_norm, start
+
+__all__ = ["Tucker", "tucker"]
+
+
+@dataclass(frozen=True)
+class Tucker:
+    """What `tucker` gives.
+
+    core : array of the shape of the ranks
+    factors : one array (n_k, ranks[k]) for each dimension, columns orthonormal
+    fit : 1 - norm(X - model) / norm(X); 1 is exact
+    fits : the fit after each iteration
+    converged : whether the fit changed by less than `tol` in the last iteration
+    """
+
+    core: Factor
+    factors: list[Factor]
+    fit: float
+    fits: list[float]
+    converged: bool
+
+    def full(self) -> Factor:
+        """The dense array of the model."""
+        n = len(self.factors)
+        inner, outer = ascii_uppercase[:n], ascii_lowercase[:n]
+        terms = ",".join(o + i for o, i in zip(outer, inner, strict=True))
+        found: Factor = np.einsum(f"{inner},{terms}->{outer}", self.core, *self.factors, optimize=True)
+        return found
+
+
+def tucker(
+    x: Any, ranks: int | Sequence[int], *, maxiter: int = 50, tol: float = 1e-4, init: Any = "random", rng: Any = None
+) -> Tucker:  # fmt: skip
+    """The Tucker decomposition of a sparse or dense tensor by higher-order orthogonal iteration.
+
+    Parameters
+    ----------
+    x : Tensor of rank 2 or more, any format with fill value 0, real
+    ranks : the extents of the core, one number for all or one for each dimension, at most those of `x`
+    maxiter : iterations, in each of which every factor is solved for once
+    tol : the change of the fit at which it ends
+    init : "random", or a list of factors (n_k, ranks[k]), whose columns are made orthonormal
+    rng : a seed or generator of NumPy, for "random"
+
+    Returns
+    -------
+    Tucker: core, factors, fit, fits, converged
+
+    Guarantees: columns of factors are orthonormal; the fit of one iteration is no less than that of the one before, up
+    to rounding; the same seed gives the same factors, up to signs.
+    Cost per iteration: O(ndim * nse * product of ranks); arrays of n_k * product of the other ranks.
+    Raises ShapeError for ranks that are no such extents. Source: Kolda and Bader 2009, section 4.2.
+    """
+    t = operand(x, "tucker")
+    sizes = _ranks(ranks, t.shape)
+    maxiter = positive(maxiter, "tucker", "maxiter")
+    factors = [np.linalg.qr(f)[0] for f in start(t, sizes, init, rng, "tucker")]
+    total = square_norm(t)
+    fits: list[float] = []
+    core, converged = np.zeros(0), False
+    while len(fits) < maxiter and not converged:
+        for d in range(t.ndim):
+            small = _contracted(t, factors, d)
+            unfolded = small.reshape(small.shape[0], -1)
+            factors[d] = _leading(unfolded, sizes[d])
+        core = np.moveaxis(np.tensordot(factors[-1].T, small, axes=1), 0, -1)
+        rest = max(total - float((core.astype(np.float64) ** 2).sum()), 0.0)
+        fits.append(1.0 if total == 0 else 1 - math.sqrt(rest) / math.sqrt(total))
+        converged = len(fits) > 1 and abs(fits[-1] - fits[-2]) < tol
+    return Tucker(core, factors, fits[-1], fits, converged)
+
+
+def _ranks(ranks: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    given = integers(ranks, "tucker", "ranks", boolean=False)
+    sizes = given * len(shape) if len(given) == 1 else given
+    if len(sizes) != len(shape) or any(not 1 <= r <= n for r, n in zip(sizes, shape, strict=False)):
+        raise ShapeError(f"tucker: ranks={ranks} of shape {shape}\n  help: one for each, between 1 and the extent")
+    for d, r in enumerate(sizes):
+        others = math.prod(sizes) // r
+        if r > others:
+            raise ShapeError(
+                f"tucker: ranks={ranks}: {r} of dimension {d} is more than the product of the others, {others}"
+                "\n  help: make it smaller"
+            )
+    return sizes
+
+
+def _contracted(t: Tensor, factors: list[Factor], d: int) -> Factor:
+    """The tensor contracted with all factors but that of `d`, whose dimension comes first."""
+    letters, inner = ascii_lowercase[: t.ndim], ascii_uppercase[: t.ndim]
+    others = [k for k in range(t.ndim) if k != d]
+    terms = ",".join(letters[k] + inner[k] for k in others)
+    out = letters[d] + "".join(inner[k] for k in others)
+    return host(einsum(f"{letters},{terms}->{out}", t, *(factors[k] for k in others)))
+
+
+def _leading(matrix: Factor, rank: int) -> Factor:
+    """The leading left singular vectors."""
+    return np.linalg.svd(matrix, full_matrices=False)[0][:, :rank]

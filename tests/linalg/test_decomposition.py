@@ -1,0 +1,150 @@
+"""CP and Tucker decompositions: exact tensors are found again, the fit is the dense one, arguments are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork import decomposition
+
+RNG = np.random.default_rng(4)
+
+
+def low_rank(shape: tuple[int, ...], rank: int) -> np.ndarray[Any, Any]:
+    """A sum of outer products of sparse vectors."""
+    out = np.zeros(shape)
+    for _ in range(rank):
+        term: Any = 1.0
+        for n in shape:
+            term = np.multiply.outer(term, np.where(RNG.random(n) < 0.5, RNG.random(n) + 0.5, 0.0))
+        out += term
+    return out
+
+
+X = low_rank((6, 7, 8), 3)
+NOISE = np.where(RNG.random((6, 5, 4)) < 0.4, RNG.standard_normal((6, 5, 4)), 0)
+
+
+def fit(x: Any, model: Any) -> float:
+    return 1 - float(np.linalg.norm(x - model) / np.linalg.norm(x))
+
+
+@pytest.mark.parametrize("format", ["coo", "csf", "dense"])
+def test_cp_finds_an_exact_decomposition(format: str) -> None:
+    found = decomposition.cp_als(ow.asarray(X, format=format), 3, maxiter=500, tol=1e-9, rng=1)
+    assert found.fit > 0.999
+    assert found.converged
+    np.testing.assert_allclose(found.fit, fit(X, found.full()), atol=1e-6)
+    assert [f.shape for f in found.factors] == [(6, 3), (7, 3), (8, 3)]
+    for f in found.factors:
+        np.testing.assert_allclose((f * f).sum(0), 1)
+    assert (np.diff(found.weights) <= 0).all()
+
+
+@pytest.mark.parametrize("format", ["coo", "csf", "dense"])
+def test_tucker_finds_an_exact_decomposition(format: str) -> None:
+    found = decomposition.tucker(ow.asarray(X, format=format), 3, tol=1e-10, rng=1)
+    assert found.fit > 0.999999
+    np.testing.assert_allclose(found.full(), X, atol=1e-6)
+    for f in found.factors:
+        np.testing.assert_allclose(f.T @ f, np.eye(3), atol=1e-12)
+
+
+def test_the_fit_rises_and_is_that_of_the_dense_model() -> None:
+    t = ow.asarray(NOISE, format="csf")
+    for found in (
+        decomposition.cp_als(t, 2, tol=0, maxiter=12, rng=3),
+        decomposition.tucker(t, (2, 3, 2), tol=0, maxiter=12, rng=3),
+    ):
+        assert len(found.fits) == 12
+        assert not found.converged
+        assert (np.diff(found.fits) > -1e-9).all()
+        np.testing.assert_allclose(found.fit, fit(NOISE, found.full()), atol=1e-9)
+
+
+def test_a_tensor_of_rank_4_factors_that_are_given_and_other_dtypes() -> None:
+    x = low_rank((3, 4, 5, 3), 2)
+    start = [RNG.random((n, 2)) for n in x.shape]
+    t = ow.asarray(x, format="coo")
+    first, again = (decomposition.cp_als(t, 2, init=start, maxiter=300, tol=1e-8) for _ in range(2))
+    assert first.fit == again.fit > 0.99
+    assert decomposition.tucker(t, (2, 2, 2, 2), rng=0).fit > 0.99
+    single = decomposition.cp_als(ow.asarray(X.astype(np.float32), format="coo"), 3, rng=1)
+    assert single.factors[0].dtype == np.float32
+    assert decomposition.cp_als(ow.asarray((X > 1), format="coo"), 2, rng=1).factors[0].dtype == np.float64
+    matrix = decomposition.tucker(ow.asarray(X[0], format="csr"), 2, tol=1e-12, rng=0)
+    np.testing.assert_allclose(
+        np.sort(np.abs(np.linalg.svd(matrix.core)[1])), np.sort(np.linalg.svd(X[0])[1][:2]), rtol=1e-6
+    )
+    assert decomposition.cp_als(ow.zeros((3, 4, 5)), 2).fit == 1
+
+
+def test_torch_buffers() -> None:
+    torch = pytest.importorskip("torch")
+    t = ow.asarray(torch.from_numpy(X.copy()), format="coo")
+    assert decomposition.cp_als(t, 3, rng=1).fits == decomposition.cp_als(ow.asarray(X, format="coo"), 3, rng=1).fits
+    with pytest.raises(ow.UnsupportedError, match="no gradient"):
+        decomposition.tucker(t.requires_grad_(), 2)
+
+
+REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: decomposition.cp_als(X, 0), ow.ShapeError, "rank=0"),
+    (lambda: decomposition.cp_als(X, 1.5), ow.DTypeError, "rank is an integer"),
+    (lambda: decomposition.cp_als(X[0, 0], 1), ow.ShapeError, "two dimensions"),
+    (lambda: decomposition.cp_als(X * 1j, 1), ow.DTypeError, "complex"),
+    (lambda: decomposition.cp_als(X, 2, init="nvecs"), ow.UnsupportedError, "init='nvecs'"),
+    (lambda: decomposition.cp_als(X, 2, init=[X[0]]), ow.ShapeError, "expected:"),
+    (lambda: decomposition.cp_als(ow.asarray(X, format="coo", fill_value=1.0), 2), ow.UnsupportedError, "are 1.0"),
+    (lambda: decomposition.cp_als(X, 2, maxiter=0), ow.ShapeError, "maxiter=0"),
+    (lambda: decomposition.tucker(X, 9), ow.ShapeError, "ranks=9"),
+    (lambda: decomposition.tucker(X, (2, 2)), ow.ShapeError, "one for each"),
+    (lambda: decomposition.tucker(X, (5, 2, 2)), ow.ShapeError, "more than the product"),
+]
+
+
+@pytest.mark.parametrize("k", range(len(REFUSED)))
+def test_refusals(k: int) -> None:
+    call, error, words = REFUSED[k]
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_products_with_a_result_in_any_format() -> None:
+    t, m = ow.asarray(NOISE, format="csf"), RNG.random((4, 3))
+    for format in ("coo", "csf", "dense"):
+        for got, want in (
+            (ow.ttm(t, m, 2, format=format), NOISE @ m),
+            (ow.ttv(t, m[:, 0], 2, format=format), NOISE @ m[:, 0]),
+            (ow.tensordot(t, m, axes=1, format=format), NOISE @ m),
+        ):
+            assert isinstance(got, ow.Tensor)
+            assert got.format == ow.format(format, got.ndim)
+            np.testing.assert_allclose(got.to_numpy(), want)
+    factors = [RNG.random((n, 2)) for n in NOISE.shape]
+    right = ow.mttkrp(t, factors, 0, format="csr")
+    np.testing.assert_allclose(right.to_numpy(), np.einsum("ijk,jr,kr->ir", NOISE, *factors[1:]))
+    assert ow.ttm(t, m, 2, format="coo").nse == 3 * ow.pattern(t).astype("int64").max(axis=2).sum()
+
+
+@pytest.mark.parametrize("ring", ["plus_times", "min_plus", "any_pair", "any_first", "lor_land", "max_min"])
+def test_results_are_of_one_kind_whatever_the_semiring(ring: str) -> None:
+    s = ow.asarray(np.eye(3), format="csr")
+    for text, others in (("ij,jk->ik", (np.eye(3),)), ("ij,j->i", (np.ones(3),)), ("ij,ij->", (np.eye(3),))):
+        assert isinstance(ow.einsum(text, s, *others, semiring=ring), np.ndarray)
+        assert isinstance(ow.einsum(text, s, *map(ow.asarray, others), semiring=ring), ow.Tensor)
+        sparse = [ow.asarray(x, format="csr" if x.ndim == 2 else "coo") for x in others]
+        assert isinstance(ow.einsum(text, s, *sparse, semiring=ring), ow.Tensor)
+
+
+def test_what_was_meant() -> None:
+    s = ow.asarray(np.eye(3), format="csr")
+    with pytest.raises(TypeError, match="did you mean 'semiring'"):
+        ow.einsum("ij,jk->ik", s, s, semirng="min_plus")
+    with pytest.raises(ow.UnsupportedError, match="did you mean 'min_plus'"):
+        ow.einsum("ij,jk->ik", s, s, semiring="min_pls")
+    with pytest.raises(TypeError, match="did you mean 'keepdims'"):
+        ow.sum(s, keepdim=True)
