@@ -43,6 +43,21 @@ def numpy_rows() -> dict[str, tuple[Call, Call]]:
         "A[3, 4]": (lambda: a[3, 4], lambda: s[3, 4]),
         "A[[1, 2]]": (lambda: a[rows], lambda: s[rows]),
         "A[mask]": (lambda: a[mask], lambda: s[mask]),
+        "A[3]": (lambda: a[3], lambda: s[3]),
+        "A[:, 3]": (lambda: a[:, 3], lambda: s[:, 3]),
+        "A[2:9]": (lambda: a[2:9], lambda: s[2:9]),
+        "A[:, 2:9]": (lambda: a[:, 2:9], lambda: s[:, 2:9]),
+        "A[:, [1, 2]]": (lambda: a[:, rows], lambda: s[:, rows]),
+        "tril": (lambda: ow.tril(a), lambda: sp.tril(s)),
+        "reshape": (lambda: ow.reshape(a, (25, 100)), lambda: s.reshape((25, 100))),
+        "kron": (lambda: ow.kron(a, b), lambda: sp.kron(s, t)),
+        "to_dense": (lambda: a.to_dense(), lambda: s.toarray()),
+        "to CSC": (lambda: a.asformat("csc"), lambda: s.tocsc()),
+        "to COO": (lambda: a.asformat("coo"), lambda: s.tocoo()),
+        "-A": (lambda: -a, lambda: -s),
+        "A == B": (lambda: a == b, lambda: s == t),
+        "max": (lambda: a.max(), lambda: s.max()),
+        "mean of columns": (lambda: a.mean(axis=0), lambda: s.mean(axis=0)),
         "concat": (lambda: ow.concat([a, b]), lambda: sp.vstack([s, t])),
         "diagonal": (lambda: ow.diagonal(a), lambda: s.diagonal()),
         "transpose": (lambda: a.T, lambda: s.T),
@@ -72,9 +87,21 @@ def torch_rows() -> dict[str, tuple[Call, Call]]:
         "torch: A @ x": (lambda: a @ x, lambda: t @ x),
         "torch: A * 2": (lambda: a * 2, lambda: t * 2),
         "torch: A + A": (lambda: a + a, lambda: t + t),
+        "torch: sin": (lambda: torch.sin(a), lambda: torch.sin(t)),
+        "torch: full sum": (lambda: a.sum(), lambda: t.sum()),
+        "torch: to_dense": (lambda: a.to_dense(), lambda: t.to_dense()),
+        "torch: to COO": (lambda: a.asformat("coo"), lambda: t.to_sparse_coo()),
+        "torch: A[3]": (lambda: a[3], lambda: t[3]),
+        "torch: asarray(CSR)": (lambda: ow.asarray(t), lambda: _taken(torch, t)),
         "torch: forward": (lambda: w @ y, lambda: v @ y),
         "torch: forward and backward": (lambda: step(w), lambda: step(v)),
     }
+
+
+def _taken(torch: Any, t: Any) -> Any:
+    """torch's own CSR over the buffers of another one, checked."""
+    buffers = t.crow_indices(), t.col_indices(), t.values()
+    return torch.sparse_csr_tensor(*buffers, t.shape, check_invariants=True)
 
 
 def least(pair: tuple[Call, Call], rounds: int) -> tuple[float, float]:
