@@ -89,6 +89,17 @@ def test_zeros_annihilate_as_they_do_there():
     assert (x * np.nan).nnz == x.nnz
 
 
+def test_results_of_two_operands_store_no_zeros():
+    x, s = sp.csr_array(A), theirs.csr_array(A)
+    y, u = sp.csr_array(np.diag([1.0, 2, 0, 3])), theirs.csr_array(np.diag([1.0, 2, 0, 3]))
+    assert (x != x.copy()).nnz == (x - x).nnz == (x > 99).nnz == 0
+    for call in (
+        lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a != b, lambda a, b: a > b, lambda a, b: a > 3,
+        lambda a, b: a.maximum(b), lambda a, b: a.minimum(b), lambda a, b: a.multiply(A), lambda a, b: a == 2,
+    ):  # fmt: skip
+        assert call(x, y).nnz == call(s, u).nnz
+
+
 def test_functions_of_the_module():
     x, s = sp.csr_array(A), theirs.csr_array(A)
     for name, args in (

@@ -35,6 +35,13 @@ def dense_of(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, Tensor) else x
 
 
+def _nonzero(t: Tensor) -> Tensor:
+    """A result of two operands as SciPy has it: it stores no zeros."""
+    if not t.fill_value:
+        t.eliminate_zeros()
+    return t
+
+
 def _agree(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     try:
         np.broadcast_shapes(a, b)
@@ -80,7 +87,7 @@ class Arithmetic:
         if kind == "sparse" and x.shape != self.shape:
             raise ValueError(f"inconsistent shapes {self.shape} and {x.shape}")
         found = run(self.tensor, x)
-        return self._like(found) if kind == "sparse" else self._dense(dense_of(found))
+        return self._like(_nonzero(found)) if kind == "sparse" else self._dense(dense_of(found))
 
     def __add__(self, other: Any) -> Any:
         return self._sum(other, operator.add)
@@ -115,7 +122,7 @@ class Arithmetic:
             return self._like(Tensor._from_storage(s.with_values(np.multiply(s.values, x), 0)), self.format)
         _agree(self.shape, x.shape)
         found = ow.multiply(self.tensor, ow.asarray(x, format="coo"), zero_annihilates=True)
-        return self._like(found, "coo" if kind == "dense" and found.ndim < 3 else self._compressed)
+        return self._like(_nonzero(found), "coo" if kind == "dense" and found.ndim < 3 else self._compressed)
 
     def __truediv__(self, other: Any) -> Any:
         kind, x = self._operand(other)
@@ -147,13 +154,21 @@ class Arithmetic:
         inner = (x.shape[-1:], self.shape[-2:][:1]) if reflected else (self.shape[-1:], x.shape[-2:][:1])
         if inner[0] != inner[1]:
             raise ValueError(f"matmul: dimension mismatch with signature (n,k={inner[0]}),(k={inner[1]},m)->(n,m)")
-        found = ow.matmul(x, self.tensor) if reflected else ow.matmul(self.tensor, x)
+        try:
+            found = ow.matmul(x, self.tensor) if reflected else ow.matmul(self.tensor, x)
+        except ow.ShapeError:
+            theirs = x if kind == "dense" else x.to_scipy()  # SciPy's error
+            return self._back(theirs @ self.to_scipy() if reflected else self.to_scipy() @ theirs)
         if kind == "dense":
             return self._dense(dense_of(found)) if isinstance(other, np.matrix) else dense_of(found)
-        return self._like(found if isinstance(found, Tensor) else ow.asarray(found))
+        made = found if isinstance(found, Tensor) else ow.asarray(found)
+        return self._like(made) if made.ndim else made.to_numpy()
 
     def dot(self, other: Any) -> Any:
-        """`self @ other`, or its multiple by a number."""
+        """`self @ other`, or its multiple by a number; of more dimensions NumPy's `dot`."""
+        t = tensor_of(other)
+        if max(len(self.shape), np.ndim(other) if t is None else t.ndim) > 2:
+            return self._back(self.to_scipy().dot(other if t is None else t.to_scipy()))
         return self * other if is_scalar(other) else self @ other
 
     def __pow__(self, other: Any) -> Any:
@@ -193,7 +208,7 @@ class Arithmetic:
                 f"Comparing sparse matrices using {run.__name__} is inefficient", scipys.SparseEfficiencyWarning,
                 stacklevel=3,
             )  # fmt: skip
-        return self._like(ow.asarray(run(self.tensor, x)), "csc" if self.format == "csc" else "csr")
+        return self._like(_nonzero(ow.asarray(run(self.tensor, x))), "csc" if self.format == "csc" else "csr")
 
     def __eq__(self, other: object) -> Any:
         return self._compare(other, operator.eq)
@@ -224,7 +239,7 @@ class Arithmetic:
         found = run(self.tensor, x)
         if found.fill_value:
             warnings.warn("The result is dense.", scipys.SparseEfficiencyWarning, stacklevel=3)
-        return self._like(found, self._compressed)
+        return self._like(_nonzero(found), self._compressed)
 
     def maximum(self, other: Any) -> Any:
         """The larger of two elements."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from types import GenericAlias
 from typing import Any, ClassVar
 
 import numpy as np
@@ -245,6 +246,7 @@ class Array(Arithmetic):
             return bool(self.nnz != 0)
         raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all().")
 
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
     __hash__ = None  # type: ignore[assignment]
 
     def __iter__(self) -> Iterator[Any]:
@@ -267,9 +269,9 @@ class Array(Arithmetic):
             found = None
         if found is None or (found.ndim > 2 and self.format != "coo"):
             return wrapped(self.to_scipy()[unwrapped(key)])  # what SciPy's classes take besides, or its error
-        if found.ndim == 1 and self.format in ("csr", "csc") and _is_inner(plain):
+        if found.ndim == 1 and self.ndim == 2 and self.format in ("csr", "csc") and _is_inner(plain):
             return found.to_numpy()
-        return self._like(found, self.format if found.ndim == 2 or self.format == "dok" else "csr")
+        return self._like(found, self.format if found.ndim == self.ndim else "coo")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         given = tensor_of(value)
@@ -326,7 +328,7 @@ def _axis(axis: Any, ndim: int) -> Any:
 def _is_inner(key: Any) -> bool:
     """Whether rows and columns are named pair by pair, or by a mask of both."""
     if isinstance(key, tuple):
-        return len(key) == 2 and all(isinstance(k, list | np.ndarray | Tensor) for k in key)
+        return len(key) == 2 and all(isinstance(k, list) or getattr(k, "ndim", 0) > 0 for k in key)
     return getattr(key, "ndim", 1) == 2
 
 
