@@ -229,8 +229,10 @@ def test_over_torch_buffers_with_gradients(case: str) -> None:
     found = got.to_dense()
     finite = torch.isfinite(want)
     torch.testing.assert_close(found[finite], want[finite])
-    if case in ("nanmax", "nanmin", "median", "median of all", "topk") or "quantile" in case or "percentile" in case:
+    if case in ("nanmax", "nanmin", "median", "median of all", "topk"):
         return  # ties of unspecified zeros: which element has the gradient is a choice
+    if "quantile" in case or "percentile" in case:
+        return  # the same
     found[finite].sum().backward()
     want[finite].sum().backward()
     stored = dense.grad[torch.tensor(positive != 0)]

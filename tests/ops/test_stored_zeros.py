@@ -135,3 +135,14 @@ def test_masked_tensors_have_a_pattern() -> None:
     assert isinstance(ow.pattern(m), ow.Tensor | np.ndarray)
     with pytest.raises(ow.UnsupportedError):
         ow.with_values(m, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("format", ["coo", "csr", "csc", "bitmap", "dcsr"])
+def test_graphs_have_an_edge_where_an_element_is_specified(format: str) -> None:
+    a = ow.sparse_coo_tensor(np.array([[0, 1, 1, 2], [1, 0, 2, 1]]), np.array([0.0, 0.0, 1.0, 1.0]), (3, 3))
+    graph = a.asformat(format)
+    assert np.asarray(ow.graph.bfs(graph, 0)).tolist() == [0, 1, 2]
+    assert np.asarray(ow.graph.shortest_paths(graph, 0)).tolist() == [0.0, 0.0, 1.0]
+    assert np.asarray(ow.graph.bfs(graph.with_values(1.0), 0)).tolist() == [0, 1, 2]
+    assert np.asarray(ow.graph.bfs(a.prune().asformat(format), 0))[0] == 0
+    assert np.asarray(ow.graph.bfs(a.prune().asformat(format), 0))[1] != 1
