@@ -60,6 +60,8 @@ class Arithmetic:
     copy: Any
     to_scipy: Any
     _like: Any
+    _hold: Any
+    asformat: Any
     _dense: Any
     _back: Any
     _compressed: Any
@@ -100,11 +102,25 @@ class Arithmetic:
     def __rsub__(self, other: Any) -> Any:
         return self._sum(other, lambda a, b: b - a)
 
+    def _in_its_place(self, run: Callable[[Any, Any], Any], other: Any) -> Any:
+        """The in-place form of an operator: a list of lists becomes the result, others leave it to the operator."""
+        found = run(self, other) if self.format == "lil" else NotImplemented
+        if not isinstance(found, Arithmetic):
+            return NotImplemented
+        self._hold(found.asformat("lil").tensor)
+        return self
+
     def __iadd__(self, other: Any) -> Any:
-        return self + other if self.format == "lil" else NotImplemented
+        return self._in_its_place(operator.add, other)
 
     def __isub__(self, other: Any) -> Any:
-        return self - other if self.format == "lil" else NotImplemented
+        return self._in_its_place(operator.sub, other)
+
+    def __imul__(self, other: Any) -> Any:
+        return self._in_its_place(operator.mul, other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._in_its_place(operator.truediv, other)
 
     def __mul__(self, other: Any) -> Any:
         return self.multiply(other)
