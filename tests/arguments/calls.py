@@ -66,7 +66,9 @@ _ORDINARY: dict[str, Call] = {
     "diag": _call(a(), k=1),
     "diagonal": _call(a(), offset=1, axis1=0, axis2=1),
     "diff": _call(a(), axis=1, n=1),
+    "diags_array": _call(VECTOR, offsets=1, shape=(3, 4)),
     "eye": _call(3, 4, k=1),
+    "eye_array": _call(3, 4, k=1),
     "format": _call("coo", ndim=3, batch=0, dense=1),
     "full": _call((2, 3), 1.5),
     "linspace": _call(0.0, 1.0, 3),
@@ -74,6 +76,7 @@ _ORDINARY: dict[str, Call] = {
     "mttkrp": _call(ow.asarray(CUBE, format="coo"), [np.ones((n, 2)) for n in CUBE.shape], 1),
     "permute_dims": _call(a(), (1, 0)),
     "random": _call((4, 5), 0.5, rng=1),
+    "random_array": _call((4, 5), density=0.5, rng=1),
     "read": _call("absent.tns", base=1, max_ratio=100),
     "repeat": _call(a(), 2, axis=1),
     "reshape": _call(a(), (3, 2)),
@@ -107,6 +110,7 @@ _ORDINARY: dict[str, Call] = {
     "linalg.matrix_norm": _call(a(), axis=(0, 1)),
     "linalg.matrix_power": _call(square(), 2),
     "linalg.norm": _call(a(), axis=1),
+    "linalg.pca": _call(square(), k=2),
     "linalg.svds": _call(square(), k=2),
     "linalg.tensordot": _call(a(), a().T, axes=1),
     "linalg.trace": _call(a(), offset=1),
@@ -116,6 +120,10 @@ _ORDINARY: dict[str, Call] = {
     "Tensor.diagonal": _call(a(), offset=1, axis1=0, axis2=1),
     "Tensor.crd": _call(a(), 1),
     "Tensor.pos": _call(a(), 1),
+    "Tensor.getnnz": _call(a(), axis=1),
+    "Tensor.resize": _call(a(), 2, 3),
+    "Tensor.setdiag": _call(a(), 1.5, k=0),
+    "Tensor.tobsr": _call(a(), blocksize=(1, 1)),
     "Tensor.index_select": _call(a(), 1, np.array([0, 1])),
     "Tensor.narrow": _call(a(), 1, 0, 1),
     "Tensor.select": _call(a(), 1, 0),
@@ -150,7 +158,7 @@ NAMES = {
 }  # fmt: skip
 """Names of integer parameters whose annotation may be wider."""
 
-NOT_INTEGERS = {"random": {"rng", "values"}}
+NOT_INTEGERS = {"random": {"rng", "values"}, "random_array": {"rng"}, "Tensor.power": {"n"}}
 """Parameters whose annotation has `int` in it and that are something else besides."""
 
 

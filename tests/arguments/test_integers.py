@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from calls import OPTIONS, call_of, every_integer, functions
 
 import openwork as ow
@@ -134,6 +135,8 @@ def same(got: Any, expected: Any) -> None:
     elif isinstance(expected, ow.Tensor):
         assert got.shape == expected.shape
         np.testing.assert_allclose(np.abs(got.to_numpy()), np.abs(expected.to_numpy()))
+    elif sp.issparse(expected):
+        same(got.toarray(), expected.toarray())
     elif isinstance(expected, np.ndarray):
         np.testing.assert_allclose(np.abs(got), np.abs(expected))
     else:

@@ -105,7 +105,10 @@ def test_to_sklearn_of_other_operands():
     assert ow.to_sklearn(twice).data.tolist() == [3.0, 3.0]
     torch = pytest.importorskip("torch")
     recorded = ow.asarray(torch.eye(3, dtype=torch.float64), format="csr").requires_grad_()
-    np.testing.assert_array_equal(ow.to_sklearn(recorded).toarray(), np.eye(3))
+    with pytest.raises(ow.UnsupportedError, match="detach"):
+        ow.to_sklearn(recorded)
+    np.testing.assert_array_equal(ow.to_sklearn(recorded.detach()).toarray(), np.eye(3))
+    assert isinstance(ow.to_sklearn(torch.ones(3)), np.ndarray)
     with pytest.raises(ow.UnsupportedError, match="unspecified elements are 1"):
         ow.to_sklearn(ow.asarray(dense_one, format="csr", fill_value=1))
     with pytest.raises(ow.ShapeError, match="samples by features"):

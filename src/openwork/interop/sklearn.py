@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..runtime.layouts import layout_of
-from ..storage.buffers import to_numpy
+from ..storage.buffers import is_torch, to_numpy
 from ..tensor.tensor import Tensor
 from .export import to_scipy
 
@@ -20,7 +20,8 @@ def to_sklearn(*arrays: Any) -> Any:
 
     Parameters
     ----------
-    arrays : Tensors, of which matrices may be sparse; what is no Tensor stays as it is
+    arrays : Tensors, of which matrices may be sparse; an array of torch becomes NumPy's, anything else stays
+        as it is
 
     Returns
     -------
@@ -28,7 +29,8 @@ def to_sklearn(*arrays: Any) -> Any:
     the same values; a NumPy array of a tensor of dense format, or of rank 1, as targets are. Indices are made 32-bit
     where they fit, which many estimators ask for; they are shared where they are so already.
 
-    Raises UnsupportedError for a sparse matrix whose fill value is not zero, ShapeError for a sparse one of other rank.
+    Raises UnsupportedError for what torch records (detach it first), for a sparse matrix whose fill value is not zero;
+    ShapeError for a sparse one of other rank.
 
     Examples
     --------
@@ -42,9 +44,10 @@ def to_sklearn(*arrays: Any) -> Any:
 
 def _one(x: Any) -> Any:
     if not isinstance(x, Tensor):
-        return x
+        return to_numpy(x) if is_torch(x) else x
+    to_numpy(x._storage.values)  # refuses what torch records, and another device's memory
     if x.format.is_dense or x.ndim == 1:
-        return to_numpy(x.to_dense(), detach=True)
+        return to_numpy(x.to_dense())
     if x.ndim != 2:
         raise ShapeError(
             f"to_sklearn: a sparse tensor of shape {x.shape}\n  expected: samples by features\n  help: reshape it"

@@ -64,7 +64,10 @@ class ScipyNames:
         """SciPy's `bsr_array`, over the same buffers where the format is BSR; `blocksize` (1, 1) for others."""
         if blocksize is None:
             return self._scipys("bsr", copy)
-        return to_scipy(_me(self).asformat(f"bsr({blocksize[0]}, {blocksize[1]})"), "bsr")
+        block = extents(blocksize, "tobsr", "blocksize")
+        if len(block) != 2:
+            raise ShapeError(f"tobsr: blocksize is a pair of integers; got {blocksize!r}\n  help: (2, 2)")
+        return to_scipy(_me(self).asformat(f"bsr({block[0]}, {block[1]})"), "bsr")
 
     def todia(self, copy: bool = False) -> Any:
         """SciPy's `dia_array`, over the same buffers where the format is its; see `to_scipy`."""
