@@ -22,6 +22,7 @@ from openwork.codegen import cache, engine, pool
 from openwork.codegen.emit import emit
 from openwork.io import files
 from openwork.ir.text import parse
+from openwork.ops.numpy_names import ufuncs
 from openwork.runtime import overrides as dispatch
 from openwork.runtime import values
 
@@ -280,7 +281,7 @@ def interrupted_inside(name: str, work: Callable[[], Any], monkeypatch: pytest.M
         ("searchsorted", lambda a: ow.searchsorted(ow.sort(ow.reshape(a, (-1,))), np.arange(3.0))),
         ("searchsorted", lambda a: ow.tensordot(a, a, axes=2)),
         ("exp", ow.softmax),
-        ("sin", lambda a: np.sin(a)),
+        ("sin", lambda a: ow.sin(a)),
         ("flatnonzero", lambda a: a[a > 0.5]),
         ("where", lambda a: a.argmax(axis=0)),
     ],
@@ -295,6 +296,20 @@ def test_operations_answer_inside_numpy(
         interrupted_inside(name, lambda: work(a), patch)
     for x, y in zip(*(r if isinstance(r, tuple) else (r,) for r in (work(a), want)), strict=True):
         np.testing.assert_array_equal(ow.asarray(x).to_numpy(), ow.asarray(y).to_numpy())
+
+
+def test_ufuncs_of_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long call of any ufunc leaves the main thread free."""
+    special = pytest.importorskip("scipy.special")
+    a = ow.random((20, 30), 0.2, format="coo", rng=0)
+    threads = []
+    monkeypatch.setattr(dispatch, "LONG", 1)
+    inner = ufuncs._apply
+    monkeypatch.setattr(ufuncs, "_apply", lambda *x: (threads.append(threading.current_thread()), inner(*x))[1])
+    for call in (special.gamma, special.erfc, np.sin, lambda t: np.hypot(t, t)):
+        call(a)
+    assert len(threads) == 4
+    assert threading.main_thread() not in threads
 
 
 def test_operations_on_a_helper_see_the_callers_errstate(monkeypatch: pytest.MonkeyPatch) -> None:

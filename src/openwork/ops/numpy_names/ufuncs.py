@@ -14,7 +14,9 @@ import numpy as np
 
 from ...errors import DTypeError, UnsupportedError
 from ...interop.sources import asarray
+from ...interruptible import whole
 from ...runtime.operation import namespace
+from ...runtime.overrides import is_long
 from ...tables import NUMPY
 from ...tensor.casting import may_cast, plain_dtype
 from ...tensor.inplace import refuse, write
@@ -44,6 +46,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     run = _METHODS.get(method)
     if run is None:
         return _by_arrays(ufunc, method, inputs, options, out)
+    if is_long(inputs) and not out and method != "at":
+        return whole(run, (ufunc, inputs, options, out), {})
     return run(ufunc, inputs, options, out)
 
 
