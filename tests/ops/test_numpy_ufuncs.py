@@ -115,6 +115,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", ["csr", "coo", "dense"])
 @pytest.mark.parametrize("call", CALLS)
 def test_methods_and_arguments(call: str, format: str) -> None:
