@@ -104,6 +104,9 @@ def to_pandas(t: Tensor, index: Any = None, columns: Any = None) -> Any:
 
 
 def _series(pandas: Any, n: int, rows: Any, values: Any, kind: Any) -> Any:
-    """A sparse array of pandas with these elements."""
-    where = pandas.arrays.SparseArray(np.zeros(0)).sp_index.__class__(n, rows.astype(np.int32))
-    return pandas.arrays.SparseArray(values, sparse_index=where, fill_value=kind.fill_value, dtype=kind)
+    """A sparse array of pandas with these elements; before 3.0 it has no other maker of one than its constructor."""
+    array = pandas.arrays.SparseArray
+    if hasattr(array, "from_indices"):
+        return array.from_indices(values, rows.astype(np.int32), n, kind.fill_value, dtype=kind.subtype)
+    where = array(np.zeros(0)).sp_index.__class__(n, rows.astype(np.int32))
+    return array(values, sparse_index=where, fill_value=kind.fill_value, dtype=kind)
