@@ -6,12 +6,16 @@ import math
 import operator
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy_results import same as same_but_for
 
 import openwork as ow
+
+same = partial(same_but_for, single=1e-6)
 
 RNG = np.random.default_rng(6)
 X = np.where(RNG.random((4, 5)) < 0.5, RNG.integers(-4, 5, (4, 5)) / 2, 0.0)
@@ -25,19 +29,6 @@ def made(x: Any, format: str) -> Any:
     if not isinstance(x, np.ndarray):
         return x
     return ow.asarray(x.copy(), format=format if x.ndim == 2 or format == "dense" else "coo")
-
-
-def same(got: Any, want: Any) -> None:
-    if isinstance(want, tuple | list):
-        assert len(got) == len(want)
-        for a, b in zip(got, want, strict=True):
-            same(a, b)
-        return
-    found = got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
-    assert found.shape == np.shape(want)
-    assert found.dtype == np.asarray(want).dtype
-    rtol = 1e-6 if found.dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(found, want, rtol=rtol, atol=1e-12)
 
 
 def quietly(function: Callable[[], Any]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
+from numpy_results import same
 
 import openwork as ow
 
@@ -23,18 +24,6 @@ def made(x: np.ndarray[Any, Any], format: str, library: str = "numpy", fill: Any
         torch = pytest.importorskip("torch")
         return ow.asarray(torch.from_numpy(x.copy()), format=format, fill_value=fill)
     return ow.asarray(x.copy(), format=format, fill_value=fill)
-
-
-def same(got: Any, want: Any) -> None:
-    if isinstance(want, tuple):
-        assert len(got) == len(want)
-        for a, b in zip(got, want, strict=True):
-            same(a, b)
-        return
-    found = got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
-    assert found.shape == np.shape(want)
-    assert found.dtype == np.asarray(want).dtype
-    np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
 
 
 def quietly(function: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What an elementwise expression is of one operand: 0 where that is, or linear in it."""
+"""An elementwise expression and an operand -> whether it is 0 where that is, whether it is linear in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decompositions take: the tensor in floating point, ranks, factors to start from, all checked."""
+"""Arguments of a decomposition -> the tensor in floating point, ranks and factors to start from, all checked."""
 
 from __future__ import annotations
 

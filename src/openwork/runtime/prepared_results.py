@@ -1,4 +1,4 @@
-"""Calls that a tensor has seen before: what is left of them is a fresh array and a launch."""
+"""A call that a tensor has seen before -> its result: a fresh array and a launch are all that is left of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Tensor is to other libraries: SciPy, NumPy, torch, pandas, networkx, and any that speaks DLPack."""
+"""A Tensor -> what other libraries hold: arrays (SciPy, NumPy, torch, DLPack), frames (pandas), graphs (networkx)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tensor specifies, apart from its values: a tensor -> its pattern, and other values in its structure."""
+"""A tensor -> its pattern, which says what it specifies; a tensor and other values -> these in its structure."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from ..elementwise.maps import elementwise
 
 __all__ = ["dense_product", "product", "sampled"]
 
-Dense = tuple[str, Array]
+Labelled = tuple[str, Array]
 """A dense operand and its letters."""
 
 
@@ -120,7 +120,7 @@ def _kept(step: Step) -> str:
     return "".join(step.statement.lhs.indices)
 
 
-def _walk(values: list[Any], step: Step, ring: Semiring, what: str) -> Dense:
+def _walk(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
     """One sparse operand with dense ones: one kernel, whose result is dense."""
     words = words_of(ring)
     assert words is not None
@@ -195,7 +195,7 @@ def _store(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
     return Term(letters, absent(t._storage, ring, ring.result(t._storage.scalar), what))
 
 
-def _dense(values: list[Any], step: Step, ring: Semiring, what: str) -> Dense:
+def _dense(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
     return _kept(step), dense_product(tuple(v[0] for v in values), _kept(step), [v[1] for v in values])
 
 
