@@ -45,6 +45,12 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "upper diagonal": lambda a, xp: xp.diagonal(a, offset=2),
     "dense": lambda a, xp: a.T,
     "joined": lambda a, xp: xp.concat([a, a]),
+    "einsum": lambda a, xp: xp.einsum("ij,j->i", a, np.arange(8.0)),
+    "einsum, the array first": lambda a, xp: xp.einsum("j, ij", np.arange(8.0), a),
+    "einsum of matrices": lambda a, xp: xp.einsum("ij,jk->ki", a, np.arange(16.0).reshape(8, 2)),
+    "NumPy's sum": lambda a, xp: np.sum(a),
+    "NumPy's sums": lambda a, xp: np.sum(a, axis=1, keepdims=True),
+    "NumPy's largest": lambda a, xp: np.max(a, 0),
 }
 
 
@@ -129,6 +135,59 @@ def test_duplicates_are_no_single_element() -> None:
     t = ow.sparse_coo_tensor(np.array(crd), np.array([1.0, 2.0, 5.0]), (3, 4))
     for _ in range(2):
         assert [float(t[0, 2]), float(t[1, 1]), float(t[2, 2])] == [3.0, 5.0, 0.0]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_norms(format: str, keepdims: bool) -> None:
+    a = ow.asarray(X, format=format)
+    for t, factor in ((a, 1.0), (a * 3, 3.0), (a.astype(np.float32), 1.0), (a * 1e200, 1e200), (a, 1.0)):
+        with np.errstate(over="ignore"):
+            found, wanted = ow.linalg.norm(t, keepdims=keepdims), np.linalg.norm(X * factor, keepdims=keepdims)
+        assert found.dtype == t.dtype
+        np.testing.assert_allclose(dense(found), wanted, rtol=1e-6)
+    for _ in range(3):
+        assert float(ow.linalg.norm(ow.asarray(X, format=format, dtype=np.int64))) == np.linalg.norm(X)
+        shifted = ow.asarray(X + 2.0, format=format, fill_value=2.0) if format not in ("dense", "dia") else a
+        np.testing.assert_allclose(float(ow.linalg.norm(shifted)), np.linalg.norm(dense(shifted)))
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            ow.linalg.norm(a * 1e200)
+    twice = ow.sparse_coo_tensor(np.array([[0, 0], [1, 1]]), np.array([3.0, 1.0]), (2, 2))
+    assert [float(ow.linalg.norm(twice)) for _ in range(3)] == [4.0] * 3
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_in_place(format: str, library: str) -> None:
+    like = (lambda x: x) if library == "numpy" else pytest.importorskip("torch").from_numpy
+    a, expected = ow.asarray(like(X.copy()), format=format), X.copy()
+    t = a.T
+    for number in (2.0, 0.5, 3.0):
+        a *= number
+        expected *= number
+    assert type(a.values) is type(like(X))
+    np.testing.assert_array_equal(a.to_numpy(), expected)
+    np.testing.assert_array_equal(t.to_numpy(), expected.T)  # over the same memory
+    a += 1  # another fill value: the tensor takes the result's buffers
+    np.testing.assert_array_equal(a.to_numpy(), expected + 1)
+    whole = ow.asarray(like(np.eye(3, dtype=np.int32)), format=format if format != "bsr(2, 2)" else "csr")
+    for _ in range(2):
+        with pytest.raises(ow.DTypeError):
+            whole *= 1.5
+    values = np.array([1.0, 2.0])
+    values.flags.writeable = False
+    fixed = ow.assemble("csr", (2, 2), pos=[None, np.array([0, 1, 2])], crd=[None, np.array([0, 1])], values=values)
+    with pytest.raises(ow.ReadOnlyError):
+        fixed *= 2.0
+
+
+def test_wrong_arguments_of_numpys_functions() -> None:
+    a = ow.asarray(X, format="csr")
+    for _ in range(2):
+        assert float(np.sum(a, None)) == X.sum()
+        with pytest.raises(TypeError):
+            np.sum(a, None, axis=1)  # twice
+        np.testing.assert_array_equal(dense(np.sum(a, initial=3.0)), X.sum() + 3)
 
 
 HELD: dict[str, Callable[[Any, Any], Any]] = CALLS | {

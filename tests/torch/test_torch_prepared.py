@@ -94,3 +94,88 @@ def test_expanded_gradients_and_other_threads() -> None:
             torch.testing.assert_close(x.grad, torch.as_tensor(X.sum(0)[:, None] * np.ones(3)))
     finally:
         ow.set_num_threads(kept)
+
+
+MERGES: dict[str, Any] = {
+    "+": lambda a, b: a + b,
+    "*": lambda a, b: a * b,
+    "-": lambda a, b: a - b,
+    "largest": lambda a, b: torch.maximum(a, b),
+    "more": lambda a, b: a > b,
+}
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "csf", "bitmap", "bsr(2, 2)", "ell(8)"])
+@pytest.mark.parametrize("name", MERGES)
+def test_merges(name: str, format: str) -> None:
+    """Values of torch's, of several types, on structures of different sizes, with a gradient and without."""
+    call = MERGES[name]
+    for k, dtype in enumerate([torch.float64, torch.float64, torch.float32, torch.int64, torch.float64]):
+        x, y = (torch.tensor(np.round(np.roll(X, n, 1) * 9) * (RNG.random(X.shape) < 0.8)).to(dtype) for n in (0, k))
+        a, b = ow.asarray(x, format=format), ow.asarray(y, format=format)
+        found = call(a, b)
+        assert isinstance(found.values, torch.Tensor)
+        torch.testing.assert_close(found.to_dense(), call(x, y))
+        torch.testing.assert_close((found == found.T.T).to_dense(), torch.ones(6, 8, dtype=torch.bool))
+        if dtype.is_floating_point and name in "+*-":
+            a, p = a.requires_grad_(), x.clone().requires_grad_()
+            (call(a, b).to_dense() * torch.arange(8.0)).sum().backward()
+            (call(p, y) * torch.arange(8.0)).sum().backward()
+            pattern = torch.zeros(6, 8, dtype=torch.bool)
+            pattern[tuple(coordinates(a._storage)[0])] = True
+            torch.testing.assert_close(torch.as_tensor(a.grad.to_numpy()), p.grad * pattern)
+            with torch.no_grad():
+                torch.testing.assert_close(call(a, b).to_dense(), call(x, y))
+            with torch.inference_mode():
+                torch.testing.assert_close(call(ow.asarray(x, format=format), b).to_dense(), call(x, y))
+
+
+def test_merges_in_transforms() -> None:
+    x, y = (torch.tensor(np.roll(X, n, 0)) for n in (0, 2))
+    a, b = ow.asarray(x, format="csr"), ow.asarray(y, format="csr")
+    for _ in range(3):
+        a * b
+        a + b
+    _, tangent = torch.func.jvp(
+        lambda v: ow.sum(a.with_values(v) * b).to_dense(), (a.values,), (torch.ones_like(a.values),)
+    )
+    torch.testing.assert_close(tangent, (y * (x != 0)).sum())
+    grad = torch.func.grad(lambda v: ow.sum((a.with_values(v) + b) * (a + b)).to_dense())(a.values)
+    torch.testing.assert_close(grad, (x + y)[x != 0])
+    scales = torch.arange(3.0, dtype=torch.float64)
+    found = torch.func.vmap(lambda s: (a.with_values(a.values * s) + b).to_dense())(scales)
+    torch.testing.assert_close(found, x * scales[:, None, None] + y)
+
+
+def test_results_of_merges_are_watched() -> None:
+    a, b = (ow.asarray(torch.tensor(np.roll(X, n, 0)), format="coo") for n in (0, 2))
+    for _ in range(3):
+        found = a + b
+    found.values.zero_()
+    assert not found.to_dense().any()
+    found = a + b
+    found.crd(0).fill_(70)
+    with pytest.raises(ow.InvariantError):
+        found @ torch.ones(8, dtype=torch.float64)
+    assert (a + b).to_dense().equal(torch.tensor(X + np.roll(X, 2, 0)))
+
+
+def test_duplicates_of_coo() -> None:
+    at, v = torch.tensor([[1, 1, 0], [2, 2, 1]]), torch.tensor([1.0, 2.0, 4.0])
+    for scale in (1.0, 2.0, 3.0):
+        t = ow.asarray(torch.sparse_coo_tensor(at, v * scale, (3, 3)))
+        dense = torch.sparse_coo_tensor(at, v * scale, (3, 3)).to_dense()
+        torch.testing.assert_close((t * t).to_dense(), dense * dense)
+        torch.testing.assert_close((t + t.coalesce()).to_dense(), dense * 2)
+
+
+@pytest.mark.parametrize("text", ["ij,j->i", "ij,i->j", "ij,jk->ki", "ij,jk->ik"])
+def test_einsum(text: str) -> None:
+    for step in range(4):
+        a, b = matrix("csr", step + 1.0)
+        shape = {"ij,i->j": (6,), "ij,j->i": (8,)}.get(text, (8, 3))
+        x, y = (torch.full(shape, step + 1.5, dtype=torch.float64, requires_grad=True) for _ in range(2))
+        (ow.einsum(text, a, x) ** 2).sum().backward()
+        (torch.einsum(text, b, y) ** 2).sum().backward()
+        torch.testing.assert_close(x.grad, y.grad)
+        torch.testing.assert_close(torch.as_tensor(a.grad.to_numpy()), b.grad * (b != 0))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..errors import UnsupportedError
 from ..format import coo
 from ..format import format as parse
@@ -52,7 +54,7 @@ def own(x: Any) -> Array:
 def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
     levels, scalar = range(len(format.levels)), buffers.scalar_of(values)
     groups = (tuple(pos.get(k) for k in levels), tuple(crd.get(k) for k in levels))
-    return Storage(tuple(int(n) for n in obj.shape), format, scalar, python_scalar(0, scalar), *groups, values)
+    return Storage(tuple(map(int, obj.shape)), format, scalar, python_scalar(0, scalar), *groups, values)
 
 
 def _coordinates(obj: Any, take: Take) -> Tensor:
@@ -62,8 +64,8 @@ def _coordinates(obj: Any, take: Take) -> Tensor:
     sparse, dense_dim = int(obj.sparse_dim()), int(obj.dense_dim())
     if sparse == 0:
         return dense(values.sum(0, dtype=values.dtype), Take(None), 0, None)
-    rows = {k: take.index(indices[k]) for k in range(sparse)}
-    pos = buffers.as_array([0, int(indices.shape[1])], "i64", indices)
+    rows = {k: take.index(crd) for k, crd in enumerate(indices.unbind(0))}
+    pos = buffers.as_array(np.array((0, int(indices.shape[1])), np.int64), like=indices)
     format = coo(sparse + dense_dim, unique=exact, ordered=exact, dense=dense_dim)
     return settle(_storage(obj, format, {0: pos}, rows, take.flat(values)))
 

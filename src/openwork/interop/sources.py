@@ -66,7 +66,7 @@ def asarray(
     out = obj if isinstance(obj, Tensor) else _adopt(obj, copy, fill_value, format)
     if isinstance(obj, Tensor) and copy:
         out = out.clone()
-    if not out.format.is_dense and fill_value not in (0, out.fill_value):
+    if fill_value not in (0, out._kept.fill_value) and not out.format.is_dense:
         raise UnsupportedError(
             f"asarray: unspecified elements are {out.fill_value}, fill_value={fill_value} would change them"
             "\n  help: leave fill_value out, or make it dense first"

@@ -62,7 +62,7 @@ class Take:
             flags = x.flags
             if flags.c_contiguous and flags.aligned and x.dtype.isnative:
                 return x
-        scalar = buffers.scalar_name(x.dtype)
+        scalar = buffers.scalar_of(x)
         return self.flat(x, scalar if scalar in ("i32", "i64") else "i64")
 
 

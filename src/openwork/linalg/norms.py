@@ -15,8 +15,12 @@ from ..ops.axes import axes_of
 from ..ops.creation import eye
 from ..ops.elementwise.maps import unary
 from ..ops.reductions import statistics as st
+from ..runtime import trace as explained
+from ..runtime.full_sum import by_library
+from ..runtime.prepared_results import DenseResult, SquareRoot
 from ..runtime.promote import accumulator
 from ..storage.buffers import cast, is_torch, numpy_dtype, scalar_name, to_numpy
+from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra, svdvals
 from .eigen import svds
@@ -60,7 +64,14 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The p-norm of the elements over `axis`, all of them without: p any number, inf, -inf, or 0 (which counts)."""
-    t = unary("abs", _tensor(x))
+    x = _tensor(x)
+    key = ("norm", axis is None, keepdims) if ord == 2 and axis is None and type(keepdims) is bool else None
+    if key is not None and not explained.steps:
+        s = x._storage
+        prepared = (s._plans or s.plans).reductions.get(key)
+        if prepared is not None and type(x) is Tensor:
+            return Tensor._from_storage(prepared(s))
+    t = unary("abs", x)
     if ord == math.inf or ord == -math.inf:
         return (st.max if ord > 0 else st.min)(t, axis=axis, keepdims=keepdims)
     if ord == 0:
@@ -68,8 +79,22 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if ord == 1:
         return st.sum(t, axis=axis, keepdims=keepdims)
     if ord == 2:
-        return unary("sqrt", st.sum(unary("square", t), axis=axis, keepdims=keepdims))
+        found = unary("sqrt", st.sum(unary("square", t), axis=axis, keepdims=keepdims))
+        if key is not None:
+            _keep(x, key)
+        return found
     return st.sum(t**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+
+def _keep(t: Any, key: Any) -> None:
+    """Keep the 2-norm of all elements for the next time, where it is NumPy's of the values."""
+    if type(t) is not Tensor or explained.active():
+        return
+    s = t._storage
+    whole = s.library == "numpy" and s.format.is_unique and not s.fill_value and s.values.shape[0] == s.nse
+    if whole and s.scalar in ("f32", "f64") and by_library(s.scalar, s.scalar, s.values):
+        shape = (1,) * t.ndim if key[-1] else ()
+        keep(s.plans.reductions, key, DenseResult(SquareRoot(numpy_dtype(s.scalar)), shape))
 
 
 def matrix_norm(

@@ -33,6 +33,20 @@ _OWN_ORDER = ("einsum", "where", "inner", "vdot")
 """Functions whose arguments are taken as they are given."""
 
 
+@lru_cache(maxsize=1024)
+def _signature(function: Callable[..., Any]) -> Signature:
+    """`inspect.signature`, which takes longer than a small operation."""
+    return signature(function)
+
+
+@lru_cache(maxsize=1024)
+def _names(func: Callable[..., Any], places: int, keywords: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of arguments given by place, then those of keywords, of a function that takes them."""
+    asked = _signature(func)
+    asked.bind(*range(places), **dict.fromkeys(keywords))
+    return (*list(asked.parameters)[:places], *keywords)
+
+
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What `__array_ufunc__` answers; see `numpy_names.ufuncs`."""
     if any(not is_lazy(x) and getattr(x, "__array_priority__", 0.0) > PRIORITY for x in inputs):
@@ -60,6 +74,7 @@ def _named(func: Callable[..., Any]) -> Callable[..., Any] | None:
     return None if function is None else _spelled(name, func.__name__, function)
 
 
+@lru_cache(maxsize=256)
 def _spelled(name: str, numpys: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of an operation, which takes NumPy's arguments where its block spells them."""
     block = OPERATIONS.get(name)
@@ -93,10 +108,10 @@ def by_name(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 def _own(func: Any, own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that takes NumPy's arguments, and the result in `out` where it is given."""
-    parameters, asked = signature(own).parameters, signature(func)
+    parameters, asked = _signature(own).parameters, _signature(func)
     if any(p.kind is p.VAR_POSITIONAL for p in asked.parameters.values()):
         return own(*args, **kwargs)
-    named = _arguments(asked, args, kwargs)
+    named = _arguments(func, args, kwargs)
     out = named.pop("out", None) if "out" not in parameters else None
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         named = _known(named, parameters)
@@ -109,11 +124,11 @@ def _own(func: Any, own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`found` with the arguments by its own names: the first ones by place, the rest by keyword."""
-    asked = signature(func)
+    asked = _signature(func)
     if any(p.kind is p.VAR_POSITIONAL for p in asked.parameters.values()):
         return found(*args, **kwargs)
-    named = _arguments(asked, args, kwargs)
-    parameters = signature(found).parameters
+    named = _arguments(func, args, kwargs)
+    parameters = _signature(found).parameters
     out = named.pop("out", None) if "out" not in parameters else None
     places = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
     by_place = []
@@ -127,12 +142,9 @@ def _bound(func: Any, found: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     return result if out is None else store(func.__name__, result, out)
 
 
-def _arguments(asked: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by NumPy's names, those of `**kwargs` among them."""
-    named = dict(asked.bind(*args, **kwargs).arguments)
-    for p in asked.parameters.values():
-        if p.kind is p.VAR_KEYWORD:
-            named |= named.pop(p.name, {})
+    named = dict(zip(_names(func, len(args), tuple(kwargs)), (*args, *kwargs.values()), strict=True))
     return {key: value for key, value in named.items() if value is not np._NoValue}
 
 
@@ -159,7 +171,7 @@ def _with(name: str, found: Any, by_place: list[Any], taken: dict[str, Any], par
 
 def _means_all(key: str, asked: Any, found: Any) -> bool:
     """Whether None of this argument is no default: `axis=None` of a function that has another axis without."""
-    return key == "axis" and asked.parameters[key].default is not None and "axis" in signature(found).parameters
+    return key == "axis" and asked.parameters[key].default is not None and "axis" in _signature(found).parameters
 
 
 def _dense(name: str, x: Any) -> Any:

@@ -114,7 +114,7 @@ class _Edges(NamedTuple):
     def hold(self, storage: Storage) -> bool:
         """Whether every invariant holds of a storage of this format and shape over arrays of these types."""
         pos, crds = storage.pos[self.at], storage.crd[self.at : self.at + len(self.ends) // 2]
-        n = len(crds[0])  # type: ignore[arg-type]
+        n = crds[0].shape[0]  # type: ignore[union-attr]
         if not (_is_flat(pos, self.parents + 1) and _is_flat(storage.values, n * self.factor)):
             return False
         for crd in crds:

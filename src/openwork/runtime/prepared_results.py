@@ -21,7 +21,7 @@ from .formats import dense_format
 from .prepared import Ready
 from .strided import fresh
 
-__all__ = ["Conversion", "DenseResult", "Part", "Reduction", "TorchTotal", "Total", "template"]
+__all__ = ["Conversion", "DenseResult", "Part", "Reduction", "SquareRoot", "TorchTotal", "Total", "template"]
 
 _Make = Callable[..., np.ndarray[Any, Any]]
 
@@ -60,6 +60,21 @@ class Total:
         return out if self.more is None else self.ufunc(out, self.more)
 
 
+class SquareRoot:
+    """The square root of the sum of the squares of all values, by NumPy; an array of one element."""
+
+    __slots__ = ("dtype",)
+    valid = True
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
+        squares = np.square(storage.values)
+        out: np.ndarray[Any, Any] = np.sqrt(np.add.reduce(squares, 0, self.dtype, None, keepdims=True))
+        return out
+
+
 class TorchTotal:
     """All values summed by torch, which records that by itself; an array of one element."""
 
@@ -78,7 +93,7 @@ class DenseResult:
 
     __slots__ = ("format", "none", "reduction", "scalar", "shape")
 
-    def __init__(self, reduction: Reduction | Total | TorchTotal, shape: tuple[int, ...]) -> None:
+    def __init__(self, reduction: Reduction | SquareRoot | Total | TorchTotal, shape: tuple[int, ...]) -> None:
         self.reduction, self.shape, self.format = reduction, shape, dense_format(len(shape))
         self.none = (None,) * len(shape)
         self.scalar = scalar_name(reduction.dtype)

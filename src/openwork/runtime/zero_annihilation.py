@@ -13,7 +13,7 @@ import numpy as np
 from .. import tuning
 from ..codegen import cache, pool
 from ..ir.text import parse
-from ..storage.buffers import Array, address, bare, is_torch, scalar_of, to_numpy
+from ..storage.buffers import Array, address, bare, is_unrecorded, scalar_of, to_numpy
 
 __all__ = ["FINITE", "bounded"]
 
@@ -42,10 +42,13 @@ def bounded(values: Array, limit: float) -> bool:
     """
     if limit <= 0:
         return limit == 0 and not len(values)
-    few = type(values) is np.ndarray and values.dtype is _F64 and len(values) <= FEW
-    if few and math.sqrt(np.vdot(values, values)) <= limit:  # `dot` would warn of overflow
+    x = values
+    if type(values) is not np.ndarray:
+        plain = is_unrecorded(values) and scalar_of(values) != "bf16"
+        x = values.numpy() if plain else to_numpy(bare(values, all_of_batch=True), detach=True)
+    few = x.dtype is _F64 and len(x) <= FEW
+    if few and math.sqrt(np.vdot(x, x)) <= limit:  # `dot` would warn of overflow
         return True
-    x = to_numpy(bare(values, all_of_batch=True) if is_torch(values) else values, detach=True)
     if not len(x):
         return True
     part = PARTS.get(scalar_of(values))

@@ -42,6 +42,7 @@ __all__ = [
     "is_transformed",
     "is_dtype",
     "is_torch",
+    "is_unrecorded",
     "itemsize",
     "length",
     "library_of",
@@ -413,6 +414,21 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
     return x if scalar is None else cast(x, scalar)
 
 
+def is_unrecorded(x: Array) -> bool:
+    """Whether a tensor is torch's own, in the CPU's memory, and neither graph nor tangent nor transform takes part.
+
+    Most are so, and asking once is less than what `bare` does to make one so.
+    """
+    kind: Any = type(x)
+    if kind is not _tensor or x.requires_grad or not x.is_cpu or x._is_zerotensor():
+        return False
+    torch = sys.modules["torch"]
+    transforms = torch._C._functorch
+    if torch.autograd.forward_ad._current_level >= 0 or transforms.maybe_current_level() is not None:
+        return False
+    return not transforms.is_functorch_wrapped_tensor(x)
+
+
 def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
     """`x` as a NumPy array, sharing its memory.
 
@@ -420,6 +436,8 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
     """
     if isinstance(x, np.ndarray):
         return x
+    if is_unrecorded(x) and scalar_of(x) in _numpy:
+        return x.numpy()  # type: ignore[no-any-return]
     if x.device.type != "cpu":
         raise UnsupportedError(
             f"a buffer on {x.device} is no NumPy array\n  help: move the tensor with .to('cpu') first"
@@ -438,7 +456,8 @@ def _from_numpy(x: np.ndarray[Any, Any], like: Array) -> Array:
     torch = _torch()
     if scalar_name(x.dtype) == "bf16":
         return torch.from_numpy(_writable(x).view(np.int16)).view(torch.bfloat16).to(like.device)
-    return torch.from_numpy(_writable(x)).to(like.device)
+    out = torch.from_numpy(_writable(x))
+    return out if like.is_cpu else out.to(like.device)
 
 
 def _writable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -108,7 +108,8 @@ class Storage:
     def watch(self) -> Watch:
         """What is to hold of the buffers that others have too; noted when it is first asked for."""
         if self._watch is None:
-            self._watch = watch(self.pos, self.crd, self.values)
+            own = type(self.values) is np.ndarray and self.values.base is None
+            self._watch = self.structure.watch if own else watch(self.pos, self.crd, self.values)
         return self._watch
 
     def adopted(self) -> Storage:

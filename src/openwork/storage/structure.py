@@ -15,7 +15,7 @@ from ..format.cached import cached
 from ..format.format import Format
 from . import sizes
 from .buffers import Array, scalar_of
-from .watch import unkept
+from .watch import Watch, unkept, watch
 
 __all__ = ["Plans", "Structure", "keep"]
 
@@ -72,6 +72,7 @@ class Structure:
         "_plans",
         "_signatures",
         "_transposes",
+        "_watch",
         "counted",
         "crd",
         "format",
@@ -91,6 +92,14 @@ class Structure:
         self._signatures: dict[tuple[str, str, str], int] = {}
         self._transposes: dict[tuple[int, ...], Structure] = {}
         self._origin: tuple[tuple[int, ...], weakref.ref[Structure]] | None = None
+        self._watch: Watch | None = None
+
+    @property
+    def watch(self) -> Watch:
+        """What is to hold of index buffers of NumPy's, whatever the values are."""
+        if self._watch is None:
+            self._watch = watch(self.pos, self.crd)
+        return self._watch
 
     @property
     def positions(self) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ else:
     asarray = late("interop.sources", "asarray")
 
 
-__all__ = ["become", "refuse", "write"]
+__all__ = ["become", "hold", "refuse", "write"]
 
 _KINDS = {"i": 1, "u": 1, "f": 2, "b": 2, "c": 3}
 
@@ -42,7 +42,7 @@ def refuse(t: Tensor, operation: str) -> None:
                 f"{operation}: the values of the tensor are read-only, as the array is that they were taken from"
                 "\n  help: clone() the tensor, or asarray(..., copy=True)"
             )
-    elif t.requires_grad and t.is_leaf and _recording():
+    elif values.requires_grad and t.requires_grad and t.is_leaf and _recording():
         raise UnsupportedError(
             f"{operation}: the tensor is a leaf that requires a gradient\n  help: use the operation that gives a"
             " new tensor, A.at[key].set(value) for elements, or change it in torch.no_grad()"
@@ -53,12 +53,20 @@ def become(t: Tensor, operation: str, result: Any) -> Tensor:
     """`t`, with the elements of `result`. Raises ShapeError or DTypeError where it cannot hold them."""
 
     refuse(t, operation)
+    return hold(t, operation, result)
+
+
+def hold(t: Tensor, operation: str, result: Any) -> Tensor:
+    """`become` of a tensor whose elements may be changed."""
+
+    s = t._storage
+    if type(result) is type(t) and _is_written(s, result._kept):
+        return t
     made: Tensor = asarray(result)
     if made.shape != t.shape:
         raise ShapeError(
             f"{operation}: the result has shape {made.shape}; got {t.shape} to hold it\n  help: reshape it"
         )
-    s = t._storage
     if _kind(made._storage.scalar) > _kind(s.scalar):
         raise DTypeError(
             f"{operation}: the result has dtype {made.dtype}, the tensor {t.dtype}\n  help: convert it first"
@@ -70,6 +78,22 @@ def become(t: Tensor, operation: str, result: Any) -> Tensor:
         found = found.mapped(lambda b: buffers.as_array(b, like=s.values))
     write(t, found)
     return t
+
+
+def _is_written(s: Storage, found: Storage) -> bool:
+    """Write the values of a result over the very index buffers of `s`, of its type; whether it was one."""
+    if found._structure is None or found._structure is not s._structure or found.scalar != s.scalar:
+        return False
+    a, b = s.fill_value, found.fill_value
+    if (a != b and (a == a or b == b)) or _on_graph(found.values) or _on_graph(s.values):
+        return False
+    if type(s.values) is np.ndarray and type(found.values) is np.ndarray:
+        s.values[...] = found.values
+    elif is_torch(s.values) and is_torch(found.values):
+        s.values.copy_(found.values)
+    else:
+        return False
+    return True
 
 
 def write(t: Tensor, found: Storage) -> None:

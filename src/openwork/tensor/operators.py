@@ -12,7 +12,7 @@ from ..late import late
 from ..runtime.gradient_hook import rule
 from ..runtime.too_large import FAILURES, size_error, sized
 from ..storage.buffers import is_torch
-from .inplace import become, refuse, write
+from .inplace import hold, refuse, write
 from .numpy_names import by_numpy
 from .python_protocol import PythonProtocol
 
@@ -144,7 +144,7 @@ def _inplace(method: str, operation: str) -> Callable[[Any, Any], Any]:
             return NotImplemented
         refuse(self, operation)
         result = getattr(self, method)(other)
-        return result if result is NotImplemented or _later(result) else become(self, operation, result)
+        return result if result is NotImplemented or _later(result) else hold(self, operation, result)
 
     return apply
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ... import tuning
-from ...checked import CHECKED
-from ...codegen import pool
 from ...errors import ShapeError
 from ...interop.operands import adopted, plain
 from ...ir.index import Access, Apply, Assignment
@@ -20,23 +14,18 @@ from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import quick_product
-from ...runtime.gradient_hook import rule, tracked, transformed
 from ...runtime.operation import operation
-from ...runtime.prepared import Ready, key_of, recall, remember
-from ...runtime.prepared_results import template
-from ...runtime.promote import compute_scalar, promote
-from ...runtime.strided import LINE, Strided, fresh, on_lines, strided
-from ...storage.buffers import Array, address, bare, is_torch, length, library_of, numpy_dtype
-from ...storage.memory import LARGE
+from ...runtime.promote import promote
+from ...runtime.strided import Strided, strided
+from ...storage.buffers import Array, library_of
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.tensor import Tensor
+from . import prepared_products
+from .prepared_products import remember_product
 from .spgemm import sparse_matmul
 
 __all__ = ["matmul"]
-
-
-SMALL = tuning.RECORDED_PRODUCT
 
 
 @operation(
@@ -71,80 +60,16 @@ def matmul(a: Any, b: Any, /) -> Any:
             ready = (storage._plans or storage.plans).products.get((left, array.shape, array.dtype))
             if ready is not None and (y := ready.run(array, storage)) is not None:
                 return y
-    elif _torch is not None and not trace.steps:
-        left = type(b) is _torch.Tensor
+    elif prepared_products.torch is not None and not trace.steps:
+        tensor = prepared_products.torch.Tensor
+        left = type(b) is tensor
         array, x = (b, a) if left else (a, b)
-        if type(array) is _torch.Tensor and hasattr(type(x), "_kept"):
+        if type(array) is tensor and hasattr(type(x), "_kept"):
             s = x._storage
             ready = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
             if ready is not None and (y := ready.run(array, s, type(x) is Tensor)) is not None:
                 return y
     return _matmul(a, b)
-
-
-_torch: Any = None
-"""torch, once a product of its tensors was prepared."""
-_forward: Any = None
-"""torch's state of forward derivatives."""
-_address: Callable[[Any], int] = address
-"""The address of a torch tensor that is known to have one."""
-
-
-class _Product:
-    """A product ready to run on an array of known shape and dtype."""
-
-    __slots__ = ("dtype", "lined", "make", "ready", "shape")
-
-    def __init__(self, ready: Ready, shape: tuple[int, ...], scalar: str) -> None:
-        self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
-        self.lined = ready.inputs[0][2]
-        self.make: Callable[..., Any] = np.zeros
-        if ready.prepared.schedule.writes_all:
-            self.make = fresh if math.prod(shape) * self.dtype.itemsize >= LARGE else np.empty
-
-    def run(self, b: np.ndarray[Any, Any], storage: Storage) -> np.ndarray[Any, Any] | None:
-        """The product with an array of the known shape and dtype; None where the launch does not hold for it."""
-        flags = b.flags
-        if not (flags.c_contiguous and flags.aligned and self.ready.threads == pool.threads):
-            return None
-        y: np.ndarray[Any, Any] = self.make(self.shape, self.dtype)
-        if self.lined and address(b) % LINE:
-            b = on_lines(strided(b)).owner
-        self.ready.start_one((storage._addresses or storage.addresses)[-1], address(b), address(y))
-        return y
-
-
-class _TorchProduct(_Product):
-    """A product ready to run on a tensor of torch's of known shape and dtype."""
-
-    __slots__ = ("itemsize", "like", "step")
-
-    def __init__(self, ready: Ready, like: Any, itemsize: int, step: Any = None) -> None:
-        self.ready, self.shape, self.dtype, self.lined = ready, like.shape, like.dtype, False
-        self.step = step
-        self.make = _torch.empty_like if ready.prepared.schedule.writes_all else _torch.zeros_like
-        self.like = template(like.detach())
-        self.itemsize = itemsize
-
-    def run(self, b: Any, storage: Storage, plain: bool = True) -> Any:
-        """The product with a tensor of the known shape and dtype, recorded where torch records, of a `plain` Tensor;
-        None where the launch does not hold for it: no plain memory, or a tangent or a transform takes part."""
-        if self.ready.threads != pool.threads or b.layout is not _torch.strided or not b.is_cpu:
-            return None
-        if _forward._current_level >= 0 or _torch._C._functorch.maybe_current_level() is not None:
-            return None
-        at, values = _address(b), storage.values
-        if not at or at % self.itemsize or not b.is_contiguous() or b.is_neg() or (b.is_complex() and b.is_conj()):
-            return None
-        if (b.requires_grad or values.requires_grad) and _torch.is_grad_enabled():
-            return None if self.step is None or not plain else self.step(storage, b)
-        y = self.make(self.like)
-        self.ready.start_one(_address(values), at, _address(y))
-        return y
-
-
-def _checked_address(x: Any) -> int:
-    return address(x.detach())
 
 
 @lru_cache(maxsize=256)
@@ -227,53 +152,8 @@ def _product(a: Any, b: Any) -> Array:
     if storage.fill_value:
         return result + _fill_part(storage.fill_value, array, left, storage.shape)
     if storage.batches == 1 and len(storage.shape) == 2:
-        if not is_torch(array):
-            _remember(stmt, values, scalar, storage, array, result, left)
-        elif storage.library == "torch":
-            _remember_torch(stmt, values, scalar, storage, array, result, left)
+        remember_product((), stmt, values, scalar, storage, array, result, left)
     return result
-
-
-def _remember_torch(
-    stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any, left: bool
-) -> None:
-    """The same of a tensor of torch's; what is recorded, or no plain memory, is asked at every call."""
-    global _torch, _forward, _address
-    torch = sys.modules["torch"]
-    if compute_scalar(scalar) != scalar or type(array) is not torch.Tensor or type(result) is not torch.Tensor:
-        return
-    if torch.compiler.is_compiling() or not array.is_contiguous() or transformed((storage.values, array, result)):
-        return
-    sparse, dense = ("A", "B") if left else ("B", "A")
-    recorded = tracked((storage.values, array, result))
-    step = None
-    if recorded:
-        if array.dtype != result.dtype or storage.values.dtype != result.dtype or result.is_complex():
-            return
-        if max(length(storage.values), array.numel(), result.numel()) > SMALL:
-            return
-        plain = {sparse: storage.with_values(bare(storage.values)), dense: strided(bare(array))}
-        contract(stmt, plain, scalar, bare(array))
-    ready = recall(storage, key_of(stmt, scalar, values))
-    if ready is not None and not ready.problem.copies and result.is_contiguous() and not ready.inputs[0][2]:
-        _torch, _forward = torch, torch.autograd.forward_ad
-        _address = _checked_address if CHECKED else torch.Tensor.data_ptr
-        if recorded:
-            step = rule("prepared_step")(stmt, sparse, dense, ready, result.detach())
-        remember(storage, (left, array.shape, array.dtype), _TorchProduct(ready, result, array.element_size(), step))
-
-
-def _remember(
-    stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any, left: bool
-) -> None:
-    """Keep the launch for the next call with an array of this shape and type."""
-    if compute_scalar(scalar) != scalar or type(array) is not np.ndarray or storage.library != "numpy":
-        return
-    if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
-        return
-    ready = recall(storage, key_of(stmt, scalar, values))
-    if ready is not None and not ready.problem.copies and result.flags.c_contiguous:
-        remember(storage, (left, array.shape, array.dtype), _Product(ready, result.shape, scalar))
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..elementwise.maps import elementwise
+from .prepared_products import remember_product
 
 __all__ = ["dense_product", "product", "sampled"]
 
@@ -37,8 +38,9 @@ Labelled = tuple[str, Array]
 
 
 def product(
-    inputs: tuple[str, ...], output: str, operands: Sequence[Any], ring: Semiring, wanted: Format | None, what: str
-) -> Any:
+    inputs: tuple[str, ...], output: str, operands: Sequence[Any], ring: Semiring, wanted: Format | None, what: str,
+    key: tuple[Hashable, ...] | None = None,
+) -> Any:  # fmt: skip
     """The sum of products of sparse Tensors and dense arrays, over a semiring.
 
     Parameters
@@ -46,6 +48,7 @@ def product(
     inputs, output : letters of each operand, and those of the result
     wanted : the result's format, where one is asked for
     what : the operation in messages
+    key : what to keep the launch of one Tensor with one array by, for `prepared_products.recalled`
 
     Returns
     -------
@@ -69,6 +72,8 @@ def product(
     letters, array = result
     order = [letters.index(c) for c in output]
     if order == list(range(len(order))):
+        if key is not None and len(plan.steps) == 1 and plan.steps[0].route is Route.WALK:
+            _remember(key, plan.steps[0], operands, [values[n] for n in plan.steps[0].statement.tensors], ring, array)
         return array
     return array.transpose(order) if isinstance(array, np.ndarray) else array.permute(order)
 
@@ -122,6 +127,20 @@ def _kept(step: Step) -> str:
 
 def _walk(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
     """One sparse operand with dense ones: one kernel, whose result is dense."""
+    stmt, named, scalar, like = _walked(values, step, ring)
+    try:
+        return _kept(step), contract(stmt, named, scalar, like)
+    except MemoryError as error:
+        raise MemoryError(f'{what}: {error}\n  help: einsum(..., format="coo") gives a sparse result') from None
+
+
+def _sample(values: list[Any], step: Step, ring: Semiring, what: str) -> Tensor:
+    named = {n: x.storage if isinstance(x, Term) else x[1] for n, x in zip(step.statement.tensors, values, strict=True)}
+    return sampled(step.statement, named)
+
+
+def _walked(values: list[Any], step: Step, ring: Semiring) -> tuple[Assignment, dict[str, Any], str, Any]:
+    """The statement of a walk, its operands by name, the scalar type of the result and an array of its library."""
     words = words_of(ring)
     assert words is not None
     named: dict[str, Any] = {}
@@ -133,15 +152,25 @@ def _walk(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
     like = sparse.values if like is None else like
     scalar = ring.result(promote(tuple(v.scalar for v in named.values()), library_of(like)))
     letters = tuple(x.letters if isinstance(x, Term) else x[0] for x in values)
-    try:
-        return _kept(step), contract(product_statement(letters, _kept(step), *words), named, scalar, like)
-    except MemoryError as error:
-        raise MemoryError(f'{what}: {error}\n  help: einsum(..., format="coo") gives a sparse result') from None
+    return product_statement(letters, _kept(step), *words), named, scalar, like
 
 
-def _sample(values: list[Any], step: Step, ring: Semiring, what: str) -> Tensor:
-    named = {n: x.storage if isinstance(x, Term) else x[1] for n, x in zip(step.statement.tensors, values, strict=True)}
-    return sampled(step.statement, named)
+def _remember(
+    key: tuple[Hashable, ...], step: Step, operands: Sequence[Any], values: list[Any], ring: Semiring, result: Any
+) -> None:
+    """Keep the launch of a walk of one Tensor with one array, as they were given."""
+    terms = [x for x in values if isinstance(x, Term)]
+    given = [x for x in operands if isinstance(x, Tensor)]
+    arrays = [x for x in operands if not isinstance(x, Tensor)]
+    if len(terms) != 1 or len(given) != 1 or len(arrays) != 1 or type(given[0]) is not Tensor:
+        return
+    (x,), (array,) = given, arrays
+    s = x._storage
+    if terms[0].storage is not s or not any(v[1] is array for v in values if not isinstance(v, Term)):
+        return
+    stmt, named, scalar, _ = _walked(values, step, ring)
+    if 0 not in s.shape and 0 not in array.shape and s.batches == 1:
+        remember_product(key, stmt, named, scalar, s, array, result, isinstance(operands[0], Tensor))
 
 
 def sampled(stmt: Assignment, values: Mapping[str, Any]) -> Tensor:

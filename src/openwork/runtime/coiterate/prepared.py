@@ -1,12 +1,14 @@
-"""The lean way through a merge: NumPy operands, nothing to convert, a result of one chain that ends its elements.
+"""The lean way through a merge: nothing to convert or to record, a result of one chain that ends its elements.
 
 CSR, CSC, DCSR's last level alone, COO and CSF of one level are of this kind. Whatever does not change from call to
-call is found once for a shape, so that a call on tiny tensors costs some microseconds of Python.
+call is found once for a shape, so that a call on tiny tensors costs some microseconds of Python. Over torch buffers it
+is so for small results that torch does not record: their memory is NumPy's, which makes arrays in less time.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +21,7 @@ from ...codegen.float_flags import raised
 from ...compiler.coiterate.size import SLACK
 from ...compiler.conversion.target import Kind
 from ...interruptible import LONG
-from ...storage.buffers import address, numpy_dtype
+from ...storage.buffers import address, is_unrecorded, numpy_dtype
 from ...storage.memory import reserve, shrink
 from ...storage.storage import Storage
 from ..float_errors import Told
@@ -36,7 +38,7 @@ class Quick:
 
     __slots__ = (
         "_before", "_begin", "_behind", "_fields", "_last", "_layout", "_limit", "_made", "_meta", "_most", "_plan",
-        "_pos", "_shares", "_sums", "_tail", "leads", "shape",
+        "_pos", "_shares", "_sums", "_tail", "_torch", "leads", "shape",
     )  # fmt: skip
 
     def __init__(self, plan: MergePlan, made: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
@@ -65,11 +67,17 @@ class Quick:
         """of the last call: its bound, the bytes of its allocation, where coordinates and values begin there"""
         self.shape: tuple[int, ...] = ()
         self.leads = made.merge.leads
+        self._torch: Any = None
+        """torch, where buffers are its tensors"""
 
     def run(self, storages: tuple[Storage, ...], passed: Sequence[int] = ()) -> tuple[Storage, bool] | None:
         """The result for operands of the plan's signatures and this shape, and addresses of numbers; whether it is
-        certain that NumPy would warn of nothing. None where several threads are to do it, or the index type may be too
-        narrow."""
+        certain that NumPy would warn of nothing. None where several threads are to do it, the index type may be too
+        narrow, or torch records an operand."""
+        if self._torch is not None:
+            for s in storages:
+                if not is_unrecorded(s.values):
+                    return None
         cap = self._most
         for terms in self._sums:
             total = 0
@@ -84,9 +92,11 @@ class Quick:
         if layout[0] != cap:
             layout = self._layout = self._laid_out(cap)
         _, size, offsets = layout
+        small = size <= SMALL
+        if self._torch is not None and (not small or self._torch.is_inference_mode_enabled()):
+            return None
         meta = self._meta.copy()
         count, index = self._pos
-        small = size <= SMALL
         if small:
             whole = np.empty(size, np.uint8)
             base = address(whole)
@@ -102,7 +112,8 @@ class Quick:
         words = (*operands, *passed, *last, *words, address(meta), *self._tail)
         if cap < LONG:
             executable.run(words, 0, 1)
-            silent = self._plan.told is Told.FLAGS and not raised()
+            told = self._plan.told
+            silent = told is Told.NEVER or (told is Told.FLAGS and not raised())
         else:
             executable.run_sized(cap, words, 0, 1)
             silent = False
@@ -129,9 +140,15 @@ class Quick:
         for k in self._shares:
             if storages[k].values.shape[0] == used:
                 s = storages[k]
+                if self._torch is not None:
+                    return s.with_values(self._torch.from_numpy(parts[-1]), plan.fill)
                 return Storage(s.shape, plan.target, plan.scalar, plan.fill, s.pos, s.crd, parts[-1])
+        if self._torch is not None:  # others may reach these buffers, and resize them: they are watched
+            pos, *parts = map(self._torch.from_numpy, (pos, *parts))
         all_pos = (*self._before, pos, *self._behind)
         crd = (*self._before, *parts[:-1])
+        if self._torch is not None:
+            return Storage(self.shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
         return Storage(self.shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1]).unshared()
 
 
@@ -144,7 +161,9 @@ def quick(
     levels = plan.target.levels
     if len(chains) != 1 or chains[0] is not plan.runs[-1] or any(level.format.is_bitmap for level in levels):
         return None
-    if any(plan.steps) or plan.format is not plan.target or any(s.library != "numpy" for s in storages):
+    if any(plan.steps) or plan.format is not plan.target or len({s.library for s in storages}) > 1:
+        return None
+    if any(s.device != "cpu" for s in storages) or (storages[0].library == "torch" and plan.scalar == "bf16"):
         return None
     (bound,) = bounds
     whole = all(level == len(s.pos) - 1 for terms in bound.sums for k, level, _ in terms for s in (storages[k],))
@@ -157,4 +176,6 @@ def quick(
         return None
     found = Quick(plan, made, bound, spans)
     found.shape = shape
+    if storages[0].library == "torch":
+        found._torch = sys.modules["torch"]
     return found

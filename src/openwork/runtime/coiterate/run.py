@@ -12,7 +12,7 @@ from ...compiler.conversion.target import Kind, Run
 from ...errors import ShapeError, UnsupportedError
 from ...format.expression import render
 from ...format.format import Format
-from ...storage.buffers import Array, address, empty, is_torch, itemsize, length, scalar_of, zeros
+from ...storage.buffers import Array, address, empty, is_torch, itemsize, length, outside, scalar_of, zeros
 from ...storage.memory import shrink
 from ...storage.sizes import positions
 from ...storage.storage import Storage
@@ -176,7 +176,8 @@ def _run(
             plan.launches.clear()
         launch = plan.launches[key] = _prepare(plan, storages, shape, like, leads)
     plan.quick = launch.quick
-    return _assembled(plan, launch, storages, shape, like, passed, again)
+    with outside():  # nothing is recorded: buffers that are made here belong to no transform
+        return _assembled(plan, launch, storages, shape, like, passed, again)
 
 
 def _assembled(
