@@ -324,6 +324,10 @@ FILLS_PASSED = _tuned(
 )  # fmt: skip
 RESULT_ALLOCATION = _tuned(1 << 15, "bytes", "of a result whose buffers share one allocation", "set with the code")
 
+LEVEL_SET_WORK = _tuned(
+    8192, "elements", "of a level set of a triangular system from which its rows are solved in parallel",
+    "some 10 microseconds of work to a start of 4; of 2,048, 8,192 and 32,768 on shuffled and banded meshes",
+)  # fmt: skip
 _NAMES = [name for name, value in vars().items() if name.isupper() and isinstance(value, int | float)]
 TABLE: dict[str, Tuned] = dict(zip(_NAMES, _ROWS, strict=True))
 """The rows by name."""

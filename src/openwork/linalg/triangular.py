@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,17 @@ from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..ir.text import parse
+from ..ops.elementwise.functions import conj
 from ..runtime.gradient_hook import differentiable
 from ..runtime.layouts import layout_of
 from ..storage.buffers import numpy_dtype, scalar_of, to_numpy
 from ..tensor.tensor import Tensor
 from .direct import over_stacks
+from .inverse import transposition
+from .level_sets import substitute, trial
 from .operands import check_rows, recorded, right_side, square
 
-__all__ = ["solve_triangular"]
+__all__ = ["solve_triangular", "spsolve_triangular"]
 
 _HEAD = """
 def solve_KIND(pos: P[const], crd: C[const], A: S[const], x: T[mut], n: i64, m: i64):
@@ -74,7 +78,14 @@ def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str
 
 
 @differentiable(lambda a, b: recorded(a, b))
-def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bool = False) -> Any:
+def _solve_triangular(a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> Any:
+    t = square(a, "solve_triangular")
+    right, back = right_side(b, a)
+    check_rows("solve_triangular", t, right)
+    return back(over_stacks(t, right, lambda m, r, scalar: _solve(m, r, scalar, lower, unit_diagonal)))
+
+
+def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bool = False, trans: str = "N") -> Any:
     """x with `tril(a) @ x = b`, or `triu(a) @ x = b`.
 
     Parameters
@@ -82,20 +93,30 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bo
     a : Tensor, shape (..., n, n), any format; the other triangle is not read. CSR and CSC are solved as they are,
         sorted or not, duplicates summed; other formats are converted to CSC once
     b : a vector (n,), or right sides (..., n, k) whose batch dimensions broadcast with those of `a`
-    lower : the triangle
+    lower : the triangle of `a`
     unit_diagonal : take the diagonal as ones; what is stored there is not read
+    trans : "T" solves with the transpose of that triangle, "H" with its conjugate transpose; nothing is converted
 
     Returns
     -------
     of the kind of `b`: an array of its library, or a dense Tensor
 
-    Cost: O(nse * k).
+    Cost: O(nse * k). Rows that depend on none of each other are a level set; where these are wide, and it was
+    faster when tried, they are solved in parallel from the third call on, and the schedule is kept with the structure.
     Raises numpy.linalg.LinAlgError, with the row, where an element of the diagonal is 0.
     """
-    t = square(a, "solve_triangular")
-    right, back = right_side(b, a)
-    check_rows("solve_triangular", t, right)
-    return back(over_stacks(t, right, lambda m, r, scalar: _solve(m, r, scalar, lower, unit_diagonal)))
+    if transposition(trans, "solve_triangular") != "N":
+        t, lower = square(a, "solve_triangular"), not lower
+        a = t.mT if trans == "T" else conj(t).mT
+    return _solve_triangular(a, b, lower=lower, unit_diagonal=unit_diagonal)
+
+
+def spsolve_triangular(
+    A: Any, b: Any, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:  # fmt: skip
+    """`solve_triangular`, by SciPy's name and signature; nothing is overwritten."""
+    return solve_triangular(A, b, lower=lower, unit_diagonal=unit_diagonal)
 
 
 def _solve(
@@ -105,14 +126,28 @@ def _solve(
     if layout is None or layout.batch or layout.kind not in ("csr", "csc") or t.dense_dim:
         t = t.asformat("csc")
     kind = "csr" if stored_rows(t) else "csc"
-    pos, crd, values = (to_numpy(x) for x in (t.pos(1), t.crd(1), t.values))
     x = np.array(right, numpy_dtype(scalar), order="C")
+    m = x.shape[1]
+    tried = trial(t, lower, m) if x.size else None
+    levels = tried.levels(t, kind, lower, m) if tried is not None else None
+    begin = time.perf_counter()
+    if levels is None:
+        _plain(t, kind, x, scalar, lower, unit)
+    elif not substitute(levels, to_numpy(t.values), x, scalar, lower, unit):
+        return _plain(t, kind, np.array(right, numpy_dtype(scalar), order="C"), scalar, lower, unit)
+    if tried is not None:
+        tried.took(time.perf_counter() - begin)
+    return x
+
+
+def _plain(t: Tensor, kind: str, x: np.ndarray[Any, Any], scalar: str, lower: bool, unit: bool) -> np.ndarray[Any, Any]:
+    """Substitution in place in the order of the rows."""
     n, m = x.shape
+    pos, crd, values = (to_numpy(x) for x in (t.pos(1), t.crd(1), t.values))
     types = (scalar_of(pos), scalar_of(crd), scalar_of(values), scalar)
     executable = _kernel(kind, lower, unit, m == 1, types)
-    status = (
-        executable.run_sized(len(crd) * m, executable.pack([pos, crd, values, x, n, m]), status=True) if x.size else 0
-    )
+    words = executable.pack([pos, crd, values, x, n, m])
+    status = executable.run_sized(len(crd) * m, words, status=True) if x.size else 0
     if status:
         raise np.linalg.LinAlgError(
             f"solve_triangular: element ({status - 2}, {status - 2}) of the diagonal is 0: the matrix is singular"

@@ -1,0 +1,251 @@
+"""Kernels over compressed rows as loop IR: incomplete factors, sweeps, aggregates and the levels of substitution.
+
+I is the type of indices, T that of elements, R that of their absolute values. Rows are sorted and have no duplicates;
+`diag[i]` is the position of element (i, i). A status of i + 2 says that row i has no pivot to divide by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..codegen import cache as kernels
+from ..codegen.plan_cache import planned
+from ..ir.text import parse
+from ..storage.buffers import scalar_of
+
+__all__ = ["kernel"]
+
+_ILU0 = """
+def ilu0(pos: I[const], crd: I[const], A: T[mut], diag: I[const], place: i64[mut], n: i64):
+    for i in range(0, n):
+        d = i64(diag[i])
+        for p in range(i64(pos[i]), i64(pos[i + 1])):
+            place[i64(crd[p])] = p + 1
+        for p in range(i64(pos[i]), d):
+            k = i64(crd[p])
+            f = A[p] / A[i64(diag[k])]
+            A[p] = f
+            for q in range(i64(diag[k]) + 1, i64(pos[k + 1])):
+                r = place[i64(crd[q])]
+                if r > 0:
+                    A[r - 1] = A[r - 1] - f * A[q]
+        if A[d] == T(0.0):
+            return i + 2
+        for p in range(i64(pos[i]), i64(pos[i + 1])):
+            place[i64(crd[p])] = 0
+"""
+
+_LU_SOLVE = """
+def lu_solve(pos: I[const], crd: I[const], A: T[const], diag: I[const], x: T[mut], n: i64, m: i64):
+    for i in range(0, n):
+        for p in range(i64(pos[i]), i64(diag[i])):
+            j = i64(crd[p])
+            a = A[p]
+            for c in range(0, m):
+                x[i * m + c] = x[i * m + c] - a * x[j * m + c]
+    for s in range(0, n):
+        i = n - 1 - s
+        d = i64(diag[i])
+        for p in range(d + 1, i64(pos[i + 1])):
+            j = i64(crd[p])
+            a = A[p]
+            for c in range(0, m):
+                x[i * m + c] = x[i * m + c] - a * x[j * m + c]
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] / A[d]
+"""
+
+_LU_SOLVE_TRANSPOSED = """
+def lu_solve_transposed(pos: I[const], crd: I[const], A: T[const], diag: I[const], x: T[mut], n: i64, m: i64):
+    for i in range(0, n):
+        d = i64(diag[i])
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] / A[d]
+        for p in range(d + 1, i64(pos[i + 1])):
+            j = i64(crd[p])
+            a = A[p]
+            for c in range(0, m):
+                x[j * m + c] = x[j * m + c] - a * x[i * m + c]
+    for s in range(0, n):
+        i = n - 1 - s
+        for p in range(i64(pos[i]), i64(diag[i])):
+            j = i64(crd[p])
+            a = A[p]
+            for c in range(0, m):
+                x[j * m + c] = x[j * m + c] - a * x[i * m + c]
+"""
+
+_IC0 = """
+def ic0(pos: I[const], crd: I[const], L: T[mut], n: i64):
+    for i in range(0, n):
+        for p in range(i64(pos[i]), i64(pos[i + 1])):
+            j = i64(crd[p])
+            s: T = L[p]
+            a: i64 = i64(pos[i])
+            b: i64 = i64(pos[j])
+            end = i64(pos[j + 1]) - 1
+            while a < p and b < end:
+                if crd[a] == crd[b]:
+                    s = s - L[a] * CONJ(L[b])
+                    a += 1
+                    b += 1
+                else:
+                    if crd[a] < crd[b]:
+                        a += 1
+                    else:
+                        b += 1
+            if j < i:
+                L[p] = s / L[end]
+            else:
+                r = REAL(s)
+                if r > R(0.0):
+                    L[p] = T(sqrt(r))
+                else:
+                    return i + 2
+"""
+
+_IC_SOLVE = """
+def ic_solve(pos: I[const], crd: I[const], L: T[const], x: T[mut], n: i64, m: i64):
+    for i in range(0, n):
+        d = i64(pos[i + 1]) - 1
+        for p in range(i64(pos[i]), d):
+            j = i64(crd[p])
+            a = L[p]
+            for c in range(0, m):
+                x[i * m + c] = x[i * m + c] - a * x[j * m + c]
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] / L[d]
+    for s in range(0, n):
+        i = n - 1 - s
+        d = i64(pos[i + 1]) - 1
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] / L[d]
+        for p in range(i64(pos[i]), d):
+            j = i64(crd[p])
+            a = CONJ(L[p])
+            for c in range(0, m):
+                x[j * m + c] = x[j * m + c] - a * x[i * m + c]
+"""
+
+_SSOR = """
+def ssor(pos: I[const], crd: I[const], A: T[const], diag: I[const], x: T[mut], omega: R, n: i64, m: i64):
+    w = T(omega)
+    v = T(R(2.0) - omega)
+    for i in range(0, n):
+        d = i64(diag[i])
+        for p in range(i64(pos[i]), d):
+            j = i64(crd[p])
+            a = A[p]
+            for c in range(0, m):
+                x[i * m + c] = x[i * m + c] - a * x[j * m + c]
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] * w / A[d]
+    for s in range(0, n):
+        i = n - 1 - s
+        d = i64(diag[i])
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] * A[d] * v / w
+        for p in range(d + 1, i64(pos[i + 1])):
+            j = i64(crd[p])
+            a = A[p]
+            for c in range(0, m):
+                x[i * m + c] = x[i * m + c] - a * x[j * m + c]
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] * w / A[d]
+"""
+
+_SWEEP = """
+def sweep(pos: I[const], crd: I[const], A: T[const], inverse: T[const], b: T[const], x: T[mut], n: i64, m: i64):
+    for s in range(0, n):
+        i = ROW
+        for c in range(0, m):
+            r: T = b[i * m + c]
+            for p in range(i64(pos[i]), i64(pos[i + 1])):
+                r = r - A[p] * x[i64(crd[p]) * m + c]
+            x[i * m + c] = x[i * m + c] + r * inverse[i]
+"""
+
+_AGGREGATE = """
+def aggregate(pos: I[const], crd: I[const], group: I[mut], joined: I[mut], count: i64[mut], n: i64):
+    made: i64 = 0
+    for i in range(0, n):
+        free: i64 = 0
+        if group[i] < I(0) and pos[i] < pos[i + 1]:
+            free = 1
+        for p in range(i64(pos[i]), i64(pos[i + 1])):
+            if group[i64(crd[p])] >= I(0):
+                free = 0
+        if free == 1:
+            group[i] = I(made)
+            for p in range(i64(pos[i]), i64(pos[i + 1])):
+                group[i64(crd[p])] = I(made)
+            made += 1
+    for i in range(0, n):
+        joined[i] = group[i]
+        if group[i] < I(0):
+            for p in range(i64(pos[i]), i64(pos[i + 1])):
+                if joined[i] < I(0):
+                    joined[i] = group[i64(crd[p])]
+    for i in range(0, n):
+        if joined[i] < I(0) and pos[i] < pos[i + 1]:
+            joined[i] = I(made)
+            for p in range(i64(pos[i]), i64(pos[i + 1])):
+                if joined[i64(crd[p])] < I(0):
+                    joined[i64(crd[p])] = I(made)
+            made += 1
+    count[0] = made
+"""
+
+_LEVELS_OF_ROWS = """
+def levels_of_rows(pos: I[const], crd: I[const], level: i64[mut], n: i64):
+    for s in range(0, n):
+        i = ROW
+        top: i64 = 0
+        for p in range(i64(pos[i]), i64(pos[i + 1])):
+            j = i64(crd[p])
+            if j BEFORE i:
+                top = max(top, level[j] + 1)
+        level[i] = top
+"""
+
+_SUBSTITUTE = """
+def substitute(lo: i64, hi: i64, order: i64[const], pos: I[const], crd: I[const], A: S[const], x: T[mut],
+               bad: i64[mut], m: i64):
+    for s in range(lo, hi):
+        i = order[s]
+        d: T = START
+        for p in range(i64(pos[i]), i64(pos[i + 1])):
+            j = i64(crd[p])
+            if j BEFORE i:
+                a = T(A[p])
+                for c in range(0, m):
+                    x[i * m + c] = x[i * m + c] - a * x[j * m + c]
+            DIAGONAL
+        if d == T(0.0):
+            bad[0] = i + 1
+        for c in range(0, m):
+            x[i * m + c] = x[i * m + c] / d
+"""
+
+_TEXTS = {
+    "ilu0": _ILU0, "lu_solve": _LU_SOLVE, "lu_solve_transposed": _LU_SOLVE_TRANSPOSED, "ic0": _IC0,
+    "ic_solve": _IC_SOLVE, "ssor": _SSOR, "sweep": _SWEEP, "aggregate": _AGGREGATE, "levels_of_rows": _LEVELS_OF_ROWS,
+    "substitute": _SUBSTITUTE,
+}  # fmt: skip
+_REALS = {"c64": "f32", "c128": "f64"}
+
+
+@planned("kernels of solvers")
+def kernel(name: str, index: np.dtype[Any], scalar: str, one: bool = False, *words: tuple[str, str]) -> Any:
+    """The compiled kernel for these types; `words` are replaced in its text, `one` says that m is 1."""
+    text, index_type = _TEXTS[name], scalar_of(np.empty(0, index))
+    if one:
+        text = text.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:")
+    conjugate = ("conj", "real") if scalar in _REALS else ("", "")
+    for old, new in (("CONJ", conjugate[0]), ("REAL", conjugate[1]), *words):
+        text = text.replace(old, new)
+    key = f"linalg.{name} {index_type} {scalar} {one} {words}"
+    types = {"I": index_type, "T": scalar, "R": _REALS.get(scalar, scalar)}
+    return kernels.get(key, lambda: parse(text, reassociate=False, **types))
