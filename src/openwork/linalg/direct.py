@@ -9,72 +9,60 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
+from ..interop.constructors import sparse_csc_tensor
 from ..runtime.gradient_hook import differentiable
-from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, refuse_recorded, to_numpy
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
+from .inverse import InverseOperator
 from .operands import (
     check_rows,
     common,
+    counts,
     dense,
     dense_array,
     matrices,
     narrow,
+    numbers,
+    options_of,
     recorded,
     right_side,
     scipy_matrix,
     square,
     stored_as,
 )
+from .preconditioners import finite
 from .tridiagonal import is_tridiagonal, solve_tridiagonal
 
-__all__ = ["Factorization", "det", "factorized", "inv", "slogdet", "solve", "spilu", "spsolve"]
+__all__ = ["LU", "Factorization", "det", "factorized", "inv", "slogdet", "solve", "spilu", "splu", "spsolve"]
 
 
-class Factorization:
+class Factorization(InverseOperator):
     """An LU factorisation, to solve with again and again.
 
     `solve(b)` or a call of it takes a vector (n,) or right sides (n, k); `nse` is the number of elements of L and U.
     """
 
-    __slots__ = ("_lu", "_transposed", "nse", "scalar", "shape")
+    __slots__ = ("_lu", "_transposed", "nse")
 
     def __init__(self, a: Tensor, scalar: str, **options: Any) -> None:
-        from scipy.sparse.linalg import splu
-
-        self.shape, self.scalar = a.shape, scalar
+        super().__init__(a.shape, scalar)
+        self._lu: Any = None
         self._transposed = stored_as(a) == "csr"
-        self._lu, self.nse = None, 0
-        if a.shape[0]:
-            matrix = scipy_matrix(a.T if self._transposed else a, "csc", scalar)
-            try:
-                self._lu = splu(narrow(matrix), **options)
-            except RuntimeError as error:
-                raise _singular(a, error) from error
-            self.nse = int(self._lu.nnz)
+        self._lu = _superlu("splu", a.T if self._transposed else a, scalar, options)
+        self.nse = int(self._lu.nnz) if self._lu is not None else 0
 
-    def solve(self, b: Any, *, transposed: bool = False) -> Any:
-        """x with `A @ x = b`, or `A.T @ x = b`; of the kind of `b`."""
-        right, back = right_side(b, None)
-        if right.ndim not in (1, 2) or right.shape[0] != self.shape[0]:
-            raise ShapeError(
-                f"solve: the matrix has shape {self.shape}, the right side {right.shape}"
-                f"\n  expected ({self.shape[0]},) or ({self.shape[0]}, k)"
-            )
-        return back(self.apply(right, transposed))
+    def solve(self, b: Any, trans: str = "N", *, transposed: bool = False) -> Any:
+        """x with `A @ x = b`, with `A.T` for trans="T" or `transposed`, with `A.H` for "H"; of the kind of `b`."""
+        return super().solve(b, "T" if transposed else trans)
 
-    def apply(self, right: np.ndarray[Any, Any], transposed: bool = False) -> np.ndarray[Any, Any]:
-        """`solve` of a NumPy array."""
-        scalar = self.scalar
-        if np.iscomplexobj(right) and scalar in ("f32", "f64"):
-            return self.apply(right.real, transposed) + 1j * self.apply(right.imag, transposed)
-        right = cast(right, scalar)
-        if self._lu is None or right.size == 0:
-            return right.copy()
-        out: np.ndarray[Any, Any] = self._lu.solve(right, "T" if transposed != self._transposed else "N")
-        return out
-
-    __call__ = solve
+    def _solve(self, right: np.ndarray[Any, Any], trans: str) -> np.ndarray[Any, Any]:
+        if self._lu is None:
+            return right
+        if trans == "H" and self._transposed:
+            return np.asarray(np.conj(self._solve(np.conj(right), "T")))
+        kind = {"N": "T", "T": "N"}[trans] if self._transposed else trans
+        return np.asarray(self._lu.solve(right, kind))
 
     def slogdet(self) -> tuple[Any, Any]:
         """(sign, logarithm of the absolute value) of the determinant."""
@@ -85,6 +73,75 @@ class Factorization:
         with np.errstate(divide="ignore", invalid="ignore"):
             signs = np.prod(pivots / np.abs(pivots)) * _parity(self._lu.perm_r) * _parity(self._lu.perm_c)
             return dtype.type(signs), np.log(np.abs(pivots)).sum()
+
+
+def _superlu(maker: str, a: Tensor, scalar: str, options: dict[str, Any]) -> Any:
+    """SciPy's factors of a matrix, "splu" or "spilu"; None without rows, of which SuperLU has none."""
+    import scipy.sparse.linalg as scipys
+
+    options = options_of(maker, options, 1)
+    counts(maker, options)
+    numbers(maker, options)
+    if not a.shape[0]:
+        return None
+    try:
+        return getattr(scipys, maker)(narrow(scipy_matrix(a, "csc", scalar)), **options)
+    except RuntimeError as error:
+        raise _singular(a, error) from error
+
+
+class LU(InverseOperator):
+    """An LU factorisation, complete or not, under the names of SciPy's `SuperLU`: `Pr @ A @ Pc = L @ U`.
+
+    solve(b, trans="N") : see `InverseOperator`; shape, nnz
+    L, U : the factors, CSC Tensors in the library of the matrix's values; the diagonal of L is ones
+    perm_r, perm_c : row `i` of A is row `perm_r[i]` of the product, column `j` column `perm_c[j]`
+    """
+
+    __slots__ = ("_like", "_lu")
+
+    def __init__(self, maker: str, a: Tensor, scalar: str, options: dict[str, Any]) -> None:
+        super().__init__(a.shape, scalar)
+        finite(to_numpy(a.values), maker)
+        self._lu, self._like = _superlu(maker, a, scalar, options), a.values
+
+    def _factor(self, name: str) -> Tensor:
+        from scipy.sparse import csc_array
+
+        held = csc_array(self.shape, dtype=self.dtype) if self._lu is None else getattr(self._lu, name).tocsc()
+        held.sort_indices()
+        pos, crd, values = (as_array(x, like=self._like) for x in (held.indptr, held.indices, held.data))
+        return sparse_csc_tensor(pos, crd, values, held.shape)
+
+    @property
+    def L(self) -> Tensor:
+        """The lower factor."""
+        return self._factor("L")
+
+    @property
+    def U(self) -> Tensor:
+        """The upper factor."""
+        return self._factor("U")
+
+    @property
+    def perm_r(self) -> np.ndarray[Any, Any]:
+        """Where the rows of the matrix are in the product."""
+        return np.zeros(0, np.int32) if self._lu is None else np.asarray(self._lu.perm_r)
+
+    @property
+    def perm_c(self) -> np.ndarray[Any, Any]:
+        """Where the columns of the matrix are in the product."""
+        return np.zeros(0, np.int32) if self._lu is None else np.asarray(self._lu.perm_c)
+
+    @property
+    def nnz(self) -> int:
+        """Elements of both factors, as SuperLU counts them."""
+        return 0 if self._lu is None else int(self._lu.nnz)
+
+    nse = nnz
+
+    def _solve(self, right: np.ndarray[Any, Any], trans: str) -> np.ndarray[Any, Any]:
+        return right if self._lu is None else np.asarray(self._lu.solve(right, trans))
 
 
 def _singular(a: Tensor, error: Exception) -> Exception:
@@ -114,10 +171,16 @@ def factorized(a: Any, **options: Any) -> Factorization:
 
     `options` are those of `scipy.sparse.linalg.splu`. Raises numpy.linalg.LinAlgError for a singular matrix.
     """
-    t = square(a, "factorized")
-    if t.ndim != 2:
-        raise ShapeError(f"factorized: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
+    t = _one(a, "factorized")
     return Factorization(t, common(t), **options)
+
+
+def _one(a: Any, operation: str) -> Tensor:
+    t = square(a, operation)
+    if t.ndim != 2:
+        raise ShapeError(f"{operation}: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
+    refuse_recorded(t.values)
+    return t
 
 
 @differentiable(lambda a, b: recorded(a, b))
@@ -291,18 +354,22 @@ def det(a: Any, /) -> Tensor:
     return Tensor._from_dense(as_array(determinant, like=t.values if is_torch(t.values) else None))
 
 
-def spilu(a: Any, **options: Any) -> Any:
-    """A preconditioner: SciPy's LinearOperator that solves with incomplete LU factors of a square matrix.
+def splu(a: Any, **options: Any) -> LU:
+    """The LU factorisation of a square matrix, as SciPy's object of that name: `solve(b, trans)`, L, U, perm_r, perm_c.
 
-    `options` are those of `scipy.sparse.linalg.spilu` (drop_tol, fill_factor, ...). Hand it to a solver as `M`.
+    `options` are those of `scipy.sparse.linalg.splu` (permc_spec, diag_pivot_thresh, options, ...). A matrix of another
+    format is converted to CSC; `factorized` takes CSR without a copy.
+    Raises numpy.linalg.LinAlgError for a singular matrix, or one with elements that are nan or inf.
     """
-    from scipy.sparse.linalg import LinearOperator
-    from scipy.sparse.linalg import spilu as factor
+    t = _one(a, "splu")
+    return LU("splu", t, common(t), options)
 
-    t = square(a, "spilu")
-    scalar = common(t)
-    try:
-        lu = factor(narrow(scipy_matrix(t, "csc", scalar)), **options)
-    except RuntimeError as error:
-        raise _singular(t, error) from error
-    return LinearOperator(t.shape, lu.solve, lambda x: lu.solve(x, "H"), lu.solve, numpy_dtype(scalar))
+
+def spilu(a: Any, **options: Any) -> LU:
+    """Incomplete LU factors of a square matrix, with a threshold and row exchanges: hand it to a solver as `M`.
+
+    `options` are those of `scipy.sparse.linalg.spilu` (drop_tol, fill_factor, ...); the result is as that of `splu`.
+    `ilu0` keeps to the elements of the matrix. Raises numpy.linalg.LinAlgError as `splu` does.
+    """
+    t = _one(a, "spilu")
+    return LU("spilu", t, common(t), options)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..compiler.coiterate.target import with_bitmap
+from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..integers import integer
 from ..interop.constructors import sparse_coo_tensor
 from ..interop.sources import asarray
+from ..ops.indexing.taking import prune
 from ..runtime.layouts import layout_of
 from ..runtime.promote import promote
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, refuse_recorded, scalar_of, to_numpy
@@ -26,6 +30,9 @@ __all__ = [
     "matrices",
     "matrix",
     "narrow",
+    "numbers",
+    "options_of",
+    "real",
     "recorded",
     "right_side",
     "scipy_matrix",
@@ -36,7 +43,10 @@ __all__ = [
 _FLOATING = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "c64": "c64", "c128": "c128"}
 
 
-_COUNTS = ("iter_lim", "maxiter", "ncv", "num", "restart", "restartControl")
+_COUNTS = (
+    "inner_m", "iter_lim", "k", "m", "maxiter", "ncv", "num", "outer_k", "panel_size", "relax", "restart",
+    "restartControl",
+)  # fmt: skip
 """SciPy's options that are integers or None."""
 
 
@@ -45,6 +55,48 @@ def counts(operation: str, options: dict[str, Any]) -> None:
     for name in _COUNTS:
         if options.get(name) is not None:
             options[name] = integer(options[name], operation, name)
+
+
+_NUMBERS = ("atol", "btol", "conlim", "damp", "drop_tol", "fill_factor", "rtol", "tol")
+"""SciPy's options that are real numbers or None."""
+
+
+def numbers(operation: str, options: dict[str, Any]) -> None:
+    """Make Python floats of the options that SciPy measures with. Raises DTypeError for what is no number."""
+    for name in _NUMBERS:
+        if options.get(name) is not None and options[name] != "legacy":
+            options[name] = real(options[name], operation, name)
+
+
+def real(value: Any, operation: str, name: str) -> float:
+    """A Python float of a real number. Raises DTypeError for text, complex numbers and the like."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise DTypeError(f"{operation}: {name} is a real number; got: {value!r}\n  help: give a float") from None
+
+
+@cache
+def _parameters(name: str) -> tuple[str, ...]:
+    import scipy.sparse.linalg as scipys
+
+    return tuple(inspect.signature(getattr(scipys, name)).parameters)
+
+
+def options_of(name: str, options: dict[str, Any], operands: int = 2) -> dict[str, Any]:
+    """Options under the names that SciPy's function of this name has: `rtol` was `tol` once.
+
+    Raises TypeError for one that it does not have.
+    """
+    known = _parameters(name)[operands:]
+    other = {"rtol": "tol", "tol": "rtol"}
+    out = {key if key in known or other.get(key) not in known else other[key]: v for key, v in options.items()}
+    for key in out:
+        if key not in known:
+            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}{suggestion(key, known)}")
+    return out
 
 
 def matrix(a: Any, operation: str) -> Tensor:
@@ -72,9 +124,9 @@ def dense_array(t: Tensor) -> Array | None:
     return cast(t.to_dense(), common(t)) if t.format.is_dense or not t.size else None
 
 
-def common(a: Tensor, *arrays: np.ndarray[Any, Any]) -> str:
+def common(*operands: Tensor | np.ndarray[Any, Any]) -> str:
     """The floating-point scalar type to solve in."""
-    scalar = promote((a._storage.scalar, *(scalar_of(x) for x in arrays)))
+    scalar = promote(tuple(x._storage.scalar if isinstance(x, Tensor) else scalar_of(x) for x in operands))
     return _FLOATING.get(scalar, "f64")
 
 
@@ -100,13 +152,19 @@ def _torch(x: np.ndarray[Any, Any]) -> Any:
 
 
 def scipy_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Any:
-    """A matrix as SciPy's "csr" or "csc", over the same buffers where it is stored so, elements of a scalar type."""
+    """A matrix as SciPy's "csr" or "csc", over the same buffers where it is stored so, elements of a scalar type.
+
+    Of formats that store whole blocks, rows or diagonals, zeros are left out.
+    """
     if scalar is not None and t._storage.scalar != scalar:
         t = t.astype(numpy_dtype(scalar))
     if t._storage.scalar in ("f16", "bf16"):
         t = t.astype("float32")
     refuse_recorded(t.values)
-    return t.asformat(kind).to_scipy(kind)
+    converted = t.asformat(kind)
+    if with_bitmap(t.format) is not None:
+        converted = prune(converted)
+    return converted.to_scipy(kind)
 
 
 def narrow(held: Any) -> Any:
