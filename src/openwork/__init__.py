@@ -13,6 +13,7 @@ from typing import Any
 
 from .errors import (
     CompilerBug,
+    ConvergenceWarning,
     DTypeError,
     FileFormatError,
     FormatError,
@@ -64,6 +65,7 @@ _WITH_TORCH = ("nn", "torch")
 
 __all__ = [
     "CompilerBug",
+    "ConvergenceWarning",
     "DTypeError",
     "FileFormatError",
     "Format",

@@ -1,4 +1,4 @@
-"""The error types of the package. Each message says the operation, what was got, what was expected and a remedy."""
+"""The error types and the warning: each message says the operation, what was got, what was expected and a remedy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 __all__ = [
     "CompilerBug",
+    "ConvergenceWarning",
     "DTypeError",
     "FileFormatError",
     "FormatError",
@@ -53,6 +54,17 @@ class UnsupportedError(NotImplementedError):
 
 class CompilerBug(RuntimeError):
     """A fault of the compiler itself: the message carries the stage, the IR and the kernel's key."""
+
+
+class ConvergenceWarning(RuntimeWarning):
+    """An iterative solver that ended before it reached its tolerance.
+
+    operation : the solver's name; iterations : how many it took; residual : the norm of `b - A @ x` at the end
+    """
+
+    def __init__(self, message: str, operation: str = "", iterations: int = 0, residual: float = float("nan")) -> None:
+        super().__init__(message)
+        self.operation, self.iterations, self.residual = operation, iterations, residual
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -110,6 +110,7 @@ _ORDINARY: dict[str, Call] = {
     "linalg.matrix_norm": _call(a(), axis=(0, 1)),
     "linalg.matrix_power": _call(square(), 2),
     "linalg.norm": _call(a(), axis=1),
+    "linalg.onenormest": _call(square(), t=2, itmax=5),
     "linalg.pca": _call(square(), k=2),
     "linalg.svds": _call(square(), k=2),
     "linalg.tensordot": _call(a(), a().T, axes=1),
@@ -143,6 +144,15 @@ OPTIONS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "linalg.gmres": (_call(square(), np.ones(7)), ("maxiter", "restart")),
     "linalg.minres": (_call(square(), np.ones(7)), ("maxiter",)),
     "linalg.bicgstab": (_call(square(), np.ones(7)), ("maxiter",)),
+    **{
+        f"linalg.{name}": (_call(square(), np.ones(7)), ("maxiter",))
+        for name in ("bicg", "cgs", "lsmr", "qmr", "tfqmr")
+    },
+    "linalg.gcrotmk": (_call(square(), np.ones(7)), ("maxiter", "m", "k")),
+    "linalg.lgmres": (_call(square(), np.ones(7)), ("maxiter", "inner_m", "outer_k")),
+    "linalg.splu": (_call(square()), ("relax", "panel_size")),
+    "linalg.spilu": (_call(square()), ("relax", "panel_size")),
+    "linalg.factorized": (_call(square()), ("relax", "panel_size")),
     "linalg.lsqr": (_call(square(), np.ones(7)), ("iter_lim",)),
     "linalg.eigsh": (_call(square(), 2), ("maxiter", "ncv")),
     "linalg.eigs": (_call(square(), 2), ("maxiter", "ncv")),

@@ -7,6 +7,7 @@ dense format. SciPy is imported when a function first needs it.
 
 from __future__ import annotations
 
+from ..errors import ConvergenceWarning
 from ..ops.manipulation.shaping import matrix_transpose
 from ..ops.manipulation.triangles import diagonal
 from ..ops.products.cross import cross
@@ -16,37 +17,50 @@ from ..runtime import gradient_hook as _gradients
 from ..runtime.overrides import overridable as _overridable
 from .cholesky import cholesky
 from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
-from .direct import Factorization, det, factorized, inv, slogdet, solve, spilu, spsolve
-from .eigen import eigs, eigsh, expm_multiply, lobpcg, svds
-from .iterative import bicgstab, cg, gmres, lsqr, minres
+from .direct import LU, Factorization, det, factorized, inv, slogdet, solve, spilu, splu, spsolve
+from .eigen import eigs, eigsh, expm, expm_multiply, lobpcg, onenormest, svds
+from .inverse import InverseOperator
+from .iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, lsmr, lsqr, minres, qmr, tfqmr
 from .norms import matrix_norm, matrix_power, norm, trace, vector_norm
 from .operator import aslinearoperator
 from .pca import PCA, pca
-from .triangular import solve_triangular
+from .preconditioners import ic0, ilu0, jacobi, ssor
+from .triangular import solve_triangular, spsolve_triangular
 from .tridiagonal import solve_tridiagonal
 
 __all__ = [
-    "PCA",
-    "Factorization",
     "aslinearoperator",
+    "bicg",
     "bicgstab",
     "cg",
+    "cgs",
     "cholesky",
+    "ConvergenceWarning",
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
     "eigs",
     "eigsh",
-    "eig",
     "eigvals",
     "eigvalsh",
+    "expm",
     "expm_multiply",
+    "Factorization",
     "factorized",
+    "gcrotmk",
     "gmres",
+    "ic0",
+    "ilu0",
     "inv",
+    "InverseOperator",
+    "jacobi",
+    "lgmres",
     "lobpcg",
+    "lsmr",
     "lsqr",
+    "LU",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -54,20 +68,27 @@ __all__ = [
     "matrix_transpose",
     "minres",
     "norm",
+    "onenormest",
     "outer",
+    "PCA",
     "pca",
     "pinv",
+    "qmr",
     "qr",
     "slogdet",
     "solve",
     "solve_triangular",
     "solve_tridiagonal",
     "spilu",
+    "splu",
     "spsolve",
+    "spsolve_triangular",
+    "ssor",
     "svd",
     "svds",
     "svdvals",
     "tensordot",
+    "tfqmr",
     "trace",
     "vecdot",
     "vector_norm",

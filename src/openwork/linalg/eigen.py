@@ -1,14 +1,23 @@
-"""Eigenvalues, singular values and the exponential of a matrix by SciPy's methods, with products by our kernels."""
+"""A matrix -> eigenvalues, singular values, exponential and norm, by SciPy's methods with products by our kernels."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..integers import integer
-from .operands import counts, dense, matrix, right_side, scipy_matrix, square
-from .operator import aslinearoperator, preconditioner
+import numpy as np
 
-__all__ = ["eigs", "eigsh", "expm_multiply", "lobpcg", "svds"]
+from ..errors import ShapeError
+from ..integers import integer
+from ..interop.sources import asarray
+from ..ops.manipulation.joining import stack
+from ..ops.manipulation.shaping import reshape
+from ..ops.result_format import settle
+from ..storage.buffers import as_array, is_torch, refuse_recorded
+from ..tensor.tensor import Tensor
+from .operands import common, counts, dense, dense_array, matrices, matrix, right_side, scipy_matrix, square
+from .operator import aslinearoperator, is_operator, preconditioner
+
+__all__ = ["eigs", "eigsh", "expm", "expm_multiply", "lobpcg", "onenormest", "svds"]
 
 
 def _eigenvalues(name: str, a: Any, k: int, options: dict[str, Any]) -> Any:
@@ -67,4 +76,78 @@ def expm_multiply(a: Any, b: Any, **options: Any) -> Any:
     counts("expm_multiply", options)
     right, back = right_side(b, a)
     matrix = square(a, "expm_multiply")
+    if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != matrix.shape[1]:
+        raise ShapeError(
+            f"expm_multiply: the matrix has shape {matrix.shape}, the right side {right.shape}"
+            f"\n  expected ({matrix.shape[1]},) or ({matrix.shape[1]}, k)"
+        )
     return back(scipys.expm_multiply(scipy_matrix(matrix, "csr"), right, **options))
+
+
+def expm(a: Any, /) -> Tensor:
+    """The exponential of square matrices, by scaling, squaring and Pade approximation.
+
+    Parameters
+    ----------
+    a : Tensor, shape (..., n, n), any format
+
+    Returns
+    -------
+    Tensor, shape (..., n, n), dense where `a` is, by torch over torch values, with gradients; else sparse, in the
+    format of `a` where that suits. Where every row reaches every other it has no zeros: see `expm_multiply`
+
+    Raises UnsupportedError where torch records a sparse matrix: it has no gradient.
+    """
+    t = square(a, "expm")
+    array = dense_array(t)
+    if array is not None:
+        return Tensor._from_dense(_dense_exponential(array))
+    refuse_recorded(t.values)
+    from scipy.sparse.linalg import expm as scipys
+
+    scalar = common(t)
+    found = [scipys(scipy_matrix(m, "csc", scalar)).tocsc() for m in matrices(t, scalar)]
+    parts = [_like(asarray(x), t.values) for x in found]
+    return settle((parts[0] if t.ndim == 2 else reshape(stack(parts), t.shape))._storage, t.format)
+
+
+def _dense_exponential(array: Any) -> Any:
+    if is_torch(array):
+        import torch
+
+        return torch.linalg.matrix_exp(array)
+    from scipy.linalg import expm as scipys
+
+    return scipys(array) if array.size else array.copy()
+
+
+def _like(t: Tensor, values: Any) -> Tensor:
+    """A tensor over buffers of the library of `values`."""
+    return Tensor._from_storage(t._storage.mapped(lambda b: as_array(b, like=values))) if is_torch(values) else t
+
+
+def onenormest(a: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, compute_w: bool = False) -> Any:
+    """A lower bound of the 1-norm of a matrix or LinearOperator (n, n), as `scipy.sparse.linalg.onenormest`."""
+    import scipy.sparse.linalg as scipys
+
+    operator = aslinearoperator(a if is_operator(a) else square(a, "onenormest"))
+    if operator.shape[0] != operator.shape[1]:
+        raise ShapeError(f"onenormest: expected a square matrix; got shape {operator.shape}\n  help: norm(A, 1)")
+    t, itmax = integer(t, "onenormest", "t"), integer(itmax, "onenormest", "itmax")
+    if t < 1 or itmax < 2:
+        raise ValueError(f"onenormest: expected t >= 1 and itmax >= 2; got {t} and {itmax}")
+    if operator.shape[0] <= t:
+        return _small_norm(operator, compute_v, compute_w)
+    return scipys.onenormest(operator, t, itmax, compute_v, compute_w)
+
+
+def _small_norm(operator: Any, compute_v: bool, compute_w: bool) -> Any:
+    """The exact norm, of a matrix with as few columns as the estimate would take products."""
+    n = operator.shape[1]
+    columns = operator.matmat(np.eye(n, dtype=operator.dtype))
+    sums = np.abs(columns).sum(0)
+    at = int(sums.argmax()) if n else 0
+    out: list[Any] = [float(sums[at]) if n else 0.0]
+    out += [np.eye(n)[:, at]] if compute_v else []
+    out += [columns[:, at]] if compute_w else []
+    return tuple(out) if len(out) > 1 else out[0]

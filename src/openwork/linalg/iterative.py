@@ -2,76 +2,265 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..storage.buffers import is_torch, numpy_dtype
 from ..tensor.tensor import Tensor
-from .operands import check_rows, counts, dense, matrix, right_side, square
-from .operator import aslinearoperator, preconditioner
+from .convergence import Broken, Iterations, warn
+from .operands import common, counts, dense, matrix, numbers, options_of, right_side
+from .operator import aslinearoperator, from_callable, is_operator, preconditioner
+from .preconditioners import named
+from .progress import reporting
 
-__all__ = ["bicgstab", "cg", "gmres", "lsqr", "minres"]
+__all__ = ["bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "lsmr", "lsqr", "minres", "qmr", "tfqmr"]
+
+Array = np.ndarray[Any, Any]
+
+_LIMITS = {"minres": 5, "lsqr": 2, "lsmr": 1}
+"""Iterations that SciPy's methods do by default, in unknowns; the others 10."""
+_CYCLES = {"lgmres": 1000, "gcrotmk": 1000}
+"""Those of which SciPy counts cycles."""
+_PRECONDITIONERS = ("M", "M1", "M2")
 
 
-def _solver(name: str, a: Any, b: Any, x0: Any, m: Any, options: dict[str, Any]) -> tuple[Any, int]:
+@dataclass(frozen=True, slots=True)
+class _System:
+    """What a solver works on: the matrix as SciPy's operator, the right side, and what gives results of its kind."""
+
+    operator: Any
+    right: Array
+    back: Any
+    like: Any
+    dtype: np.dtype[Any]
+
+    def norm(self, x: Array) -> float:
+        """The norm of the residual."""
+        with np.errstate(all="ignore"):
+            return float(np.linalg.norm(self.right.reshape(-1) - self.operator.matvec(x.reshape(-1))))
+
+
+def _system(name: str, a: Any, b: Any, squared: bool = True) -> _System:
+    right, back = right_side(b, a)
+    if right.dtype.kind not in "biufc":
+        raise DTypeError(f"{name}: expected a right side of numbers; got dtype {right.dtype}")
+    if right.ndim not in (1, 2) or (right.ndim == 2 and right.shape[1] != 1):
+        raise ShapeError(
+            f"{name}: expected one right side, (n,) or (n, 1); got shape {right.shape}"
+            "\n  help: one call for each column"
+        )
+    values = b.values if isinstance(b, Tensor) else b
+    like = values if is_torch(values) else None
+    if is_operator(a):
+        operator = aslinearoperator(a)
+    elif callable(a) and not isinstance(a, Tensor):
+        operator = from_callable(a, len(right), like, numpy_dtype(common(right)))
+    else:
+        operator = aslinearoperator(matrix(a, name))
+    shape = operator.shape
+    if squared and shape[0] != shape[1]:
+        raise ShapeError(f"{name}: expected a square matrix; got shape {shape}\n  help: lsqr and lsmr solve others")
+    if shape[0] != right.shape[0]:
+        raise ShapeError(
+            f"{name}: the matrix has shape {shape}, the right side {right.shape}"
+            f"\n  expected {shape[0]} rows; got {right.shape[0]}"
+        )
+    return _System(operator, right, back, like, np.result_type(operator.dtype or right.dtype, right.dtype, np.float32))
+
+
+def _options(name: str, a: Any, system: _System, options: dict[str, Any]) -> dict[str, Any]:
+    """The options as SciPy takes them. Raises TypeError for one that its method does not have."""
+    options = options_of(name, options)
+    counts(name, options)
+    numbers(name, options)
+    n = system.operator.shape[1]
+    for m in _PRECONDITIONERS:
+        if options.get(m) is not None:
+            given = named(options[m], a) if isinstance(options[m], str) else options[m]
+            options[m] = preconditioner(given, n, name, system.like, system.dtype)
+    if options.get("x0") is not None:
+        options["x0"] = dense(options["x0"])
+        if options["x0"].shape not in ((n,), (n, 1)):
+            raise ShapeError(f"{name}: expected x0 of shape ({n},); got {options['x0'].shape}")
+    return options
+
+
+def _run(name: str, system: _System, options: dict[str, Any]) -> Any:
+    """SciPy's method; what an operator lacks is our error."""
     import scipy.sparse.linalg as scipys
 
-    operator = aslinearoperator(a) if _is_operator(a) else aslinearoperator(square(a, name))
-    right, back = right_side(b, a)
-    if not _is_operator(a):
-        check_rows(name, a if hasattr(a, "shape") else matrix(a, name), right)
-    counts(name, options)
-    start = None if x0 is None else dense(x0)
-    x, info = getattr(scipys, name)(operator, right, x0=start, M=preconditioner(m), **options)
-    return back(x), int(info)
+    try:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return getattr(scipys, name)(system.operator, system.right, **options)
+    except NotImplementedError as error:
+        if isinstance(error, UnsupportedError):
+            raise
+        raise UnsupportedError(
+            f"{name} takes products with the adjoint, which an operand does not have"
+            "\n  help: a LinearOperator with rmatvec, or a method that takes none, such as gmres"
+        ) from error
 
 
-def _is_operator(a: Any) -> bool:
-    return hasattr(a, "matvec") and not isinstance(a, Tensor)
+def _solver(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tuple[Any, int]:
+    system = _system(name, a, b)
+    if name == "minres" and system.dtype.kind == "c":
+        raise UnsupportedError("minres: SciPy's method is for real numbers\n  help: gmres, or cg where A is positive")
+    progress = options.pop("progress", None)
+    options = _options(name, a, system, {**options, "x0": x0})
+    n = len(system.right)
+    if not n:
+        return system.back(np.zeros(0, system.dtype)), 0
+    if not np.isfinite(system.right).all():
+        warn(name, 0, math.nan, 0.0)
+        return system.back(np.full(n, np.nan, system.dtype)), 1
+    limit = options.get("maxiter") or _CYCLES.get(name, _LIMITS.get(name, 10) * n)
+    inner = options.get("restart") or min(20, n) if name == "gmres" else 1
+    with reporting(progress, name, limit * inner) as step:
+        told = options["callback"] = Iterations(
+            options.get("callback"), step, system.norm, float(np.linalg.norm(system.right))
+        )
+        try:
+            x, info = _run(name, system, options)
+        except Broken as broken:
+            x = np.full(n, np.nan, system.dtype) if broken.x is None else broken.x
+            info = told.count
+            warn(name, told.count, math.nan, 0.0)
+            return system.back(x), info
+    if info:
+        info = _judged(name, system, x, int(info), told.count, options)
+    return system.back(x), int(info)
 
 
-def cg(a: Any, b: Any, x0: Any = None, *, M: Any = None, **options: Any) -> tuple[Any, int]:
+def _judged(name: str, system: _System, x: Array, info: int, iterations: int, options: dict[str, Any]) -> int:
+    """0 where the last iteration reached the tolerance after all; else SciPy's number, after a warning."""
+    residual = system.norm(x)
+    relative = options.get("rtol", options.get("tol", 1e-5))
+    tolerance = max(relative * float(np.linalg.norm(system.right)), options.get("atol") or 0.0)
+    if residual <= tolerance:
+        return 0
+    warn(name, iterations, residual, tolerance, "which broke down" if info < 0 else "", 5)
+    return info
+
+
+def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Conjugate gradients for a Hermitian positive definite matrix of any format.
 
     Parameters
     ----------
-    a : Tensor, array or LinearOperator, shape (n, n)
+    a : Tensor, array, LinearOperator or function of a vector, shape (n, n)
     b : vector (n,)
     x0 : where to start
-    M : preconditioner, an approximate inverse: Tensor, array or LinearOperator, such as `spilu(a)`
-    options : `rtol`, `atol`, `maxiter`, `callback` of `scipy.sparse.linalg.cg`
+    options : of `scipy.sparse.linalg.cg`: `rtol`, `atol`, `maxiter`, `callback`, and `M`, a preconditioner, which is an
+        approximate inverse: Tensor, array, LinearOperator, a function of a vector, what `jacobi`, `ssor`, `ic0`,
+        `ilu0`, `spilu`, `splu` and `factorized` give, or the name of one of the first four.
+        progress : True for a bar on stderr, or a function of (iterations, most iterations)
 
     Returns
     -------
     (x, info): x of the kind of `b`; info 0 where it converged, else the number of iterations
+
+    Warns with ConvergenceWarning where the tolerance was not reached: iterations, residual and what may help.
     """
-    return _solver("cg", a, b, x0, M, options)
+    return _solver("cg", a, b, x0, options)
 
 
-def gmres(a: Any, b: Any, x0: Any = None, *, M: Any = None, **options: Any) -> tuple[Any, int]:
-    """Generalised minimal residuals for any square matrix; see `cg`, and SciPy's `restart`, `callback_type`."""
-    if "callback" in options:
-        options.setdefault("callback_type", "pr_norm")
-    return _solver("gmres", a, b, x0, M, options)
+def cgs(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+    """Conjugate gradients squared for any square matrix; see `cg`."""
+    return _solver("cgs", a, b, x0, options)
 
 
-def minres(a: Any, b: Any, x0: Any = None, *, M: Any = None, **options: Any) -> tuple[Any, int]:
-    """Minimal residuals for a symmetric matrix, definite or not; see `cg`."""
-    return _solver("minres", a, b, x0, M, options)
+def bicg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+    """Bi-conjugate gradients for any square matrix; takes products with its adjoint; see `cg`."""
+    return _solver("bicg", a, b, x0, options)
 
 
-def bicgstab(a: Any, b: Any, x0: Any = None, *, M: Any = None, **options: Any) -> tuple[Any, int]:
+def bicgstab(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Stabilised bi-conjugate gradients for any square matrix; see `cg`."""
-    return _solver("bicgstab", a, b, x0, M, options)
+    return _solver("bicgstab", a, b, x0, options)
 
 
-def lsqr(a: Any, b: Any, **options: Any) -> tuple[Any, ...]:
+def gmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+    """Generalised minimal residuals for any square matrix; see `cg`, and SciPy's `restart`, `callback_type`."""
+    if options.get("callback_type") is None:
+        options["callback_type"] = "pr_norm"
+    return _solver("gmres", a, b, x0, options)
+
+
+def lgmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+    """GMRES that keeps directions over restarts, for any square matrix; see `cg`, and SciPy's `inner_m`, `outer_k`."""
+    return _solver("lgmres", a, b, x0, options)
+
+
+def gcrotmk(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+    """GCROT(m, k) for any square matrix; see `cg`, and SciPy's `m`, `k`, `truncate`."""
+    return _solver("gcrotmk", a, b, x0, options)
+
+
+def minres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+    """Minimal residuals for a symmetric matrix, definite or not; see `cg`."""
+    return _solver("minres", a, b, x0, options)
+
+
+def qmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+    """Quasi-minimal residuals for any square matrix; takes products with its adjoint; `M1` and `M2`; see `cg`."""
+    return _solver("qmr", a, b, x0, options)
+
+
+def tfqmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+    """Transpose-free quasi-minimal residuals for any square matrix; see `cg`."""
+    return _solver("tfqmr", a, b, x0, options)
+
+
+_LEAST_SQUARES = {3: "the matrix seems ill-conditioned", 6: "the matrix is ill-conditioned", 7: ""}
+"""Why lsqr and lsmr stop without an answer, by their `istop`."""
+
+
+def _least_squares(name: str, a: Any, b: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+    system = _system(name, a, b, squared=False)
+    progress = options.pop("progress", None)
+    options = _options(name, a, system, options)
+    limit = options.get("iter_lim") or options.get("maxiter") or _LIMITS[name] * min(system.operator.shape)
+    with reporting(progress, name, limit) as step:
+        if progress:
+            system = _counted(system, step)
+        x, stop, iterations, norm, *rest = _run(name, system, options)
+    residual = float(norm)
+    if stop in _LEAST_SQUARES or not np.isfinite(x).all():
+        scale = float(np.linalg.norm(system.right))
+        warn(name, int(iterations), residual, options.get("btol", 1e-6) * scale, _LEAST_SQUARES.get(stop, ""))
+    return (system.back(x), stop, iterations, norm, *rest)
+
+
+def _counted(system: _System, step: Any) -> _System:
+    """The system with an operator whose products are counted: one an iteration, after the first."""
+    from scipy.sparse.linalg import LinearOperator
+
+    inner, done = system.operator, -1
+
+    def product(x: Array) -> Any:
+        nonlocal done
+        done += 1
+        if done:
+            step(done, None)
+        return inner.matvec(x)
+
+    counted = LinearOperator(inner.shape, matvec=product, rmatvec=inner.rmatvec, dtype=inner.dtype)
+    return _System(counted, system.right, system.back, system.like, system.dtype)
+
+
+def lsqr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
     """The least-squares solution of `a @ x = b` for a matrix of any shape and format.
 
-    Returns what `scipy.sparse.linalg.lsqr` does, x first and of the kind of `b`.
+    Returns what `scipy.sparse.linalg.lsqr` does, x first and of the kind of `b`; takes its options (`atol`, `btol`,
+    `conlim`, `iter_lim`, `x0`, ...) and `progress`. Warns with ConvergenceWarning where it stops early; see `cg`.
     """
-    import scipy.sparse.linalg as scipys
+    return _least_squares("lsqr", a, b, {**options, "damp": damp})
 
-    counts("lsqr", options)
-    operator = aslinearoperator(a)
-    right, back = right_side(b, a)
-    x, *rest = scipys.lsqr(operator, right, **options)
-    return (back(x), *rest)
+
+def lsmr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
+    """The least-squares solution of `a @ x = b` by LSMR, as `scipy.sparse.linalg.lsmr` gives it; see `lsqr`."""
+    return _least_squares("lsmr", a, b, {**options, "damp": damp})

@@ -1,4 +1,4 @@
-"""SciPy's view of a tensor: a LinearOperator whose products run openwork's kernels."""
+"""SciPy's view of a tensor: a LinearOperator whose products run openwork's kernels; operands of solvers as such."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ops.products.matmul import matmul
-from ..storage.buffers import cast, numpy_dtype, refuse_recorded
+from ..storage.buffers import as_array, cast, numpy_dtype, refuse_recorded
 from ..tensor.tensor import Tensor
 from .operands import common, dense, matrix
 
-__all__ = ["aslinearoperator", "preconditioner"]
+__all__ = ["aslinearoperator", "compose", "from_callable", "is_operator", "preconditioner"]
+
+
+def is_operator(a: Any) -> bool:
+    """Whether it multiplies vectors and is no Tensor: SciPy's LinearOperators and what is spelled as they are."""
+    return hasattr(a, "matvec") and hasattr(a, "shape") and not isinstance(a, Tensor)
 
 
 def aslinearoperator(a: Any, dtype: Any = None) -> Any:
@@ -24,7 +29,7 @@ def aslinearoperator(a: Any, dtype: Any = None) -> Any:
     from scipy.sparse.linalg import LinearOperator
     from scipy.sparse.linalg import aslinearoperator as scipys
 
-    if isinstance(a, LinearOperator) or (callable(a) and not isinstance(a, Tensor)):
+    if is_operator(a):
         return scipys(a)
     t = matrix(a, "aslinearoperator")
     refuse_recorded(t.values)
@@ -50,10 +55,55 @@ def aslinearoperator(a: Any, dtype: Any = None) -> Any:
     )
 
 
+def compose(a: Any, b: Any) -> Any:
+    """`a @ b` for a LinearOperator b: the operator that applies both; NotImplemented for strangers.
+
+    Nothing is multiplied before it is applied.
+    """
+    if not is_operator(b):
+        return NotImplemented
+    first, second = aslinearoperator(a), aslinearoperator(b)
+    if first.shape[1] != second.shape[0]:
+        raise ShapeError(
+            f"matmul: the operands have shapes {first.shape} and {second.shape}"
+            f"\n  expected {first.shape[1]} rows on the right; got {second.shape[0]}"
+        )
+    return first @ second
+
+
 def _product(t: Tensor, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return dense(matmul(t, cast(x, "f64") if x.dtype.kind in "biu" else x))
 
 
-def preconditioner(m: Any) -> Any:
-    """`m`, a Tensor, LinearOperator, or None, as SciPy's solvers take it."""
-    return None if m is None else aslinearoperator(m)
+def from_callable(function: Any, n: int, like: Any, dtype: Any) -> Any:
+    """A function of a vector (n,) as an operator; it is given, and may give, arrays of the library of `like`."""
+    from scipy.sparse.linalg import LinearOperator
+
+    def product(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        result = dense(function(as_array(np.ascontiguousarray(x).reshape(-1), like=like)))
+        if result.shape not in ((n,), (n, 1)):
+            raise ShapeError(f"an operator of shape {(n, n)} gave a result of shape {result.shape}; expected ({n},)")
+        return result
+
+    return LinearOperator((n, n), matvec=product, dtype=dtype)
+
+
+def preconditioner(
+    m: Any, n: int | None = None, operation: str = "preconditioner", like: Any = None, dtype: Any = None
+) -> Any:
+    """`m`, an approximate inverse, as SciPy's solvers take it; None is None.
+
+    A function of a vector is one of shape (n, n) and of this dtype, see `from_callable`.
+    Raises ShapeError where the shape is not (n, n).
+    """
+    if m is None:
+        return None
+    if callable(m) and not is_operator(m) and not isinstance(m, Tensor) and n is not None:
+        return from_callable(m, n, like, dtype)
+    operator = aslinearoperator(m)
+    if n is not None and operator.shape != (n, n):
+        raise ShapeError(
+            f"{operation}: the preconditioner has shape {operator.shape}, the matrix {(n, n)}"
+            "\n  help: M approximates the matrix's inverse"
+        )
+    return operator

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from ..interop.operands import is_operand
+    from ..linalg.operator import compose
     from ..ops.elementwise.functions import positive
     from ..ops.elementwise.maps import elementwise, unary
     from ..ops.indexing.assign import At, assign
@@ -42,6 +43,7 @@ else:
     explicit_extreme = late("ops.reductions.explicit", "explicit_extreme")
     explicit_place = late("ops.reductions.explicit", "explicit_place")
     matmul = late("ops.products.matmul", "matmul")
+    compose = late("linalg.operator", "compose")
     is_operand = late("interop.operands", "is_operand")
     is_lazy = late("tensor.lazy", "is_lazy")
     call_ufunc = late("ops.numpy_protocol", "call_ufunc")
@@ -259,7 +261,7 @@ class Operators(PythonProtocol):
 
         def __matmul__(self, other: Any) -> Any:
             if type(other) not in _TAKEN and _stranger(other):
-                return NotImplemented
+                return compose(self, other)
             try:
                 return matmul(self, other)
             except FAILURES as error:

@@ -1,0 +1,71 @@
+"""A solver's iterations -> counts, what was asked to be shown, and a warning where they end before the tolerance."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConvergenceWarning
+from .progress import Step
+
+__all__ = ["Broken", "Iterations", "warn"]
+
+Array = np.ndarray[Any, Any]
+
+_REMEDIES = {
+    "cg": 'a preconditioner such as M="ic0" or M="ssor", more iterations (maxiter=), minres for an indefinite A',
+    "minres": "a positive definite preconditioner M, more iterations (maxiter=)",
+    "lsqr": "more iterations (iter_lim=), columns of similar norms, damp= for a matrix of low rank",
+    "lsmr": "more iterations (maxiter=), columns of similar norms, damp= for a matrix of low rank",
+}
+_REMEDY = 'a preconditioner such as M="ilu0" or M=spilu(A), more iterations (maxiter=), or solve(A, b)'
+
+
+class Broken(Exception):
+    """Ends a solver whose iterate has elements that are nan or inf: they would stay so."""
+
+    def __init__(self, x: Array | None) -> None:
+        self.x = x
+
+
+class Iterations:
+    """SciPy's callback: counts iterations, hands them on, and raises `Broken` once they are nan or inf.
+
+    norm : gives the residual's norm for an iterate, for who shows it
+    scale : the right side's norm, by which GMRES divides what it tells
+    """
+
+    def __init__(
+        self, callback: Callable[[Any], Any] | None, step: Step, norm: Callable[[Array], float], scale: float
+    ) -> None:
+        self.callback, self.step, self.norm, self.scale = callback, step, norm, scale
+        self.count = 0
+
+    def __call__(self, state: Any) -> None:
+        """One more iteration, of the iterate or of the residual's norm, as the method tells."""
+        self.count += 1
+        if self.callback is not None:
+            self.callback(state)
+        told = np.asarray(state)
+        if not np.isfinite(told).all():
+            raise Broken(told if told.ndim else None)
+        self.step(self.count, lambda: float(state) * self.scale if told.ndim == 0 else self.norm(told))
+
+
+def warn(operation: str, iterations: int, residual: float, tolerance: float, reason: str = "", level: int = 4) -> None:
+    """Warn the caller of a solver, `level` calls up, that it did not converge."""
+    why = f", {reason}" if reason else ""
+    message = (
+        f"{operation}: no convergence after {iterations} iterations{why}"
+        f"\n  expected a residual of norm {tolerance:.3g} at most; got {residual:.3g}"
+        f"\n  help: {_REMEDIES.get(operation, _REMEDY)}"
+    )
+    if not np.isfinite(residual):
+        message = (
+            f"{operation}: no convergence: nan or inf after {iterations} iterations, which stay"
+            "\n  help: look for elements of the operands that are nan or inf, and for overflow"
+        )
+    warnings.warn(ConvergenceWarning(message, operation, iterations, residual), stacklevel=level)
