@@ -171,9 +171,6 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "ops.products.einsum": (
         ("einsum", "operands masked grad", ""),
-        ("mttkrp", "operands grad", ""),
-        ("ttm", "operands grad", ""),
-        ("ttv", "operands grad", ""),
     ),
     "ops.products.matmul": (
         ("matmul", "operands masked lazy grad", ""),
@@ -193,6 +190,11 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("tensordot", "method operands grad", "tensordot(b, /, *, axes=2, format=None)\n\nThe sum of products over pairs of dimensions."),
         ("vdot", "operands grad", ""),
         ("vecdot", "method operands masked grad", "vecdot(b, /, *, axis=-1)\n\nThe sum over `axis` of conj(a) * b, the other dimensions broadcast."),
+    ),
+    "ops.products.tensor_times": (
+        ("mttkrp", "operands grad", ""),
+        ("ttm", "operands grad", ""),
+        ("ttv", "operands grad", ""),
     ),
     "ops.random": (
         ("random", "", ""),

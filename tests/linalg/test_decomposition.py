@@ -10,6 +10,7 @@ import pytest
 
 import openwork as ow
 from openwork import decomposition
+from openwork.storage.specified import coordinates
 
 RNG = np.random.default_rng(4)
 
@@ -130,6 +131,84 @@ def test_products_with_a_result_in_any_format() -> None:
     assert ow.ttm(t, m, 2, format="coo").nse == 3 * ow.pattern(t).astype("int64").max(axis=2).sum()
 
 
+RULE = {
+    "csf": ("csf", "(i, j, r) -> (i : compressed, j : compressed, r : dense)"),
+    "coo": ("coo", "(i, j, r) -> (i : compressed(nonunique), j : singleton, r : dense)"),
+    "(i, j, k) -> (i : dense, j : compressed, k : compressed)": (
+        "csr",
+        "(i, j, r) -> (i : dense, j : compressed, r : dense)",
+    ),
+    "(i, j, k) -> (j : compressed, i : compressed, k : compressed)": (
+        "dcsc",
+        "(i, j, r) -> (j : compressed, i : compressed, r : dense)",
+    ),
+    "(i, j, k) -> (i : dense, j // 2 : compressed, j % 2 : dense, k : dense)": (
+        "coo",
+        "(i, j, r) -> (i : compressed(nonunique), j : singleton, r : dense)",
+    ),
+    "(i, j, k) -> (i : dense, j : dense, k : compressed)": (None, None),
+    "bitmap": (None, None),
+    "dense": (None, None),
+}
+
+
+@pytest.mark.parametrize("format", RULE)
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_formats_of_results_by_rule(format: str, library: str) -> None:
+    like = np.asarray if library == "numpy" else pytest.importorskip("torch").from_numpy
+    rng = np.random.default_rng(5)
+    x = np.where(rng.random((4, 6, 5)) < 0.3, rng.integers(-3, 4, (4, 6, 5)), 0).astype(float)
+    t, m = ow.asarray(like(x), format=format), rng.integers(1, 5, (5, 3)).astype(float)
+    fibres = len({(i, j) for i, j, _ in coordinates(t._storage)[0].T.tolist()})
+    cases = [
+        (ow.ttv(t, like(m[:, 0].copy()), 2), x @ m[:, 0], RULE[format][0]),
+        (ow.ttm(t, like(m), -1), x @ m, RULE[format][1]),
+        (ow.tensordot(t, like(m), axes=1), x @ m, RULE[format][1]),
+        (ow.ttm(t, ow.asarray(like(m)), 2), x @ m, RULE[format][1]),
+    ]
+    for got, want, named in cases:
+        assert isinstance(got, ow.Tensor) is (named is not None) or got is cases[3][0]
+        if named is not None:
+            assert got.format == ow.format(named, got.ndim)
+            assert got.nse == fibres * (3 if got.ndim == 3 else 1)
+        np.testing.assert_array_equal(got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got), want)
+    if RULE[format][0] is not None:
+        for d, n in enumerate(x.shape):  # the other dimensions, and the array first
+            w = rng.random((2, n))
+            got = ow.tensordot(like(w), t, axes=([1], [d]))
+            assert isinstance(got, ow.Tensor) or format not in ("csf", "coo")
+            got = got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
+            np.testing.assert_allclose(got, np.tensordot(w, x, axes=([1], [d])))
+        both = ow.tensordot(t, like(np.ones((5, 6))), axes=([1, 2], [1, 0]))
+        assert type(both) is type(like(m))
+        np.testing.assert_array_equal(np.asarray(both), x.sum((1, 2)))
+
+
+def test_what_the_rule_leaves_to_einsum() -> None:
+    t = ow.asarray(NOISE, format="csf")
+    assert isinstance(ow.ttv(t, [1.0] * 4, 2), ow.Tensor)
+    assert ow.ttm(ow.asarray(np.zeros((2, 3, 4)), format="coo"), np.ones((4, 2)), 2).nse == 0
+    for call, error in (
+        (lambda: ow.ttv(t, np.ones(5), 2), ow.ShapeError),
+        (lambda: ow.ttv(t, np.ones((4, 2)), 2), ow.ShapeError),
+        (lambda: ow.ttm(t, np.ones(4), 2), ow.ShapeError),
+        (lambda: ow.ttv(t + 1, np.ones(4), 2), ow.UnsupportedError),
+    ):
+        with pytest.raises(error, match="einsum"):
+            call()
+
+
+def test_gradients_of_results_by_rule() -> None:
+    torch = pytest.importorskip("torch")
+    x, m = torch.tensor(NOISE), torch.tensor(RNG.random((NOISE.shape[1], 2)))
+    a, p = ow.asarray(x, format="csf").requires_grad_(), x.clone().requires_grad_()
+    ours, theirs = m.clone().requires_grad_(), m.clone().requires_grad_()
+    (ow.ttm(a, ours, 1).to_dense() ** 2).sum().backward()
+    (torch.einsum("abc,bz->azc", p, theirs) ** 2).sum().backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)
+    torch.testing.assert_close(torch.as_tensor(a.grad.to_numpy()), p.grad * (x != 0))
+
+
 @pytest.mark.parametrize("ring", ["plus_times", "min_plus", "any_pair", "any_first", "lor_land", "max_min"])
 def test_results_are_of_one_kind_whatever_the_semiring(ring: str) -> None:
     s = ow.asarray(np.eye(3), format="csr")
@@ -148,3 +227,54 @@ def test_what_was_meant() -> None:
         ow.einsum("ij,jk->ik", s, s, semiring="min_pls")
     with pytest.raises(TypeError, match="did you mean 'keepdims'"):
         ow.sum(s, keepdim=True)
+
+
+def test_what_was_meant_by_names_and_arguments() -> None:
+    a = ow.asarray(np.eye(3), format="csr")
+    for call, error, words in (
+        (lambda: ow.linalg.nrm, AttributeError, "did you mean 'norm'"),
+        (lambda: ow.graph.pagernk, AttributeError, "did you mean 'pagerank'"),
+        (lambda: decomposition.cp_al, AttributeError, "did you mean 'cp_als'"),
+        (lambda: a.astype("flaot32"), ow.DTypeError, "did you mean 'float32'"),
+        (lambda: ow.evaluate("C[i,j] mim= A[i,j]", A=a), ow.FormatError, "did you mean min="),
+        (lambda: ow.asarray(a, formt="csr"), TypeError, "did you mean 'format'"),
+        (lambda: ow.random((3, 3), 0.1, fromat="csr"), TypeError, "did you mean 'format'"),
+        (lambda: ow.zeros((3, 3), dtpe=float), TypeError, "did you mean 'dtype'"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    with pytest.raises(AttributeError):
+        ow.linalg._nothing  # noqa: B018
+
+
+LONE = [
+    ("ij,jk->i", ((4, 5), (5, 3))), ("ij,jk->", ((4, 5), (5, 3))), ("ijk,jr->ir", ((3, 4, 5), (4, 2))), ("ij,k->k", ((4, 5), (3,))),
+    ("ij,jk,l->i", ((4, 5), (5, 3), (2,))), ("ij,ik,jl->", ((4, 5), (4, 3), (5, 2))), ("ij,k->ik", ((4, 5), (3,))), ("ij,jkk->i", ((4, 5), (5, 3, 3))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "shapes"), LONE)
+@pytest.mark.parametrize("dtype", [np.float64, np.int8])
+def test_indices_of_one_operand_alone(text: str, shapes: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(3)
+    xs = [(rng.integers(60, 90, s) * (rng.random(s) < 0.7)).astype(dtype) for s in shapes]
+    for k, x in enumerate(xs):
+        for format in ("coo", "csf"):
+            given: list[Any] = list(xs)
+            given[k] = ow.asarray(x.astype(float), format=format)
+            plain = [y.astype(float) for y in xs]
+            found = ow.einsum(text, *given)
+            np.testing.assert_allclose(np.asarray(found), np.einsum(text, *plain))
+            for ring in ("min_plus", "max_min"):
+                if len(xs) == 2 and "kk" not in text:
+                    ow.einsum(text, *given, semiring=ring)
+    same = [ow.asarray(xs[0], format="coo"), *xs[1:]]
+    found = ow.einsum(text, *same)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(np.asarray(found), np.einsum(text, *xs))
+
+
+def test_a_sum_over_one_operand_comes_first() -> None:
+    a, x = ow.asarray(np.eye(4), format="csr"), np.ones((4, 3))
+    plan = str(ow.explain(lambda: ow.einsum("ij,jk->i", a, x)))
+    assert "out[i] += T0[i, j] * T1[j]" in plan.replace("T2", "T1")

@@ -5,7 +5,10 @@ Source: Kolda and Bader, Tensor Decompositions and Applications, SIAM Review 51(
 
 from __future__ import annotations
 
+from ..errors import absent as _absent
 from .cp import CP, cp_als
 from .tucker import Tucker, tucker
 
 __all__ = ["CP", "Tucker", "cp_als", "tucker"]
+
+__getattr__ = _absent(__name__, __all__)

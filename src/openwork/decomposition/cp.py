@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.products.einsum import mttkrp
+from ..ops.products.tensor_times import mttkrp
 from ..tensor.tensor import Tensor
 from .operands import Factor, host, operand, positive, square_norm, start
 

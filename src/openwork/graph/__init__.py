@@ -7,6 +7,7 @@ format, SciPy's arrays, graphs of networkx. Compressed rows are read in place, o
 
 from __future__ import annotations
 
+from ..errors import absent as _absent
 from .centrality import betweenness, core_numbers, pagerank, triangles
 from .sampling import sample_neighbors
 from .traversal import bfs, components, shortest_paths
@@ -22,6 +23,8 @@ __all__ = [
     "sssp",
     "triangles",
 ]
+
+__getattr__ = _absent(__name__, __all__)
 
 sssp = shortest_paths
 """The name that GraphBLAS has for `shortest_paths`."""

@@ -171,8 +171,11 @@ class _Parser:
         lhs, mask, complement = self.target()
         token = self.take()
         if token.text not in ASSIGNMENTS and token.text not in _LOGICAL:
-            known = " ".join((*ASSIGNMENTS, *(_LOGICAL if self.program else ())))
-            raise self.error("expected an assignment", token.at, f"expected one of {known}; got {_got(token)}")
+            names = (*ASSIGNMENTS, *(_LOGICAL if self.program else ()))
+            close = difflib.get_close_matches(f"{token.text}=", names, 1, 0.7)
+            detail = f"expected one of {' '.join(names)}; got {_got(token)}"
+            hint = f"did you mean {close[0]}?" if close else ""
+            raise self.error("expected an assignment", token.at, detail, hint)
         rhs = self.expression()
         self.end()
         if token.text in _LOGICAL:

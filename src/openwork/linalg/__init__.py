@@ -8,6 +8,7 @@ dense format. SciPy is imported when a function first needs it.
 from __future__ import annotations
 
 from ..errors import ConvergenceWarning
+from ..errors import absent as _absent
 from ..ops.manipulation.shaping import matrix_transpose
 from ..ops.manipulation.triangles import diagonal
 from ..ops.products.cross import cross
@@ -93,6 +94,8 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+__getattr__ = _absent(__name__, __all__)
 
 for _name in (
     "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm", "outer",

@@ -19,7 +19,7 @@ from ..interruptible import LONG, whole
 from . import gradient_hook
 from .too_large import FAILURES, size_error
 
-__all__ = ["answering", "is_long", "overridable", "takes_over"]
+__all__ = ["answering", "asking", "is_long", "overridable", "takes_over"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HOOK = "__openwork_function__"
@@ -67,6 +67,23 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
             raise TypeError(f"{error}{meant}") from None
 
     call.__module__ = __name__.partition(".")[0]
+    return call
+
+
+@cache
+def asking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the namespace that makes tensors, which says what was meant by an argument that it has not."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            meant = _meant(function, kwargs, error)
+            if not meant:
+                raise
+            raise TypeError(f"{error}{meant}") from None
+
     return call
 
 

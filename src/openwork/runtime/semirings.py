@@ -31,7 +31,7 @@ def monoid(name: str | Monoid) -> Monoid:
     found = MONOIDS.get(name)
     if found is None:
         raise UnsupportedError(
-            f"monoid {name!r} is not known\n  supported: {', '.join(MONOIDS)}"
+            f"monoid {name!r} is not known\n  supported: {', '.join(MONOIDS)}{suggestion(name, MONOIDS)}"
             "\n  help: Monoid(name, operation, identity) makes one"
         )
     return found

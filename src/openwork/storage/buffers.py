@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..checked import bounded
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..faults import reach
 from .memory import reserve
 
@@ -179,7 +179,8 @@ def scalar_name(dtype: object) -> str:
         except TypeError:
             scalar = None
     if scalar is None:
-        raise DTypeError(f"dtype {name} is not supported\n  supported: {', '.join(_NAMES.values())}")
+        hint = suggestion(name, _NAMES.values())
+        raise DTypeError(f"dtype {name} is not supported\n  supported: {', '.join(_NAMES.values())}{hint}")
     if isinstance(dtype, np.dtype):
         _scalars[dtype] = scalar
     return scalar

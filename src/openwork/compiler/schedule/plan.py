@@ -64,7 +64,10 @@ class Plan:
     @cached_property
     def summed(self) -> frozenset[str]:
         """Operands that are summed by themselves before anything else, which their own type may be too narrow for."""
-        sums = (s.statement for s in self.steps if s.route is Route.FOLD and s.statement.reduction_indices)
+        alone = (
+            s.statement for s in self.steps if s.route in (Route.FOLD, Route.DENSE) and len(s.statement.tensors) == 1
+        )
+        sums = (stmt for stmt in alone if stmt.reduction_indices)
         return frozenset(name for stmt in sums for name in stmt.tensors)
 
     def __str__(self) -> str:

@@ -117,6 +117,8 @@ class _Steps:
         self.dense = [x.format is None for x in operands]
         self.inputs, self.output, self.operands, self.ring = inputs, output, operands, ring
         self.steps: list[Step] = []
+        self.early = ring.name == "plus_times" and len(inputs) > 1
+        """whether dense operands may be summed by themselves, as `Route.DENSE` does"""
 
     def add(
         self,
@@ -138,14 +140,22 @@ class _Steps:
         return number
 
     def walked(self, driver: int, route: Route, *words: str) -> Plan:
-        """One kernel, after the diagonals of operands that repeat a letter."""
-        used = [self.once(k, self.inputs[k]) for k in range(len(self.inputs))]
+        """One kernel, after the diagonals of operands that repeat a letter, and sums over what one operand alone has.
+
+        The driver keeps all its letters where the loops over its elements have no others inside.
+        """
+        used = []
+        for k, term in enumerate(self.inputs):
+            others = self.output + "".join(t for j, t in enumerate(self.inputs) if j != k)
+            alone = k == driver and (set(others) <= set(term) or not set(term) & set(others))
+            used.append(self.once(k, term if alone or not self.early else others))
         self.add(used, self.output, route, (words[0], words[1]), last=True)
         return Plan(tuple(self.steps))
 
     def once(self, k: int, keep: str) -> int:
         """The operand with every letter once and only those of `keep`, the others summed."""
-        letters = "".join(c for c in dict.fromkeys(self.letters[k]) if self.dense[k] or c in keep)
+        whole = self.dense[k] and not self.early
+        letters = "".join(c for c in dict.fromkeys(self.letters[k]) if whole or c in keep)
         if letters == self.letters[k]:
             return k
         return self.add([k], letters, Route.DENSE if self.dense[k] else Route.FOLD)

@@ -1,4 +1,4 @@
-"""`einsum` of sparse and dense operands over any semiring, and the tensor products that are instances of it."""
+"""`einsum`: index letters and sparse and dense operands -> their sum of products over any semiring."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ...runtime.semirings import semiring as semiring_of
 from ...storage.buffers import is_array
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
-from ..axes import axis_of
 from .prepared_products import recalled
 from .product import product
 from .subscripts import parse_subscripts, subscripts_of
@@ -26,7 +25,7 @@ from .subscripts import parse_subscripts, subscripts_of
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 
-__all__ = ["einsum", "mttkrp", "ttm", "ttv"]
+__all__ = ["einsum"]
 
 
 @operation(masked=late("masked.products", "einsum"), returns="product")
@@ -124,49 +123,3 @@ def _without(x: Any, ones: Sequence[int]) -> Any:
     if not isinstance(x, Tensor):
         return x.reshape(tuple(n for d, n in enumerate(x.shape) if d not in ones))
     return Tensor._from_storage(alone(Term(letters, x._storage), kept, semiring_of("any_first")).storage)
-
-
-@operation(returns="any")
-def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> Any:
-    """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
-
-    Parameters
-    ----------
-    t : Tensor, shape (n_0, ..., n_{d-1})
-    factors : one array (n_k, r) for each dimension; that of `dim` is not read and may be None
-    dim : the dimension that stays
-    format : of the result; without, an array
-
-    Returns
-    -------
-    array (n_dim, r): out[i, r] = sum of t[..., i, ...] times the product over k != dim of factors[k][i_k, r]
-
-    Cost: O(nse * r), less where factors are shared by a fibre.
-    Source: Bader and Kolda, Efficient MATLAB computations with sparse and factored tensors, SISC 2007.
-    """
-    letters, dim = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "mttkrp", "dim")
-    others = [k for k in range(t.ndim) if k != dim]
-    terms = ",".join(letters[k] + "r" for k in others).replace("rr", "r")
-    text = f"{letters},{terms}->{letters[dim]}r"
-    return einsum(text, t, *(factors[k] for k in others), format=format)
-
-
-@operation(returns="product")
-def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
-    """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension.
-
-    format : of the result, "coo" for a sparse one; without, that of `einsum`: an array for a dense `v`
-    """
-    letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttv", "dim")
-    return einsum(f"{letters},{letters[d]}->{letters[:d]}{letters[d + 1 :]}", t, v, format=format)
-
-
-@operation(returns="product")
-def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
-    """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r.
-
-    format : of the result, "coo" for a sparse one, whose fibres along `dim` are those of `t`; without, that of
-        `einsum`: an array for a dense `m`
-    """
-    letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttm", "dim")
-    return einsum(f"{letters},{letters[d]}z->{letters[:d]}z{letters[d + 1 :]}", t, m, format=format)

@@ -103,7 +103,7 @@ def _bound(inputs: tuple[str, ...], operands: Sequence[Any], ring: Semiring, pla
             first = ring.dtype == "promote" and (early or f"T{k}" in plan.summed)
             found[f"T{k}"] = Term(term, _cast(x, scalar) if first else x)
         else:
-            found[f"T{k}"] = term, cast(x, scalar) if early else x
+            found[f"T{k}"] = term, cast(x, scalar) if early or f"T{k}" in plan.summed else x
     return found
 
 

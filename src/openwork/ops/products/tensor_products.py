@@ -33,11 +33,12 @@ from .matmul import matmul
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 from .spgemm import _tensor
+from .tensor_times import by_rule
 
 __all__ = ["dot", "inner", "kron", "kronsum", "outer", "tensordot", "vdot", "vecdot"]
 
 
-@operation(method=True, returns="product", shape="product", dtype="promoted")
+@operation(method=True, returns="any", shape="product", dtype="promoted")
 def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None) -> Any:
     """The sum of products over pairs of dimensions.
 
@@ -48,7 +49,8 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
 
     Returns
     -------
-    what `einsum` gives: the other dimensions of `a`, then those of `b`
+    what `einsum` gives: the other dimensions of `a`, then those of `b`; of a sparse tensor with a dense array, where
+    two dimensions of the tensor or more stay, sparse with the tensor's levels of these and dense along the array's
 
     Raises ShapeError if the dimensions' extents differ or there are fewer than asked for.
     """
@@ -77,7 +79,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     for m, n in zip(left, right, strict=True):
         other[n] = mine[m]
     out = "".join(c for c in (*mine, *other) if (c in mine) != (c in other))
-    return einsum(f"{mine},{''.join(other)}->{out}", a, b, format=format)
+    return by_rule(a, b, mine, "".join(other), out, format)
 
 
 @operation(returns="product", shape="product", dtype="promoted")

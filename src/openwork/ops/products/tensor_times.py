@@ -1,0 +1,87 @@
+"""A tensor and vectors, matrices or factors -> their product over some dimensions: `ttv`, `ttm`, `mttkrp`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...interop.operands import adopted
+from ...runtime.formats import resolve_format
+from ...runtime.operation import operation
+from ...storage.buffers import is_array
+from ...tensor.lazy import is_lazy
+from ...tensor.tensor import Tensor
+from ..axes import axis_of
+from .einsum import einsum
+from .sparse_by_dense import fibre_product
+
+__all__ = ["by_rule", "mttkrp", "ttm", "ttv"]
+
+
+def by_rule(a: Any, b: Any, left: str, right: str, output: str, format: object) -> Any:
+    """The product of two operands by letters: `einsum`, but of a sparse tensor with a dense array as `fibre_product`
+    stores it, or from there in the format that is asked for."""
+    a, b = (adopted(x.compute() if is_lazy(x) else x) for x in (a, b))
+    wanted = None if format is None else resolve_format(format, len(output))
+    if wanted is None or (set(output) - set(left) and set(output) - set(right) and not wanted.is_dense):
+        arrays = [_dense(x) for x in (a, b)]
+        found = fibre_product(a, arrays[1], left, right, output)
+        found = fibre_product(b, arrays[0], right, left, output) if found is None else found
+        if found is not None:
+            return found if wanted is None else found.asformat(wanted)
+    return einsum(f"{left},{right}->{output}", a, b, format=format)
+
+
+def _dense(x: Any) -> Any:
+    """An operand that is no sparse tensor as an array."""
+    if isinstance(x, Tensor):
+        return x.to_dense() if x.format.is_dense else x
+    return x if is_array(x) else np.asarray(x)
+
+
+@operation(returns="any")
+def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> Any:
+    """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
+
+    Parameters
+    ----------
+    t : Tensor, shape (n_0, ..., n_{d-1})
+    factors : one array (n_k, r) for each dimension; that of `dim` is not read and may be None
+    dim : the dimension that stays
+    format : of the result; without, an array: one dimension of the tensor stays, as in a product of matrices
+
+    Returns
+    -------
+    array (n_dim, r): out[i, r] = sum of t[..., i, ...] times the product over k != dim of factors[k][i_k, r]
+
+    Cost: O(nse * r), less where factors are shared by a fibre.
+    Source: Bader and Kolda, Efficient MATLAB computations with sparse and factored tensors, SISC 2007.
+    """
+    letters, dim = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "mttkrp", "dim")
+    others = [k for k in range(t.ndim) if k != dim]
+    terms = ",".join(letters[k] + "r" for k in others).replace("rr", "r")
+    text = f"{letters},{terms}->{letters[dim]}r"
+    return einsum(text, t, *(factors[k] for k in others), format=format)
+
+
+@operation(returns="any")
+def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
+    """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension.
+
+    format : of the result; without, of a sparse tensor of three dimensions or more and a dense vector, sparse with the
+        tensor's levels of the other dimensions; of a matrix an array, as that of `A @ v`
+    """
+    letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttv", "dim")
+    return by_rule(t, v, letters, letters[d], letters[:d] + letters[d + 1 :], format)
+
+
+@operation(returns="any")
+def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
+    """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r.
+
+    format : of the result; without, of a sparse tensor of three dimensions or more and a dense matrix, sparse with the
+        tensor's levels of the other dimensions and dense along `dim`; of a matrix an array, as that of `A @ m`
+    """
+    letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttm", "dim")
+    return by_rule(t, m, letters, letters[d] + "z", f"{letters[:d]}z{letters[d + 1 :]}", format)
