@@ -14,7 +14,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 
 LAYERS = (
-    {"errors", "faults", "settings", "checked", "late", "integers", "interruptible", "tables", "tuning"},
+    {"errors", "faults", "settings", "checked", "late", "integers", "interruptible", "tables", "tuning", "caller"},
     {"format"},
     {"storage"},
     {"ir"},

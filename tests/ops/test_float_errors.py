@@ -19,7 +19,13 @@ FORMATS = ("coo", "csr", "dcsr", "bitmap", "bsr(2,2)", "ell(3)", "dense", "(i, j
 
 def said(function: Callable[[], Any]) -> set[str]:
     """The kinds of warnings."""
-    with warnings.catch_warnings(record=True) as found, np.errstate(all="warn"):
+    with np.errstate(all="warn"):
+        return said_as_asked(function)
+
+
+def said_as_asked(function: Callable[[], Any]) -> set[str]:
+    """The same under the caller's `np.errstate`."""
+    with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         function()
     assert all(w.category is RuntimeWarning for w in found)
@@ -92,6 +98,39 @@ def test_errstate_decides(spec: str) -> None:
         with np.errstate(all="call", call=lambda kind, _: called.append(kind)):  # noqa: B023
             function()
         assert called
+
+
+A = ow.asarray(X, format="csr")
+WARN = {
+    "log": lambda: np.log(A),
+    "number": lambda: A * 1e200,
+    "tensor": lambda: A / ow.asarray(Y, format="dcsr"),
+    "same structure": lambda: A / A,
+    "fused": lambda: ow.evaluate("x[i,j] = a[i,j] / (a[i,j] - a[i,j])", a=A),
+    "fill": lambda: ow.reciprocal(A),
+    "integers": lambda: A.astype(np.int64) // ow.asarray(Y.astype(np.int64), format="dcsr"),
+    "cast": lambda: ow.asarray([[1e200, 0]], format="csr").astype(np.int32),
+    "long": lambda: ow.asarray(np.full(200_000, 1e200), format="dense") * 1e200,
+    "nanmax": lambda: ow.nanmax(ow.asarray([[np.nan]], format="csr"), axis=0),
+    "nanmedian": lambda: ow.nanmedian(ow.asarray([[np.nan]], format="csr"), axis=0),
+}
+
+
+@pytest.mark.parametrize("name", WARN)
+def test_the_line_of_the_caller_is_named(name: str) -> None:
+    with warnings.catch_warnings(record=True) as found, np.errstate(all="warn"):
+        warnings.simplefilter("always")
+        WARN[name]()
+    assert found
+    assert {(w.filename, w.lineno) for w in found} == {(__file__, WARN[name].__code__.co_firstlineno)}
+
+
+def test_a_function_of_the_user_for_some_errors() -> None:
+    called: list[str] = []
+    with np.errstate(divide="call", over="warn", invalid="warn", call=lambda kind, _: called.append(kind)):
+        assert said_as_asked(lambda: 1 / A) == set()
+        assert said_as_asked(lambda: A * 1e200) == {"overflow"}
+    assert called == ["divide by zero"]
 
 
 def test_torch_says_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..caller import telling
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..interruptible import whole
 from ..ir.arithmetic import expm1
@@ -88,13 +89,13 @@ def apply(name: str, *args: Any) -> Any:
 
 
 def loudly(name: str, *args: Any) -> Any:
-    """The same, with NumPy's warnings as `np.errstate` asks."""
+    """The same, with NumPy's warnings as `np.errstate` asks, of the line that called the package."""
     for a in args:
         if type(a) not in _NEVER_TORCH and is_torch(a):
             return _torch_apply(name, _function(name, True), args)
     function = _function(name, False)
     try:
-        found = whole(function, args, {}) if is_long(args) else function(*args)
+        found = telling(function.__name__, lambda: whole(function, args, {}) if is_long(args) else function(*args))
         return np.array(found) if name in _VIEWS else found
     except ValueError as error:
         if name == "pow" and "negative integer power" in str(error):

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..caller import telling
 from ..checked import bounded
 from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..faults import reach
@@ -374,7 +375,7 @@ def cast(x: Array, scalar: str) -> Array:
     if scalar_of(x) == scalar:
         return x
     if isinstance(x, np.ndarray):
-        return x.astype(numpy_dtype(scalar))
+        return telling("cast", lambda: x.astype(numpy_dtype(scalar)))
     return _of_torch(lambda: x.to(torch_dtype(scalar)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ import scipy.sparse as scipys
 
 import openwork as ow
 
+from ...caller import warn
 from ...tensor.tensor import Tensor
 
 __all__ = ["Arithmetic", "dense_of", "is_scalar", "tensor_of"]
@@ -220,10 +220,7 @@ class Arithmetic:
         if kind == "dense":
             return self._dense(dense_of(run(self.tensor.to_numpy(), x)))
         if run(0, 0 if kind == "sparse" else x):
-            warnings.warn(
-                f"Comparing sparse matrices using {run.__name__} is inefficient", scipys.SparseEfficiencyWarning,
-                stacklevel=3,
-            )  # fmt: skip
+            warn(f"Comparing sparse matrices using {run.__name__} is inefficient", scipys.SparseEfficiencyWarning)
         return self._like(_nonzero(ow.asarray(run(self.tensor, x))), "csc" if self.format == "csc" else "csr")
 
     def __eq__(self, other: object) -> Any:
@@ -254,7 +251,7 @@ class Arithmetic:
             return self._dense(dense_of(run(self.tensor.to_numpy(), x)))
         found = run(self.tensor, x)
         if found.fill_value:
-            warnings.warn("The result is dense.", scipys.SparseEfficiencyWarning, stacklevel=3)
+            warn("The result is dense.", scipys.SparseEfficiencyWarning)
         return self._like(_nonzero(found), self._compressed)
 
     def maximum(self, other: Any) -> Any:

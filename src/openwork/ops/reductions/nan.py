@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ...caller import warn
 from ...errors import ShapeError
 from ...runtime.operation import operation
 from ...tensor.dtypes import isdtype
@@ -127,7 +127,7 @@ def _extreme(x: Any, axis: Axis, keepdims: bool, largest: bool) -> Any:
     found = extreme(_replaced(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
     absent = _counted(t, axis, keepdims) == 0
     if bool(absent.any()):
-        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=3)
+        warn("All-NaN slice encountered", RuntimeWarning)
         return where(absent, float("nan"), found)
     return found
 

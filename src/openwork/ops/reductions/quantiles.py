@@ -5,12 +5,12 @@ linear: place = (n - 1) q; result = x[floor(place)] + (place - floor(place)) (x[
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...caller import warn
 from ...errors import DTypeError, UnsupportedError
 from ...interop.sources import asarray
 from ...runtime.operation import namespace, operation
@@ -137,7 +137,7 @@ def _taken(flat: Tensor, q: np.ndarray[Any, Any], method: str, skip: bool) -> Te
         absent = np.asarray(counts) == 0
         if not absent.any():
             return out.asformat("dense")
-        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+        warn("All-NaN slice encountered", RuntimeWarning)
     spoilt: Tensor = where(absent, float("nan"), out)
     return spoilt.asformat("dense")
 
