@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ import openwork as ow
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "files.md"
 BASE = 96 << 20
 """Bytes that may be needed beside: what a stream may unpack to whatever its size, blocks of work, arenas."""
-ROW = re.compile(r"^\| `(\.\w+(?:\.gz)?)` \|.*\| (\d+) \| (\d+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `(\.\w+(?:\.\w+)?)` \|.*\| (\d+) \| (\d+) \|$", re.MULTILINE)
 
 READER = """
 import resource, sys, openwork as ow
@@ -58,9 +59,15 @@ def honest(folder: Path, entries: int) -> dict[str, Path]:
     rng = np.random.default_rng(0)
     row, column = np.sort(rng.integers(1, 10**6, entries)), rng.integers(1, 10**6, entries)
     t = ow.sparse_coo_tensor(np.stack([row, column]), rng.standard_normal(entries), (10**6, 10**6))
-    names = [".mtx", ".tns", ".rb", ".npz", ".mtx.gz", ".tns.gz", ".rb.gz"]
+    names = [".mtx", ".tns", ".rb", ".npz", ".petsc", ".mtx.gz", ".tns.gz", ".rb.gz"]
+    names += [".parquet"] if importlib.util.find_spec("pyarrow") else []
     for name in names:
         ow.write(folder / f"t{name}", t)
+    if importlib.util.find_spec("h5py"):
+        cells = ow.sparse_coo_tensor(np.stack([np.arange(entries) // 1000, column % 9999]), row, (entries, 10**4))
+        for name in (".bsp.h5", ".h5ad", ".h5"):
+            ow.write(folder / f"t{name}", cells)
+            names.append(name)
     pairs = [f"{i} {j}" for i, j in zip(row.tolist(), column.tolist(), strict=True)]
     texts = {
         ".tri": f"1000000 1000000 {entries} 0\n" + "".join(f"{p} 1.5\n" for p in pairs),
@@ -92,7 +99,15 @@ def hostile(folder: Path, size: int) -> dict[str, Path]:
     }
     for name, text in texts.items():
         (folder / f"h{name}").write_text(text)
-    return {name: folder / f"h{name}" for name in texts}
+    (folder / "h.petsc").write_bytes(np.array([1211216, size // 4, 9, 0], ">i4").tobytes() + bytes(size // 4 * 4))
+    found = {name: folder / f"h{name}" for name in (*texts, ".petsc")}
+    rng = np.random.default_rng(0)
+    places = np.stack([np.sort(rng.integers(0, size, size // 24)), np.arange(size // 24)])
+    rows = ow.sparse_coo_tensor(places, rng.standard_normal(size // 24), (size, size))
+    for name in (".npz", *([".bsp.h5"] if importlib.util.find_spec("h5py") else ())):
+        found[name] = folder / f"h{name}"
+        ow.write(found[name], rows.asformat("csr"), compress=True)
+    return found
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the address space are Linux's")
