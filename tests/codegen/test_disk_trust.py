@@ -272,9 +272,9 @@ disk.read("key")
 
 
 def test_no_setting_makes_the_import_fail(tmp_path: Path) -> None:
-    script = f"import os\nfor name, values in {SETTINGS!r}.items():\n  for value in values:\n"
-    script += "    os.environ[name] = value\n" + "".join(f"    {line}\n" for line in IMPORTS.splitlines())
-    script += "  del os.environ[name]\n"
+    script = f"import os\nfor k in range({max(map(len, SETTINGS.values()))}):\n"
+    script += f"    os.environ.update((name, values[k % len(values)]) for name, values in {SETTINGS!r}.items())\n"
+    script += "".join(f"    {line}\n" for line in IMPORTS.splitlines())
     env = {**os.environ, "OPENWORK_CACHE_DIR": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -39,6 +39,7 @@ BINARY = (
 )  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.parametrize("f", UNARY)
 def test_functions(f: Any, spec: str) -> None:
@@ -46,6 +47,7 @@ def test_functions(f: Any, spec: str) -> None:
     assert said(lambda: f(a)) == said(lambda: f(X))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.parametrize("op", BINARY)
 def test_operations_of_two_tensors_a_number_and_an_array(op: Any, spec: str) -> None:

@@ -76,6 +76,7 @@ def check(text: str, arrays: dict[str, Any], specs: tuple[str, ...], sought: boo
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("rank", "pair"), [(rank, pair) for rank, pairs in PAIRS.items() for pair in pairs])
 def test_formats(rank: int, pair: tuple[str, str]) -> None:
     for text in TEXTS[:2]:

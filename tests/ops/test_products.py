@@ -205,7 +205,7 @@ SPECS = ("csr", "csc", "coo", "bsr(2, 3)", "bsr(2, 2)", "dia", "ell(12)", "dcsr"
 @pytest.mark.parametrize(("spec", "dtype"), [_dtype_case(spec, dtype) for spec in SPECS for dtype in DTYPES])
 def test_dtypes(spec: str, dtype: str) -> None:
     array = dense_array((7, 12), dtype=dtype)
-    for columns in (1, 9, 40):
+    for columns in (1, 9, 40) if spec == "csr" else (9, 40) if dtype == "float32" else (9,):
         x = dense_array((12, columns), 1, dtype=dtype, density=1)
         check(lambda t, x=x: t @ x, lambda a, x=x: a @ x, array, spec)
         check(lambda t, x=x: t @ x[:, 0], lambda a, x=x: a @ x[:, 0], array, spec)

@@ -23,6 +23,7 @@ def matrix(format: str, scale: float = 1.0) -> tuple[Any, Any]:
     return ours, theirs
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr(2, 2)", "ell(8)", "bitmap"])
 @pytest.mark.parametrize("columns", [None, 1, 3])
 @pytest.mark.parametrize("left", [True, False])
