@@ -177,9 +177,31 @@ def test_with_tensors_and_scipys_own():
     for made in (sp.csr_array(t), sp.coo_array(ow.asarray(A)), sp.csr_array(x), sp.csc_array(s)):
         np.testing.assert_array_equal(made.toarray(), A)
     assert np.asarray(x).dtype == object
-    for call in (lambda: s.multiply(x), lambda: theirs.coo_array(x)):
-        with pytest.raises(ow.UnsupportedError, match=r"to_scipy\(\)"):
-            call()
+    for made in (theirs.coo_array(x), theirs.vstack([s, x])[:4], theirs.csc_array(x)):
+        np.testing.assert_array_equal(made.toarray(), A)
+    np.testing.assert_array_equal(s.multiply(x).toarray(), A * A)
+
+
+def test_isinstance_takes_an_array_for_scipys_and_operators_leave_it_the_operation():
+    x, s = sp.csr_array(A), theirs.csr_array(A)
+    assert isinstance(x, theirs.csr_array)
+    assert isinstance(sp.dok_matrix(A), theirs.spmatrix)
+    assert not isinstance(x, theirs.csc_array)
+    assert theirs.issparse(x)
+    assert type(x) is sp.csr_array
+    for got in (s + x, s @ x, s * x, s != x, s - x):
+        assert isinstance(got, sp.csr_array)
+    assert ow.asarray(x) is x.tensor
+
+
+def test_scikit_learn_takes_an_array_for_scipys():
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    svd = decomposition.TruncatedSVD(2, algorithm="arpack", random_state=0)
+    np.testing.assert_allclose(svd.fit_transform(sp.csr_array(A)), svd.fit_transform(theirs.csr_array(A)))
+    np.testing.assert_allclose(
+        preprocessing.normalize(sp.csc_array(A)).toarray(), preprocessing.normalize(theirs.csc_array(A)).toarray()
+    )
 
 
 def test_strangers_get_their_turn():

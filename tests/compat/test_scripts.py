@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse as theirs
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -28,8 +31,38 @@ def _changed(found: re.Match[str]) -> str:
     return found.group().replace("scipy.sparse", "openwork.compat.scipy_sparse")
 
 
-@pytest.mark.parametrize("name", ["fem", "text"])
-def test_a_script_for_scipy_runs_with_its_import_changed(name):
+def cells(path: Path) -> None:
+    """A file of 10x's: counts of 150 genes in 240 cells of three kinds."""
+    rng = np.random.default_rng(7)
+    rates = rng.gamma(0.3, 1.0, (3, 150))[rng.integers(0, 3, 240)] * rng.gamma(4.0, 0.3, (240, 1))
+    scipy.io.mmwrite(path, theirs.coo_array(rng.poisson(rates).T), field="integer")
+
+
+def files() -> list[str]:
+    """The data folder's counts of single cells, where it is there."""
+    data = Path(os.environ.get("OPENWORK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+    return [str(p) for p in sorted(data.glob("singlecell/10x_data__3.0.0*matrix.mtx.gz"))]
+
+
+@pytest.mark.parametrize("name", ["fem", "text", "cells"])
+def test_a_script_for_scipy_runs_with_its_import_changed(name, tmp_path, monkeypatch):
+    if name == "cells":
+        pytest.importorskip("sklearn")
+        cells(tmp_path / "matrix.mtx")
+        monkeypatch.setenv("MATRIX", str(tmp_path / "matrix.mtx"))
+    agree(name)
+
+
+@pytest.mark.parametrize("path", files() or [None])
+def test_the_script_of_single_cells_on_real_counts(path, monkeypatch):
+    if path is None:
+        pytest.skip("no data folder")
+    pytest.importorskip("sklearn")
+    monkeypatch.setenv("MATRIX", path)
+    agree("cells")
+
+
+def agree(name: str) -> None:
     pairs = list(zip(ran(name, ours=True), ran(name, ours=False), strict=True))
     assert len(pairs) > 10
     for k, (got, want) in enumerate(pairs):

@@ -16,7 +16,7 @@ import scipy.sparse as scipys
 
 import openwork as ow
 
-from ...interop.scipy_operators import called_by_scipy, declined
+from ...interop.scipy_operators import called_by_scipy, declined, is_left_to
 from ...tables import HOMES, NUMPY
 from ...tensor.tensor import Tensor
 from .arithmetic import Arithmetic, tensor_of
@@ -55,6 +55,14 @@ class Array(Arithmetic):
     __array_priority__ = 10.1
     tensor: Tensor
     _view: tuple[Any, Any]
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """SciPy's class of this format to `isinstance`: who asks for SciPy's arrays takes this one, scikit-learn too.
+
+        SciPy's own operators are told the class that it is, and leave operations to it.
+        """
+        return type(self) if is_left_to(self) else getattr(scipys, f"{self.format}_{self.kind}")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -306,7 +314,7 @@ class Array(Arithmetic):
         left = declined(self)
         if left is not None:
             return left
-        if called_by_scipy():
+        if called_by_scipy() and np.dtype(object) not in (*args, *kwargs.values()):
             raise ow.UnsupportedError(f"scipy.sparse does not take {type(self)!r}\n  help: to_scipy() is SciPy's array")
         unknown = np.empty((), object)
         unknown[()] = self
