@@ -18,7 +18,7 @@ EXPECTED = Path(__file__).parent / "expected_failures.txt"
 EXPECTED_2025 = Path(__file__).parent / "expected_2025.txt"
 EXPECTED_SPARSE = Path(__file__).parent / "expected_sparse.txt"
 SKIPPED = Path(__file__).parent / "skipped.txt"
-INPUTS = ("as they come", "coo", "csr", "csf", "bitmap", "dcsr", "mixed")
+INPUTS = ("as they come", "coo", "csr", "csc", "csf", "bitmap", "dcsr", "bsr(2, 2)", "mixed")
 """The formats of what the tests make; "as they come" is `openwork` itself."""
 
 
