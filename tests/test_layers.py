@@ -25,7 +25,7 @@ LAYERS = (
     {"interop"},
     {"ops"},
     {"fusion"},
-    {"io", "graph", "linalg", "decomposition", "torch", "masked", "dask", "nn", "plot", "cli", "compat"},
+    {"io", "graph", "linalg", "decomposition", "torch", "masked", "dask", "nn", "plot", "cli", "compat", "lib"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1

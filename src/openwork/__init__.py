@@ -92,7 +92,7 @@ _dynamo.substitute = _substitute
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES or name in _WITH_TORCH:
+    if name in _MODULES or name in _WITH_TORCH or name == "lib":
         return import_module(f"{__name__}.{name}")
     home = _LAZY.get(name)
     if home is None:

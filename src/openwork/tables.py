@@ -209,9 +209,9 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("nanmean", "method operands masked grad", "nanmean(*, axis=None, dtype=None, keepdims=False)\n\nThe mean over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
         ("nanmin", "method operands masked grad", "nanmin(*, axis=None, keepdims=False)\n\nThe least over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
         ("nanprod", "method operands masked grad", "nanprod(*, axis=None, dtype=None, keepdims=False)\n\nThe product over `axis` of the elements that are not NaN; 1 where none is."),
-        ("nanstd", "method operands masked grad", "nanstd(*, axis=None, correction=0.0, keepdims=False)\n\nThe standard deviation over `axis` of the elements that are not NaN: the square root of `nanvar`."),
+        ("nanstd", "method operands masked grad", "nanstd(*, axis=None, correction=0.0, keepdims=False, ddof=None, dtype=None)\n\nThe standard deviation over `axis` of the elements that are not NaN: the square root of `nanvar`."),
         ("nansum", "method operands masked grad", "nansum(*, axis=None, dtype=None, keepdims=False)\n\nThe sum over `axis` of the elements that are not NaN; 0 where none is."),
-        ("nanvar", "method operands masked grad", "nanvar(*, axis=None, correction=0.0, keepdims=False)\n\nThe variance over `axis` of the elements that are not NaN: their squared distances from their mean, summed and divided by their number less `correction`; NaN where that is not positive."),
+        ("nanvar", "method operands masked grad", "nanvar(*, axis=None, correction=0.0, keepdims=False, ddof=None, dtype=None)\n\nThe variance over `axis` of the elements that are not NaN: their squared distances from their mean, summed and divided by their number less `correction`; NaN where that is not positive. `ddof` and `dtype` as of `var`."),
     ),
     "ops.reductions.order_statistics": (
         ("median", "method operands masked grad", "median(*, axis=None, keepdims=False)\n\nThe element in the middle of those over `axis` in order, the mean of two for an even number."),
@@ -219,10 +219,10 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "ops.reductions.quantiles": (
         ("nanmedian", "method operands masked grad", "nanmedian(*, axis=None, keepdims=False)\n\nThe median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
-        ("nanpercentile", "method operands masked grad", "nanpercentile(q, /, *, axis=None, method='linear', keepdims=False)\n\n`nanquantile` of `q / 100`."),
-        ("nanquantile", "method operands masked grad", "nanquantile(q, /, *, axis=None, method='linear', keepdims=False)\n\n`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
-        ("percentile", "method operands masked grad", "percentile(q, /, *, axis=None, method='linear', keepdims=False)\n\n`quantile` of `q / 100`."),
-        ("quantile", "method operands masked grad", "quantile(q, /, *, axis=None, method='linear', keepdims=False)\n\nThe elements below which the shares `q` of those over `axis` lie."),
+        ("nanpercentile", "method operands masked grad", "nanpercentile(q, *, axis=None, method='linear', keepdims=False)\n\n`nanquantile` of `q / 100`."),
+        ("nanquantile", "method operands masked grad", "nanquantile(q, *, axis=None, method='linear', keepdims=False)\n\n`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is."),
+        ("percentile", "method operands masked grad", "percentile(q, *, axis=None, method='linear', keepdims=False)\n\n`quantile` of `q / 100`."),
+        ("quantile", "method operands masked grad", "quantile(q, *, axis=None, method='linear', keepdims=False)\n\nThe elements below which the shares `q` of those over `axis` lie."),
     ),
     "ops.reductions.softmax": (
         ("log_softmax", "method operands masked grad", "log_softmax(axis=-1)\n\nThe logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified."),

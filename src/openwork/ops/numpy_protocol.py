@@ -19,7 +19,7 @@ from ..tables import NUMPY
 from ..tensor.lazy import is_lazy
 from ..tensor.operators import PRIORITY
 from ..tensor.tensor import Tensor
-from .numpy_names import basics, elements, inplace, shapes, statistics, ufuncs  # noqa: F401  (they register)
+from .numpy_names import basics, elements, inplace, shapes, statistics, ufuncs, windows  # noqa: F401  (they register)
 from .numpy_names.reduced import reduce_chosen
 from .numpy_names.registry import FUNCTIONS
 from .numpy_names.results import store

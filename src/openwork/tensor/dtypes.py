@@ -52,6 +52,8 @@ _PYTHON = (builtins.bool, int, float, complex)
 @operation(masked=late("masked.namespace", "astype"))
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None, casting: str = "unsafe") -> Any:
     """`x` with elements of another dtype; pos and crd are shared. `casting` is NumPy's rule of what is allowed."""
+    if isinstance(x, np.ndarray):
+        return x.astype(dtype, casting=casting, copy=copy is not False)
     return x.astype(dtype, casting=casting, copy=copy, device=device)
 
 

@@ -163,10 +163,14 @@ def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 @operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().var(axis, **options))
-def nanvar(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def nanvar(
+    x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
     """The variance over `axis` of the elements that are not NaN: their squared distances from their mean, summed and
-    divided by their number less `correction`; NaN where that is not positive."""
-    t = as_tensor(x)
+    divided by their number less `correction`; NaN where that is not positive. `ddof` and `dtype` as of `var`."""
+    t = as_tensor(x) if dtype is None else as_tensor(x).astype(dtype)
+    correction = correction if ddof is None else ddof
     if not _has_nan(t):
         return var(t, axis=axis, correction=correction, keepdims=keepdims)
     middle = nanmean(t, axis=axis, keepdims=True)
@@ -177,9 +181,13 @@ def nanvar(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 
 
 @operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().std(axis, **options))
-def nanstd(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def nanstd(
+    x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
     """The standard deviation over `axis` of the elements that are not NaN: the square root of `nanvar`."""
-    t = as_tensor(x)
+    t = as_tensor(x) if dtype is None else as_tensor(x).astype(dtype)
+    correction = correction if ddof is None else ddof
     if not _has_nan(t):
         return std(t, axis=axis, correction=correction, keepdims=keepdims)
     return sqrt(nanvar(t, axis=axis, correction=correction, keepdims=keepdims))

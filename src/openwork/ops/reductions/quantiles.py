@@ -159,7 +159,7 @@ def _masked(m: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", kee
     masked=_masked,
     torch="quantile(q, dim: axis = None, keepdim: keepdims = False, *, interpolation: method = 'linear')",
 )
-def quantile(x: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
+def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """The elements below which the shares `q` of those over `axis` lie.
 
     Parameters
@@ -184,7 +184,7 @@ def quantile(x: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", ke
 
 
 @operation(method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options))
-def percentile(x: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
+def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`quantile` of `q / 100`."""
     return _quantile(x, _hundredths(q), axis, method, keepdims, "percentile")
 
@@ -198,13 +198,13 @@ def _hundredths(q: Any) -> Any:
     masked=_masked,
     torch="nanquantile(q, dim: axis = None, keepdim: keepdims = False, *, interpolation: method = 'linear')",
 )
-def nanquantile(x: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
+def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
     return _quantile(x, q, axis, method, keepdims, "nanquantile", True)
 
 
 @operation(method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options))
-def nanpercentile(x: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
+def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`nanquantile` of `q / 100`."""
     return _quantile(x, _hundredths(q), axis, method, keepdims, "nanpercentile", True)
 

@@ -114,17 +114,26 @@ def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 
 @operation(masked="method", shape="reduced", fill="dense")
-def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The variance over `axis`: squared distances from the mean, summed and divided by count - `correction`."""
+def var(
+    x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The variance over `axis`: squared distances from the mean, summed and divided by count - `correction`.
 
-    return variance(_tensor(x), axis, correction, keepdims)
+    ddof, dtype : NumPy's: `correction` by another name, and what the elements are cast to first
+    """
+    t = _tensor(x) if dtype is None else _tensor(x).astype(dtype)
+    return variance(t, axis, correction if ddof is None else ddof, keepdims)
 
 
 @operation(masked="method", shape="reduced", fill="dense")
-def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The standard deviation over `axis`: the square root of `var`."""
-
-    return deviation(_tensor(x), axis, correction, keepdims)
+def std(
+    x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The standard deviation over `axis`: the square root of `var`; `ddof` and `dtype` as there."""
+    t = _tensor(x) if dtype is None else _tensor(x).astype(dtype)
+    return deviation(t, axis, correction if ddof is None else ddof, keepdims)
 
 
 @operation(

@@ -1,0 +1,109 @@
+"""xarray over Tensors: its reductions, selections, groups and windows give what they give over NumPy's arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+
+xr = pytest.importorskip("xarray")
+
+D = np.random.default_rng(0).random((6, 8)) * (np.random.default_rng(1).random((6, 8)) < 0.4)
+CASES: dict[str, Any] = {
+    "mean": lambda v: v.mean("t"),
+    "max": lambda v: v.max("x"),
+    "std": lambda v: v.std("x"),
+    "std of no nan": lambda v: v.std("x", skipna=False),
+    "var": lambda v: v.var("x", ddof=1),
+    "count": lambda v: v.count("x"),
+    "quantile": lambda v: v.quantile(0.5, "x"),
+    "where": lambda v: v.where(v > 0.5),
+    "where with a value": lambda v: v.where(v > 0.5, 0),
+    "where with drop": lambda v: v.where(v.t > 2, drop=True),
+    "xr.where": lambda v: xr.where(v > 0.5, v, 0.0),
+    "dot": lambda v: v.dot(v, dim="x"),
+    "matmul": lambda v: v @ v.T.rename(t="s"),
+    "groupby sum": lambda v: v.groupby("g").sum(),
+    "groupby anomaly": lambda v: v.groupby("g") - v.groupby("g").mean(),
+    "groupby std": lambda v: v.groupby("g").std(),
+    "rolling mean": lambda v: v.rolling(x=3).mean(),
+    "rolling sum": lambda v: v.rolling(x=3, min_periods=1).sum(),
+    "rolling centred": lambda v: v.rolling(t=2, center=True).max(),
+    "coarsen": lambda v: v.coarsen(x=2).mean(),
+    "isel": lambda v: v.isel(t=2, x=slice(1, 5)),
+    "sel": lambda v: v.sel(x=[1, 3]),
+    "transpose": lambda v: v.transpose("x", "t"),
+    "stack": lambda v: v.stack(z=("t", "x")),
+    "reindex": lambda v: v.reindex(x=[1.0, 2.0, 20.0]),
+    "shift": lambda v: v.shift(x=1, fill_value=0),
+    "concat": lambda v: xr.concat([v, v], "t"),
+    "arithmetic": lambda v: v + v.isel(t=0) * v.x,
+    "alignment": lambda v: v + v.isel(x=slice(1, 4)),
+    "ufunc": lambda v: np.sin(v),
+    "isnull": lambda v: v.isnull(),
+    "clip": lambda v: v.clip(0, 0.5),
+    "cumsum": lambda v: v.cumsum("x"),
+    "apply_ufunc": lambda v: xr.apply_ufunc(np.sqrt, v),
+    "dataset": lambda v: v.to_dataset().mean("t").v,
+    "as_numpy": lambda v: v.as_numpy(),
+}
+
+
+def array(data: Any) -> Any:
+    coords = {"t": np.arange(6), "x": np.arange(8.0), "g": ("t", list("aabbcc"))}
+    return xr.DataArray(data, dims=("t", "x"), coords=coords, name="v")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_gives_what_it_gives_over_numpy(name: str) -> None:
+    want = CASES[name](array(D))
+    got = CASES[name](array(ow.asarray(D, format="csc" if len(name) % 2 else "csr")))
+    assert got.dims == want.dims
+    assert got.dtype == want.dtype
+    data = got.data.to_numpy() if isinstance(got.data, ow.Tensor) else got.data
+    np.testing.assert_allclose(data, want.data, rtol=1e-12, atol=1e-14)
+
+
+def test_results_stay_sparse_and_nothing_is_made_dense_in_silence() -> None:
+    v = array(ow.asarray(D, format="csr"))
+    for got in (
+        v * 2,
+        v.where(v > 0.5, 0),
+        v.isel(x=slice(1, 4)),
+        v.T,
+        xr.concat([v, v], "t"),
+        v.rolling(x=2).construct("w"),
+    ):
+        assert isinstance(got.data, ow.Tensor)
+        assert not got.data.format.is_dense
+    with pytest.raises(ow.UnsupportedError, match="to_numpy"):
+        _ = v.values
+    np.testing.assert_array_equal(v.as_numpy().values, D)
+
+
+def test_windows() -> None:
+    view = np.lib.stride_tricks.sliding_window_view
+    t = ow.asarray(D, format="csr")
+    for window, axis in ((3, 1), (2, 0), ((2, 3), None), ((2, 2), (1, 0)), (8, -1)):
+        for got in (view(t, window, axis), ow.lib.stride_tricks.sliding_window_view(t, window, axis=axis)):
+            np.testing.assert_array_equal(got.to_numpy(), view(D, window, axis))
+            assert not got.format.is_dense
+    with pytest.raises(ow.ShapeError, match="window of 9"):
+        view(t, 9, 1)
+    with pytest.raises(ow.ShapeError, match="one for each axis"):
+        view(t, 2)
+    with pytest.raises(TypeError, match="window_shape"):
+        view(t, 1.5, 1)
+
+
+def test_moments_take_numpys_words() -> None:
+    t = ow.asarray(D, format="csr")
+    for name in ("var", "std", "nanvar", "nanstd"):
+        ours, theirs = getattr(ow, name), getattr(np, name)
+        np.testing.assert_allclose(ours(t, axis=1, ddof=1).to_numpy(), theirs(D, axis=1, ddof=1))
+        assert ours(t, dtype=np.float32).dtype == np.float32
+    np.testing.assert_allclose(ow.quantile(t, q=0.3, axis=0).to_numpy(), np.quantile(D, 0.3, axis=0))
