@@ -53,7 +53,7 @@ _PYTHON = (builtins.bool, int, float, complex)
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None, casting: str = "unsafe") -> Any:
     """`x` with elements of another dtype; pos and crd are shared. `casting` is NumPy's rule of what is allowed."""
     if isinstance(x, np.ndarray):
-        return x.astype(dtype, casting=casting, copy=copy is not False)
+        return x.astype(dtype, casting=casting, copy=copy is not False)  # type: ignore[call-overload]
     return x.astype(dtype, casting=casting, copy=copy, device=device)
 
 
