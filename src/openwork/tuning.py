@@ -79,6 +79,15 @@ MAX_CONSTANT_EXTENT = _tuned(
     256, "elements", "extents up to which a vector loop is compiled for the extent itself",
     "bounds the number of kernels; set with 47cd820",
 )  # fmt: skip
+WIDTH_STEP = _tuned(
+    16, "columns", "that widths are multiples of which share kernels; up to it each has its own",
+    "a vector register of float32",
+)  # fmt: skip
+WIDTHS_OWN = _tuned(
+    8, "widths", "of a product that have kernels of their own at once, and four times as many that came back",
+    "bounds the number of kernels",
+)  # fmt: skip
+WIDTH_SEEN = _tuned(3, "calls", "of one width after which it has a kernel of its own", "bounds the number of kernels")
 MAX_UNROLL = _tuned(64, "elements", "of a block that is unrolled", "a block of 8 x 8; set with 47cd820")
 SHORT_ROW_LOOKAHEAD = _tuned(
     3, "rows", "whose ends are read before they are reached",

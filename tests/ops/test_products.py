@@ -344,3 +344,73 @@ def test_sddmm_of_sparse_factors_densifies_nothing() -> None:
     a = ow.random((10**6, 10**6), 1e-6, format="csr", rng=0)
     mask = ow.random((10**6, 10**6), 1e-8, format="coo", rng=1)
     assert ow.sddmm(mask, a, a.T).nse == mask.nse
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_batches_of_changing_width_share_kernels(library: str) -> None:
+    """Widths beyond the first ones are rounded up, those that come back get kernels of their own: the same results."""
+    like = (lambda x: x) if library == "numpy" else pytest.importorskip("torch").from_numpy
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((9, 7)) < 0.4, rng.integers(1, 9, (9, 7)), 0).astype(float)
+    a = ow.asarray(like(x), format="csr")
+    right, left = (rng.integers(-9, 9, shape).astype(float) for shape in ((7, 300), (300, 9)))
+    ow.clear_caches()
+    before = ow.cache_info()["kernels"]
+    for n in (*range(17, 60, 2), 257, 300, 33, 33, 59, 59, 59):
+        np.testing.assert_array_equal(np.asarray(a @ like(right[:, :n])), x @ right[:, :n])  # not contiguous
+        found = a @ like(right[:, :n].copy())
+        assert found.flags.c_contiguous if library == "numpy" else found.is_contiguous()
+        np.testing.assert_array_equal(np.asarray(found), x @ right[:, :n])
+    assert ow.cache_info()["kernels"] - before < 40
+    for n in range(18, 45, 3):
+        np.testing.assert_array_equal(np.asarray(like(left[:n].copy()) @ a), left[:n] @ x)
+        np.testing.assert_array_equal(
+            np.asarray(ow.einsum("ij,jk->ki", a, like(right[:, :n].copy()))), (x @ right[:, :n]).T
+        )
+        with np.errstate(all="ignore"):
+            wide = np.where(right[:, :n] > 7, np.inf, right[:, :n])
+            np.testing.assert_array_equal(
+                np.asarray(ow.einsum("ij,jk->ik", a, like(wide), semiring="min_plus")).shape, (9, n)
+            )
+    v = rng.random((40, 7))
+    wild = np.where(x == 1, np.inf, x)
+    for n in range(17, 40, 2):  # zeros in the place of an index that is summed do not meet infinities
+        got = ow.sddmm(a, like(left[:9, :9] @ np.ones((9, n))), like(v[:n].copy())).to_numpy()
+        np.testing.assert_allclose(got, np.where(x != 0, left[:9, :9] @ np.ones((9, n)) @ v[:n], 0))
+        with np.errstate(all="ignore"):
+            b = ow.asarray(like(wild), format="csr")
+            got = np.asarray(ow.einsum("ij,ik,jk->", b, like(np.ones((9, n))), like(np.ones((7, n)))))
+            assert np.isposinf(got)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        for n in (*range(18, 32), 31, 31, 31):
+            w = ow.asarray(torch.tensor(x), format="csr").requires_grad_()
+            y, z = (torch.tensor(right[:, :n], requires_grad=True) for _ in range(2))
+            ((w @ y) ** 2).sum().backward()
+            ((torch.tensor(x) @ z) ** 2).sum().backward()
+            torch.testing.assert_close(y.grad, z.grad)
+            dense = 2 * (torch.tensor(x) @ z).detach() @ z.detach().T
+            torch.testing.assert_close(torch.as_tensor(w.grad.to_numpy()), dense * (torch.tensor(x) != 0))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_numbers_leave_a_zero_that_annihilates(library: str) -> None:
+    like = np.asarray if library == "numpy" else pytest.importorskip("torch").from_numpy
+    a = ow.asarray(like(np.eye(2)), format="csr")
+    for call, kept in (
+        (lambda t, **how: ow.multiply(t, np.nan, **how), [np.nan, np.nan]),
+        (lambda t, **how: ow.multiply(np.inf, t, **how), [np.inf, np.inf]),
+        (lambda t, **how: ow.multiply(t, np.float64(np.nan), **how), [np.nan, np.nan]),
+        (lambda t, **how: ow.multiply(t, np.array(np.inf), **how), [np.inf, np.inf]),
+        (lambda t, **how: ow.multiply(ow.asarray(np.nan), t, **how), [np.nan, np.nan]),
+        (lambda t, **how: ow.divide(t, 0.0, **how), [np.inf, np.inf]),
+    ):
+        with np.errstate(all="ignore"):
+            for t in (a, a * 1.0):
+                found = call(t, zero_annihilates=True)
+                assert (found.fill_value, found.nse) == (0, 2)
+                np.testing.assert_array_equal(np.asarray(found.values), kept)
+            assert np.isnan(call(a).fill_value)
+            lazy = call(ow.lazy(a), zero_annihilates=True).compute()
+            assert lazy.fill_value == 0
+            assert np.isnan(ow.divide(0.0, a, zero_annihilates=True).fill_value)  # the zero is the divisor

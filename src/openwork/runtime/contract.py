@@ -16,6 +16,7 @@ from .prepared import Ready, key_of, recall, remember, sparse_operand
 from .promote import compute_scalar
 from .single_operand import Problem, bind_operands, prepare
 from .strided import Strided, contiguous_along, new_output, on_lines, strided
+from .widths import cut, rounded
 
 __all__ = ["contract", "shared"]
 
@@ -36,6 +37,9 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
     storage = sparse_operand(values)
     key = key_of(stmt, scalar, values)
     ready = recall(storage, key)
+    if ready is None and (wide := rounded(stmt, values, storage, scalar)) is not None:
+        more, dim, n = wide
+        return cut(contract(stmt, more, out_scalar, like), dim, n)
     problem = ready.problem if ready else bind_operands(stmt, values, scalar)
     shape = tuple(problem.extents[i] for i in stmt.lhs.indices)
     nothing = 0 in storage.shape or 0 in problem.extents.values()
@@ -55,11 +59,13 @@ def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Stor
     """Evaluate a statement at the stored elements of its sparse operand: a storage that shares the structure."""
     scalar = compute_scalar(out_scalar)
     storage = sparse_operand(values)
+    key = key_of(stmt, f"{scalar} shared", values)
+    ready = recall(storage, key)
+    if ready is None and (wide := rounded(stmt, values, storage, f"{scalar} shared")) is not None:
+        return shared(stmt, wide[0], out_scalar)
     n = storage.values.shape[0]
     out = empty(n, scalar, storage.values)
     result = storage.with_values(out, 0)
-    key = key_of(stmt, f"{scalar} shared", values)
-    ready = recall(storage, key)
     problem = ready.problem if ready else bind_operands(stmt, values, scalar, shared=True)
     padded = storage.format.blocksize is not None or storage.format.is_dense or storage.nse != n
     if n and (padded or not (ready.prepared if ready else prepare(problem)).schedule.no_alias):

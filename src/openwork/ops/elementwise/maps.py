@@ -25,6 +25,7 @@ from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, loudly, negative_power, spoken
 from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of, to_numpy
+from ...storage.scalars import python_scalar
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...storage.structure import keep
@@ -122,7 +123,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     Raises ShapeError if the shapes do not broadcast.
     """
     if (type(b) in _NUMBERS and hasattr(type(a), "_kept")) or (type(a) in _NUMBERS and hasattr(type(b), "_kept")):
-        return _with_scalar(op, a, b)
+        return _with_scalar(op, a, b, zero_annihilates)
     s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
         if op == "pow":
@@ -139,7 +140,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
         return apply(op, a, b)
     a, b = _of_rank_0(a, b), _of_rank_0(b, a)
     if _is_scalar(a) or _is_scalar(b):
-        return _with_scalar(op, a, b)
+        return _with_scalar(op, a, b, zero_annihilates)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     a, b = plain(a), plain(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
@@ -184,7 +185,7 @@ def _of_rank_0(x: Any, other: Any) -> Any:
     return x
 
 
-def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
+def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Tensor:
 
     left = isinstance(a, Tensor)
     t: Tensor = a if left else b
@@ -200,7 +201,10 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
         return found
     s = _unique(t, linear)
     how = apply if has_gaps(s) else loudly
-    if number:
+    kept = zero_annihilates and linear
+    if kept:
+        fill = None
+    elif number:
         fill = _number_fill(op, s, other, left, how is loudly)
     else:
         boxed = (s.fill_value,)
@@ -211,8 +215,8 @@ def _with_scalar(op: str, a: Any, b: Any) -> Tensor:
         values = how(op, x, other) if left else how(op, other, x)
     else:
         values = _on_values(s, lambda v: how(op, v, other) if left else how(op, other, v))
-    made = s.with_values(values, fill)
-    if how is apply and isinstance(other, int | float | complex):
+    made = s.with_values(values, python_scalar(0, scalar_of(values)) if kept else fill)
+    if how is apply and not kept and isinstance(other, int | float | complex):
         pair: tuple[Expression, Expression] = (Access("A", ()), Literal(other))
         report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, made)
     return Tensor._from_storage(made)

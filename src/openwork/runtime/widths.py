@@ -1,0 +1,117 @@
+"""A statement and its operands -> the same with the dense index rounded up, where its kernels would become too many.
+
+    y[i,k] += A[i,j] * X[j,k]        X of 77 columns -> of 80, the last three 0, and y cut to 77
+
+A kernel is compiled for the rest of the columns that its register tiles leave: the loops over it are written out. A
+batch whose size changes from call to call would compile hundreds. The first widths that a statement meets have kernels
+of their own, as do those that come back; all others share those of multiples of `STEP`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import tuning
+from ..codegen.plan_cache import PlanCache
+from ..ir.index import Access, Apply, Assignment, Expression
+from ..storage.buffers import Array
+from ..storage.storage import Storage
+from .single_operand import extents_of
+from .strided import Strided, strided
+
+__all__ = ["cut", "rounded"]
+
+STEP = tuning.WIDTH_STEP
+OWN = tuning.WIDTHS_OWN
+SEEN = tuning.WIDTH_SEEN
+
+
+@dataclass(slots=True)
+class _Widths:
+    """The widths that a statement has met: those with kernels of their own, and how often the others came."""
+
+    own: set[int] = field(default_factory=set)
+    seen: dict[int, int] = field(default_factory=dict)
+
+    def shared(self, n: int) -> bool:
+        """Whether this width takes the kernel of a multiple of STEP."""
+        if n <= STEP or n % STEP == 0 or n in self.own:
+            return False
+        self.seen[n] = self.seen.get(n, 0) + 1
+        if len(self.own) < OWN or (self.seen[n] >= SEEN and len(self.own) < 4 * OWN):
+            self.own.add(n)
+            self.seen.pop(n, None)
+            return False
+        if len(self.seen) > 16 * OWN:
+            self.seen.clear()
+        return True
+
+
+_widths: PlanCache[tuple[Assignment, int, str], _Widths] = PlanCache("widths of products", 256)
+
+
+def rounded(
+    stmt: Assignment, values: Mapping[str, Any], storage: Storage, scalar: str
+) -> tuple[dict[str, Any], int, int] | None:
+    """The operands with the dense index rounded up, its dimension in the result, -1 where it is summed, and its extent.
+
+    None where the statement is to have a kernel of its own.
+    """
+    driver = next(a for a in stmt.accesses if values[a.tensor] is storage)
+    free = [i for i in dict.fromkeys((*stmt.lhs.indices, *stmt.reduction_indices)) if i not in driver.indices]
+    if len(free) != 1 or any(not isinstance(v, Strided) for v in values.values() if v is not storage):
+        return None
+    (index,) = free
+    if index not in stmt.lhs.indices and not _only_zeros(stmt, driver, index):
+        return None
+    extents = extents_of(stmt, {n: v.shape for n, v in values.items()})
+    if 0 in extents.values() or any(a.indices.count(index) > 1 for a in (stmt.lhs, *stmt.accesses)):
+        return None
+    n, key = extents[index], (stmt, storage.signature, scalar)
+    known = _widths.get(key) or _widths.keep(key, _Widths())
+    if not known.shared(n):
+        return None
+    wide = dict(values)
+    for access in stmt.accesses:
+        if index in access.indices:
+            wide[access.tensor] = _padded(values[access.tensor], access.indices.index(index), -(-n // STEP) * STEP)
+    return wide, stmt.lhs.indices.index(index) if index in stmt.lhs.indices else -1, n
+
+
+def _only_zeros(stmt: Assignment, driver: Access, index: str) -> bool:
+    """Whether zeros in the place of a summed index add 0 and nothing else: all that they meet are zeros."""
+    dense = [a for a in stmt.accesses if a is not driver and a != driver]
+    return stmt.op == "+=" and all(index in a.indices for a in dense) and _is_product(stmt.rhs, driver)
+
+
+def _is_product(e: Expression, driver: Access) -> bool:
+    """Whether an expression is a product of accesses, of the driver's pattern alone."""
+    if not isinstance(e, Apply):
+        return e != driver
+    return e.op == "pattern" or (e.op == "mul" and all(_is_product(a, driver) for a in e.args))
+
+
+def _padded(view: Strided, dim: int, extent: int) -> Strided:
+    """A copy whose dimension `dim` has this extent and lies innermost, 0 beyond the view's own."""
+    order = [d for d in range(len(view.shape)) if d != dim] + [dim]
+    back = sorted(range(len(order)), key=order.__getitem__)
+    shape = [*(view.shape[d] for d in order[:-1]), extent]
+    if isinstance(view.owner, np.ndarray):
+        out: Any = np.zeros(shape, view.owner.dtype)
+        out[..., : view.shape[dim]] = view.owner.transpose(order)
+        return strided(out.transpose(back))
+    out = view.owner.new_zeros(shape)
+    out[..., : view.shape[dim]] = view.owner.permute(order)
+    return strided(out.permute(back))
+
+
+def cut(result: Array, dim: int, n: int) -> Array:
+    """The first n of a dimension of a result, without gaps in memory, its dimensions in memory as they were."""
+    if dim < 0:
+        return result
+    first = result[(*(slice(None),) * dim, slice(0, n))]
+    return first.copy(order="K") if isinstance(first, np.ndarray) else first.clone()
