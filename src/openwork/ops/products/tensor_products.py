@@ -15,6 +15,7 @@ from ...integers import AxisError, integer, integers
 from ...interop.constructors import asarray
 from ...interop.operands import adopted
 from ...late import late
+from ...runtime.contraction.kronecker import kronecker
 from ...runtime.contraction.sparse import Term, pair, result_format
 from ...runtime.conversion.convert import convert
 from ...runtime.formats import resolve_format
@@ -186,6 +187,10 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     stored = [x._storage for x in (a, b)]
     if not _finite(a, b):
         return _kron_everywhere(a, b, format)
+    formed = kronecker(*stored)
+    if formed is not None:
+        target = result_format(stored, formed.shape) if format is None else resolve_format(format, ndim)
+        return _tensor(convert(formed, target))
     letters = ascii_letters[:ndim], ascii_letters[ndim : 2 * ndim]
     left, right = (Term(group[ndim - len(s.shape) :], s) for group, s in zip(letters, stored, strict=True))
     product = pair(left, right, left.letters + right.letters, semiring_of("plus_times"))
