@@ -16,6 +16,7 @@ from ..ops.products.matmul import matmul
 from ..ops.products.tensor_products import outer, tensordot, vecdot
 from ..runtime import gradient_hook as _gradients
 from ..runtime.overrides import overridable as _overridable
+from .amg import AMG, amg
 from .cholesky import cholesky
 from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
 from .direct import LU, Factorization, det, factorized, inv, slogdet, solve, spilu, splu, spsolve
@@ -30,6 +31,8 @@ from .triangular import solve_triangular, spsolve_triangular
 from .tridiagonal import solve_tridiagonal
 
 __all__ = [
+    "AMG",
+    "amg",
     "aslinearoperator",
     "bicg",
     "bicgstab",

@@ -16,7 +16,7 @@ __all__ = ["Broken", "Iterations", "warn"]
 Array = np.ndarray[Any, Any]
 
 _REMEDIES = {
-    "cg": 'a preconditioner such as M="ic0" or M="ssor", more iterations (maxiter=), minres for an indefinite A',
+    "cg": 'a preconditioner such as M="ic0" or M="amg", more iterations (maxiter=), minres for an indefinite A',
     "minres": "a positive definite preconditioner M, more iterations (maxiter=)",
     "lsqr": "more iterations (iter_lim=), columns of similar norms, damp= for a matrix of low rank",
     "lsmr": "more iterations (maxiter=), columns of similar norms, damp= for a matrix of low rank",

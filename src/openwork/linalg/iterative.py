@@ -12,9 +12,9 @@ from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..storage.buffers import is_torch, numpy_dtype
 from ..tensor.tensor import Tensor
 from .convergence import Broken, Iterations, warn
+from .named import named
 from .operands import common, counts, dense, matrix, numbers, options_of, right_side
 from .operator import aslinearoperator, from_callable, is_operator, preconditioner
-from .preconditioners import named
 from .progress import reporting
 
 __all__ = ["bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "lsmr", "lsqr", "minres", "qmr", "tfqmr"]
@@ -156,7 +156,7 @@ def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     x0 : where to start
     options : of `scipy.sparse.linalg.cg`: `rtol`, `atol`, `maxiter`, `callback`, and `M`, a preconditioner, which is an
         approximate inverse: Tensor, array, LinearOperator, a function of a vector, what `jacobi`, `ssor`, `ic0`,
-        `ilu0`, `spilu`, `splu` and `factorized` give, or the name of one of the first four.
+        `ilu0`, `amg`, `spilu`, `splu` and `factorized` give, or the name of one of the first five.
         progress : True for a bar on stderr, or a function of (iterations, most iterations)
 
     Returns

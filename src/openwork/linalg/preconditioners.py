@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, suggestion
+from ..errors import ShapeError
 from ..interop.constructors import sparse_csr_tensor
 from ..storage.buffers import as_array
 from ..tensor.tensor import Tensor
@@ -21,11 +20,11 @@ __all__ = [
     "IncompleteCholesky",
     "Jacobi",
     "Rows",
+    "definite_diagonal",
     "finite",
     "ic0",
     "ilu0",
     "jacobi",
-    "named",
     "rows",
     "ssor",
 ]
@@ -103,6 +102,11 @@ def _pivots(r: Rows, operation: str, definite: bool) -> Array:
                else "another number than 0\n  help: spilu(A) exchanges rows")
         )  # fmt: skip
     return diagonal
+
+
+def definite_diagonal(r: Rows, operation: str) -> None:
+    """Raise LinAlgError, with the row, where the diagonal has an element that is not positive."""
+    _pivots(r, operation, True)
 
 
 class Jacobi(InverseOperator):
@@ -302,16 +306,3 @@ def ilu0(a: Any, /) -> ILU0:
     if status:
         raise np.linalg.LinAlgError(f"ilu0: pivot {status - 2} is 0\n  help: spilu(A) exchanges rows")
     return ILU0(r)
-
-
-_NAMED: dict[str, Callable[[Any], InverseOperator]] = {"jacobi": jacobi, "ssor": ssor, "ic0": ic0, "ilu0": ilu0}
-
-
-def named(name: str, a: Any) -> InverseOperator:
-    """The preconditioner of this name for a matrix."""
-    if name not in _NAMED:
-        known = ", ".join(map(repr, _NAMED))
-        raise ValueError(f"M={name!r} is no preconditioner\n  supported: {known}{suggestion(name, _NAMED)}")
-    if callable(a) and not isinstance(a, Tensor):
-        raise UnsupportedError(f"M={name!r} is made of the matrix's elements, which a function does not have")
-    return _NAMED[name](a)

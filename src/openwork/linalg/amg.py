@@ -1,0 +1,267 @@
+"""A symmetric positive definite matrix -> a V cycle of smoothed aggregation multigrid, as a preconditioner.
+
+    strong connections -> aggregates -> T, one column for each    P = (I - w inv(D) A_F) @ T    A' = P.T @ A @ P
+
+until a level is small enough to solve with. Products are our SpGEMM; aggregates and sweeps are kernels over rows.
+Source: Vanek, Mandel and Brezina, Algebraic multigrid by smoothed aggregation, Computing 56 (1996).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..integers import integer
+from ..interop.constructors import sparse_csr_tensor
+from ..ops.products.matmul import matmul
+from ..tensor.tensor import Tensor
+from .inverse import InverseOperator
+from .kernels import kernel
+from .operands import dense, real
+from .preconditioners import Rows, definite_diagonal, rows
+
+__all__ = ["AMG", "amg"]
+
+Array = np.ndarray[Any, Any]
+
+_DIRECT = 1500
+"""Rows up to which the last level is solved by its eigenvalues, which a singular one has too; by SuperLU beyond."""
+_POWER_STEPS = 12
+"""Steps of the power method for the largest eigenvalue of `inv(D) @ A`, which is meant to be right to a tenth."""
+_SMOOTHERS = ("gauss_seidel", "jacobi")
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A matrix, the inverse of its diagonal as its smoother takes it, and the ways to the next level and back."""
+
+    rows: Rows
+    matrix: Tensor
+    inverse: Array
+    prolong: Tensor
+    restrict: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    strength: float
+    smoother: str
+    sweeps: int
+    coarse: int
+    most: int
+
+
+class AMG(InverseOperator):
+    """One V cycle of smoothed aggregation: symmetric and positive definite where the matrix is."""
+
+    __slots__ = ("_choices", "_last", "_levels", "sizes")
+
+    def __init__(self, r: Rows, near: Array, choices: _Choices) -> None:
+        super().__init__((r.n, r.n), r.scalar)
+        self._choices = choices
+        self._levels: list[_Level] = []
+        self.sizes: list[tuple[int, int]] = [(r.n, len(r.crd))]
+        """(rows, elements) of each level's matrix"""
+        strength = choices.strength
+        while r.n > choices.coarse and len(self.sizes) < choices.most:
+            level, near = _level(r, near, strength, choices.smoother)
+            if level is None:
+                break
+            self._levels.append(level)
+            r = rows(matmul(level.restrict, matmul(level.matrix, level.prolong)), "amg")
+            definite_diagonal(r, "amg")
+            self.sizes.append((r.n, len(r.crd)))
+            strength /= 2
+        self._last = _coarse(r)
+
+    @property
+    def operator_complexity(self) -> float:
+        """Elements of all levels, divided by those of the matrix."""
+        return sum(nse for _, nse in self.sizes) / max(self.sizes[0][1], 1)
+
+    @property
+    def nse(self) -> int:
+        """Elements of the matrices of all levels."""
+        return sum(nse for _, nse in self.sizes)
+
+    def _solve(self, right: Array, trans: str) -> Array:
+        return self._cycle(0, right)
+
+    def _cycle(self, at: int, right: Array) -> Array:
+        if at == len(self._levels):
+            return np.ascontiguousarray(self._last(right))
+        level = self._levels[at]
+        x = np.zeros_like(right)
+        self._smooth(level, right, x, forward=True)
+        residual = right - dense(matmul(level.matrix, x))
+        x += dense(matmul(level.prolong, self._cycle(at + 1, dense(matmul(level.restrict, residual)))))
+        self._smooth(level, right, x, forward=False)
+        return x
+
+    def _smooth(self, level: _Level, right: Array, x: Array, forward: bool) -> None:
+        r, m = level.rows, right.shape[1]
+        for _ in range(self._choices.sweeps):
+            if self._choices.smoother == "jacobi":
+                x += level.inverse[:, None] * (right - dense(matmul(level.matrix, x)))
+            else:
+                word = ("ROW", "s" if forward else "n - 1 - s")
+                made = kernel("sweep", r.crd.dtype, r.scalar, m == 1, word)
+                made.run_sized(r.work * m, made.pack([r.pos, r.crd, r.values, level.inverse, right, x, r.n, m]))
+
+
+def _level(r: Rows, near: Array, strength: float, smoother: str) -> tuple[_Level | None, Array]:
+    """A level and the near-nullspace of the next; None where no rows go together."""
+    row = np.repeat(np.arange(r.n, dtype=r.crd.dtype), np.diff(r.pos))
+    diagonal = r.diagonal()
+    bound = strength * np.sqrt(diagonal)
+    strong = np.abs(r.values) >= bound[row] * np.sqrt(diagonal)[r.crd]
+    strong &= r.values != 0
+    group, count = _aggregates(r, row, strong)
+    if not 0 < count < 0.9 * r.n:
+        return None, near
+    tentative, near = _tentative(group, count, near, r)
+    radius = _radius(r, diagonal)
+    smoothed = _smoothed(r, row, strong, diagonal, 4 / (3 * radius))
+    matrix = _tensor(r.pos, r.crd, r.values, r.n)
+    prolong = matmul(smoothed, tentative)
+    weight = 4 / (3 * radius) if smoother == "jacobi" else 1.0
+    inverse = (weight / diagonal).astype(r.values.dtype)
+    return _Level(r, matrix, inverse, prolong, prolong.T.asformat("csr")), near
+
+
+def _aggregates(r: Rows, row: Array, strong: Array) -> tuple[Array, int]:
+    """The number of the aggregate of each row, -1 for those without strong connections, and how many there are."""
+    off = strong & (row != r.crd)
+    crd = r.crd[off]
+    pos = np.concatenate([[0], np.cumsum(np.bincount(row[off], minlength=r.n))]).astype(r.crd.dtype)
+    group, joined = np.full((2, r.n), -1, r.crd.dtype)
+    count = np.zeros(1, np.int64)
+    made = kernel("aggregate", r.crd.dtype, r.scalar)
+    made.run_sized(r.work, made.pack([pos, crd, group, joined, count, r.n]))
+    return joined, int(count[0])
+
+
+def _tentative(group: Array, count: int, near: Array, r: Rows) -> tuple[Tensor, Array]:
+    """The near-nullspace cut into aggregates, each column of norm 1, and what it is on these."""
+    inside = group >= 0
+    squares = np.bincount(group[inside], near[inside] ** 2, minlength=count)
+    norms = np.where(squares > 0, np.sqrt(squares), 1).astype(near.dtype)
+    pos = np.concatenate([[0], np.cumsum(inside)]).astype(r.crd.dtype)
+    crd = group[inside]
+    return sparse_csr_tensor(pos, crd, near[inside] / norms[crd], (r.n, count)), norms
+
+
+def _radius(r: Rows, diagonal: Array) -> float:
+    """The largest eigenvalue of `inv(D) @ A`, about."""
+    scale = (1 / np.sqrt(diagonal)).astype(r.values.dtype)
+    matrix = _tensor(r.pos, r.crd, r.values, r.n)
+    v = np.random.default_rng(0).standard_normal(r.n).astype(r.values.dtype)
+    found = 1.0
+    for _ in range(_POWER_STEPS):
+        v /= np.linalg.norm(v)
+        w = scale * dense(matmul(matrix, scale * v))
+        found, v = float(v @ w), w
+    return 1.05 * max(found, float(np.linalg.norm(v)) if np.linalg.norm(v) else 1.0)
+
+
+def _smoothed(r: Rows, row: Array, strong: Array, diagonal: Array, weight: float) -> Tensor:
+    """`I - weight * inv(D) @ A_F`, where A_F has its weak elements added to the diagonal instead."""
+    kept = strong | (row == r.crd)
+    weak = np.bincount(row[~kept], r.values[~kept], minlength=r.n)
+    filtered = diagonal + weak
+    filtered = np.where(filtered > 0, filtered, diagonal)
+    values = np.where(row == r.crd, filtered[row], r.values)[kept]
+    where, crd = row[kept], r.crd[kept]
+    values = (where == crd) - weight * values / filtered[where]
+    pos = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=r.n))]).astype(r.crd.dtype)
+    return _tensor(pos, crd, values.astype(r.values.dtype), r.n)
+
+
+def _tensor(pos: Array, crd: Array, values: Array, n: int) -> Tensor:
+    return sparse_csr_tensor(pos, crd, values, (n, n))
+
+
+def _coarse(r: Rows) -> Any:
+    """What solves with the last level's matrix; of a singular one the solution of least norm."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import splu
+
+    held = csr_array((r.values, r.crd, r.pos), (r.n, r.n))
+    if r.n > _DIRECT:
+        try:
+            return splu(held.tocsc()).solve
+        except RuntimeError as error:
+            raise np.linalg.LinAlgError(
+                f"amg: the last level, of {r.n} rows, is singular\n  help: a larger max_levels, or strength=0"
+            ) from error
+    if not r.n:
+        return np.copy
+    values, vectors = np.linalg.eigh(held.toarray())
+    least = np.abs(values).max() * r.n * np.finfo(values.dtype).eps
+    if values[0] < -least:
+        raise np.linalg.LinAlgError(
+            f"amg: expected a positive definite matrix; got one with an eigenvalue below {values[0]:.3g}"
+            "\n  help: minres takes indefinite ones, ilu0(A) and spilu(A) factorise them"
+        )
+    inverse = np.where(values > least, 1 / np.where(values > least, values, 1), 0)
+    whole = ((vectors * inverse) @ vectors.T).astype(r.values.dtype)
+    return lambda right: whole @ right
+
+
+def amg(
+    a: Any, /, *, strength: float = 0.08, smoother: str = "gauss_seidel", sweeps: int = 1, near_nullspace: Any = None,
+    coarse: int = 300, max_levels: int = 20,
+) -> AMG:  # fmt: skip
+    """Smoothed aggregation multigrid for a symmetric positive definite matrix, as a preconditioner.
+
+    Parameters
+    ----------
+    a : Tensor, shape (n, n), real, any format
+    strength : `|a_ij| >= strength * sqrt(a_ii * a_jj)` is a strong connection; half as much on each level
+    smoother : "gauss_seidel", forward before and backward after, or "jacobi", damped
+    sweeps : of the smoother, before and after
+    near_nullspace : vector (n,) that the matrix nearly sends to 0; ones, which suit scalar diffusion
+    coarse : rows from which a level is solved directly
+    max_levels : the most levels
+
+    Returns
+    -------
+    an operator with `sizes`, (rows, elements) of each level, and `operator_complexity`
+
+    Cost: the set-up is some ten products with the matrix; a cycle some five.
+    Raises numpy.linalg.LinAlgError for a matrix that is not symmetric, or seen not to be positive definite.
+    """
+    strength = real(strength, "amg", "strength")
+    counts = [
+        integer(v, "amg", name) for v, name in ((sweeps, "sweeps"), (coarse, "coarse"), (max_levels, "max_levels"))
+    ]
+    if strength < 0 or min(counts) < 1:
+        raise ValueError(f"amg: expected strength >= 0 and counts of 1 or more; got {strength} and {tuple(counts)}")
+    if smoother not in _SMOOTHERS:
+        raise ValueError(f"amg: smoother={smoother!r}\n  supported: 'gauss_seidel', 'jacobi'")
+    r = rows(a, "amg")
+    if r.values.dtype.kind == "c":
+        raise UnsupportedError("amg: expected a real matrix; got complex numbers\n  help: ic0(A), ilu0(A)")
+    definite_diagonal(r, "amg")
+    _check_symmetry(r)
+    near = np.ones(r.n) if near_nullspace is None else np.asarray(dense(near_nullspace), np.float64)
+    if near.shape != (r.n,):
+        raise ShapeError(f"amg: expected near_nullspace of shape ({r.n},); got {near.shape}")
+    sweeps, coarse, most = counts
+    return AMG(r, near.astype(r.values.dtype), _Choices(strength, smoother, sweeps, coarse, most))
+
+
+def _check_symmetry(r: Rows) -> None:
+    from scipy.sparse import csr_array
+
+    held = csr_array((r.values, r.crd, r.pos), (r.n, r.n))
+    difference = abs(held - held.T)
+    scale = float(np.abs(r.values).max()) if r.values.size else 0.0
+    if difference.nnz and difference.max() > 100 * np.finfo(r.values.dtype).eps * scale:
+        raise np.linalg.LinAlgError(
+            f"amg: expected a symmetric matrix; A - A.T has an element of {difference.max():.3g}"
+            "\n  help: ilu0(A) or spilu(A) with gmres"
+        )

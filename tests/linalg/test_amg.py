@@ -1,0 +1,134 @@
+"""Smoothed aggregation: iterations that do not grow with the grid, symmetry, its pieces, and wrong operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+import scipy.sparse.linalg as scipys
+from matrix import tensor
+
+import openwork as ow
+from openwork import linalg
+
+
+def poisson(n: int, across: float = 1.0) -> Any:
+    """The Laplacian of an n by n grid, whose second direction conducts less."""
+    line = sparse.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1])
+    eye = sparse.eye_array(n)
+    return sparse.csr_array(sparse.kron(line, eye) + across * sparse.kron(eye, line))
+
+
+def iterations(a: Any, m: Any, b: np.ndarray[Any, Any]) -> int:
+    count = 0
+
+    def callback(_: Any) -> None:
+        nonlocal count
+        count += 1
+
+    x, info = linalg.cg(a, b, M=m, rtol=1e-10, callback=callback)
+    assert info == 0
+    np.testing.assert_allclose(a @ x, b, atol=1e-6)
+    return count
+
+
+@pytest.mark.parametrize("smoother", ["gauss_seidel", "jacobi"])
+@pytest.mark.parametrize("across", [1.0, 0.01])
+def test_iterations_do_not_grow_with_the_grid(smoother: str, across: float) -> None:
+    counts = []
+    for n in (24, 72):
+        a = ow.asarray(poisson(n, across))
+        m = linalg.amg(a, smoother=smoother, coarse=20)
+        assert len(m.sizes) >= 3
+        assert m.sizes[0] == (n * n, a.nse)
+        assert m.operator_complexity < 2.5
+        counts.append(iterations(a, m, np.random.default_rng(0).standard_normal(n * n)))
+    assert counts[1] <= 1.5 * counts[0] + 2
+    assert counts[1] <= 30
+
+
+def test_a_cycle_is_symmetric_and_positive_definite() -> None:
+    a = ow.asarray(poisson(12))
+    for options in (
+        {},
+        {"smoother": "jacobi"},
+        {"sweeps": 2},
+        {"strength": 0.0},
+        {"near_nullspace": np.arange(1.0, 145)},
+    ):
+        m = linalg.amg(a, coarse=10, **options)
+        dense = m @ np.eye(144)
+        np.testing.assert_allclose(dense, dense.T, atol=1e-12)
+        assert np.linalg.eigvalsh(dense)[0] > 0
+        np.testing.assert_array_equal(m.solve(np.ones(144), "T"), m @ np.ones(144))
+        np.testing.assert_allclose(m @ np.ones((144, 2)), np.stack([m @ np.ones(144)] * 2, 1), atol=1e-12)
+
+
+def test_small_levels_are_solved_directly() -> None:
+    a = ow.asarray(poisson(6))
+    m = linalg.amg(a)
+    assert m.sizes == [(36, a.nse)]
+    np.testing.assert_allclose(m @ np.ones(36), np.linalg.solve(a.to_numpy(), np.ones(36)))
+    assert linalg.amg(ow.zeros((0, 0), format="csr")) @ np.zeros(0) == pytest.approx([])
+    np.testing.assert_allclose(linalg.amg(ow.asarray(np.array([[4.0]]))) @ np.ones(1), [0.25])
+    diagonal = linalg.amg(ow.asarray(sparse.diags_array(np.arange(1.0, 501)).tocsr()))
+    np.testing.assert_allclose(diagonal @ np.ones(500), 1 / np.arange(1.0, 501))
+
+
+def test_a_singular_laplacian() -> None:
+    edges = abs(poisson(20))
+    edges.setdiag(0)
+    edges.eliminate_zeros()
+    a = ow.asarray(sparse.csr_array(sparse.diags_array(edges.sum(1)) - edges))
+    b = np.random.default_rng(1).standard_normal(400)
+    b -= b.mean()
+    assert iterations(a, linalg.amg(a, coarse=20), b) < 40
+
+
+@pytest.mark.parametrize("spec", ["dense", "coo", "csc", "bsr(2, 2)", "dia"])
+def test_every_format_and_scipys_solvers(spec: str) -> None:
+    held = poisson(10)
+    want = linalg.amg(ow.asarray(held), coarse=10) @ np.ones(100)
+    for dtype in ("float64", "int64", "float32"):
+        t = tensor(held.toarray().astype(dtype), spec)
+        m = linalg.amg(t, coarse=10)
+        np.testing.assert_allclose(m @ np.ones(100), want, rtol=1e-3 if dtype == "float32" else 1e-10)
+    x, info = scipys.cg(held, np.ones(100), M=m, rtol=1e-6)
+    assert info == 0
+    x, info = linalg.cg(t, np.ones(100), M="amg", rtol=1e-6)
+    assert info == 0
+    np.testing.assert_allclose(held @ x, 1, atol=1e-3)
+
+
+def test_torch_buffers() -> None:
+    torch = pytest.importorskip("torch")
+    a = ow.asarray(torch.from_numpy(poisson(10).toarray())).asformat("csr")
+    x = linalg.amg(a, coarse=10) @ torch.ones(100, dtype=torch.float64)
+    assert isinstance(x, torch.Tensor)
+    with pytest.raises(ow.UnsupportedError, match="no gradient"):
+        linalg.amg(a.with_values(a.values.clone().requires_grad_()))
+
+
+def test_wrong_operands() -> None:
+    held = poisson(6)
+    t = ow.asarray(held)
+    indefinite = ow.asarray(held - 3 * sparse.eye_array(36))
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (lambda: linalg.amg(t[:3]), ow.ShapeError, "amg: expected square matrices"),
+        (lambda: linalg.amg(t * (1 + 1j)), ow.UnsupportedError, "amg: expected a real matrix"),
+        (lambda: linalg.amg(-t), np.linalg.LinAlgError, r"amg: element \(0, 0\) of the diagonal is -4.0"),
+        (lambda: linalg.amg(indefinite), np.linalg.LinAlgError, "amg: expected a positive definite matrix"),
+        (lambda: linalg.amg(ow.triu(t)), np.linalg.LinAlgError, "amg: expected a symmetric matrix; A - A.T has"),
+        (lambda: linalg.amg(t * np.nan), ow.UnsupportedError, "amg: unspecified elements are nan"),
+        (lambda: linalg.amg(t.with_values(t.values * np.inf)), np.linalg.LinAlgError, "amg: the matrix has elements that"),
+        (lambda: linalg.amg(t, smoother="sor"), ValueError, "amg: smoother='sor'\n  supported: 'gauss_seidel'"),
+        (lambda: linalg.amg(t, strength="x"), ow.DTypeError, "amg: strength is a real number"),
+        (lambda: linalg.amg(t, sweeps=0), ValueError, "amg: expected strength >= 0 and counts of 1 or more"),
+        (lambda: linalg.amg(t, coarse=1.5), ow.DTypeError, "amg: coarse is an integer; got: 1.5"),
+        (lambda: linalg.amg(t, near_nullspace=np.ones(3)), ow.ShapeError, r"amg: expected near_nullspace of shape \(36,\)"),
+    ]  # fmt: skip
+    for call, error, message in cases:
+        with pytest.raises(error, match=message):
+            call()
