@@ -106,7 +106,7 @@ _ORDINARY: dict[str, Call] = {
     "linalg.amg": _call(ow.asarray(np.eye(7)), sweeps=1, coarse=1, max_levels=2),
     "linalg.cross": _call(ow.asarray(VECTOR), ow.asarray(VECTOR), axis=0),
     "linalg.diagonal": _call(a(), offset=1, axis1=0, axis2=1),
-    "linalg.eigs": _call(square(), k=2),
+    "linalg.eigs": _call(square(), k=2, v0=np.ones(7)),
     "linalg.eigsh": _call(square(), k=2),
     "linalg.matrix_norm": _call(a(), axis=(0, 1)),
     "linalg.matrix_power": _call(square(), 2),

@@ -70,9 +70,11 @@ class AMG(InverseOperator):
             level, near = _level(r, near, strength, choices.smoother)
             if level is None:
                 break
+            below = rows(matmul(level.restrict, matmul(level.matrix, level.prolong)), "amg")
+            if not (below.diagonal() > 0).all():
+                break
             self._levels.append(level)
-            r = rows(matmul(level.restrict, matmul(level.matrix, level.prolong)), "amg")
-            definite_diagonal(r, "amg")
+            r = below
             self.sizes.append((r.n, len(r.crd)))
             strength /= 2
         self._last = _coarse(r)
@@ -116,9 +118,9 @@ def _level(r: Rows, near: Array, strength: float, smoother: str) -> tuple[_Level
     """A level and the near-nullspace of the next; None where no rows go together."""
     row = np.repeat(np.arange(r.n, dtype=r.crd.dtype), np.diff(r.pos))
     diagonal = r.diagonal()
-    bound = strength * np.sqrt(diagonal)
-    strong = np.abs(r.values) >= bound[row] * np.sqrt(diagonal)[r.crd]
-    strong &= r.values != 0
+    size = np.where(row == r.crd, 0, np.abs(r.values))
+    scale = np.sqrt(np.maximum.reduceat(np.append(size, 0), r.pos[:-1]))
+    strong = (size >= strength * scale[row] * scale[r.crd]) & (size > 0)
     group, count = _aggregates(r, row, strong)
     if not 0 < count < 0.9 * r.n:
         return None, near
@@ -172,7 +174,7 @@ def _smoothed(r: Rows, row: Array, strong: Array, diagonal: Array, weight: float
     kept = strong | (row == r.crd)
     weak = np.bincount(row[~kept], r.values[~kept], minlength=r.n)
     filtered = diagonal + weak
-    filtered = np.where(filtered > 0, filtered, diagonal)
+    filtered = np.where(filtered > diagonal / 10, filtered, diagonal)
     values = np.where(row == r.crd, filtered[row], r.values)[kept]
     where, crd = row[kept], r.crd[kept]
     values = (where == crd) - weight * values / filtered[where]
@@ -212,7 +214,7 @@ def _coarse(r: Rows) -> Any:
 
 
 def amg(
-    a: Any, /, *, strength: float = 0.08, smoother: str = "gauss_seidel", sweeps: int = 1, near_nullspace: Any = None,
+    a: Any, /, *, strength: float = 0.25, smoother: str = "gauss_seidel", sweeps: int = 1, near_nullspace: Any = None,
     coarse: int = 300, max_levels: int = 20,
 ) -> AMG:  # fmt: skip
     """Smoothed aggregation multigrid for a symmetric positive definite matrix, as a preconditioner.
@@ -220,7 +222,8 @@ def amg(
     Parameters
     ----------
     a : Tensor, shape (n, n), real, any format
-    strength : `|a_ij| >= strength * sqrt(a_ii * a_jj)` is a strong connection; half as much on each level
+    strength : an element is a strong connection where it is at least `strength` times the largest of its row and of its
+        column beside the diagonal, in the geometric mean; half as much on each level
     smoother : "gauss_seidel", forward before and backward after, or "jacobi", damped
     sweeps : of the smoother, before and after
     near_nullspace : vector (n,) that the matrix nearly sends to 0; ones, which suit scalar diffusion
