@@ -12,11 +12,13 @@ from inspect import signature
 from typing import Any
 
 from ..errors import UnsupportedError
+from ..interop.operands import adopted
 from ..ir.index import Assignment, Expression
 from ..ops.elementwise import pointwise as merge
 from ..ops.manipulation.padding import pad as padded
 from ..runtime.formats import resolve_format
 from ..runtime.operation import OPERATIONS
+from ..storage.buffers import is_array
 from ..tensor import dtypes
 from ..tensor.tensor import Tensor
 from . import forms, products, shaping
@@ -36,6 +38,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     Raises UnsupportedError where the block does not take masked tensors.
     """
     name = function.__name__
+    args = tuple(_adopted(x) for x in args)
     block = OPERATIONS.get(name)
     rule = None if block is None else block.masked
     if block is not None and block.op is not None and (len(args) == block.arity or not callable(rule)) and not kwargs:
@@ -51,6 +54,11 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     raise UnsupportedError(
         f"openwork.{name} does not take these masked tensors\n  help: their methods, m.map(function), or filled(value)"
     )
+
+
+def _adopted(x: Any) -> Any:
+    """An operand of SciPy or pandas as a Tensor, also inside of a list or tuple."""
+    return type(x)(map(_adopted, x)) if type(x) in (list, tuple) else x if is_array(x) else adopted(x)
 
 
 def _moved(function: Callable[..., Any], m: MaskedTensor, *args: Any, **kwargs: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ShapeError, UnsupportedError
 from ..ops.indexing import taking
 from ..ops.indexing.assign import assign
 from ..ops.indexing.index import index
@@ -113,6 +113,12 @@ def stack(parts: Sequence[MaskedTensor], axis: int = 0) -> MaskedTensor:
 def _alike(parts: Sequence[MaskedTensor]) -> list[Tensor]:
     if not parts:
         raise ShapeError("concat: no tensors\n  help: give one or more")
+    for p in parts:
+        if not hasattr(p, "_tensor"):
+            raise UnsupportedError(
+                f"concat: masked tensors with {type(p).__name__}"
+                "\n  help: as_masked_tensor(x, mask) says what is specified"
+            )
     return [p._tensor.asformat(forms.related(parts[0].format, p.ndim)) for p in parts]
 
 

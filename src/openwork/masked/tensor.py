@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 from ..format import coo
+from ..interop.scipy_operators import declined
 from ..late import late
 from ..runtime.formats import resolve_format
 from ..runtime.layouts import layout_of
@@ -315,6 +316,9 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         return html(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        left = declined(self)
+        if left is not None:
+            return left
         raise UnsupportedError(
             "a masked tensor is no array: missing elements have no value"
             "\n  help: filled(value), to_numpy(value), compressed(), or to_masked_array() for numpy.ma"
