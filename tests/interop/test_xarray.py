@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import openwork as ow
+from openwork.io import cf
 
 xr = pytest.importorskip("xarray")
 
@@ -83,6 +85,27 @@ def test_results_stay_sparse_and_nothing_is_made_dense_in_silence() -> None:
     with pytest.raises(ow.UnsupportedError, match="to_numpy"):
         _ = v.values
     np.testing.assert_array_equal(v.as_numpy().values, D)
+
+
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dcsr", "bsr(2, 2)"])
+@pytest.mark.parametrize("fill", [0.0, 2.5])
+def test_a_dataset_goes_to_netcdf_and_back(tmp_path: Path, spec: str, fill: float) -> None:
+    t = ow.asarray(np.where(D > 0, D, fill), format=spec, fill_value=fill)
+    ds = xr.Dataset({"v": (("t", "x"), t, {"units": "m"}), "w": ("t", np.arange(6.0))}, coords={"x": np.arange(8.0)})
+    gathered = cf.encode(ds)
+    assert gathered.v_place.attrs["compress"] == "t x"
+    assert gathered.v.shape == (t.asformat("coo").nse,)
+    gathered.to_netcdf(tmp_path / "v.nc", engine="scipy")
+    with xr.open_dataset(tmp_path / "v.nc", engine="scipy") as read:
+        back = cf.decode(read.load())
+    assert set(back.variables) == set(ds.variables)
+    assert back.v.data.format == t.format
+    assert back.v.data.fill_value == fill
+    assert back.v.attrs == {"units": "m"}
+    np.testing.assert_array_equal(back.v.data.to_numpy(), t.to_numpy())
+    gathered.v_place.values[:] = 99
+    with pytest.raises(ow.FileFormatError, match="99 of 48 elements"):
+        cf.decode(gathered)
 
 
 def test_windows() -> None:

@@ -8,7 +8,7 @@ of earlier files (`h5sparse_format`) are read too.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,8 +119,9 @@ def _text(x: Any) -> str:
 
 
 def write(
-    path: str | os.PathLike[str], parts: Mapping[str, Tensor], compress: bool, progress: Progress | None = None
-) -> None:
+    path: str | os.PathLike[str], parts: Mapping[str, Tensor], compress: bool, progress: Progress | None = None,
+    opening: Callable[..., Any] = created,
+) -> None:  # fmt: skip
     """A file with X and other elements; observations and variables are named by their numbers.
 
     parts : Tensors by name: "X", and "layers/NAME", "obsm/NAME", "varm/NAME", "obsp/NAME", "varp/NAME", whose extents
@@ -129,7 +130,7 @@ def write(
     name = os.fspath(path)
     n, m = _checked(parts, name)
     total, done = sum(int(t.nse) for t in parts.values()), 0
-    with created(path) as root:
+    with opening(path) as root:
         _typed(root, "anndata", "0.1.0")
         for key, extent in (("obs", n), ("var", m)):
             _frame(root.create_group(key), extent)

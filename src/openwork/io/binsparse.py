@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,7 +95,10 @@ def read_group(file: Hdf5, group: Any) -> Buffers:
     return Buffers(text, shape, pos, crd, values, _symmetry(file, said, levels), zero)
 
 
-def write(path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None) -> None:
+def write(
+    path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None,
+    opening: Callable[..., Any] = created,
+) -> None:  # fmt: skip
     """A file with the tensor in its format, where the specification has that, else as sorted coordinates."""
     name = os.fspath(path)
     if not t.ndim:
@@ -113,7 +116,7 @@ def write(path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Pro
         said["fill"] = True
         arrays["fill_value"], types["fill_value"] = _stored(np.array([storage.fill_value], arrays_dtype(storage)), name)
     total, done = sum(a.size for a in arrays.values()), 0
-    with created(path) as root:
+    with opening(path) as root:
         root.attrs[ATTRIBUTE] = json.dumps({ATTRIBUTE: said})
         for key, array in arrays.items():
             dataset(root, key, array, compress)
@@ -196,6 +199,8 @@ def _named(levels: Levels, order: tuple[int, ...]) -> dict[str, Any]:
 
 def _description(file: Hdf5, group: Any) -> dict[str, Any]:
     said = group.attrs[ATTRIBUTE]
+    if isinstance(said, dict):  # zarr's attributes are JSON themselves
+        said = json.dumps({ATTRIBUTE: said.get(ATTRIBUTE, said)})
     said = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     if not isinstance(said, str) or len(said) > _LONGEST:
         file.fail(f"{group.name}: the attribute {ATTRIBUTE!r} is no text of at most {_LONGEST} characters")

@@ -30,6 +30,7 @@ from . import (
     svmlight,
     triplet,
     writers,
+    zarr,
 )
 from .masked import read_masked, write_masked
 from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
@@ -68,6 +69,7 @@ _KINDS = (
     _Kind("MATLAB", (".mat",), path=arrays.read_mat, options=("variable",)),
     _Kind("HDF5", (".h5", ".hdf5"), path=hdf5_kinds.read, options=("variable", "rows")),
     _Kind("AnnData", (".h5ad",), path=anndata.read, options=("variable", "rows")),
+    _Kind("zarr", (".zarr",), path=zarr.read, options=("variable", "rows")),
     _Kind("PETSc", (".petsc",), path=petsc.read),
     _Kind("Parquet", (".parquet",), path=parquet.read),
     _Kind("svmlight", (".svm", ".svmlight", ".libsvm"), svmlight.read, options=_BASE),
@@ -170,18 +172,18 @@ def read(
     ----------
     path : the extension tells the kind of file, else its beginning: Matrix Market (.mtx, .ttx), FROSTT (.tns,
         .sptensor), Rutherford- and Harwell-Boeing (.rb, .rua, ...), CHOLMOD triplets (.tri), .npz (SciPy's and ours),
-        MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), AnnData (.h5ad), binsparse (.bsp.h5), PETSc's binary
-        (.petsc), Parquet triplets (.parquet), .edgelist; text may be .gz, .bz2 or .xz
+        MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), AnnData (.h5ad, .zarr), binsparse (.bsp.h5,
+        .bsp.zarr), PETSc's binary (.petsc), Parquet triplets (.parquet), .edgelist; text may be .gz, .bz2 or .xz
     format : the format of the result; by default the file's own: text gives sorted "coo" where the entries are sorted
         and distinct and the uncoalesced COO where not, compressed files keep their compression without a copy
     symmetry : "expand" mirrors the stored triangle of symmetric files; "keep" returns it as stored (see `header`)
     base : the first index, where a file does not follow its kind's rule (0 for zero-based Matrix Market)
     values : False where a .tns file has no column of values
-    variable : the variable of a .mat file, "Problem.A", the group of an .h5 file, or the element of an .h5ad file, "X",
-        "layers/counts", "obsp/distances"
+    variable : the variable of a .mat file, "Problem.A", the group of an .h5 file, or the element of an .h5ad or .zarr
+        file, "X", "layers/counts", "obsp/distances"
     progress : called with (bytes read, bytes in all)
     max_ratio : the most bytes that each byte of a compressed file may become, past the first 16 MiB; 64 by default
-    rows : a range of rows, slice(1000, 2000), of an .h5ad element; the rest is not read
+    rows : a range of rows, slice(1000, 2000), of an .h5ad or .zarr element; the rest is not read
 
     Returns
     -------
@@ -275,13 +277,13 @@ def write(
     Parameters
     ----------
     path : .mtx, .tns, .rb (with .gz, .bz2, .xz); .npz; .petsc; AnnData .h5ad, binsparse .bsp.h5 and 10x .h5 through
-        h5py; .parquet through pyarrow
-    t : Tensor, or what `asarray` takes; a masked tensor, to .npz; for .h5ad also tensors by name, {"X": A,
+        h5py; AnnData .zarr and binsparse .bsp.zarr through zarr; .parquet through pyarrow
+    t : Tensor, or what `asarray` takes; a masked tensor, to .npz; for .h5ad and .zarr also tensors by name, {"X": A,
         "layers/counts": B, "obsp/distances": C}
     symmetry : for .mtx and .rb, "symmetric", "skew-symmetric" or "hermitian" writes the lower triangle after checking
         that the matrix is that; "auto" finds out
     comment : lines for the head of .mtx and .tns
-    compress : deflate .npz and HDF5
+    compress : deflate .npz, HDF5 and zarr
     progress : called with (elements written, elements in all)
 
     Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz keeps any format, .bsp.h5 those
@@ -290,7 +292,7 @@ def write(
 
     kind = _check_write(path, symmetry, comment, compress, progress)
     masked = hasattr(t, "get_mask") and hasattr(t, "specified")
-    if kind == ".h5ad":
+    if kind in (".h5ad", ".zarr"):
         t = {key: x if isinstance(x, Tensor) else asarray(x) for key, x in _named(t).items()}
     elif not masked and not isinstance(t, Tensor):
         t = asarray(t)
@@ -343,10 +345,12 @@ _WRITERS: dict[str, Callable[[Path_, Any, _Written], None]] = {
     ".h5ad": lambda path, t, how: anndata.write(path, t, how.compress, how.progress),
     ".bsp.h5": lambda path, t, how: binsparse.write(path, t, how.compress, how.progress),
     ".h5": lambda path, t, how: hdf5.write_tenx(path, t, how.compress, how.progress),
+    ".zarr": lambda path, t, how: zarr.write(path, t, how.compress, how.progress),
+    ".bsp.zarr": lambda path, t, how: zarr.write(path, t, how.compress, how.progress),
     ".petsc": lambda path, t, how: petsc.write(path, t, how.progress),
     ".parquet": lambda path, t, how: parquet.write(path, t, how.progress),
 }
-_PACKED = (".npz", ".h5ad", ".bsp.h5", ".h5")
+_PACKED = (".npz", ".h5ad", ".bsp.h5", ".h5", ".zarr", ".bsp.zarr")
 _SYMMETRIC = (".mtx", ".mm", ".ttx", ".rb", ".hb")
 _COMMENTED = (*_SYMMETRIC, ".tns")
 
@@ -354,7 +358,7 @@ _COMMENTED = (*_SYMMETRIC, ".tns")
 def _check_write(path: Path_, symmetry: object, comment: object, compress: object, progress: object) -> str:
     """The extension of a kind that is written; raises for options that have no such value, or mean nothing for it."""
     name = os.fspath(path)
-    kind = ".bsp.h5" if str(name).lower().endswith(".bsp.h5") else suffix(path)
+    kind = next((k for k in (".bsp.h5", ".bsp.zarr") if str(name).lower().endswith(k)), suffix(path))
     if kind not in _WRITERS:
         listed = " ".join(k for k in _WRITERS if k not in (".mm", ".ttx", ".hb"))
         raise UnsupportedError(f"write: {name}: unknown extension {kind!r}; written are {listed}")

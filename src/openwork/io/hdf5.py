@@ -72,6 +72,8 @@ def dataset(group: Any, key: str, array: Array, compress: bool = False) -> Any:
 
 def texts(group: Any, key: str, lines: Sequence[str]) -> Any:
     """A dataset of texts of any length."""
+    if hasattr(group, "create_texts"):
+        return group.create_texts(key, lines)
     kind = _h5py(group.file.filename).string_dtype()
     return group.create_dataset(key, data=list(lines), dtype=kind, shape=(len(lines),))
 

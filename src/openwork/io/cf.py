@@ -1,0 +1,90 @@
+"""xarray Datasets with sparse variables -> Datasets of dense ones by CF's compression by gathering, and back.
+
+A sparse variable v(t, x) becomes v(v_place), its stored values, with a variable v_place(v_place) of their row-major
+places, whose attribute `compress` is "t x". The attributes `sparse_fill_value`, `sparse_format` and `sparse_shape` of v
+hold the rest. Any library that writes netCDF or zarr writes these. Source: CF conventions 1.11, section 8.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import FileFormatError, UnsupportedError
+from ..interop.constructors import assemble
+from ..storage.buffers import to_numpy
+from ..tensor.tensor import Tensor
+
+__all__ = ["decode", "encode"]
+
+_ATTRIBUTES = ("sparse_fill_value", "sparse_format", "sparse_shape")
+
+
+def encode(dataset: Any) -> Any:
+    """The Dataset (or a DataArray's) with every sparse variable gathered; others stay as they are.
+
+    Raises UnsupportedError for a complex or NaN fill value, and where a name is taken.
+    """
+    ds = dataset.to_dataset(name=dataset.name or "data") if not hasattr(dataset, "data_vars") else dataset
+    for name, v in ds.variables.items():
+        t = v._data if isinstance(v._data, Tensor) else v.data if v.ndim and name not in ds.dims else None
+        if not isinstance(t, Tensor) or not t.ndim:
+            continue
+        if t.format.is_dense:
+            ds = ds.assign({name: (v.dims, t.to_numpy(), v.attrs)})
+            continue
+        place = f"{name}_place"
+        if place in ds.variables or place in ds.dims:
+            raise UnsupportedError(f"encode: there is a variable {place!r}\n  help: rename it")
+        if isinstance(t.fill_value, complex):
+            raise UnsupportedError(f"encode: {name!r} has the fill value {t.fill_value}\n  help: encode parts")
+        coo = t.asformat("coo")
+        crd = [np.asarray(to_numpy(c), np.int64) for k in range(t.ndim) if (c := coo.crd(k)) is not None]
+        places = np.ravel_multi_index(tuple(crd), t.shape) if t.size else np.zeros(0, np.int64)
+        fill = np.asarray(t.fill_value, t.dtype)
+        said = {
+            "sparse_fill_value": int(fill) if fill.dtype.kind == "b" else fill[()], "sparse_format": str(t.format),
+            "sparse_shape": np.array(t.shape, np.int64),
+        }  # fmt: skip
+        listed = (place, places.astype(np.int64), {"compress": " ".join(map(str, v.dims))})
+        ds = ds.drop_vars(name).assign_coords({place: listed})
+        ds = ds.assign({name: (place, np.asarray(to_numpy(coo.values)), {**v.attrs, **said})})
+    return ds
+
+
+def decode(dataset: Any) -> Any:
+    """The Dataset with every gathered variable as a sparse one, in its format.
+
+    Raises FileFormatError where places, shape and dimensions do not fit each other.
+    """
+    ds, lists = dataset, set()
+    for name, v in dataset.variables.items():
+        if not all(a in v.attrs for a in _ATTRIBUTES) or len(v.dims) != 1:
+            continue
+        place = v.dims[0]
+        places = np.asarray(dataset.variables[place].values)
+        dims = str(dataset.variables[place].attrs.get("compress", "")).split()
+        shape = tuple(int(n) for n in np.atleast_1d(v.attrs["sparse_shape"]))
+        size = int(np.prod(shape, dtype=np.float64))
+        if len(dims) != len(shape) or places.dtype.kind not in "iu":
+            raise FileFormatError(f"decode: {name!r}: `compress` of {place!r} is {dims} for the shape {shape}")
+        if places.size and not (places.min() >= 0 and places.max() < size):
+            raise FileFormatError(f"decode: {name!r}: places from {places.min()} to {places.max()} of {size} elements")
+        crd = dict(enumerate(np.ascontiguousarray(c) for c in np.unravel_index(places.astype(np.int64), shape)))
+        values = np.ascontiguousarray(v.values)
+        fill = np.asarray(v.attrs["sparse_fill_value"]).astype(values.dtype).item()
+        t = assemble(
+            _coo(len(shape)), shape, pos={0: np.array([0, len(values)])}, crd=crd, values=values, fill_value=fill
+        )
+        attrs = {k: a for k, a in v.attrs.items() if k not in _ATTRIBUTES}
+        lists.add(place)
+        ds = ds.drop_vars(name).assign({name: (tuple(dims), t.asformat(str(v.attrs["sparse_format"])), attrs)})
+    return ds.drop_vars(lists)
+
+
+def _coo(ndim: int) -> str:
+    """Coordinates in no order, several at one place allowed: what a file may hold."""
+    names = [f"i{k}" for k in range(ndim)]
+    levels = [f"{n} : {'singleton' if k else 'compressed'}(nonunique, unordered)" for k, n in enumerate(names)]
+    return f"({', '.join(names)}) -> ({', '.join(levels)})"
