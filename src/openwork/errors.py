@@ -10,6 +10,7 @@ __all__ = [
     "CompilerBug",
     "ConvergenceWarning",
     "DTypeError",
+    "ExportError",
     "FileFormatError",
     "FormatError",
     "InvariantError",
@@ -51,6 +52,10 @@ class FileFormatError(ValueError):
 
 class UnsupportedError(NotImplementedError):
     """Something that is not supported; the message says what is."""
+
+
+class ExportError(UnsupportedError, BufferError):
+    """An array that DLPack cannot hold: a BufferError, as the array API asks for."""
 
 
 class CompilerBug(RuntimeError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, UnsupportedError
+from ..errors import DTypeError, ExportError, UnsupportedError
 from ..format import coo
 from ..format import format as parse
 from ..format.expression import Dim
@@ -56,7 +56,8 @@ def require_dense(t: Tensor, operation: str) -> Array:
     """
     if not t.format.is_dense and t.size:
         nbytes = t.size * buffers.itemsize(t._storage.scalar)
-        raise UnsupportedError(
+        refused = ExportError if operation == "__dlpack__" else UnsupportedError
+        raise refused(
             f"{operation}: a sparse tensor of shape {t.shape} would take {nbytes} bytes as a dense array"
             "\n  help: to_scipy() gives SciPy's sparse array, which scikit-learn takes too, to_numpy() or todense() the"
             " dense one; openwork.write(path, t) writes a file"
