@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg
 
 import openwork as ow
 
@@ -61,6 +62,10 @@ def numpy_rows() -> dict[str, tuple[Call, Call]]:
         "concat": (lambda: ow.concat([a, b]), lambda: sp.vstack([s, t])),
         "diagonal": (lambda: ow.diagonal(a), lambda: s.diagonal()),
         "transpose": (lambda: a.T, lambda: s.T),
+        "A *= 1": (lambda: _scaled(a), lambda: _scaled(s)),
+        "norm": (lambda: ow.linalg.norm(a), lambda: scipy.sparse.linalg.norm(s)),
+        'einsum("ij,j->i")': (lambda: ow.einsum("ij,j->i", a, x), lambda: s @ x),
+        "np.sum(A)": (lambda: np.sum(a), lambda: np.sum(s)),
         "asarray(SciPy)": (lambda: ow.asarray(s), lambda: sp.csr_array((s.data, s.indices, s.indptr), s.shape)),
     }
 
@@ -78,6 +83,10 @@ def torch_rows() -> dict[str, tuple[Call, Call]]:
     a, x = ow.asarray(t), torch.ones(50, dtype=torch.float64)
     w, v = ow.asarray(values.to_sparse_csr()).requires_grad_(), values.to_sparse_csr().requires_grad_()
     y = torch.ones(50, 1, dtype=torch.float64, requires_grad=True)
+    p, q = (z.to_sparse_coo().coalesce() for z in (values.clone(), values.roll(1, 0)))
+    c, d = ow.asarray(p), ow.asarray(q)
+    r = p.clone()
+    e = ow.asarray(p.clone())
 
     def step(matrix: Any) -> None:
         matrix.grad = y.grad = None
@@ -93,6 +102,12 @@ def torch_rows() -> dict[str, tuple[Call, Call]]:
         "torch: to COO": (lambda: a.asformat("coo"), lambda: t.to_sparse_coo()),
         "torch: A[3]": (lambda: a[3], lambda: t[3]),
         "torch: asarray(CSR)": (lambda: ow.asarray(t), lambda: _taken(torch, t)),
+        "torch: COO + COO": (lambda: c + d, lambda: p + q),
+        "torch: COO * COO": (lambda: c * d, lambda: p * q),
+        "torch: softmax of COO": (lambda: torch.softmax(c, 1), lambda: torch.sparse.softmax(p, 1)),
+        "torch: cat of COO": (lambda: torch.cat([c, d]), lambda: torch.cat([p, q])),
+        "torch: COO *= 1": (lambda: _scaled(e), lambda: _scaled(r)),
+        "torch: asarray(COO)": (lambda: ow.asarray(p), lambda: _coordinates(torch, p)),
         "torch: forward": (lambda: w @ y, lambda: v @ y),
         "torch: forward and backward": (lambda: step(w), lambda: step(v)),
     }
@@ -102,6 +117,16 @@ def _taken(torch: Any, t: Any) -> Any:
     """torch's own CSR over the buffers of another one, checked."""
     buffers = t.crow_indices(), t.col_indices(), t.values()
     return torch.sparse_csr_tensor(*buffers, t.shape, check_invariants=True)
+
+
+def _coordinates(torch: Any, t: Any) -> Any:
+    """The same of COO."""
+    return torch.sparse_coo_tensor(t.indices(), t.values(), t.shape, check_invariants=True, is_coalesced=True)
+
+
+def _scaled(matrix: Any) -> None:
+    """The values of a matrix written anew, in place."""
+    matrix *= 1.0
 
 
 def least(pair: tuple[Call, Call], rounds: int) -> tuple[float, float]:

@@ -314,3 +314,26 @@ def test_programs_of_lazy_tensors_hold_none_of_their_operands(name: str, library
         del a, b, x, expression, found, expected
         gc.collect()
         assert [r() for r in held] == [None] * len(held)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_warnings_of_few_elements(dtype: Any) -> None:
+    """What cannot overflow is not asked for by `np.errstate`; what can is told as ever."""
+    most = float(np.finfo(dtype).max)
+    with np.errstate(over="raise", invalid="raise"):
+        for values in ([1.0, 2.0], [most**0.4, -1.0], [0.0, 3.0]):
+            x = np.array(values, dtype)
+            a = ow.sparse_coo_tensor(np.array([[0, 1], [1, 0]]), x, (2, 2))
+            for found, want in ((a * 2, x * dtype(2)), (a + a, x + x), (-a, -x), (ow.square(a), x * x)):
+                np.testing.assert_array_equal(found.values, want)
+        for values, call in (
+            ([most, 1.0], lambda a: a * 2.0),
+            ([most, 1.0], lambda a: a + a),
+            ([most, 1.0], ow.square),
+            ([np.inf, 1.0], lambda a: a - a),
+            ([np.inf, 1.0], lambda a: a * 0.0),
+        ):
+            a = ow.sparse_coo_tensor(np.array([[0, 1], [1, 0]]), np.array(values, dtype), (2, 2))
+            for _ in range(2):
+                with pytest.raises(FloatingPointError):
+                    call(a)

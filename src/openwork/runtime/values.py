@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
 import numpy as np
 
+from .. import tuning
 from ..caller import telling
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..interruptible import whole
@@ -88,6 +90,33 @@ def apply(name: str, *args: Any) -> Any:
         return loudly(name, *args)
 
 
+_SILENT = with_trait("silent")
+_BOUNDED = frozenset(("add", "sub", "mul", "square"))
+_FEW = tuning.DOT_IN_NUMPY
+_F32 = np.dtype(np.float32)
+_LIMITS = {np.dtype(np.float64): 1e150, _F32: 1e18}
+"""Sizes up to which a sum or product of two numbers of the type does not overflow."""
+
+
+def _is_quiet(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether NumPy has nothing to tell of an operation on few floats: it cannot overflow, nor is it invalid.
+
+    A product of two vectors that asks this takes a tenth of the time of `np.errstate`.
+    """
+    if name not in _BOUNDED and name not in _SILENT:
+        return False
+    limit = 0.0
+    for a in args:
+        if type(a) is np.ndarray:
+            limit = _LIMITS.get(a.dtype, 0.0)
+            if not limit or a.ndim != 1 or len(a) > _FEW:
+                return False
+            if name in _BOUNDED and not math.sqrt(np.vdot(a, a)) <= limit:
+                return False
+    others = all(type(a) is np.ndarray or (type(a) in (float, int) and abs(a) <= _LIMITS[_F32]) for a in args)
+    return bool(limit) and others
+
+
 def loudly(name: str, *args: Any) -> Any:
     """The same, with NumPy's warnings as `np.errstate` asks, of the line that called the package."""
     for a in args:
@@ -95,6 +124,8 @@ def loudly(name: str, *args: Any) -> Any:
             return _torch_apply(name, _function(name, True), args)
     function = _function(name, False)
     try:
+        if name not in _VIEWS and _is_quiet(name, args):
+            return function(*args)
         found = telling(function.__name__, lambda: whole(function, args, {}) if is_long(args) else function(*args))
         return np.array(found) if name in _VIEWS else found
     except ValueError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,7 @@ def _shifted(t: Tensor, axis: int) -> tuple[Storage, Array, Array]:
     t = t if t.format.is_unique else t.coalesce()
     s = t._storage
     names, kept = statement_names(t.ndim, axes)
-    largest = Assignment(Access("s", kept), "max=", Access("A", names))
-    most = _where_finite(_constant(lambda c: contract(largest, {"A": c}, s.scalar, c.values), s))
+    most = _where_finite(_constant(lambda c: contract(_largest(names, kept), {"A": c}, s.scalar, c.values), s))
     shifted = s.values - _take(s, names, kept, most)
     values = _on_values(s.with_values(shifted, 0), lambda v: apply("exp", v))
     total = contract(_sum(names, kept), {"A": s.with_values(values, 0)}, s.scalar, s.values)
@@ -134,10 +134,22 @@ def _take(s: Storage, names: tuple[str, ...], kept: tuple[str, ...], dense: Arra
     """A dense array of the dimensions `kept`, at each stored element."""
     if not math.prod(s.shape):
         return s.values * 0
+    return shared(_at_elements(names, kept), {"A": s, "D": strided(_array(dense))}, s.scalar).values
+
+
+@lru_cache(maxsize=256)
+def _at_elements(names: tuple[str, ...], kept: tuple[str, ...]) -> Assignment:
+    """C[i, j] = pattern(A[i, j]) * D[i]; kept, as its hash is in all keys of launches."""
     at = Apply("mul", (Apply("pattern", (Access("A", names),)), Access("D", kept)))
-    return shared(Assignment(Access("C", names), "=", at), {"A": s, "D": strided(_array(dense))}, s.scalar).values
+    return Assignment(Access("C", names), "=", at)
 
 
+@lru_cache(maxsize=256)
+def _largest(names: tuple[str, ...], kept: tuple[str, ...]) -> Assignment:
+    return Assignment(Access("s", kept), "max=", Access("A", names))
+
+
+@lru_cache(maxsize=256)
 def _sum(names: tuple[str, ...], kept: tuple[str, ...]) -> Assignment:
     return Assignment(Access("s", kept), "+=", Access("A", names))
 
