@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -132,3 +133,9 @@ def test_wrong_operands() -> None:
     for call, error, message in cases:
         with pytest.raises(error, match=message):
             call()
+
+
+def test_they_pickle() -> None:
+    a = ow.asarray(poisson(12))
+    for m in (linalg.amg(a, coarse=10), linalg.ic0(a), linalg.ilu0(a), linalg.ssor(a), linalg.jacobi(a)):
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(m)) @ np.ones(144), m @ np.ones(144))

@@ -230,6 +230,11 @@ def test_wrong_operands() -> None:
         (lambda: linalg.cg(ow.zeros((2, 3, 3)), np.ones(3)), ow.ShapeError, "expected one matrix"),
         (lambda: linalg.onenormest(t[:3]), ow.ShapeError, r"onenormest: expected square matrices; got shape \(3, 36\)"),
         (lambda: linalg.onenormest(t, t=1.5), ow.DTypeError, "onenormest: t is an integer"),
+        (lambda: linalg.cg(t, B, maxiter=0), ValueError, "cg: expected maxiter of 1 or more; got 0"),
+        (lambda: linalg.gmres(t, B, restart=0), ValueError, "gmres: expected restart of 1 or more; got 0"),
+        (lambda: linalg.cg(t, B, callback=3), ow.DTypeError, "cg: callback is a function; got: 3"),
+        (lambda: linalg.expm(t.with_values(t.values * np.nan)), np.linalg.LinAlgError, "expm: the matrix has elements"),
+        (lambda: linalg.expm_multiply(t.with_values(t.values * np.inf), B), np.linalg.LinAlgError, "expm_multiply: the"),
         (lambda: linalg.expm(t[:3]), ow.ShapeError, "expm: expected square matrices"),
         (lambda: linalg.expm_multiply(t, B[:3]), ow.ShapeError, "expm_multiply: the matrix has shape"),
     ]  # fmt: skip
@@ -271,3 +276,28 @@ def test_exponentials_and_norms(spec: str) -> None:
     assert linalg.onenormest(ow.asarray(np.array([[-3.0]])).asformat("csr")) == 3
     stack = linalg.expm(ow.stack([tensor(A, "csr"), tensor(2 * A, "csr")]))
     np.testing.assert_allclose(stack[1].to_numpy(), expm(2 * A), rtol=1e-9)
+
+
+def test_lobpcg_warns_once_with_the_same_warning() -> None:
+    t, start = ow.asarray(A).asformat("csr"), np.random.default_rng(0).standard_normal((36, 2))
+    with pytest.warns(ow.ConvergenceWarning, match="lobpcg: no convergence after 1 iterations") as caught:
+        w, v = linalg.lobpcg(t, start, maxiter=1)
+    assert len(caught) == 1
+    assert caught[0].message.residual == pytest.approx(np.linalg.norm(A @ v - v * w, axis=0).max())
+    assert caught[0].filename == __file__
+    linalg.lobpcg(t, start, M=linalg.ic0(t), maxiter=200, tol=1e-6)
+
+
+def test_least_squares_of_nan() -> None:
+    t = ow.asarray(A).asformat("csr")
+    for name in ("lsqr", "lsmr"):
+        with pytest.warns(ow.ConvergenceWarning, match=f"{name}: no convergence"):
+            getattr(linalg, name)(t, np.where(B > 1.9, np.nan, B))
+
+
+def test_scipys_signatures() -> None:
+    t = ow.asarray(A / 10).asformat("csr")
+    want = scipys.expm_multiply(sparse.csr_array(A / 10), B, 0, 1, 3)
+    np.testing.assert_allclose(linalg.expm_multiply(t, B, 0, 1, 3), want)
+    np.testing.assert_allclose(linalg.spsolve(t, B, "NATURAL"), np.linalg.solve(A / 10, B))
+    np.testing.assert_allclose(linalg.spsolve(A=t, b=B, use_umfpack=False), np.linalg.solve(A / 10, B))

@@ -94,7 +94,8 @@ class AMG(InverseOperator):
 
     def _cycle(self, at: int, right: Array) -> Array:
         if at == len(self._levels):
-            return np.ascontiguousarray(self._last(right))
+            last = self._last
+            return np.ascontiguousarray(last @ right if isinstance(last, np.ndarray) else last.solve(right))
         level = self._levels[at]
         x = np.zeros_like(right)
         self._smooth(level, right, x, forward=True)
@@ -187,20 +188,20 @@ def _tensor(pos: Array, crd: Array, values: Array, n: int) -> Tensor:
 
 
 def _coarse(r: Rows) -> Any:
-    """What solves with the last level's matrix; of a singular one the solution of least norm."""
+    """The inverse of the last level's matrix, or the pseudo-inverse; SuperLU's factors of a large one."""
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import splu
 
     held = csr_array((r.values, r.crd, r.pos), (r.n, r.n))
     if r.n > _DIRECT:
         try:
-            return splu(held.tocsc()).solve
+            return splu(held.tocsc())
         except RuntimeError as error:
             raise np.linalg.LinAlgError(
                 f"amg: the last level, of {r.n} rows, is singular\n  help: a larger max_levels, or strength=0"
             ) from error
     if not r.n:
-        return np.copy
+        return held.toarray()
     values, vectors = np.linalg.eigh(held.toarray())
     least = np.abs(values).max() * r.n * np.finfo(values.dtype).eps
     if values[0] < -least:
@@ -209,8 +210,7 @@ def _coarse(r: Rows) -> Any:
             "\n  help: minres takes indefinite ones, ilu0(A) and spilu(A) factorise them"
         )
     inverse = np.where(values > least, 1 / np.where(values > least, values, 1), 0)
-    whole = ((vectors * inverse) @ vectors.T).astype(r.values.dtype)
-    return lambda right: whole @ right
+    return ((vectors * inverse) @ vectors.T).astype(r.values.dtype)
 
 
 def amg(

@@ -275,9 +275,9 @@ def over_stacks(
     return out[..., 0] if vector else out
 
 
-def spsolve(a: Any, b: Any, /) -> Any:
-    """`solve`, by SciPy's name."""
-    return solve(a, b)
+def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
+    """`solve`, by SciPy's name and signature; SuperLU factorises, with `permc_spec` its order of columns."""
+    return solve(A, b) if permc_spec is None else factorized(A, permc_spec=permc_spec).solve(b)
 
 
 def inv(a: Any, /) -> Any:

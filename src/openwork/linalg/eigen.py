@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ConvergenceWarning, ShapeError
 from ..integers import integer
 from ..interop.sources import asarray
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import settle
-from ..storage.buffers import as_array, is_torch, refuse_recorded
+from ..storage.buffers import as_array, is_torch, refuse_recorded, to_numpy
 from ..tensor.tensor import Tensor
 from .operands import common, counts, dense, dense_array, matrices, matrix, right_side, scipy_matrix, square
 from .operator import aslinearoperator, is_operator, preconditioner
+from .preconditioners import finite
 
 __all__ = ["eigs", "eigsh", "expm", "expm_multiply", "lobpcg", "onenormest", "svds"]
 
@@ -63,16 +65,44 @@ def lobpcg(a: Any, x: Any, **options: Any) -> Any:
     for name in ("B", "M"):
         if options.get(name) is not None:
             options[name] = preconditioner(options[name])
-    return scipys.lobpcg(aslinearoperator(square(a, "lobpcg")), dense(x), **options)
+    operator, start = aslinearoperator(square(a, "lobpcg")), dense(x)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = scipys.lobpcg(operator, start, **options)
+    others = [w for w in told if "not reaching the requested tolerance" not in str(w.message)]
+    for other in others:
+        warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    if len(others) < len(told):
+        _warn_lobpcg(operator, found, options)
+    return found
 
 
-def expm_multiply(a: Any, b: Any, **options: Any) -> Any:
+def _warn_lobpcg(operator: Any, found: Any, options: dict[str, Any]) -> None:
+    """Warn the caller of `lobpcg` that its pairs are not what was asked for."""
+    values, vectors = np.asarray(found[0]), np.asarray(found[1])
+    right = vectors * values
+    if options.get("B") is not None:
+        right = options["B"].matmat(right)
+    residual = float(np.linalg.norm(operator.matmat(vectors) - right, axis=0).max())
+    iterations = options.get("maxiter") or 20
+    message = (
+        f"lobpcg: no convergence after {iterations} iterations: a pair has a residual of norm {residual:.3g}"
+        "\n  help: more iterations (maxiter=), a preconditioner M, or eigsh"
+    )
+    warnings.warn(ConvergenceWarning(message, "lobpcg", iterations, residual), stacklevel=3)
+
+
+def expm_multiply(
+    a: Any, b: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None, traceA: Any = None
+) -> Any:
     """`expm(a) @ b` without the exponential, for a square matrix of any format; `b` a vector or a matrix.
 
-    `options` are those of `scipy.sparse.linalg.expm_multiply` (start, stop, num, endpoint).
+    `start`, `stop`, `num`, `endpoint` and `traceA` are those of `scipy.sparse.linalg.expm_multiply`: several times `a`.
     """
     import scipy.sparse.linalg as scipys
 
+    options = {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "traceA": traceA}
+    options = {name: value for name, value in options.items() if value is not None}
     counts("expm_multiply", options)
     right, back = right_side(b, a)
     matrix = square(a, "expm_multiply")
@@ -81,6 +111,7 @@ def expm_multiply(a: Any, b: Any, **options: Any) -> Any:
             f"expm_multiply: the matrix has shape {matrix.shape}, the right side {right.shape}"
             f"\n  expected ({matrix.shape[1]},) or ({matrix.shape[1]}, k)"
         )
+    finite(to_numpy(matrix.values), "expm_multiply")
     return back(scipys.expm_multiply(scipy_matrix(matrix, "csr"), right, **options))
 
 
@@ -105,6 +136,7 @@ def expm(a: Any, /) -> Tensor:
     refuse_recorded(t.values)
     from scipy.sparse.linalg import expm as scipys
 
+    finite(to_numpy(t.values), "expm")
     scalar = common(t)
     found = [scipys(scipy_matrix(m, "csc", scalar)).tocsc() for m in matrices(t, scalar)]
     parts = [_like(asarray(x), t.values) for x in found]
@@ -118,6 +150,7 @@ def _dense_exponential(array: Any) -> Any:
         return torch.linalg.matrix_exp(array)
     from scipy.linalg import expm as scipys
 
+    finite(array, "expm")
     return scipys(array) if array.size else array.copy()
 
 

@@ -25,6 +25,7 @@ _LIMITS = {"minres": 5, "lsqr": 2, "lsmr": 1}
 """Iterations that SciPy's methods do by default, in unknowns; the others 10."""
 _CYCLES = {"lgmres": 1000, "gcrotmk": 1000}
 """Those of which SciPy counts cycles."""
+_AT_LEAST_ONE = ("maxiter", "iter_lim", "restart", "inner_m", "m")
 _PRECONDITIONERS = ("M", "M1", "M2")
 
 
@@ -77,6 +78,13 @@ def _options(name: str, a: Any, system: _System, options: dict[str, Any]) -> dic
     options = options_of(name, options)
     counts(name, options)
     numbers(name, options)
+    for key in _AT_LEAST_ONE:
+        if options.get(key) is not None and options[key] < 1:
+            raise ValueError(
+                f"{name}: expected {key} of 1 or more; got {options[key]}\n  help: None is SciPy's default"
+            )
+    if not callable(options.get("callback", len)) and options["callback"] is not None:
+        raise DTypeError(f"{name}: callback is a function; got: {options['callback']!r}")
     n = system.operator.shape[1]
     for m in _PRECONDITIONERS:
         if options.get(m) is not None:
