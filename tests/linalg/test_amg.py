@@ -88,7 +88,7 @@ def test_a_singular_laplacian() -> None:
     assert iterations(a, linalg.amg(a, coarse=20), b) < 40
 
 
-@pytest.mark.parametrize("spec", ["dense", "coo", "csc", "bsr(2, 2)", "dia"])
+@pytest.mark.parametrize("spec", ["dense", "csc", "bsr(2, 2)"])
 def test_every_format_and_scipys_solvers(spec: str) -> None:
     held = poisson(10)
     want = linalg.amg(ow.asarray(held), coarse=10) @ np.ones(100)
