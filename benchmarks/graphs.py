@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from graphblas_peers import peers
 from scipy.sparse import csgraph
 
 import openwork as ow
@@ -60,6 +61,8 @@ def rows(path: str) -> dict[str, dict[str, Callable[[], object]]]:
         "core_numbers": {"ours": lambda: graph.core_numbers(both)},
         "betweenness of 4": {"ours": lambda: graph.betweenness(a, sources=[0, 1, 2, 3])},
     }
+    for name, call in peers(s, both.to_scipy(), source).items():
+        table[name]["GraphBLAS"] = call
     return table
 
 

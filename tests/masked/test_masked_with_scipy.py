@@ -56,6 +56,14 @@ def test_what_is_refused_is_refused_by_a_typed_error(kind: str) -> None:
             call()
 
 
+def test_moments_know_numpys_word() -> None:
+    m = masked("csr")
+    for name in ("var", "std"):
+        want = getattr(np.ma, name)(np.ma.MaskedArray(D, ~M), ddof=1)
+        np.testing.assert_allclose(float(getattr(ow, name)(m, ddof=1).to_masked_array()), want)
+        np.testing.assert_allclose(float(getattr(np, name)(m, ddof=1).to_masked_array()), want)
+
+
 def test_dlpack_of_a_sparse_tensor_is_a_buffer_error() -> None:
     with pytest.raises(BufferError, match="sparse tensor"):
         ow.asarray(D, format="csr").__dlpack__()

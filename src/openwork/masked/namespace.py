@@ -39,6 +39,8 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     """
     name = function.__name__
     args = tuple(_adopted(x) for x in args)
+    if kwargs.get("ddof") is not None:  # NumPy's word for it
+        kwargs = {**{k: v for k, v in kwargs.items() if k != "ddof"}, "correction": kwargs["ddof"]}
     block = OPERATIONS.get(name)
     rule = None if block is None else block.masked
     if block is not None and block.op is not None and (len(args) == block.arity or not callable(rule)) and not kwargs:
