@@ -86,7 +86,8 @@ def test_no_test_counts_draws() -> None:
     found = [
         f"{path.relative_to(HERE)}:{line}"
         for path in sorted(HERE.rglob("test_*.py"))
-        for line in counts_of_draws(ast.parse(path.read_text()))
+        if "given" in (text := path.read_text())
+        for line in counts_of_draws(ast.parse(text))
     ]
     assert found == []
 
