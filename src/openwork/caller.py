@@ -21,8 +21,8 @@ _ELSEWHERE = frozenset(("call", "log"))
 """Ways of `np.errstate` that have a function of the user's."""
 
 
-def warn(message: str, category: type[Warning]) -> None:
-    """Warn of the line that called the package."""
+def warn(message: str | Warning, category: type[Warning] | None = None) -> None:
+    """Warn of the line that called the package; a text is of a category, a warning is of its own."""
     depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(_PACKAGE):
         depth, frame = depth + 1, frame.f_back

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .. import caller
 from ..errors import ConvergenceWarning
 from .progress import Step
 
@@ -55,8 +55,8 @@ class Iterations:
         self.step(self.count, lambda: float(state) * self.scale if told.ndim == 0 else self.norm(told))
 
 
-def warn(operation: str, iterations: int, residual: float, tolerance: float, reason: str = "", level: int = 4) -> None:
-    """Warn the caller of a solver, `level` calls up, that it did not converge."""
+def warn(operation: str, iterations: int, residual: float, tolerance: float, reason: str = "") -> None:
+    """Warn the caller of a solver that it did not converge."""
     why = f", {reason}" if reason else ""
     message = (
         f"{operation}: no convergence after {iterations} iterations{why}"
@@ -68,4 +68,4 @@ def warn(operation: str, iterations: int, residual: float, tolerance: float, rea
             f"{operation}: no convergence: nan or inf after {iterations} iterations, which stay"
             "\n  help: look for elements of the operands that are nan or inf, and for overflow"
         )
-    warnings.warn(ConvergenceWarning(message, operation, iterations, residual), stacklevel=level)
+    caller.warn(ConvergenceWarning(message, operation, iterations, residual))

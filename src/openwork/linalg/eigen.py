@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import caller
 from ..errors import ConvergenceWarning, ShapeError
 from ..integers import integer
 from ..interop.sources import asarray
@@ -89,7 +90,7 @@ def _warn_lobpcg(operator: Any, found: Any, options: dict[str, Any]) -> None:
         f"lobpcg: no convergence after {iterations} iterations: a pair has a residual of norm {residual:.3g}"
         "\n  help: more iterations (maxiter=), a preconditioner M, or eigsh"
     )
-    warnings.warn(ConvergenceWarning(message, "lobpcg", iterations, residual), stacklevel=3)
+    caller.warn(ConvergenceWarning(message, "lobpcg", iterations, residual))
 
 
 def expm_multiply(

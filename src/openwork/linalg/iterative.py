@@ -150,7 +150,7 @@ def _judged(name: str, system: _System, x: Array, info: int, iterations: int, op
     tolerance = max(relative * float(np.linalg.norm(system.right)), options.get("atol") or 0.0)
     if residual <= tolerance:
         return 0
-    warn(name, iterations, residual, tolerance, "which broke down" if info < 0 else "", 5)
+    warn(name, iterations, residual, tolerance, "which broke down" if info < 0 else "")
     return info
 
 
