@@ -97,6 +97,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "mean with where": lambda a, b: np.mean(a, where=b != 0),
     "var with where": lambda a, b: np.var(a, where=b != 0, ddof=1),
     "std with where": lambda a, b: np.std(a, axis=0, keepdims=True, where=b == 0),
+    "nanvar with where": lambda a, b: np.nanvar(a, axis=1, ddof=1, where=b > 0),
+    "var with where and correction": lambda a, b: np.var(a, where=b > 0, correction=1),
     "nansum with where": lambda a, b: np.nansum(a, axis=0, where=b > 0),
     "nanmax with initial": lambda a, b: np.nanmax(a, axis=0, initial=0.75),
     "var in single precision": lambda a, b: np.var(a, dtype=np.float32),

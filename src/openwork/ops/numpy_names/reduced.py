@@ -96,7 +96,7 @@ def _moment(name: str, t: Tensor, where: Any, options: dict[str, Any]) -> Any:
     if name != "mean":
         apart = ow.abs(t - middle)
         squares = ow.sum(ow.where(chosen, apart * apart, 0), axis=axis, keepdims=True)
-        left = count - options.get("correction", 0)
+        left = count - options.get("ddof", options.get("correction", 0))
         middle = squares / ow.where(left > 0, left, 0.0)
         middle = middle if name == "var" else ow.sqrt(middle)
     if keepdims:
