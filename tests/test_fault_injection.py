@@ -158,7 +158,7 @@ def tried(act: Operation, given: dict[str, Any], forget: Callable[[], None] = la
     return points
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_allocation_of_an_operation(name: str) -> None:
     given = operands()

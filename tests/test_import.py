@@ -79,7 +79,8 @@ _OTHERS = tuple(
 )
 
 
-@pytest.mark.parametrize("names", [_FIRST, pytest.param(_OTHERS, marks=pytest.mark.slow)], ids=["first", "others"])
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [_FIRST, _OTHERS], ids=["first", "others"])
 def test_whatever_is_imported_first(names: tuple[str, ...]) -> None:
     """torch's tracer before the package, and any of its modules first: gradients are found."""
     pytest.importorskip("torch")

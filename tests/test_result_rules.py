@@ -81,6 +81,7 @@ def test_rules_of_one_operand(o: Operation) -> None:
     assert tried, f"{o.name} took no operand"
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("o", [o for o in RULES if o.arity == 2], ids=lambda o: o.name)
 def test_rules_of_two_operands(o: Operation) -> None:
     tried = 0

@@ -91,7 +91,7 @@ def refused(name: str, dense: np.ndarray, kwargs: dict[str, Any]) -> bool:
     return name in ("repeat", "take") and (kwargs.get("repeats") == -1 or dense.size == 0)  # of nothing, too
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("key", list(INPUTS))
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numpys_function(name, key):

@@ -178,6 +178,7 @@ PRIVATE = re.compile(
 OTHER = ow.asarray(np.ones((3, 4)), format="csr")
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", sorted(n for n in dir(ow) if hasattr(getattr(ow, n), "op")))
 def test_messages_name_what_users_wrote(name):
     function = getattr(ow, name)

@@ -32,6 +32,7 @@ def plain(x: Any) -> np.ndarray:
     return x.toarray() if hasattr(x, "toarray") else np.asarray(x)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_operators_of_scipys_classes_leave_a_tensor_to_its_own(kind):
     a, b = matrix(), np.diag([1.0, 0, 3, 0, 5, 6])

@@ -38,6 +38,7 @@ def test_an_array_holds_a_tensor(kind):
     assert repr(made) == repr(made.to_scipy())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_operations_give_what_scipy_gives(kind):
     x, s = getattr(sp, kind)(A), getattr(theirs, kind)(A)

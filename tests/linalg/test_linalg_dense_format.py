@@ -117,6 +117,7 @@ def test_cholesky_of_sparse_stacks() -> None:
     assert not got.format.is_dense
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("rank", "spec"), [(r, s) for r in (1, 2, 3) for s in FORMATS[r] if "nm(" not in s])
 def test_cross(rank: int, spec: str) -> None:
     shape = (*(4, 2)[: rank - 1], 3)

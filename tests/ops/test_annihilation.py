@@ -33,6 +33,7 @@ def _quiet() -> Any:
 PAIRS = [(f, SPARSE[(k + 3) % len(SPARSE)]) for k, f in enumerate(SPARSE)]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("first", "second"), PAIRS[::4])
 def test_numpy_decides(first: str, second: str) -> None:
     a, b = tensor(X, first), tensor(Y, second)

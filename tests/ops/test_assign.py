@@ -37,6 +37,7 @@ def expected(array: np.ndarray[Any, Any], key: Any, values: Any, op: str) -> np.
     return out
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_every_format(spec: str) -> None:
     t = tensor(A, spec)

@@ -29,7 +29,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 BLOCKED = "(i, j) -> (i // 2 : dense, j : compressed(nonunique, unordered), i % 2 : singleton(nonunique, unordered))"
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("source", [*NAMED, "bsr(2,2)", UNCOALESCED[2], BLOCKED])
 def test_threads_change_nothing(threads: None, source: str) -> None:
     for shape, n in (((40, 37), 300), ((3, 200), 400), ((64, 64), 40)):

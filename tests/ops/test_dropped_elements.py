@@ -20,6 +20,7 @@ def signs(x: Any) -> Any:
     return np.signbit(x.real) + 2 * np.signbit(x.imag)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex128"])
 @pytest.mark.parametrize("spec", FORMATS)
 def test_negative_zeros_are_kept(spec: str, dtype: str) -> None:
@@ -59,6 +60,7 @@ V = np.array([0.0, np.inf, 1.0, -2.0])
 W = np.array([[0.0, 1.0, np.nan], [2.0, 0.0, 0.0]])
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("fills", [(0.0, 0.0), (0.0, 3.0), (np.inf, 0.0)])
 @pytest.mark.parametrize("specs", [("coo", "csr"), ("dense", "coo"), ("csf", "dense"), ("bitmap", "dcsr")])
 def test_zeros_meet_infinity_in_products_of_all_pairs(specs: tuple[str, str], fills: tuple[float, float]) -> None:

@@ -68,7 +68,7 @@ def test_unary_dtypes(name: str, dtype: str) -> None:
             close(getattr(ow, name)(tensor(array, "csr")), want)
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("spec", SOME)
 def test_binary(name: str, spec: str) -> None:
@@ -91,6 +91,7 @@ def test_bits(name: str) -> None:
     close(ow.bitwise_invert(tensor(a, "csr")), ~a)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", SOME)
 def test_where_and_clip(spec: str) -> None:
     a, b, c = (dense_array((7, 11), k) for k in range(3))

@@ -174,6 +174,7 @@ def test_functions_that_change_an_array(change: Callable[[Any], Any], format: st
     assert got.format == kept
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["nanmedian", "nanquantile", "nanargmax", "nancumsum", "nanmax", "nanstd", "nanprod"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_functions_that_leave_nan_out(name: str, format: str) -> None:

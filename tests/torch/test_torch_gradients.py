@@ -22,14 +22,14 @@ def over(t: ow.Tensor, values: torch.Tensor) -> ow.Tensor:
     return t._from_storage(t._storage.with_values(values))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", EVERY)
 def test_unary(layout: str) -> None:
     for mine, theirs in UNARY.values():
         check(make(*EVERY[layout]), mine, theirs)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", EVERY)
 def test_binary(layout: str) -> None:
     for name, function in BINARY.items():
@@ -45,7 +45,7 @@ def test_products(layout: str) -> None:
         check(make(*EVERY[layout]), function, function)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", EVERY)
 def test_structural(layout: str) -> None:
     for name, (mine, theirs) in STRUCTURAL.items():
@@ -54,6 +54,7 @@ def test_structural(layout: str) -> None:
         check(make(*EVERY[layout]), mine, theirs)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", EVERY)
 def test_reductions(layout: str) -> None:
     for mine, theirs in REDUCTIONS.values():
