@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,13 @@ from openwork.format.levels import LEVEL_FORMATS
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 CLASSES = {cls.__name__ for cls in LEVEL_FORMATS.values()}
+_SUSPECT = re.compile(rf"\.name\b|\b({'|'.join(sorted(CLASSES))})\b")
 
 
 def known(text: str) -> list[str]:
     """Each place that names a level format's class, or looks at `.name` of a level format."""
+    if not _SUSPECT.search(text):
+        return []
     found, tree = [], ast.parse(text)
     joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
     shown = {inner for text in joined for inner in ast.walk(text)}

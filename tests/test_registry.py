@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from inspect import signature
 from pathlib import Path
@@ -55,6 +56,8 @@ def _exports(tree: ast.AST) -> set[int]:
 
 def lists(text: str) -> Iterator[tuple[int, set[str]]]:
     """(line, names) of every literal that lists operations, by its keys, its values or its elements."""
+    if len(NAMES.intersection(re.findall(r"\w+", text))) < FEW:
+        return
     tree = ast.parse(text)
     exports = _exports(tree)
     for node in ast.walk(tree):
