@@ -61,6 +61,7 @@ def test_a_patched_tree_is_told_by_its_kernels(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no repository")
+@pytest.mark.slow
 def test_a_commit_against_itself_differs_in_nothing_and_is_recorded_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
