@@ -181,6 +181,19 @@ def test_in_place(format: str, library: str) -> None:
         fixed *= 2.0
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_zeros_have_their_sign_in_place(format: str, library: str) -> None:
+    like = (lambda x: x) if library == "numpy" else pytest.importorskip("torch").from_numpy
+    for change in (lambda t: t.__imul__(-1.0), lambda t: t.__itruediv__(-2.0), lambda t: t.__imul__(t * -1.0)):
+        x = X.copy()
+        a, expected = ow.asarray(like(x.copy()), format=format), change(x)
+        t = a.T
+        a = change(a)
+        np.testing.assert_array_equal(np.signbit(a.to_numpy()), np.signbit(expected))
+        np.testing.assert_array_equal(t.to_numpy(), expected.T)  # over the same memory
+
+
 def test_wrong_arguments_of_numpys_functions() -> None:
     a = ow.asarray(X, format="csr")
     for _ in range(2):

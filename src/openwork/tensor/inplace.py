@@ -61,6 +61,7 @@ def hold(t: Tensor, operation: str, result: Any) -> Tensor:
 
     s = t._storage
     if type(result) is type(t) and _is_written(s, result._kept):
+        _take_sign(t, result._kept)
         return t
     made: Tensor = asarray(result)
     if made.shape != t.shape:
@@ -84,8 +85,7 @@ def _is_written(s: Storage, found: Storage) -> bool:
     """Write the values of a result over the very index buffers of `s`, of its type; whether it was one."""
     if found._structure is None or found._structure is not s._structure or found.scalar != s.scalar:
         return False
-    a, b = s.fill_value, found.fill_value
-    if (a != b and (a == a or b == b)) or _on_graph(found.values) or _on_graph(s.values):
+    if not _is_one(s.fill_value, found.fill_value) or _on_graph(found.values) or _on_graph(s.values):
         return False
     if type(s.values) is np.ndarray and type(found.values) is np.ndarray:
         s.values[...] = found.values
@@ -107,16 +107,29 @@ def write(t: Tensor, found: Storage) -> None:
             values[...] = found.values
         else:
             values.copy_(found.values)
+        _take_sign(t, found)
         return
     if any(x is y for x in s.buffers for y in (found.values,)):
         found = found.with_values(buffers.copied(found.values))
     t._storage = found
 
 
+def _is_one(a: Any, b: Any) -> bool:
+    """Whether fill values are equal, or both NaN."""
+    return bool(a == b or (a != a and b != b))
+
+
+def _take_sign(t: Tensor, found: Storage) -> None:
+    """Have the fill value the signs of a result's, of which it has the value: 0 * -1 is -0."""
+    s = t._storage
+    a, b = s.fill_value, found.fill_value
+    if a is not b and a == 0 and s.scalar == found.scalar and str(a) != str(b):
+        t._storage = s.with_values(s.values, b)
+
+
 def _same_structure(s: Storage, found: Storage) -> bool:
     """Whether positions, coordinates and the fill value are the same."""
-    a, b = s.fill_value, found.fill_value
-    if (a != b and (a == a or b == b)) or buffers.length(s.values) != buffers.length(found.values):
+    if not _is_one(s.fill_value, found.fill_value) or buffers.length(s.values) != buffers.length(found.values):
         return False
     pairs = zip((*s.pos, *s.crd), (*found.pos, *found.crd), strict=True)
     return all(x is y or (x is not None and y is not None and _equal(x, y)) for x, y in pairs)
