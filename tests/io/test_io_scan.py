@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import openwork as ow
 from openwork.errors import FileFormatError
 from openwork.io import kernels, scan
 from openwork.io.digits import table_lines, table_lines_python
@@ -102,11 +104,12 @@ def test_any_bytes_give_a_table_or_an_error(data: bytes, layout: Layout) -> None
     assert outcome(text, layout, None, False) == outcome(text, layout, None, True)
 
 
-@pytest.mark.parametrize("layout", [Layout(0, 1), Layout(1, 1), Layout(1, 0)])
+@pytest.mark.parametrize("layout", [Layout(0, 1), Layout(1, 1), Layout(1, 0), Layout(0, 1, comment="")])
 def test_control_characters_are_no_blanks(layout: Layout) -> None:
     """Blanks, tabs and line ends end a number; any other byte beside a number is an error, as in the reference."""
     for byte in range(256):
         for data in (
+            bytes([byte]),
             b"0" + bytes([byte]),
             bytes([byte]) + b"7",
             b"1 2.5" + bytes([byte]),
@@ -150,3 +153,26 @@ def test_progress_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[-1] == (len(body), len(body))
     assert seen == sorted(seen)
     assert len(seen) > 10
+
+
+@pytest.mark.parametrize("suffix", [".smtx", ".rb", ".svm", ".mtx", ".tns"])
+def test_a_zero_byte_in_a_file_is_an_error(suffix: str, tmp_path: Path) -> None:
+    """Among numbers it is an error; the scanner took it for the start of a comment where a kind of file has none."""
+    path = tmp_path / f"a{suffix}"
+    whole = ow.asarray(np.array([[1.0, 0, 2], [0, 3, 0]]), format="csr")
+    texts = {".smtx": b"2, 3, 3\n0 2 3\n0 2 1\n", ".svm": b"1 1:1 3:2\n1 2:3\n"}
+    if suffix in texts:
+        path.write_bytes(texts[suffix])
+    else:
+        ow.write(path, whole)
+    good = path.read_bytes()
+    ow.read(path)
+    for at in range(len(good) - 1):
+        if good[at : at + 1] in b" \n":
+            path.write_bytes(good[: at + 1] + b"\0" + good[at + 1 :])
+            try:
+                again = ow.read(path)
+            except ow.FileFormatError:
+                continue
+            assert suffix in (".rb", ".mtx", ".tns"), (at, again)
+            np.testing.assert_array_equal(again.to_numpy(), whole.to_numpy())  # in a title or comment

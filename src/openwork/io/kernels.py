@@ -282,7 +282,7 @@ def scanner(layout: Layout, dtype: np.dtype[Any]) -> Scanner:
         "COLUMNS": str(layout.columns),
         "VALUES": str(layout.values),
         "BASE": str(layout.base),
-        "COMMENT": str(ord(layout.comment) if layout.comment else 0),
+        "COMMENT": str(ord(layout.comment) if layout.comment else 256),
         "REST": str(int(layout.rest)),
         "LEAST": str(_LEAST),
         "MOST": str(_MOST),
@@ -351,7 +351,7 @@ def scan_python(
         else:
             while raw[p] in blank:
                 p += 1
-            comment = ord(layout.comment) if layout.comment else 0
+            comment = ord(layout.comment) if layout.comment else 256
             if raw[p] not in blanks and raw[p] != comment and layout.rest is Rest.REFUSE:
                 fault, at = Fault.EXTRA, p
             else:
