@@ -130,3 +130,16 @@ def test_moments_take_numpys_words() -> None:
         np.testing.assert_allclose(ours(t, axis=1, ddof=1).to_numpy(), theirs(D, axis=1, ddof=1))
         assert ours(t, dtype=np.float32).dtype == np.float32
     np.testing.assert_allclose(ow.quantile(t, q=0.3, axis=0).to_numpy(), np.quantile(D, 0.3, axis=0))
+
+
+@pytest.mark.parametrize("format", ["csr", "coo", "bitmap"])
+@pytest.mark.parametrize("name", ["mean", "max", "std", "where with a value", "xr.where", "dot", "isel", "transpose"])
+def test_in_chunks_of_dask(name: str, format: str) -> None:
+    """`chunk` cuts a Tensor into Tensors, and what Dask computes of them is a Tensor."""
+    pytest.importorskip("dask.array")
+    numbers = xr.DataArray(D, dims=("t", "x"), coords={"t": range(6), "x": range(8)})
+    chunked = numbers.copy(data=ow.asarray(D, format=format)).chunk({"t": 4})
+    assert isinstance(chunked.data._meta, ow.Tensor)
+    got = CASES[name](chunked).compute().data
+    assert isinstance(got, ow.Tensor)
+    np.testing.assert_allclose(got.to_numpy(), CASES[name](numbers).values)
