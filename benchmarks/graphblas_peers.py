@@ -10,10 +10,10 @@ import scipy.sparse as sp
 __all__ = ["peers"]
 
 
-def peers(s: Any, both: Any, source: int) -> dict[str, Callable[[], object]]:
+def peers(s: Any, source: int) -> dict[str, Callable[[], object]]:
     """The functions by the rows of `graphs.py`; empty where python-graphblas is not installed.
 
-    s : the matrix of weights; both : its pattern made symmetric; source : where searches begin
+    s : the matrix of weights; source : where searches begin. Each function begins where ours does, at the graph as it is
     """
     try:
         import graphblas as gb
@@ -24,7 +24,6 @@ def peers(s: Any, both: Any, source: int) -> dict[str, Callable[[], object]]:
     a = gb.io.from_scipy_sparse(sp.csr_array(s))
     n = a.nrows
     pattern = a.apply(gb.unary.one).new(dtype=bool)
-    low = select.tril(gb.io.from_scipy_sparse(sp.csr_array(both)), -1).new()
     weight = a.reduce_rowwise(monoid.plus).new()
 
     def bfs() -> object:
@@ -63,6 +62,7 @@ def peers(s: Any, both: Any, source: int) -> dict[str, Callable[[], object]]:
         return rank
 
     def triangles() -> object:
+        low = select.tril(pattern.ewise_add(pattern.T, monoid.lor).new(), -1).new()
         found = gb.Matrix(int, n, n)
         found(low.S) << semiring.plus_pair(low @ low.T)
         return found.reduce_scalar(monoid.plus).value

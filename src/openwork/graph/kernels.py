@@ -20,10 +20,14 @@ _BFS = """
 def bfs(pos: I[const], crd: I[const], levels: I[mut], parents: I[mut], queue: I[mut], filled: i64):
     head: i64 = 0
     tail: i64 = filled
+    end: i64 = filled
+    step: I = I(1)
     while head < tail:
+        if head == end:
+            step = step + I(1)
+            end = tail
         u = i64(queue[head])
         head += 1
-        step = levels[u] + I(1)
         for p in range(i64(pos[u]), i64(pos[u + 1])):
             v = i64(crd[p])
             if levels[v] < I(0):
@@ -32,6 +36,8 @@ def bfs(pos: I[const], crd: I[const], levels: I[mut], parents: I[mut], queue: I[
                 queue[tail] = I(v)
                 tail += 1
 """
+
+_BFS_LEVELS = _BFS.replace(" parents: I[mut],", "").replace("                parents[v] = I(u)\n", "")
 
 _COMPONENTS = """
 def components(pos: I[const], crd: I[const], root: I[mut], labels: I[mut], count: i64[mut], n: i64):
@@ -224,8 +230,8 @@ def betweenness(pos: I[const], crd: I[const], sources: i64[const], score: f64[mu
     state[0] = s
 """
 _TEXTS = {
-    "bfs": _BFS, "components": _COMPONENTS, "strong": _STRONG, "dijkstra": _DIJKSTRA, "cores": _CORES,
-    "betweenness": _BETWEENNESS,
+    "bfs": _BFS, "bfs_levels": _BFS_LEVELS, "components": _COMPONENTS, "strong": _STRONG, "dijkstra": _DIJKSTRA,
+    "cores": _CORES, "betweenness": _BETWEENNESS,
 }  # fmt: skip
 
 

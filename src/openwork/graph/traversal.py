@@ -34,10 +34,14 @@ def bfs(A: Any, source: Any, *, parents: bool = False) -> Any:
     g = adjacency(A, "bfs")
     first = nodes(source, g.n, "bfs", "source")
     first = np.unique(first) if first.size > 1 else first
-    levels, before, queue = (np.full(g.n, -1, g.crd.dtype) for _ in range(3))
+    levels, queue = np.full(g.n, -1, g.crd.dtype), np.empty(g.n, g.crd.dtype)
     levels[first], queue[: first.size] = 0, first
+    if not parents:
+        kernel("bfs_levels", g.crd.dtype)(g.work, g.pos, g.crd, levels, queue, int(first.size))
+        return g.like(levels)
+    before = np.full(g.n, -1, g.crd.dtype)
     kernel("bfs", g.crd.dtype)(g.work, g.pos, g.crd, levels, before, queue, int(first.size))
-    return (g.like(levels), g.like(before)) if parents else g.like(levels)
+    return g.like(levels), g.like(before)
 
 
 def shortest_paths(A: Any, source: Any, *, method: str = "auto") -> Any:
