@@ -13,7 +13,7 @@ __all__ = ["peers"]
 def peers(s: Any, source: int) -> dict[str, Callable[[], object]]:
     """The functions by the rows of `graphs.py`; empty where python-graphblas is not installed.
 
-    s : the matrix of weights; source : where searches begin. Each function begins where ours does, at the graph as it is
+    s : the matrix of weights; source : where searches begin. Each function begins at the graph as it is, as ours does
     """
     try:
         import graphblas as gb
