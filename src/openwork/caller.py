@@ -1,4 +1,4 @@
-"""What there is to warn of -> warnings of the line that called the package, however deep inside it they arise.
+"""A message, or a call of NumPy that may warn -> a warning of the line that called the package, however deep it is.
 
 warn("All-NaN slice encountered", RuntimeWarning)
 values = telling("divide", partial(np.divide, x, y))     # NumPy by itself would name the line that calls it: ours

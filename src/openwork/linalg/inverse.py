@@ -1,4 +1,4 @@
-"""What solves with a matrix again and again: right sides of any library in, solutions of their kind out.
+"""Right sides of any library in, solutions of their kind out: a matrix that is solved with again and again.
 
     M.solve(b)    M @ b    M(b)    M.solve(b, "T")        # x with A @ x = b, or A.T @ x = b; A or what stands for it
 
