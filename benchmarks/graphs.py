@@ -6,7 +6,7 @@ python benchmarks/graphs.py GRAPH.mtx...      # ours / csgraph, ours / GraphBLAS
 from __future__ import annotations
 
 import sys
-import time
+import timeit
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,16 @@ from scipy.sparse import csgraph
 import openwork as ow
 from openwork import graph
 
-ROUNDS = 15
+ROUNDS, TURN = 15, 2e-3
 
 
 def least(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The least time of each call in seconds; the rounds take turns."""
+    """The least time of each call in seconds; the rounds take turns, each of so many calls as fill a turn."""
+    loops = {name: max(1, round(TURN / min(timeit.repeat(call, number=1, repeat=2)))) for name, call in calls.items()}
     times = dict.fromkeys(calls, np.inf)
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            times[name] = min(times[name], time.perf_counter() - begin)
+            times[name] = min(times[name], timeit.timeit(call, number=loops[name]) / loops[name])
     return times
 
 

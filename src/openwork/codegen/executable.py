@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from .. import interruptible
@@ -39,6 +39,7 @@ class Executable:
         self._build = build
         self._call: Callable[[bytes, int, int], int] = _PROTOTYPE(address)
         self.words: Callable[..., bytes] = struct.Struct(f"={len(params)}q").pack
+        self._to_word = tuple(_to_word(p) for p in params)
 
     def __repr__(self) -> str:
         return f"<Executable {self.name}({', '.join(p.name for p in self.params)})>"
@@ -96,7 +97,7 @@ class Executable:
         if len(args) != len(self.params):
             expected = ", ".join(p.name for p in self.params)
             raise CompilerBug(f"kernel {self.name} takes ({expected}), got {len(args)} arguments")
-        return [_word(p, a) for p, a in zip(self.params, args, strict=True)]
+        return [to_word(a) for to_word, a in zip(self._to_word, args, strict=True)]
 
 
 def run(executable: Executable, args: Mapping[str, Any] | Sequence[Any], lo: int = 0, hi: int = 0) -> int:
@@ -118,15 +119,26 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 else word
 
 
-def _word(param: Param, value: Any) -> int:
+def _to_word(param: Param) -> Callable[[Any], int]:
+    """The function that makes the word of a parameter from a number or an array."""
     if isinstance(param, Buffer):
-        return value if isinstance(value, int) else address(value)
-    scalar = param.scalar
+        return _of_buffer
+    is_integer = param.scalar != "bool" and param.scalar[0] in "iu"
+    return _of_integer if is_integer else partial(_of_scalar, param.scalar)
+
+
+def _of_buffer(value: Any) -> int:
+    return value if isinstance(value, int) else address(value)
+
+
+def _of_integer(value: Any) -> int:
+    return value if type(value) is int else _signed(int(value))
+
+
+def _of_scalar(scalar: str, value: Any) -> int:
     if scalar == "bool":
         return int(bool(value))
     if scalar == "c64":
         z = complex(value)
         return _signed(bits_of(z.real, "f32") | bits_of(z.imag, "f32") << 32)
-    if scalar in ("f16", "bf16", "f32", "f64"):
-        return _signed(bits_of(float(value), scalar))
-    return _signed(int(value))
+    return _signed(bits_of(float(value), scalar))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ __all__ = ["Adjacency", "adjacency", "nodes"]
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Adjacency:
+class Adjacency(NamedTuple):
     """Compressed rows: the successors of node u are `crd[pos[u] : pos[u + 1]]`, the weights of the edges there."""
 
     tensor: Tensor
@@ -57,16 +55,21 @@ def adjacency(A: Any, operation: str) -> Adjacency:
             f"{operation}: unspecified elements are {t.fill_value}, which would be edges between all nodes"
             "\n  help: ow.pattern(A) has the same structure and fill value False"
         )
-    rows = t.detach().asformat("csr")
-    t = prune(rows) if with_bitmap(t.format) is not None else rows
-    return Adjacency(t, to_numpy(t.pos(1)), to_numpy(t.crd(1)))
+    t = t.detach()
+    rows = t.asformat("csr")
+    if rows is not t:
+        rows = prune(rows) if with_bitmap(t.format) is not None else rows
+    return Adjacency(rows, to_numpy(rows._storage.pos[1]), to_numpy(rows._storage.crd[1]))
 
 
 def nodes(given: Any, n: int, operation: str, name: str) -> Array:
     """One node or several as int64, negative ones counted from the end. Raises IndexError for one that is not there."""
-    several = [given] if isinstance(given, int) or np.ndim(given) == 0 else list(given)
-    found = np.array([integer(x, operation, name, boolean=False) for x in several], np.int64)
-    wrong = found[(found < -n) | (found >= n)]
-    if wrong.size:
-        raise IndexError(f"{operation}: {name} {int(wrong[0])} is out of bounds for a graph of {n} nodes")
-    return np.where(found < 0, found + n, found)
+    if isinstance(given, int) or np.ndim(given) == 0:
+        several = [given]
+    else:
+        several = given.tolist() if hasattr(given, "tolist") else list(given)
+    found = [integer(x, operation, name, boolean=False) for x in several]
+    for x in found:
+        if not -n <= x < n:
+            raise IndexError(f"{operation}: {name} {x} is out of bounds for a graph of {n} nodes")
+    return np.array([x + n if x < 0 else x for x in found], np.int64)

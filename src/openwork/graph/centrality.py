@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ops.manipulation.triangles import tril
-from ..ops.products.spgemm import spgemm
 from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
 from .adjacency import adjacency, nodes
@@ -76,15 +74,14 @@ def _shares(given: Any, n: int) -> Array:
 def triangles(A: Any) -> int:
     """The number of triangles of the graph, edges taken both ways and loops left out.
 
-    Counts, for each edge below the diagonal, the nodes that both ends have edges to: a masked product of sparse
-    matrices. Source: Azad, Buluç and Gilbert (2015).
+    Each edge leads from the end of the smaller degree to the other; counted are, for each, the nodes that both ends
+    lead to: at most 2 * edges**1.5 of them. Source: Schank and Wagner (2005), "forward".
     """
     g = adjacency(A, "triangles")
-    edges = np.ones(len(g.crd), np.bool_)
-    both = Tensor._from_storage(g.tensor._storage.mapped(to_numpy).with_values(edges))
-    both = both | both.T
-    low = tril(both, k=-1).asformat("csr").astype("int64")
-    return int(np.sum(to_numpy(spgemm(low, low, semiring="plus_pair", mask=low).values)))
+    degree, start, end = np.zeros((3, g.n), g.crd.dtype)
+    mark, ahead, count = np.full(g.n, -1, g.crd.dtype), np.empty_like(g.crd), np.zeros(1, np.int64)
+    kernel("triangles", g.crd.dtype)(g.work, g.pos, g.crd, degree, start, end, ahead, mark, count, g.n)
+    return int(count[0])
 
 
 def core_numbers(A: Any) -> Any:

@@ -229,9 +229,62 @@ def betweenness(pos: I[const], crd: I[const], sources: i64[const], score: f64[mu
         s += 1
     state[0] = s
 """
+
+_TRIANGLES = """
+def triangles(pos: I[const], crd: I[const], degree: I[mut], start: I[mut], end: I[mut], ahead: I[mut], mark: I[mut],
+              count: i64[mut], n: i64):
+    for a in range(0, n):
+        for p in range(i64(pos[a]), i64(pos[a + 1])):
+            b = i64(crd[p])
+            if b != a:
+                degree[a] = degree[a] + I(1)
+                degree[b] = degree[b] + I(1)
+    for c in range(0, n):
+        for q in range(i64(pos[c]), i64(pos[c + 1])):
+            d = i64(crd[q])
+            if d != c:
+                behind = degree[c] < degree[d] or degree[c] == degree[d] and c < d
+                e = select(behind, c, d)
+                end[e] = end[e] + I(1)
+    total: I = I(0)
+    for f in range(0, n):
+        size = end[f]
+        start[f] = total
+        end[f] = total
+        total += size
+    for g in range(0, n):
+        for r in range(i64(pos[g]), i64(pos[g + 1])):
+            h = i64(crd[r])
+            if h != g:
+                first = degree[g] < degree[h] or degree[g] == degree[h] and g < h
+                i = select(first, g, h)
+                ahead[i64(end[i])] = I(select(first, h, g))
+                end[i] = end[i] + I(1)
+    for j in range(0, n):
+        kept: i64 = i64(start[j])
+        for s in range(i64(start[j]), i64(end[j])):
+            k = i64(ahead[s])
+            if mark[k] != I(j):
+                mark[k] = I(j)
+                ahead[kept] = I(k)
+                kept += 1
+        end[j] = I(kept)
+    found: i64 = 0
+    for l in range(0, n):
+        mark[l] = I(0 - 1)
+    for u in range(0, n):
+        for x in range(i64(start[u]), i64(end[u])):
+            mark[i64(ahead[x])] = I(u)
+        for y in range(i64(start[u]), i64(end[u])):
+            v = i64(ahead[y])
+            for z in range(i64(start[v]), i64(end[v])):
+                found += i64(mark[i64(ahead[z])] == I(u))
+    count[0] = found
+"""
+
 _TEXTS = {
     "bfs": _BFS, "bfs_levels": _BFS_LEVELS, "components": _COMPONENTS, "strong": _STRONG, "dijkstra": _DIJKSTRA,
-    "cores": _CORES, "betweenness": _BETWEENNESS,
+    "cores": _CORES, "betweenness": _BETWEENNESS, "triangles": _TRIANGLES,
 }  # fmt: skip
 
 

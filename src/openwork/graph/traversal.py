@@ -34,7 +34,8 @@ def bfs(A: Any, source: Any, *, parents: bool = False) -> Any:
     g = adjacency(A, "bfs")
     first = nodes(source, g.n, "bfs", "source")
     first = np.unique(first) if first.size > 1 else first
-    levels, queue = np.full(g.n, -1, g.crd.dtype), np.empty(g.n, g.crd.dtype)
+    levels, queue = np.empty(g.n, g.crd.dtype), np.empty(g.n, g.crd.dtype)
+    levels.fill(-1)
     levels[first], queue[: first.size] = 0, first
     if not parents:
         kernel("bfs_levels", g.crd.dtype)(g.work, g.pos, g.crd, levels, queue, int(first.size))
