@@ -25,7 +25,7 @@ from openwork.ir.index import Apply, Assignment
 from openwork.ir.index import Expression as Term
 from openwork.ir.index_evaluate import evaluate
 from openwork.ir.loop import Buffer, Kernel
-from openwork.runtime.launch import outer_range, word
+from openwork.runtime.launch import even_bounds, outer_range, word, work_bounds
 from openwork.runtime.single_operand import Problem, bind_operands
 from openwork.runtime.strided import Strided, new_output, strided
 from openwork.storage.buffers import numpy_dtype
@@ -282,8 +282,11 @@ def _arguments(d: Drive, kernel: Kernel, out: Strided | Storage) -> dict[str, An
 def _ranges(d: Drive, kernel: Kernel, pieces: int) -> list[tuple[int, int]]:
     if not kernel.ranged:
         return [(0, 0)]
-    lo, hi = outer_range(d.source.storage) if d.plan.sliced is None else (0, d.problem.extents[d.plan.sliced])
-    cuts = [lo + (hi - lo) * k // pieces for k in range(pieces + 1)]
+    if d.plan.parallel and d.plan.run_reduce:  # each row is written once, by whoever has the whole of it
+        cuts = work_bounds(d.source.storage, pieces, whole=True)
+    else:
+        lo, hi = outer_range(d.source.storage) if d.plan.sliced is None else (0, d.problem.extents[d.plan.sliced])
+        cuts = even_bounds(lo, hi, pieces)
     return list(itertools.pairwise(cuts))
 
 

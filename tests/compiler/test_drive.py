@@ -78,6 +78,17 @@ def test_compiled(d: Drive, pieces: int) -> None:
     agree(d, run=run_compiled, pieces=pieces)
 
 
+def test_runs_of_a_row_are_not_cut() -> None:
+    """Where each row is stored once, one piece has all of its elements: two of row 0 and one of row 1, in three."""
+    spec = parse_format("(i, j) -> (i : compressed(nonunique), j : singleton(nonunique, unordered))")
+    source = packed(spec, (2, 1), [((0, 0), 2.0), ((0, 0), 3.0), ((1, 0), 4.0)])
+    d = drive(parse("y[i] += -A[i, j]"), source, {}, "f64", large=True)
+    assert d.plan.run_reduce
+    assert d.plan.parallel
+    for pieces in (1, 2, 3):
+        agree(d, pieces=pieces)
+
+
 STATEMENTS = {
     0: ("y += A", "y[r] += A * x[r]", "Y[s, r] += A * X[r, s]"),
     1: ("y += A[i]", "y += A[i] * x[i]", "y[r] += A[i] * X[i, r]", "y[i] += A[i]", "y[i] += A[i] * X[r, i]"),
