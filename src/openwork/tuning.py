@@ -101,6 +101,10 @@ SPGEMM_INSERTION_SORT = _tuned(
     24, "products", "of a row up to which they are sorted by insertion, else by radix",
     "24 and 64 alike, 8 half as slow again for 9 products (swept)",
 )  # fmt: skip
+SPGEMM_WINDOW_PRODUCTS = _tuned(
+    16, "products", "of a row up to which nobody asks how far its columns are apart",
+    "a band of three diagonals (9 products) took 1.2 times as long with 8; 25 products half as long as sorted",
+)  # fmt: skip
 SPGEMM_PREFETCH_DISTANCE = _tuned(
     8, "elements", "of A ahead of which the rows of B are prefetched",
     "1 and 8 alike in the cache, 32 slower for rows of 144 products (swept)",
@@ -223,7 +227,10 @@ SPGEMM_ONE_PASS = _tuned(
     1 << 30, "slots", "up to which the bounds are taken as they are, without counting",
     "memory that is not written to is not used",
 )  # fmt: skip
-SPGEMM_CACHE = _tuned(1 << 20, "bytes", "of a dense accumulator that stays in the cache", "a second cache of 1 MiB")
+SPGEMM_CACHE = _tuned(
+    1 << 20, "bytes", "of a dense accumulator, of a row or of a window of one, that stays in the cache",
+    "a second cache of 1 MiB",
+)  # fmt: skip
 SPGEMM_SORTED = _tuned(
     64, "products", "of a row up to which they are sorted where a dense accumulator stays in the cache",
     "set with a22bd41",
@@ -234,6 +241,9 @@ SPGEMM_SORTED_WIDE = _tuned(
 )  # fmt: skip
 SPGEMM_SMALL_ROWS = _tuned(1 << 10, "rows", "up to which one thread counts what is counted", "set with 3062d97")
 SPGEMM_SMALL_PRODUCTS = _tuned(1 << 14, "products", "the same", "set with 3062d97")
+SPGEMM_SMALL_WINDOW = _tuned(
+    1 << 12, "columns", "of a dense window of a small product", "32 KiB of doubles, which malloc has at hand"
+)
 EINSUM_OPTIMAL = _tuned(
     8, "operands", "up to which every order of contraction is looked at",
     "6561 pairs of sets; set with 512b76f",

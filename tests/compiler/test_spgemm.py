@@ -57,7 +57,7 @@ def test_kernels_verify(name: str) -> None:
         verify(simplify(kernel))
 
 
-ACCUMULATORS = {"sorted": (10**9, 10**9), "hashed": (0, 10**9), "dense": (0, 1)}
+ACCUMULATORS = {"sorted": (10**9, 10**9), "hashed": (0, 10**9), "dense": (0, 1), "windows": (10**9, 10**9)}
 
 
 @pytest.mark.parametrize("how", ACCUMULATORS)
@@ -76,9 +76,9 @@ def test_every_accumulator(monkeypatch: pytest.MonkeyPatch, how: str, shape: tup
         table = 1 << max(6, (2 * hashed).bit_length()) if hashed else 1
         room = max(1, most)
         return {
-            "width": job.b.columns if how == "dense" else 0, "room": room, "table": table,
+            "width": job.b.columns if how in ("dense", "windows") else 0, "room": room, "table": table,
             "bits": max(1, (job.b.columns - 1).bit_length()), "digits": max(room, table).bit_length(),
-            "sort_to": sort_to, "dense_from": dense_from,
+            "sort_to": sort_to, "dense_from": dense_from, "window": job.b.columns if how == "windows" else 0,
         }  # fmt: skip
 
     monkeypatch.setattr(spgemm, "_accumulators", forced)
@@ -93,6 +93,33 @@ def test_every_accumulator(monkeypatch: pytest.MonkeyPatch, how: str, shape: tup
         outside = sparse.csr_array(both - inside)
         outside.eliminate_zeros()
         check(multiply(rows(a), rows(b), semiring("plus_times"), mask=rows(mask), complement=True), outside)
+
+
+@pytest.mark.parametrize("semiring_name", ["plus_times", "min_plus"])
+def test_bands_have_windows(monkeypatch: pytest.MonkeyPatch, semiring_name: str) -> None:
+    """Rows within and beyond a window of 100 columns, which begins anywhere, in one matrix and in one chunk."""
+    monkeypatch.setattr(spgemm, "CACHE", 800)
+    rng = np.random.default_rng(0)
+    near = np.clip(np.repeat(np.arange(500), 6) + rng.integers(-20, 21, 3000), 0, 499)
+    far = rng.integers(0, 500, 3000)
+    columns = np.where(np.repeat(np.arange(500) % 7 == 3, 6), far, near)
+    m = sparse.csr_array((np.ones(3000), (np.repeat(np.arange(500), 6), columns)), shape=(500, 500))
+    m.sum_duplicates()
+    m.data = rng.integers(1, 9, m.nnz).astype(float)
+    for complement in (False, True):
+        mask = matrix(500, 500, 0.3, 5) if complement else None
+        got = multiply(
+            rows(m), rows(m), semiring(semiring_name), mask=None if mask is None else rows(mask), complement=complement
+        )
+        monkeypatch.setattr(spgemm, "CACHE", 0)
+        want = multiply(
+            rows(m), rows(m), semiring(semiring_name), mask=None if mask is None else rows(mask), complement=complement
+        )
+        monkeypatch.setattr(spgemm, "CACHE", 800)
+        for part in ("pos", "crd", "values"):
+            np.testing.assert_array_equal(getattr(got, part), getattr(want, part))
+        if semiring_name == "plus_times" and not complement:
+            check(got, m @ m)
 
 
 def test_counting_first_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ gathered in the accumulator that its number of products asks for:
     copied     one row of B: scaled, nothing to add
     sorted     few products: written one after the other, sorted by column, equal columns added
     hashed     more, and too many columns for the cache: a hash table, whose entries are sorted
-    dense      all else: one value per column, and a bitmap of two levels that gives the touched ones in order
+    dense      all else: one value per column, and a bitmap of two levels that gives the touched ones in order;
+               rows whose columns lie near each other, as a band's, have a window of columns that begins at their first
 
 A kernel runs over a range of rows and writes them one after the other from slots[lo]; pos[i + 1] is what row i got.
 The order of additions is that of k, whatever the accumulator.
@@ -22,10 +23,11 @@ from ..ir.loop import Kernel
 from ..ir.text import parse
 from .semiring import Semiring
 
-__all__ = ["ProductTypes", "bound_kernel", "count_kernel", "masked_kernel", "product_kernel"]
+__all__ = ["FEW", "ProductTypes", "bound_kernel", "count_kernel", "masked_kernel", "product_kernel"]
 
 INSERTION = tuning.SPGEMM_INSERTION_SORT
 AHEAD = tuning.SPGEMM_PREFETCH_DISTANCE
+FEW = tuning.SPGEMM_WINDOW_PRODUCTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,10 @@ _PRODUCT = """
 def NAME(lo: i64, hi: i64, apos: PA[const], acrd: CA[const], a: TA[const], bpos: PB[const], bcrd: CB[const],
          b: TB[const], mpos: PM[const], mcrd: CM[const], flops: i64[const], slots: i64[const], pos: PO[mut],
          crd: CO[mut], v: T[mut], columns: i64, width: i64, room: i64, table: i64, bits: i64, digits: i64,
-         sort_to: i64, dense_from: i64, last: i64):
+         sort_to: i64, dense_from: i64, window: i64, last: i64):
     w: T[width] = zeros
     touched: u64[(width >> 6) + 1] = zeros
     top: u64[(width >> 12) + 1] = zeros
-    tops = (width + 4095) >> 12
     keys: i64[2 * room] = empty
     values: T[max(room, table)] = empty
     owner: i64[table] = empty
@@ -78,9 +79,10 @@ def NAME(lo: i64, hi: i64, apos: PA[const], acrd: CA[const], a: TA[const], bpos:
         p1 = i64(apos[i + 1])
         u = flops[i]
         ENTER
+        SPANNED
         if p1 - p0 == 1:
             COPIED
-        elif u < dense_from:
+        elif u < dense_from and span > window:
             f: i64 = 0
             if u <= sort_to:
                 EXPANDED
@@ -106,6 +108,29 @@ for q in range(bpos[k], bpos[k + 1]):
         v[n] = TIMES
         n += 1
 """
+
+_SPANNED = f"""
+base: i64 = 0
+span: i64 = columns
+if u > {FEW} and window > 0:
+    first: i64 = columns
+    end: i64 = 0
+    s: i64 = p0
+    while s < p1:
+        k = i64(acrd[s])
+        b0 = i64(bpos[k])
+        b1 = i64(bpos[k + 1])
+        if b1 > b0:
+            first = min(first, i64(bcrd[b0]))
+            end = max(end, i64(bcrd[b1 - 1]) + 1)
+        s += 1
+        if end - first > window:
+            s = p1
+    if end - first <= window:
+        base = first & (0 - 64)
+        span = end - base
+"""
+"""The columns that a row of the result may have, from `base`; all of them where these are more than the window."""
 
 _WALK = """
 for p in range(p0, p1):
@@ -139,13 +164,14 @@ else:
 """
 
 _PUT_DENSE = """
-w[c] = PLUS_DENSE
-d = c >> 6
+x = c - base
+w[x] = PLUS_DENSE
+d = x >> 6
 if d != here:
     NOTED
     here = d
     found = u64(0)
-found = found | (u64(1) << u64(c & 63))
+found = found | (u64(1) << u64(x & 63))
 """
 
 _NOTED = """
@@ -219,7 +245,7 @@ here: i64 = 0
 found: u64 = u64(0)
 WALK
 NOTED
-for t in range(0, tops): # novector
+for t in range(0, (span + 4095) >> 12): # novector
     s: u64 = top[t]
     if s != u64(0):
         top[t] = u64(0)
@@ -233,11 +259,11 @@ for t in range(0, tops): # novector
 
 _SCANNED = """
 while r != u64(0):
-    c = (d << 6) + i64(ctz(r))
+    x = (d << 6) + i64(ctz(r))
     r = r & (r - u64(1))
-    crd[n] = c
-    v[n] = w[c]
-    w[c] = ZERO
+    crd[n] = x + base
+    v[n] = w[x]
+    w[x] = ZERO
     n += 1
 """
 
@@ -317,7 +343,7 @@ _COUNTING = {
     "PUT_HASH": _PUT_HASH.replace("if owner[h] == c:", "if owner[h] != c:").replace(
         "    values[h] = PLUS_VALUES\nelse:\n", ""
     ),
-    "PUT_DENSE": _PUT_DENSE.replace("w[c] = PLUS_DENSE", "pass"),
+    "PUT_DENSE": _PUT_DENSE.replace("w[x] = PLUS_DENSE", "pass"),
     "EMITTED": """
 before: i64 = -1
 for e in range(0, f): # novector
@@ -340,6 +366,7 @@ _UNUSED = (
 def _assembled(complement: bool, changed: dict[str, str]) -> str:
     """The product's text with its parts put in, those of `changed` instead of the usual ones."""
     parts = {
+        "SPANNED": _SPANNED,
         "COPIED": _COPIED,
         "EXPANDED": _WALK.replace("PUT", "PUT_KEY"),
         "HASHED": _HASHED.replace("WALK", "WALK_HASH"),
@@ -385,7 +412,7 @@ def _filled(text: str, semiring: Semiring, scalar: str) -> str:
     clear = f"for c in range(0, width):\n        w[c] = {zero!r}" if zero else "pass"
     names = (
         ("PLUS_VALUES", semiring.plus("values[h]", f"T{times}")),
-        ("PLUS_DENSE", semiring.plus("w[c]", f"T{times}")),
+        ("PLUS_DENSE", semiring.plus("w[x]", f"T{times}")),
         ("PLUS_LAST", semiring.plus("v[n - 1]", "values[key & low]")),
         ("TIMES", f"T{times}"),
         ("ZERO", repr(zero)),

@@ -22,10 +22,11 @@ from .spgemm import SHORT, Rows, executable_of, types_of
 __all__ = ["quick_product"]
 
 ROWS, PRODUCTS = tuning.SPGEMM_SMALL_ROWS, tuning.SPGEMM_SMALL_PRODUCTS
+WINDOW = tuning.SPGEMM_SMALL_WINDOW
 
 ORDER = (
     "apos", "acrd", "a", "bpos", "bcrd", "b", "mpos", "mcrd", "flops", "slots", "pos", "crd", "v", "columns", "width",
-    "room", "table", "bits", "digits", "sort_to", "dense_from", "last",
+    "room", "table", "bits", "digits", "sort_to", "dense_from", "window", "last",
 )  # fmt: skip
 """The parameters of the product's kernel, see compiler/spgemm.py."""
 
@@ -64,9 +65,10 @@ class _Quick:
         pos = np.zeros(rows + 1, self._index)
         crd, values = np.empty(total, self._index), np.empty(total, self._value)
         few = address(_FEW)
+        window = min(columns, WINDOW)
         words = (
-            apos, acrd, a, bpos, bcrd, b, few, few, at, few, address(pos), address(crd), address(values), columns, 0,
-            max(most, 1), 1, bits, digits, SHORT, SHORT + 1, max(0, length(s.values) - 1),
+            apos, acrd, a, bpos, bcrd, b, few, few, at, few, address(pos), address(crd), address(values), columns,
+            window, max(most, 1), 1, bits, digits, SHORT, SHORT + 1, window, max(0, length(s.values) - 1),
         )  # fmt: skip
         self._product.run(words, 0, rows)
         np.cumsum(pos, out=pos)

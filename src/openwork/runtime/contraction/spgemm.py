@@ -23,7 +23,7 @@ from ...codegen.executable import Executable
 from ...codegen.plan_cache import PlanCache
 from ...compiler.semiring import Semiring
 from ...compiler.simplify import simplify
-from ...compiler.spgemm import ProductTypes, bound_kernel, count_kernel, masked_kernel, product_kernel
+from ...compiler.spgemm import FEW, ProductTypes, bound_kernel, count_kernel, masked_kernel, product_kernel
 from ...ir.loop import Kernel
 from ...storage.buffers import Array, address, itemsize, length, numpy_dtype, scalar_of
 from ...storage.memory import reserve, shrink
@@ -231,10 +231,11 @@ def _accumulators(job: _Job) -> dict[str, int] | None:
     bits, digits = max(1, (columns - 1).bit_length()), (max(room, table) - 1).bit_length()
     if bits + digits > KEY_BITS:
         return None
-    width = columns if dense else 0
+    window = min(columns, CACHE // size)
+    width = columns if dense else window
     return {
         "width": width, "room": room, "table": table, "bits": bits, "digits": digits,
-        "sort_to": sort_to, "dense_from": dense_from,
+        "sort_to": sort_to, "dense_from": dense_from, "window": window,
     }  # fmt: skip
 
 
@@ -325,8 +326,9 @@ def _describe(
         how = f"up to {plan['sort_to']} products sorted"
         if plan["table"] > 1:
             how += f", up to {plan['dense_from'] - 1} hashed"
-        if plan["width"]:
+        if plan["width"] > plan["window"]:
             how += f", from {plan['dense_from']} on a dense row of {plan['width']:,} with a bitmap"
+        how += f", more than {FEW} within {plan['window']:,} columns in a dense window"
     else:
         how = "the mask's row"
     threads = max(len(bounds) - 1 for bounds in chunks)
