@@ -76,7 +76,7 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     arrays.clear()
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("source", NAMED)
 def test_every_named_format_to_every_named_format(source: str) -> None:
     start = uncoalesced((6, 9), 25, seed=len(source))
@@ -164,7 +164,7 @@ def test_interpreter_equals_compiled(target: str, request: pytest.FixtureRequest
     assert buffers_equal(convert(again, fmt(target, 2)), compiled)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_scalar_type(interpreter: None, scalar: str) -> None:
     if scalar == "bf16":

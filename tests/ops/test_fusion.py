@@ -130,7 +130,7 @@ def chain(operations: list[Function], *ts: Any) -> Any:
     return total
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("n", "spec"), [(2, "csr"), (3, "coo"), (4, "csr"), (5, "csr"), (6, "coo"), (7, "bsr(2, 3)"),
                                          (8, "bitmap"), (9, "dcsr"), (10, "csr")])  # fmt: skip
 def test_chains_of_two_to_ten_operands(n: int, spec: str) -> None:
@@ -162,7 +162,7 @@ def test_more_than_ten_operands_are_several_parts() -> None:
 PAIRS = [(f, FORMATS[2][(k * 7 + 3) % len(FORMATS[2])]) for k, f in enumerate(FORMATS[2])]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("first", "second"), PAIRS[::3])
 def test_formats(first: str, second: str) -> None:
     """At most one conversion for the operand whose order disagrees, and it is shown."""
@@ -470,7 +470,7 @@ def test_kernels_verify_and_interpret_alike(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(ran) == 8
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("threads", [2, 7])
 def test_threads(threads: int) -> None:
     """Integers are the same for any number of threads, however the loops are cut."""

@@ -23,7 +23,7 @@ def _case(spec: str, shape: tuple[int, int]) -> Any:
 TWO = [_case(spec, shape) for spec in FORMATS[2] for shape in SHAPES[2]]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("spec", "shape"), TWO)
 class TestMatmul:
     def test_vector_right(self, spec: str, shape: tuple[int, int]) -> None:
@@ -52,7 +52,7 @@ class TestMatmul:
         y = dense_array((3, 4, shape[0]), 1, density=1)
         check(lambda t: y @ t, lambda a: y @ a, dense_array(shape), spec)
 
-    @pytest.mark.thin(2)
+    @pytest.mark.thin(3)
     def test_sampled(self, spec: str, shape: tuple[int, int]) -> None:
         array = dense_array(shape)
         t = tensor(array, spec)
@@ -75,7 +75,7 @@ class TestMatmul:
             )
         check(lambda t: t.sum(axis=0, keepdims=True), lambda a: a.sum(axis=0, keepdims=True), dense_array(shape), spec)
 
-    @pytest.mark.thin(2)
+    @pytest.mark.thin(3)
     def test_elementwise_with_dense(self, spec: str, shape: tuple[int, int]) -> None:
         for other in (shape, (1, shape[1]), (shape[0], 1), (shape[1],)):
             d = dense_array(other, 3, density=1)
@@ -125,7 +125,7 @@ def test_mttkrp_of_rank_four(spec: str) -> None:
     same(ow.mttkrp(tensor(dense_array(shape), spec), factors, 1), want)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("spec", "shape"), [(s, n) for d in (1, 3, 4) for s in FORMATS[d] for n in SHAPES[d]], ids=str)
 def test_tensor_times_vector_and_matrix(spec: str, shape: tuple[int, ...]) -> None:
     letters = string.ascii_lowercase[: len(shape)]

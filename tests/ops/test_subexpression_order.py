@@ -64,13 +64,13 @@ def check(text: str, arrays: dict[str, Any], specs: list[str]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("text", CHAINS)
 def test_chains_of_products(text: str) -> None:
     check(text, operands(text, (7, 60), "csr"), ["csr"] * 6)
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
 @pytest.mark.parametrize("text", ["A * B + C", "A * B * C", "(A + B) * C"])
 def test_formats(text: str, rank: int, spec: str) -> None:
