@@ -241,6 +241,13 @@ SPGEMM_SORTED_WIDE = _tuned(
 )  # fmt: skip
 SPGEMM_SMALL_ROWS = _tuned(1 << 10, "rows", "up to which one thread counts what is counted", "set with 3062d97")
 SPGEMM_SMALL_PRODUCTS = _tuned(1 << 14, "products", "the same", "set with 3062d97")
+STRUCTURES_COMPARED = _tuned(
+    1 << 14, "elements", "of two operands from which on their coordinates are compared before they are merged",
+    "A + B of equal rows: 10^4 elements 43 us merged, 70 compared; 10^5 292 and 150; A * B 111 and 73, 602 and 145",
+)  # fmt: skip
+STRUCTURES_COMPARED_BLOCK = _tuned(
+    1 << 15, "elements", "of coordinates that are compared at a time", "128 KiB, and what says where they agree 32"
+)
 SPGEMM_SMALL_WINDOW = _tuned(
     1 << 12, "columns", "of a dense window of a small product", "32 KiB of doubles, which malloc has at hand"
 )

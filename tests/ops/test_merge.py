@@ -17,6 +17,7 @@ from openwork.errors import DTypeError, ShapeError, UnsupportedError
 from openwork.ops.elementwise.pointwise import merge, pointwise
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import prepared as merge_quick
+from openwork.storage import same_structure as same_module
 from openwork.storage.exact import check_indices
 
 Array = np.ndarray[Any, Any]
@@ -237,6 +238,33 @@ def test_structure_is_shared_where_it_is_the_same() -> None:
         got = merge("mul", a, other)
         assert np.shares_memory(got.crd(1), a.crd(1))
         agrees(got, a.to_numpy() ** 2 * 3.0)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dcsr", "bsr(2, 2)", "bitmap", "dia"])
+def test_equal_coordinates_in_other_buffers(monkeypatch: pytest.MonkeyPatch, spec: str, library: str) -> None:
+    """Values are taken pairwise where all coordinates agree, and are not where one of them is another."""
+    monkeypatch.setattr(same_module, "COMPARED", 1)
+    monkeypatch.setattr(same_module, "BLOCK", 8)
+    if library == "torch":
+        pytest.importorskip("torch")
+    x = np.where(np.random.default_rng(0).random((40, 40)) < 0.2, 2.0, 0)
+    x[0, 1], x[5, 6], x[5, 7], x[38, 38] = np.nan, np.inf, 0, 4
+    y = np.where(x != 0, 3 - x, 0)
+    moved = y.copy()
+    moved[5, 6], moved[5, 7] = 0, 1.0
+    a, b, c = (ow.asarray(z, format=spec) for z in (x, y, moved))
+    if library == "torch":
+        a, b, c = (
+            (ow.asarray(t.to_torch()) for t in (a, b, c)) if spec in ("csr", "csc", "coo", "bsr(2, 2)") else (a, b, c)
+        )
+    for op in ("add", "mul", "max", "sub"):
+        with np.errstate(all="ignore"):
+            same = merge(op, a, b)
+            np.testing.assert_array_equal(same.to_numpy(), OPS[op](x, y))
+            np.testing.assert_array_equal(merge(op, a, c).to_numpy(), OPS[op](x, moved))
+        if spec in ("csr", "csc", "coo", "dcsr"):
+            assert same._storage.crd is a._storage.crd
 
 
 def test_shapes_that_do_not_broadcast() -> None:

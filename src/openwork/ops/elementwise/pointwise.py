@@ -26,6 +26,7 @@ from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
 from ...runtime.values import apply, loudly
 from ...runtime.zero_annihilation import bounded
+from ...storage.same_structure import same_structure
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..indexing.taking import prune
@@ -64,9 +65,9 @@ def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tens
 
     Guarantees: equal to NumPy's result on the dense arrays, but with `zero_annihilates`. Structure is shared with an
     operand where it is the same.
-    Cost: O(nse(a) + nse(b)); operands whose order of levels disagrees are converted once. Products ask first whether
-    the values are finite, which takes some hundredths of their time and which `zero_annihilates` saves; where they
-    are not, all elements of both are walked.
+    Cost: O(nse(a) + nse(b)); large operands whose coordinates are equal are not merged; operands whose order of levels
+    disagrees are converted once. Products ask first whether the values are finite, which takes some hundredths of their
+    time and which `zero_annihilates` saves; where they are not, all elements of both are walked.
     """
     s, t = a._storage, b._storage
     if s.shape == t.shape:
@@ -84,7 +85,7 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
         e, dims = _expression(op, len(s.shape)), tuple(range(len(s.shape)))
         plan = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
         _BINARY.keep((op, s.kind, t.kind), plan)
-    if plan.keeps and s.pos is t.pos and s.crd is t.crd and s.values.shape[0] == t.values.shape[0]:
+    if plan.keeps and same_structure(s, t):
         found, silent = _of_one_structure(op, s, t, plan)
     elif (
         plan.nonfinite_guard is not None

@@ -1,0 +1,60 @@
+"""Two storages in, whether their index buffers are the same or hold the same numbers out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import tuning
+from .buffers import Array, is_unrecorded, length, to_numpy
+
+if TYPE_CHECKING:
+    from .storage import Storage
+
+__all__ = ["same_structure"]
+
+COMPARED = tuning.STRUCTURES_COMPARED
+BLOCK = tuning.STRUCTURES_COMPARED_BLOCK
+PROBES = np.linspace(0, 1, 16)
+
+
+def same_structure(s: Storage, t: Storage) -> bool:
+    """Whether the operands' positions and coordinates are the same, so that their values may be taken pairwise.
+
+    Those of large storages of one format are compared by their numbers: first at a few places, as most that differ
+    differ there, then block by block.
+    """
+    n = length(s.values)
+    if n != length(t.values):
+        return False
+    if s.pos is t.pos and s.crd is t.crd:
+        return True
+    if n < COMPARED or s.format != t.format or s.shape != t.shape:
+        return False
+    pairs = list(zip((*s.pos, *s.crd), (*t.pos, *t.crd), strict=True))
+    return all(_may_agree(x, y) for x, y in pairs) and all(_agree(x, y) for x, y in pairs)
+
+
+def _may_agree(x: Array | None, y: Array | None) -> bool:
+    """Whether two buffers have one length and type, and the same numbers at a few places."""
+    if x is y or x is None or y is None:
+        return x is y
+    if x.dtype != y.dtype or length(x) != length(y) or not (_is_readable(x) and _is_readable(y)):
+        return False
+    if not length(x):
+        return True
+    at = (PROBES * (length(x) - 1)).astype(np.intp)
+    return bool((to_numpy(x)[at] == to_numpy(y)[at]).all())
+
+
+def _is_readable(x: Array) -> bool:
+    return isinstance(x, np.ndarray) or (is_unrecorded(x) and x.device.type == "cpu")
+
+
+def _agree(x: Array | None, y: Array | None) -> bool:
+    if x is y or x is None or y is None:
+        return x is y
+    a: Any = to_numpy(x)
+    b: Any = to_numpy(y)
+    return all(np.array_equal(a[at : at + BLOCK], b[at : at + BLOCK]) for at in range(0, len(a), BLOCK))
