@@ -17,7 +17,7 @@ from openwork.compiler.operand import ParamRef, parse_ref
 from openwork.compiler.schedule import Schedule, schedule
 from openwork.compiler.simplify import simplify
 from openwork.compiler.single.factors import identity
-from openwork.compiler.single.lower import lower_drive
+from openwork.compiler.single.lower import lower_single_operand
 from openwork.format.expression import Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
 from openwork.ir import interpret
@@ -196,7 +196,7 @@ def drive(
     problem = replace(problem, facts=replace(problem.facts, large=large, short=short))
     operands = dict(problem.operands)
     plan = schedule(stmt, operands, problem.facts)
-    kernel = simplify(lower_drive(stmt, operands, plan, problem.compute).kernel)
+    kernel = simplify(lower_single_operand(stmt, operands, plan, problem.compute).kernel)
     strided_names = [n for n, o in operands.items() if o.format is None]
     refs = tuple(parse_ref(p.name, operands, strided_names) for p in kernel.params)
     return Drive(problem, plan, kernel, refs, source, scalar, _want(stmt, source, arrays, scalar), shared)

@@ -139,7 +139,7 @@ def public_breakages() -> dict[str, Callable[[Kernel], Kernel]]:
 def test_the_format_matrix_catches_broken_machine_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`A @ x` with a broken compiler behind it; dtypes that nothing else uses, so that no other test gets the kernel."""
     change = public_breakages()[name]
-    lower = lowering.lower_drive
+    lower = lowering.lower_single_operand
     made = []
 
     def broken(*args: Any, **kwargs: Any) -> lowering.Lowered:
@@ -148,7 +148,7 @@ def test_the_format_matrix_catches_broken_machine_code(name: str, monkeypatch: p
         return replace(result, kernel=made[-1])
 
     forget(monkeypatch)
-    monkeypatch.setattr("openwork.runtime.single_operand.lower_drive", broken)
+    monkeypatch.setattr("openwork.runtime.single_operand.lower_single_operand", broken)
     x = dense_array((12,), 1, density=1)
     array = dense_array((8, 12))
     array[2] = 1

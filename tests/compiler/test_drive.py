@@ -17,7 +17,7 @@ from matrix import FORMATS, SHAPES, dense_array
 
 from openwork.compiler.schedule import schedule
 from openwork.compiler.simplify import simplify
-from openwork.compiler.single.lower import lower_drive
+from openwork.compiler.single.lower import lower_single_operand
 from openwork.format import format as parse_format
 from openwork.ir.index_text import parse
 from openwork.ir.loop import Op
@@ -46,7 +46,9 @@ def well_formed(d: Drive) -> None:
     assert parse_loops(show(d.kernel)) == d.kernel
     again = schedule(d.problem.stmt, dict(reversed(d.problem.operands.items())), d.problem.facts)
     assert again == d.plan
-    raw = lower_drive(d.problem.stmt, dict(reversed(d.problem.operands.items())), again, d.problem.compute).kernel
+    raw = lower_single_operand(
+        d.problem.stmt, dict(reversed(d.problem.operands.items())), again, d.problem.compute
+    ).kernel
     verify(raw)
     assert show(simplify(raw)) == show(d.kernel)
 

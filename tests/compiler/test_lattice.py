@@ -32,7 +32,7 @@ def points(r: Regions, located: str = "", present: str = "", lead: str = "") -> 
     walked = tuple(n for n in r.names if n not in located + present)
     found = lattice(
         walked,
-        lambda case: r.wanted(base | frozenset(case), frozenset()),
+        lambda case: r.computes(base | frozenset(case), frozenset()),
         lambda name, case: r.matters(name, base | frozenset(case), frozenset(case)),
         tuple(located),
     )

@@ -10,7 +10,7 @@ from matrix import dense_array, same, tensor
 
 import openwork as ow
 from openwork.compiler.coiterate import lower
-from openwork.compiler.coiterate.size import LARGEST, points
+from openwork.compiler.coiterate.size import MAX_POINTS, count_points
 from openwork.compiler.fill import Regions
 from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Kernel
@@ -85,8 +85,8 @@ def test_code_grows_with_the_points_of_lattices(text: str, rank: int, spec: str,
     compute(text, rank, spec)
     assert all(size <= 200 + 400 * count for count, size in built)
     if spec == "csf" and "*" not in text:
-        every = points(regions(text), rank)
-        assert all(count == every if every <= LARGEST else count < LARGEST for count, _ in built)
+        every = count_points(regions(text), rank)
+        assert all(count == every if every <= MAX_POINTS else count < MAX_POINTS for count, _ in built)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_code_grows_with_the_points_of_lattices(text: str, rank: int, spec: str,
      ("A + B + C", 1, 7), ("A + B + C", 3, 135)],
 )  # fmt: skip
 def test_numbers_of_points(text: str, depth: int, expected: int) -> None:
-    assert points(regions(text), depth) == expected
+    assert count_points(regions(text), depth) == expected
 
 
 TEN = "ABCDEFGHIJ"
@@ -111,7 +111,7 @@ TEN = "ABCDEFGHIJ"
 )  # fmt: skip
 def test_ten_operands_and_eight_dimensions(text: str, rank: int, spec: str, built: list[tuple[int, int]]) -> None:
     compute(text, rank, spec)
-    assert all(count <= 2 * LARGEST and size <= 7000 for count, size in built)
+    assert all(count <= 2 * MAX_POINTS and size <= 7000 for count, size in built)
 
 
 def test_products_of_ten_operands_and_eight_dimensions() -> None:

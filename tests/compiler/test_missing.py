@@ -32,7 +32,7 @@ def points(r: Regions, asked: str = "", present: str = "") -> str:
     walked = tuple(n for n in r.names if n not in asked + present)
     found = lattice(
         walked,
-        lambda case: r.wanted(base | frozenset(case), frozenset()),
+        lambda case: r.computes(base | frozenset(case), frozenset()),
         lambda name, case: r.matters(name, base | frozenset(case), frozenset(case)),
         tuple(asked),
     )

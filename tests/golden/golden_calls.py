@@ -229,7 +229,7 @@ MERGES = {
         "A union by two fingers, for processors without AVX-512: every coordinate that A or B has. Which one is ahead"
         " nobody can foresee, so there is no branch on it: both values are read, the absent one is replaced by the fill"
         " value, and each finger moves by the truth value of having been there.",
-        ("coiterate.lower.flat", "coiterate.branch_free.value_of"), vectors=False,
+        ("coiterate.lower.branch_free", "coiterate.branch_free.value_of"), vectors=False,
     ),
     "union-simd": Call(
         "C[i, j] = A[i, j] + B[i, j]", {"A": _A, "B": _B}, lambda A, B: A + B,
@@ -267,7 +267,7 @@ MERGES = {
         "C[i, j] = A[i, j] + B[i, j]", {"A": Operand("bitmap"), "B": Operand("bitmap")}, lambda A, B: A + B,
         "Bitmaps have a bit and a value for every coordinate: one counted loop without a branch, which LLVM turns into"
         " vectors.",
-        ("coiterate.bitmap.bit_and_value",),
+        ("coiterate.bitmap.store_bitmap_element",),
     ),
     "blocks-bsr": Call(
         "C[i, j] = A[i, j] + B[i, j]", {"A": Operand("bsr(2, 2)"), "B": Operand("bsr(2, 2)")}, lambda A, B: A + B,
@@ -288,7 +288,7 @@ MERGES = {
         "C[i, j] = A[i, j] + R[0, j]", {"A": _A, "R": Operand("csr", (1, 12), 0.4)}, lambda A, R: A + R,
         "A dimension of extent 1 is stretched: the row's first level is entered once, and its elements are walked again"
         " for every row of A.",
-        ("coiterate.cursor.only",),
+        ("coiterate.cursor.locate_stretched",),
     ),
     "subexpression-order": _pointwise(
         "A[i, j] * B[i, j] + C[i, j]", "ABC",
@@ -306,12 +306,12 @@ MERGES = {
         "(A[i, j] + B[i, j]) * (C[i, j] + D[i, j]) + E[i, j]", "ABCDE",
         "So many operands that no code is made for each set of them: one body, and a truth value for every operand that"
         " says whether it has a block there. What is computed follows the expression, operation by operation.",
-        "coiterate.predicated.together", format="bsr(2, 2)",
+        "coiterate.predicated.union_loop", format="bsr(2, 2)",
     ),
     "reduction": Call(
         "y[i] += A[i, j] + B[i, j]", {"A": _A, "B": _B}, lambda **t: ow.evaluate("y[i] += A[i, j] + B[i, j]", **t),
         "The union is summed and not stored: a register below the last loop that moves in the result.",
-        ("coiterate.reduction.keep",), dense=lambda A, B: (A + B).sum(axis=1),
+        ("coiterate.reduction.store_if",), dense=lambda A, B: (A + B).sum(axis=1),
     ),
     "value-guard": Call(
         "R[i, j] = where(M[i, j], A[i, j], B[i, j])",

@@ -13,7 +13,7 @@ import pytest
 from openwork.compiler.operand import Operand
 from openwork.compiler.schedule import Facts, schedule
 from openwork.compiler.simplify import simplify
-from openwork.compiler.single.lower import lower_drive
+from openwork.compiler.single.lower import lower_single_operand
 from openwork.format import format as parse_format
 from openwork.ir.index import Access, Apply, Assignment
 from openwork.ir.index_text import parse
@@ -120,7 +120,7 @@ def kernel_text(case: Case) -> str:
     operands = {a.tensor: _operand(case, stmt, a, len(sparse.indices), vector) for a in (*stmt.accesses, stmt.lhs)}
     plan = schedule(stmt, operands, Facts(tuple(case.extents.items()), case.large, short=case.short))
     scalar = operands[stmt.lhs.tensor].scalar
-    kernel = verify(simplify(lower_drive(stmt, operands, plan, scalar).kernel))
+    kernel = verify(simplify(lower_single_operand(stmt, operands, plan, scalar).kernel))
     text = show(kernel)
     assert parse_loops(text) == kernel
     known = [f"{i} = {n}" for i, n in case.extents.items()]

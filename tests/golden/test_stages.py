@@ -30,8 +30,8 @@ from openwork.runtime import check
 FOLDER = Path(__file__).parent
 WIDTH = 118
 STRATEGIES = {
-    "coiterate.bitmap.bit_and_value", "coiterate.branch_free.value_of", "coiterate.gallop.gallop_level",
-    "coiterate.intersect_simd.intersect_in_vectors", "coiterate.predicated.together", "coiterate.reduction.keep",
+    "coiterate.bitmap.store_bitmap_element", "coiterate.branch_free.value_of", "coiterate.gallop.gallop_level",
+    "coiterate.intersect_simd.intersect_in_vectors", "coiterate.predicated.union_loop", "coiterate.reduction.store_if",
     "coiterate.subexpression_order.walk_subexpressions", "coiterate.union_simd.union_in_vectors",
     "coiterate.value_guard.decide", "coiterate.workspace.workspace",
 }  # fmt: skip

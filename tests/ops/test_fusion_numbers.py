@@ -13,7 +13,7 @@ from matrix import dense_array, tensor
 
 import openwork as ow
 from openwork.codegen import cache
-from openwork.compiler.number import passes, settled
+from openwork.compiler.number import passes, value_by_sign
 from openwork.fusion import program as programs
 from openwork.ir.loop import Cast, Var
 from openwork.ir.ops import const
@@ -130,12 +130,12 @@ def test_what_a_zero_comes_to_with_a_number() -> None:
         ("min", zero, positive): 0.0, ("max", negative, zero): 0.0,
     }  # fmt: skip
     for (op, a, b), want in found.items():
-        assert repr(getattr(settled(op, (a, b)), "value", None)) == repr(want), op
+        assert repr(getattr(value_by_sign(op, (a, b)), "value", None)) == repr(want), op
     narrow = Cast(positive, Type("f32"))
-    assert settled("mul", (const(0.0, "f32"), narrow)) == const(0.0, "f32")
+    assert value_by_sign("mul", (const(0.0, "f32"), narrow)) == const(0.0, "f32")
     unknown = [("add", zero, positive), ("max", zero, positive), ("pow", zero, negative), ("div", positive, zero)]
     unknown += [("mul", const(1.0, "f64"), positive), ("mul", zero, Var("A", Type("f64")))]
-    assert all(settled(op, (a, b)) is None for op, a, b in unknown)
+    assert all(value_by_sign(op, (a, b)) is None for op, a, b in unknown)
 
 
 def test_which_numbers_are_passed() -> None:

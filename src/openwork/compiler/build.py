@@ -183,11 +183,11 @@ class Block:
 
     def when(self, cond: Expr, then: Hole, orelse: Hole | None = None) -> None:
         """`if cond`, with an optional `else`."""
-        first, second = self._inner(), self._inner()
-        then(first)
+        then_block, else_block = self._inner(), self._inner()
+        then(then_block)
         if orelse is not None:
-            orelse(second)
-        self.stmts.append(If(cond, tuple(first.stmts), tuple(second.stmts)))
+            orelse(else_block)
+        self.stmts.append(If(cond, tuple(then_block.stmts), tuple(else_block.stmts)))
 
     def _inner(self) -> Block:
         return Block(self.builder, [], dict(self.env), self._mutable)
@@ -225,12 +225,12 @@ class Block:
                 array, at = self._array(name), self._expr(index)
                 self.store(array, at, self._binary(operator, array.read(at), self._expr(value)))
             case ast.AnnAssign(
-                target=ast.Name(id=name), annotation=ast.Subscript(value=kind, slice=size), value=ast.Name(id=how)
+                target=ast.Name(id=name), annotation=ast.Subscript(value=kind, slice=size), value=ast.Name(id=initial)
             ):
                 scalar = self._scalar(kind)
                 buffer = self.builder.fresh(name)
                 self.env[name] = Array(buffer, scalar, wide=scalar in ("i32", "i64"))
-                self.stmts.append(Alloc(buffer, scalar, self._expr(size), how == "zeros"))
+                self.stmts.append(Alloc(buffer, scalar, self._expr(size), initial == "zeros"))
             case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=ast.expr() as value):
                 first = self._expr(value)
                 type = Type(self._scalar(kind), first.type.lanes)
@@ -246,24 +246,24 @@ class Block:
     def _compound(self, node: ast.stmt) -> None:
         match node:
             case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds), body=body):
-                first, last = (self._expr(b) for b in bounds)
+                lo, hi = (self._expr(b) for b in bounds)
                 inner = self._inner()
                 var = inner._bind(name, I64, False)
-                inner._all(body)
-                self.stmts.append(For(var, cast(first, I64), cast(last, I64), tuple(inner.stmts)))
+                inner._suite(body)
+                self.stmts.append(For(var, cast(lo, I64), cast(hi, I64), tuple(inner.stmts)))
             case ast.While(test=test, body=body):
                 inner = self._inner()
-                inner._all(body)
+                inner._suite(body)
                 self.stmts.append(While(self._expr(test), tuple(inner.stmts)))
             case ast.If(test=test, body=body, orelse=orelse):
                 then, other = self._inner(), self._inner()
-                then._all(body)
-                other._all(orelse)
+                then._suite(body)
+                other._suite(orelse)
                 self.stmts.append(If(self._expr(test), tuple(then.stmts), tuple(other.stmts)))
             case _:
                 raise CompilerBug(f"fragment: {ast.unparse(node)} is not in the language")
 
-    def _all(self, nodes: list[ast.stmt]) -> None:
+    def _suite(self, nodes: list[ast.stmt]) -> None:
         for node in nodes:
             self._statement(node)
 
@@ -275,16 +275,16 @@ class Block:
             self.stmts.append(Let(self._bind(name, value.type, False), value))
 
     def _array(self, name: str) -> Array:
-        found = self.env[name]
-        if not isinstance(found, Array):
+        array = self.env[name]
+        if not isinstance(array, Array):
             raise CompilerBug(f"fragment: {name} is no buffer")
-        return found
+        return array
 
     def _scalar(self, node: ast.expr) -> str:
         assert isinstance(node, ast.Name)
-        found = self.env.get(node.id, node.id)
-        assert isinstance(found, str), node.id
-        return found
+        scalar = self.env.get(node.id, node.id)
+        assert isinstance(scalar, str), node.id
+        return scalar
 
     def _binary(self, operator: ast.operator, a: Expr, b: Expr) -> Expr:
         return _READER._op(operator, OPERATORS[type(operator)], a, b)
@@ -299,12 +299,12 @@ class _Reader(ExprReader[Block]):
     def _name(self, node: ast.AST, name: str, scope: Block) -> Expr:
         if name not in scope.env:
             raise self.error(node, f"fragment: unknown name {name}; known: {', '.join(scope.env)}")
-        found = scope.env[name]
-        if isinstance(found, int):
-            return const(found, "bool" if isinstance(found, bool) else "i64")
-        if isinstance(found, str | Array) or callable(found):
+        value = scope.env[name]
+        if isinstance(value, int):
+            return const(value, "bool" if isinstance(value, bool) else "i64")
+        if isinstance(value, str | Array) or callable(value):
             raise self.error(node, f"fragment: {name} is no value")
-        return found
+        return value
 
     def _element(self, node: ast.AST, target: ast.expr, index: Expr, scope: Block, lanes: int = 1) -> Expr:
         array = scope._array(ast.unparse(target))

@@ -45,7 +45,7 @@ from ..ir.interpret import evaluate
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.ops import cast, const, op
 from ..ir.types import Type
-from .number import settled
+from .number import value_by_sign
 from .simplify import simplify_expr
 
 __all__ = ["RULES", "ZERO_ANNIHILATES", "Fill", "Regions", "guarded", "is_missing", "missing", "partial", "same"]
@@ -86,8 +86,8 @@ def guarded(body: Expr) -> tuple[Expr, Expr | None]:
         return b, otherwise if when_b is None else op("and", otherwise, when_b)
     if is_missing(arms[1]):
         return a, test if when_a is None else op("and", test, when_a)
-    held = [const(True, "bool") if when is None else when for when in (when_a, when_b)]
-    return simplify_expr(Op("select", (test, a, b), body.type)), op("select", test, *held)
+    conditions = [const(True, "bool") if when is None else when for when in (when_a, when_b)]
+    return simplify_expr(Op("select", (test, a, b), body.type)), op("select", test, *conditions)
 
 
 def same(a: Expr, b: Expr) -> bool:
@@ -110,11 +110,11 @@ def partial(expr: Expr, fills: Mapping[str, Fill], annihilate: bool = ZERO_ANNIH
     return value if isinstance(value, Const) or _may_lack(value) else simplify_expr(value)
 
 
-Known = tuple[Expr, bool]
+PartialValue = tuple[Expr, bool]
 """A value, and whether it is one (or the lack of one) that absent operands took part in."""
 
 
-def _partial(expr: Expr, fills: Mapping[str, Fill], annihilate: bool) -> Known:
+def _partial(expr: Expr, fills: Mapping[str, Fill], annihilate: bool) -> PartialValue:
     match expr:
         case Var(name, type):
             return (_cast(fills[name], type), True) if name in fills else (expr, False)
@@ -136,33 +136,33 @@ def _cast(value: Expr, type: Type) -> Expr:
     return cast(value, type)
 
 
-def _applied(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known:
+def _applied(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue:
     """An operation on what its operands are known to be, by the rules in their order."""
     for rule in RULES:
-        decided = _RULES[rule](name, found, type, annihilate)
-        if decided is not None:
-            return decided
+        result = _RULES[rule](name, args, type, annihilate)
+        if result is not None:
+            return result
     raise AssertionError(name)
 
 
-def _skip(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+def _skip(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue | None:
     if name not in ("either", "given"):
         return None
-    (a, _), (b, _) = found
-    which = 0 if name == "either" else 1
+    (a, _), (b, _) = args
+    chosen = 0 if name == "either" else 1
     if name == "given" and (is_missing(a) or is_missing(b)):
         return missing(type), True
     if name == "either" and is_missing(a):
-        return _cast(b, type), found[1][1]
-    if _may_lack(found[which][0]):
-        return _into_choice(name, found, which, type, annihilate)
-    return _cast(a, type), found[0][1]
+        return _cast(b, type), args[1][1]
+    if _may_lack(args[chosen][0]):
+        return _into_choice(name, args, chosen, type, annihilate)
+    return _cast(a, type), args[0][1]
 
 
-def _choose(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
+def _choose(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue | None:
     if name != "select":
         return None
-    test, *arms = found
+    test, *arms = args
     if isinstance(test[0], Const):
         return arms[0] if test[0].value else arms[1]
     if _may_lack(test[0]) or not any(_may_lack(v) for v, _ in arms):
@@ -172,49 +172,49 @@ def _choose(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -
     return Op("select", (test[0], *(v for v, _ in arms)), type), False
 
 
-def _lack(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
-    operands = [v for v, _ in (found[:1] if name == "select" else found)]
+def _missing(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue | None:
+    operands = [v for v, _ in (args[:1] if name == "select" else args)]
     if any(map(is_missing, operands)):
         return missing(type), True
     choice = next((k for k, v in enumerate(operands) if _may_lack(v)), None)
-    return None if choice is None else _into_choice(name, found, choice, type, annihilate)
+    return None if choice is None else _into_choice(name, args, choice, type, annihilate)
 
 
-def _into_choice(name: str, found: tuple[Known, ...], at: int, type: Type, annihilate: bool) -> Known:
+def _into_choice(name: str, args: tuple[PartialValue, ...], at: int, type: Type, annihilate: bool) -> PartialValue:
     """f(select(c, --, x)) -> select(c, --, f(x))"""
-    choice, absent = found[at]
+    choice, absent = args[at]
     assert isinstance(choice, Op)
     test, *arms = choice.args
-    made = [_applied(name, (*found[:at], (arm, absent), *found[at + 1 :]), type, annihilate)[0] for arm in arms]
-    if all(map(is_missing, made)):
+    branches = [_applied(name, (*args[:at], (arm, absent), *args[at + 1 :]), type, annihilate)[0] for arm in arms]
+    if all(map(is_missing, branches)):
         return missing(type), True
-    return Op("select", (test, *made), type), False
+    return Op("select", (test, *branches), type), False
 
 
-def _constant(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
-    operands = tuple(v for v, _ in found)
+def _constant(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue | None:
+    operands = tuple(v for v, _ in args)
     if not all(isinstance(v, Const) for v in operands):
         return None
-    return const(evaluate(Op(name, operands, type)).item(), type), any(absent for _, absent in found)
+    return const(evaluate(Op(name, operands, type)).item(), type), any(absent for _, absent in args)
 
 
-def _settled(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
-    known = settled(name, tuple(v for v, _ in found)) if any(absent for _, absent in found) else None
-    return None if known is None else (known, True)
+def _by_sign(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue | None:
+    value = value_by_sign(name, tuple(v for v, _ in args)) if any(absent for _, absent in args) else None
+    return None if value is None else (value, True)
 
 
-def _annihilated(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
-    zero = annihilate and name == "mul" and any(absent and _is_zero(v) for v, absent in found)
+def _annihilated(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue | None:
+    zero = annihilate and name == "mul" and any(absent and _is_zero(v) for v, absent in args)
     return (const(0, type), True) if zero else None
 
 
-def _simplified(name: str, found: tuple[Known, ...], type: Type, annihilate: bool) -> Known | None:
-    rebuilt = simplify_expr(Op(name, tuple(v for v, _ in found), type))
-    return rebuilt, isinstance(rebuilt, Const) and any(absent for _, absent in found)
+def _simplified(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue | None:
+    rebuilt = simplify_expr(Op(name, tuple(v for v, _ in args), type))
+    return rebuilt, isinstance(rebuilt, Const) and any(absent for _, absent in args)
 
 
-_RULES: dict[str, Callable[[str, tuple[Known, ...], Type, bool], Known | None]] = {
-    "skip": _skip, "choose": _choose, "missing": _lack, "constant": _constant, "settle": _settled,
+_RULES: dict[str, Callable[[str, tuple[PartialValue, ...], Type, bool], PartialValue | None]] = {
+    "skip": _skip, "choose": _choose, "missing": _missing, "constant": _constant, "settle": _by_sign,
     "annihilate": _annihilated, "simplify": _simplified,
 }  # fmt: skip
 
@@ -237,7 +237,7 @@ class Regions:
         self, expr: Expr, fills: Mapping[str, Fill], fill: Fill | None = None, annihilate: bool = ZERO_ANNIHILATES
     ) -> None:
         self.expr, self.fills, self.annihilate = expr, dict(fills), annihilate
-        self._given = fill
+        self._fill = fill
         self._bodies: dict[frozenset[str], Expr | None] = {}
 
     @property
@@ -247,8 +247,8 @@ class Regions:
     @cached_property
     def fill(self) -> Fill:
         """The result's fill value."""
-        if self._given is not None:
-            return self._given
+        if self._fill is not None:
+            return self._fill
         value = partial(self.expr, self.fills, self.annihilate)
         assert isinstance(value, Const) or is_missing(value) or self.passed
         return value  # type: ignore[return-value]
@@ -266,8 +266,8 @@ class Regions:
     @cached_property
     def guarded(self) -> bool:
         """Whether it depends on the elements whether there is a value."""
-        every = _subsets(frozenset(self.names)) if self.masked else []
-        return any(body is not None and _may_lack(body) for body in map(self.body, every))
+        subsets = _subsets(frozenset(self.names)) if self.masked else []
+        return any(body is not None and _may_lack(body) for body in map(self.body, subsets))
 
     def body(self, present: Iterable[str]) -> Expr | None:
         """What is computed where just these are present; None where it is the fill value."""
@@ -284,14 +284,16 @@ class Regions:
     def _absent(self, present: frozenset[str]) -> dict[str, Fill]:
         return {name: value for name, value in self.fills.items() if name not in present}
 
-    def wanted(self, present: frozenset[str], droppable: frozenset[str]) -> bool:
+    def computes(self, present: frozenset[str], droppable: frozenset[str]) -> bool:
         """Whether something is computed for `present`, less any of `droppable`."""
-        return any(self.body(present - gone) is not None for gone in _subsets(droppable & present))
+        return any(self.body(present - dropped) is not None for dropped in _subsets(droppable & present))
 
     def matters(self, name: str, present: frozenset[str], droppable: frozenset[str]) -> bool:
         """Whether the presence of `name` makes a difference for `present`, less any of `droppable`."""
         rest = present - {name}
-        return any(self.body((rest - gone) | {name}) != self.body(rest - gone) for gone in _subsets(droppable & rest))
+        return any(
+            self.body((rest - dropped) | {name}) != self.body(rest - dropped) for dropped in _subsets(droppable & rest)
+        )
 
     def needs(self, name: str) -> bool:
         """Whether nothing is computed where `name` is absent."""
@@ -307,8 +309,10 @@ class Regions:
         """The sets of operands for which something is computed, from the largest to the smallest."""
         if len(self.fills) > 4:
             return f"as {len(self.fills)} operands tell, operation by operation"
-        found = sorted((sorted(s) for s in _subsets(frozenset(self.names)) if self.body(s) is not None), key=_by_size)
-        return " ".join("{" + ", ".join(s) + "}" for s in found) or "nothing"
+        sets = sorted(
+            (sorted(s) for s in _subsets(frozenset(self.names)) if self.body(s) is not None), key=_largest_first
+        )
+        return " ".join("{" + ", ".join(s) + "}" for s in sets) or "nothing"
 
     @property
     def sets(self) -> tuple[frozenset[str], ...]:
@@ -318,20 +322,20 @@ class Regions:
     def hitting(self, sets: Collection[frozenset[str]] | None = None) -> tuple[frozenset[str], ...]:
         """The smallest sets of operands of which one is wherever something is computed, or in each of `sets`."""
         regions = self.sets if sets is None else sets
-        found: list[frozenset[str]] = []
+        smallest: list[frozenset[str]] = []
         for candidate in sorted(_subsets(frozenset(self.names)), key=lambda s: (len(s), sorted(s))):
-            if all(candidate & region for region in regions) and not any(f <= candidate for f in found):
-                found.append(candidate)
-        return tuple(found)
+            if all(candidate & region for region in regions) and not any(f <= candidate for f in smallest):
+                smallest.append(candidate)
+        return tuple(smallest)
 
 
-def _by_size(names: list[str]) -> tuple[int, list[str]]:
+def _largest_first(names: list[str]) -> tuple[int, list[str]]:
     return -len(names), names
 
 
 def _subsets(names: frozenset[str]) -> list[frozenset[str]]:
     """All subsets, in a fixed order."""
-    found = [frozenset[str]()]
+    subsets = [frozenset[str]()]
     for name in sorted(names):
-        found += [s | {name} for s in found]
-    return found
+        subsets += [s | {name} for s in subsets]
+    return subsets

@@ -64,7 +64,7 @@ def kernel(chain: Chain) -> Kernel:
     params += [f"{name}: i64" for name in ("slices", "parents", "count", "limit", "width")]
     params += [f"{end}{k}: i64" for k in range(count) for end in ("lo", "hi")]
     params.append("out: i64[mut]")
-    body = {"edges": _compressed, "pairs": _loose, "bits": _bitmap}.get(chain.kind, _fixed)(chain)
+    body = {"edges": _compressed, "pairs": _loose_compressed, "bits": _bitmap}.get(chain.kind, _fixed)(chain)
     text = f"def check_{chain.kind}({', '.join(params)}):\n    for b in range(slices):\n"
     return parse(text + "        first = b * count\n" + indent(body, " " * 8))
 
@@ -76,7 +76,7 @@ def _values(chain: Chain, at: str, name: str) -> str:
     return "".join(f"{name}{k} = i64(crd{k}[{at}])\n" for k in range(len(chain.levels)))
 
 
-def _bad(chain: Chain) -> str:
+def _out_of_range(chain: Chain) -> str:
     """Gathers the sign bits of coordinates v0, v1, ... that are out of range."""
     low = "v0 + 1" if chain.kind == "sentinel" else "v0 - lo0"
     terms = [f"({low}) | (hi0 - 1 - v0)"]
@@ -84,11 +84,11 @@ def _bad(chain: Chain) -> str:
     return f"bad |= {' | '.join(f'({t})' for t in terms)}\n"
 
 
-def _falls(chain: Chain) -> str:
+def _out_of_order(chain: Chain) -> str:
     """Whether (v0, v1, ...) may not follow (u0, u1, ...) inside one parent."""
     if chain.kind == "sentinel":
-        late = "u0 == -1 or v0 <= u0" if chain.levels[0].ordered else "u0 == -1"
-        return f"v0 != -1 and ({late})"
+        violation = "u0 == -1 or v0 <= u0" if chain.levels[0].ordered else "u0 == -1"
+        return f"v0 != -1 and ({violation})"
     cases = []
     for k, level in enumerate(chain.levels):
         if level.ordered:
@@ -97,22 +97,22 @@ def _falls(chain: Chain) -> str:
     return " or ".join(f"({case})" for case in cases)
 
 
-def _flat(chain: Chain, starts: str) -> str:
+def _whole_slice(chain: Chain, starts: str) -> str:
     """All coordinates of a slice as one run, then the starts of parents."""
     if not chain.ordered:
         return (
             "bad: i64 = 0\nfor q in range(count):\n"
-            + indent(_values(chain, "first + q", "v") + _bad(chain), "    ")
+            + indent(_values(chain, "first + q", "v") + _out_of_range(chain), "    ")
             + f"if bad < 0:\n{_FAIL}"
         )
-    falls = f"total += i64({_falls(chain)})\n"
+    falls = f"total += i64({_out_of_order(chain)})\n"
     pair = _values(chain, "first + q", "v") + _values(chain, "first + q - 1", "u")
     allowed = pair + falls.replace("total +=", "total -=")
     return (
         "bad: i64 = 0\ntotal: i64 = 0\nfor q in range(min(count, 1)):\n"
-        + indent(_values(chain, "first + q", "v") + _bad(chain), "    ")
+        + indent(_values(chain, "first + q", "v") + _out_of_range(chain), "    ")
         + "for q in range(1, count):\n"
-        + indent(pair + _bad(chain) + falls, "    ")
+        + indent(pair + _out_of_range(chain) + falls, "    ")
         + f"if bad < 0:\n{_FAIL}"
         + starts.format(allowed=indent(allowed, " " * 8).lstrip())
         + f"if total != 0:\n{_FAIL}"
@@ -136,19 +136,19 @@ def _compressed(chain: Chain) -> str:
         "    if q > 0 and q < i64(pos[base + p + 1]):\n"
         "        {allowed}"
     )
-    return pos + _flat(chain, starts)
+    return pos + _whole_slice(chain, starts)
 
 
 def _fixed(chain: Chain) -> str:
     starts = "for p in range(1, parents):\n    q = p * width\n    if q < count:\n        {allowed}"
-    return _flat(chain, starts)
+    return _whole_slice(chain, starts)
 
 
 def _bitmap(chain: Chain) -> str:
     return f"bad: i64 = 0\nfor q in range(count):\n    bad |= 1 - i64(crd0[first + q])\nif bad < 0:\n{_FAIL}"
 
 
-def _loose(chain: Chain) -> str:
+def _loose_compressed(chain: Chain) -> str:
     rows = (
         "base = b * 2 * parents\n"
         "wrong: i64 = 0\n"
@@ -164,9 +164,9 @@ def _loose(chain: Chain) -> str:
         "    end = i64(pos[base + 2 * p + 1])\n"
         "    for q in range(begin, end):\n"
     )
-    rows += indent(_values(chain, "first + q", "v") + _bad(chain), " " * 8)
+    rows += indent(_values(chain, "first + q", "v") + _out_of_range(chain), " " * 8)
     if chain.ordered:
         pair = _values(chain, "first + q", "v") + _values(chain, "first + q - 1", "u")
         rows += "    for q in range(begin + 1, end):\n"
-        rows += indent(pair + f"total += i64({_falls(chain)})\n", " " * 8)
+        rows += indent(pair + f"total += i64({_out_of_order(chain)})\n", " " * 8)
     return rows + f"if bad < 0 or total != 0:\n{_FAIL}"

@@ -34,10 +34,10 @@ class Point:
 
     walked: tuple[str, ...]
     cases: tuple[Case, ...]
-    sought: tuple[str, ...] = ()
+    galloped: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        gallop = "".join(f", gallop {name}" for name in self.sought)
+        gallop = "".join(f", gallop {name}" for name in self.galloped)
         return f"while {', '.join(self.walked)}{gallop}: {_show(self.cases)}"
 
 
@@ -67,7 +67,7 @@ def subsets(names: tuple[str, ...]) -> list[Case]:
 
 def lattice(
     walked: tuple[str, ...],
-    wanted: Callable[[Case], bool],
+    computes: Callable[[Case], bool],
     matters: Callable[[str, Case], bool],
     located: tuple[str, ...] = (),
 ) -> Lattice:
@@ -81,18 +81,18 @@ def lattice(
     located : operands that are asked whether they have a coordinate, and never walked
     """
     order = (*walked, *located)
-    cases = [c for c in subsets(order) if wanted(c)]
+    cases = [c for c in subsets(order) if computes(c)]
     if any(not set(c) & set(walked) for c in cases):
         return Lattice((), tuple(cases), every=True)
     points = []
     for point in subsets(walked):
-        reach = (*point, *located)
-        mine = tuple(c for c in cases if set(c) <= set(reach))
-        if mine and all(matters(name, reach) for name in point):
-            points.append(Point(point, mine))
+        operands = (*point, *located)
+        point_cases = tuple(c for c in cases if set(c) <= set(operands))
+        if point_cases and all(matters(name, operands) for name in point):
+            points.append(Point(point, point_cases))
     return Lattice(tuple(points), tuple(cases))
 
 
-def gallop_lattice(found: Lattice, lead: str, walked: tuple[str, ...]) -> Lattice:
+def gallop_lattice(stepped: Lattice, driver: str, walked: tuple[str, ...]) -> Lattice:
     """The lattice of a walk of `lead` alone, which all cases have: the other walked operands are searched."""
-    return Lattice((Point((lead,), found.cases, tuple(n for n in walked if n != lead)),), found.cases)
+    return Lattice((Point((driver,), stepped.cases, tuple(n for n in walked if n != driver)),), stepped.cases)

@@ -79,8 +79,8 @@ class _Reader(ExprReader[dict[str, Expr]]):
         return CompilerBug(f"level function {self.text!r} of {self.level.format.name}: {message}")
 
     def _name(self, node: ast.AST, name: str, scope: dict[str, Expr]) -> Expr:
-        found = scope.get(name)
-        return self.level.name(name) if found is None else found
+        value = scope.get(name)
+        return self.level.name(name) if value is None else value
 
     def _element(self, node: ast.AST, target: ast.expr, index: Expr, scope: dict[str, Expr], lanes: int = 1) -> Expr:
         return self.level.load(ast.unparse(target), index, scope.get("batch"), self.lanes)

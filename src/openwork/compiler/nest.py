@@ -122,7 +122,7 @@ class Nest:
         return env
 
     def loop(
-        self, walk: Walk, inside: Body, before: Callable[[Expr], list[Stmt]] | None = None, lanes: int = 1
+        self, walk: Walk, build_body: Body, before: Callable[[Expr], list[Stmt]] | None = None, lanes: int = 1
     ) -> list[Stmt]:
         """The loop over the level at `walk.depth`; `before` adds statements that know the position variable.
 
@@ -138,32 +138,32 @@ class Nest:
         stem = self.hint(walk.depth)
         if functions.iterate is Iterate.COORDINATE:
             c = Var(self.names.fresh(stem), I64)
-            return [*body, self.for_(walk, c, lo, hi, self.enter(walk, level, {**env, "c": c}, inside))]
+            return [*body, self.for_(walk, c, lo, hi, self.enter(walk, level, {**env, "c": c}, build_body))]
         if level.format.is_singleton:
-            return [*body, *self.enter(walk, level, {**env, "q": walk.position}, inside)]
+            return [*body, *self.enter(walk, level, {**env, "q": walk.position}, build_body)]
         if lanes > 1:
             return [
                 *body,
-                *self.in_lanes(walk, lo, hi, lanes, lambda w, q: self.enter(w, level, {**env, "q": q}, inside)),
+                *self.in_lanes(walk, lo, hi, lanes, lambda w, q: self.enter(w, level, {**env, "q": q}, build_body)),
             ]
         q = Var(self.names.fresh("p" + stem), I64)
-        inner = self.enter(walk, level, {**env, "q": q}, inside)
+        inner = self.enter(walk, level, {**env, "q": q}, build_body)
         return [*body, self.for_(walk, q, lo, hi, [*(before(q) if before else []), *inner])]
 
     def in_lanes(
-        self, walk: Walk, lo: Expr, hi: Expr, lanes: int, inside: Callable[[Walk, Expr], list[Stmt]]
+        self, walk: Walk, lo: Expr, hi: Expr, lanes: int, build_body: Callable[[Walk, Expr], list[Stmt]]
     ) -> list[Stmt]:
         """Positions lo to hi, `lanes` (a power of two) at a time and then one by one."""
         body: list[Stmt] = []
         first, last = self.names.let(body, "first", lo), self.names.let(body, "last", hi)
-        whole = fold("add", first, op("band", fold("sub", last, first), const(-lanes)))
-        middle = self.names.let(body, "whole", whole)
+        vector_end = fold("add", first, op("band", fold("sub", last, first), const(-lanes)))
+        middle = self.names.let(body, "whole", vector_end)
         q, r = (Var(self.names.fresh("p" + self.hint(self.fmt.nlevels - 1)), I64) for _ in range(2))
-        wide = inside(replace(walk, lanes=lanes), q)
+        vector_body = build_body(replace(walk, lanes=lanes), q)
         return [
             *body,
-            For(q.name, first, middle, tuple(wide), step=lanes),
-            For(r.name, middle, last, tuple(inside(walk, r)), hints=("novector",)),
+            For(q.name, first, middle, tuple(vector_body), step=lanes),
+            For(r.name, middle, last, tuple(build_body(walk, r)), hints=("novector",)),
         ]
 
     def limits(self, walk: Walk, level: Level, env: dict[str, Expr]) -> tuple[Expr, Expr]:
@@ -178,35 +178,38 @@ class Nest:
         sparse = self.fmt.levels[walk.depth].format.functions.iterate is Iterate.POSITION
         return For(var.name, lo, hi, tuple(inner), hints=("novector",) if sparse else ())
 
-    def enter(self, walk: Walk, level: Level, env: dict[str, Expr], inside: Body) -> list[Stmt]:
+    def enter(self, walk: Walk, level: Level, env: dict[str, Expr], build_body: Body) -> list[Stmt]:
         """Inside a level's loop: its coordinate and child position; what may lie outside the shape is guarded."""
         functions = level.format.functions
         body: list[Stmt] = []
         c = self.names.let(body, self.hint(walk.depth), evaluate(functions.coordinate, level, env, walk.lanes))
         if level.format.batched:
             parent = const(0) if walk.batch is None else walk.batch
-            below = replace(walk, batch=fold("add", fold("mul", parent, level.name("N")), c), position=const(0))
+            child = replace(walk, batch=fold("add", fold("mul", parent, level.name("N")), c), position=const(0))
         else:
-            below = replace(walk, position=evaluate(functions.position, level, {**env, "c": c}))
-        below = replace(below, depth=walk.depth + 1, coordinates=(*walk.coordinates, c))
-        inner = inside(below)
-        outside = self.outside(below)
-        if outside:
-            inner = [If(all_of(outside), tuple(inner))]
+            child = replace(walk, position=evaluate(functions.position, level, {**env, "c": c}))
+        child = replace(child, depth=walk.depth + 1, coordinates=(*walk.coordinates, c))
+        inner = build_body(child)
+        guards = self.shape_guards(child)
+        if guards:
+            inner = [If(all_of(guards), tuple(inner))]
         if functions.present is not None:
             inner = [If(evaluate(functions.present, level, {**env, "c": c}), tuple(inner))]
         return [*body, *inner]
 
-    def outside(self, walk: Walk) -> list[Expr]:
+    def shape_guards(self, walk: Walk) -> list[Expr]:
         """Conditions under which the dimensions completed by the last level lie in the shape, where that may fail."""
         level = walk.depth - 1
         if not self.operand.ragged or self.fmt.levels[level].format.is_range:
             return []
         return [
-            c for d, form in enumerate(self.fmt.inverse) if _last(form) == level for c in self.inside(d, form, walk)
+            c
+            for d, form in enumerate(self.fmt.inverse)
+            if _last(form) == level
+            for c in self.within_extent(d, form, walk)
         ]
 
-    def inside(self, dim: int, form: tuple[tuple[int, int], ...], walk: Walk) -> list[Op]:
+    def within_extent(self, dim: int, form: tuple[tuple[int, int], ...], walk: Walk) -> list[Op]:
         """0 <= coordinate < extent for a dimension that several levels make up."""
         if len(form) == 1:
             return []

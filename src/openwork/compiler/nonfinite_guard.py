@@ -22,7 +22,7 @@ __all__ = ["nonfinite_guard"]
 _POLYNOMIAL = with_trait("polynomial")
 _TRUTH = frozenset(name for name, o in OPERATIONS.items() if o.result == "bool" and o.kind != "bitwise")
 _LARGEST = {"f16": 65504.0, "bf16": 3.3e38, "f32": 3.4e38, "f64": 1.79e308}
-MANY = tuning.NONFINITE_OPERANDS
+MAX_OPERANDS = tuning.NONFINITE_OPERANDS
 _POWERS = (0, 1, 2, 3, 4)
 
 
@@ -34,7 +34,7 @@ def nonfinite_guard(regions: Regions) -> float | None:
     """
     if regions.masked:
         return None
-    products = [e for e in _parts(regions.expr) if isinstance(e, Op) and e.op == "mul" and _is_inexact(e)]
+    products = [e for e in _subexpressions(regions.expr) if isinstance(e, Op) and e.op == "mul" and _is_inexact(e)]
     if not products or not _differs(regions):
         return None
     return min(_bound(e, regions) for e in products)
@@ -43,15 +43,15 @@ def nonfinite_guard(regions: Regions) -> float | None:
 def _differs(regions: Regions) -> bool:
     exact = Regions(regions.expr, regions.fills, regions.fill, annihilate=False)
     names = regions.names
-    if len(names) > MANY:
+    if len(names) > MAX_OPERANDS:
         return True
     subsets = [{n for k, n in enumerate(names) if bits >> k & 1} for bits in range(1 << len(names))]
     return any(regions.body(s) != exact.body(s) for s in subsets)
 
 
-def _parts(e: Expr) -> list[Expr]:
-    below = e.args if isinstance(e, Op) else (e.arg,) if isinstance(e, Cast) else ()
-    return [e, *(part for arg in below for part in _parts(arg))]
+def _subexpressions(e: Expr) -> list[Expr]:
+    children = e.args if isinstance(e, Op) else (e.arg,) if isinstance(e, Cast) else ()
+    return [e, *(part for arg in children for part in _subexpressions(arg))]
 
 
 def _is_inexact(e: Expr) -> bool:
@@ -60,32 +60,32 @@ def _is_inexact(e: Expr) -> bool:
 
 def _bound(product: Op, regions: Regions) -> float:
     """How large values may be for the factors of a product to be finite."""
-    values, room = 0, min(_LARGEST[real_of(e.type.scalar)] for e in _parts(product) if _is_inexact(e))
-    todo: list[Expr] = [product]
-    while todo:
-        e = todo.pop()
+    variables, headroom = 0, min(_LARGEST[real_of(e.type.scalar)] for e in _subexpressions(product) if _is_inexact(e))
+    worklist: list[Expr] = [product]
+    while worklist:
+        e = worklist.pop()
         match e:
             case Op(op) if op in _TRUTH or e.type.scalar == "bool":
-                room /= 2
+                headroom /= 2
             case Op(op, args) if op in _POLYNOMIAL:
-                todo += args[1:] if op == "select" else args * 2 if op == "square" else args
+                worklist += args[1:] if op == "select" else args * 2 if op == "square" else args
             case Op("pow", (base, Const(k))) if k in _POWERS:
-                todo += [base] * int(k.real)
-            case Op("div", (part, Const(by))) if by:
-                todo.append(part)
-                room /= max(2.0, 1 / abs(by))
+                worklist += [base] * int(k.real)
+            case Op("div", (dividend, Const(divisor))) if divisor:
+                worklist.append(dividend)
+                headroom /= max(2.0, 1 / abs(divisor))
             case Cast(arg):
-                todo.append(arg)
+                worklist.append(arg)
             case Const(value):
-                room /= max(2.0, abs(value))
+                headroom /= max(2.0, abs(value))
             case Var():
-                values += 1
+                variables += 1
             case _:
                 return 0.0
-    if any(e.type.is_complex for e in _parts(product)):
-        room /= 2.0**values
-    limit = room ** (1 / values) if values and room > 1 else 0.0
-    simple = all(isinstance(a, Var) or (isinstance(a, Cast) and isinstance(a.arg, Var)) for a in product.args)
-    if not simple and not all(abs(f.value) <= limit for f in regions.fills.values() if isinstance(f, Const)):
+    if any(e.type.is_complex for e in _subexpressions(product)):
+        headroom /= 2.0**variables
+    limit = headroom ** (1 / variables) if variables and headroom > 1 else 0.0
+    are_plain = all(isinstance(a, Var) or (isinstance(a, Cast) and isinstance(a.arg, Var)) for a in product.args)
+    if not are_plain and not all(abs(f.value) <= limit for f in regions.fills.values() if isinstance(f, Const)):
         return 0.0
     return limit if math.isfinite(limit) and limit >= 2 else 0.0

@@ -19,13 +19,13 @@ from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.ops import const
 from ..ir.ops import op as make
 
-__all__ = ["is_number", "number_name", "numbers_of", "passes", "sample", "settled"]
+__all__ = ["is_number", "number_name", "numbers_of", "passes", "sample", "value_by_sign"]
 
 _NAME = re.compile(r"num\d+_(pos|neg)")
 _SMALLEST, _LARGEST = 1e-30, 1e30
-_EITHER = frozenset(("mul", "eq", "ne", "lt", "le", "gt", "ge"))
+_ANY_ORDER = frozenset(("mul", "eq", "ne", "lt", "le", "gt", "ge"))
 """Operations of a zero and a number, in any order, that depend on the number's sign alone."""
-_FIRST = frozenset(("div", "floordiv", "mod"))
+_ZERO_LEFT = frozenset(("div", "floordiv", "mod"))
 """Those of a zero on the left."""
 
 
@@ -62,7 +62,7 @@ def numbers_of(e: Expr) -> Iterator[str]:
             yield from numbers_of(arg)
 
 
-def settled(op: str, operands: Sequence[Expr]) -> Const | None:
+def value_by_sign(op: str, operands: Sequence[Expr]) -> Const | None:
     """What an operation of a zero and a number comes to, whatever the number is; None where that depends on it."""
     if len(operands) != 2:
         return None
@@ -72,7 +72,7 @@ def settled(op: str, operands: Sequence[Expr]) -> Const | None:
         return None
     pair = (zero, one) if zero is operands[0] else (one, zero)
     positive = one.value.real > 0
-    if op in _EITHER or (zero is operands[0] and (op in _FIRST or (op == "pow" and positive))):
+    if op in _ANY_ORDER or (zero is operands[0] and (op in _ZERO_LEFT or (op == "pow" and positive))):
         return _evaluated(op, pair)
     if op == ("min" if positive else "max"):
         return zero
@@ -81,8 +81,8 @@ def settled(op: str, operands: Sequence[Expr]) -> Const | None:
 
 def _evaluated(op: str, pair: Sequence[Const]) -> Const:
 
-    made = make(op, *pair)
-    return const(evaluate(made).item(), made.type)
+    operation = make(op, *pair)
+    return const(evaluate(operation).item(), operation.type)
 
 
 def _sample(e: Expr) -> Const | None:

@@ -44,7 +44,7 @@ class Monoid:
 
     def _identity(self, scalar: str) -> bool | int | float | complex:
         if self.identity in ("lowest", "highest"):
-            return _extreme(self.identity == "highest", scalar)
+            return _extreme_value(self.identity == "highest", scalar)
         value = parse_expr(self.identity)
         if not isinstance(value, Const):
             raise CompilerBug(f"monoid {self.name}: the identity {self.identity!r} is no literal")
@@ -60,7 +60,7 @@ def _identity(monoid: Monoid, scalar: str) -> bool | int | float | complex:
     return monoid._identity(scalar)
 
 
-def _extreme(high: bool, scalar: str) -> bool | int | float:
+def _extreme_value(high: bool, scalar: str) -> bool | int | float:
     if scalar in COMPLEX:
         raise DTypeError(f"a semiring of min or max over complex numbers ({scalar})\n  help: take the real part first")
     if scalar == "bool":
@@ -112,11 +112,11 @@ class Semiring:
 
     def plus(self, x: str, y: str) -> str:
         """The text of the sum of two texts."""
-        return _fill(self.add.operation, x, y)
+        return _substitute(self.add.operation, x, y)
 
     def times(self, x: str, y: str) -> str:
         """The text of the product of two texts."""
-        return _fill(self.multiply, x, y)
+        return _substitute(self.multiply, x, y)
 
     def result(self, promoted: str) -> str:
         """The result's scalar type for operands that promote to `promoted`."""
@@ -124,7 +124,7 @@ class Semiring:
 
     def swapped(self) -> Semiring:
         """The semiring of the transposed product: its factors change places."""
-        return Semiring(f"{self.name}_swapped", self.add, _fill(self.multiply, "y", "x"), self.dtype)
+        return Semiring(f"{self.name}_swapped", self.add, _substitute(self.multiply, "y", "x"), self.dtype)
 
     def reducing(self) -> Semiring:
         """The semiring that only adds: its product is the left operand."""
@@ -140,7 +140,7 @@ def _problem(text: str, scalar: str) -> str | None:
     return None
 
 
-def _fill(text: str, x: str, y: str) -> str:
+def _substitute(text: str, x: str, y: str) -> str:
     return "(" + re.sub(r"\b[xy]\b", lambda m: f"({x})" if m[0] == "x" else f"({y})", text) + ")"
 
 
@@ -174,14 +174,14 @@ _DISTRIBUTES = {
 
 
 def _table() -> dict[str, Semiring]:
-    found = {n: Semiring(n, MONOIDS[n.split("_")[0]], _MULTIPLY[n.split("_")[1]]) for n in _NAMES}
-    found["plus_pair"] = Semiring("plus_pair", PLUS, "1", "i64")
-    found["any_pair"] = Semiring("any_pair", ANY, "True", "bool")
+    semirings = {n: Semiring(n, MONOIDS[n.split("_")[0]], _MULTIPLY[n.split("_")[1]]) for n in _NAMES}
+    semirings["plus_pair"] = Semiring("plus_pair", PLUS, "1", "i64")
+    semirings["any_pair"] = Semiring("any_pair", ANY, "True", "bool")
     for add in (LOR, LAND, LXOR):
         for name, text in (("land", "x & y"), ("lor", "x | y"), ("pair", "True")):
             key = f"{add.name}_{name}"
-            found[key] = Semiring(key, add, text, "bool")
-    return found
+            semirings[key] = Semiring(key, add, text, "bool")
+    return semirings
 
 
 SEMIRINGS = _table()

@@ -51,9 +51,9 @@ def simplify(kernel: Kernel) -> Kernel:
     Guarantees: it computes the same; simplify(simplify(k)) == simplify(k).
     """
     body = kernel.body
-    settled = _Settled()
+    normal = _NormalForms()
     for _ in range(_ROUNDS):
-        pass_ = _Pass(kernel, body, settled)
+        pass_ = _Pass(kernel, body, normal)
         new = pass_.drop(pass_.block(body, {}))
         if new == body:
             return kernel if body == kernel.body else replace(kernel, body=body)
@@ -61,35 +61,35 @@ def simplify(kernel: Kernel) -> Kernel:
     raise CompilerBug(f"simplify: kernel {kernel.name!r} has no fixpoint")
 
 
-class _Settled:
+class _NormalForms:
     """Expressions, by identity, that need not be looked at again; they are held, so that no other has their id."""
 
     def __init__(self) -> None:
         self.roots: dict[int, Expr] = {}
         """To which no rule applies at the root."""
-        self.wholes: dict[int, tuple[Expr, frozenset[str]]] = {}
+        self.trees: dict[int, tuple[Expr, frozenset[str]]] = {}
         """To which none applies anywhere, with the names of their variables, whose values may still be put in."""
 
 
 class _Pass:
     """One walk over the body, top-down with the values of Lets, so that what they enable is seen at once."""
 
-    def __init__(self, kernel: Kernel, body: Body, settled: _Settled) -> None:
-        self.settled = settled
-        everything = list(statements(body))
-        self.bindings = Counter(s.name for s in everything if isinstance(s, Let | Mut | For))
-        self.bindings.update(s.buffer for s in everything if isinstance(s, Alloc))
+    def __init__(self, kernel: Kernel, body: Body, normal: _NormalForms) -> None:
+        self.normal = normal
+        stmts = list(statements(body))
+        self.bindings = Counter(s.name for s in stmts if isinstance(s, Let | Mut | For))
+        self.bindings.update(s.buffer for s in stmts if isinstance(s, Alloc))
         self.bindings.update(p.name for p in kernel.params)
-        self.assigned = {s.name for s in everything if isinstance(s, Assign)}
+        self.assigned = {s.name for s in stmts if isinstance(s, Assign)}
         self.positions = positions(kernel)
 
     def expr(self, expr: Expr, values: dict[str, Expr]) -> Expr:
         if isinstance(expr, Var):
             return values.get(expr.name, expr)
-        whole = self.settled.wholes.get(id(expr))
-        if whole is not None and values.keys().isdisjoint(whole[1]):
+        tree = self.normal.trees.get(id(expr))
+        if tree is not None and values.keys().isdisjoint(tree[1]):
             return expr
-        roots = self.settled.roots
+        roots = self.normal.roots
 
         def rule(e: Expr) -> Expr | None:
             if isinstance(e, Var):
@@ -102,9 +102,9 @@ class _Pass:
             return new
 
         new = walk(expr, rule)
-        if new is expr and whole is None:
+        if new is expr and tree is None:
             names = frozenset(e.name for e in subexpressions(expr) if isinstance(e, Var))
-            self.settled.wholes[id(expr)] = expr, names
+            self.normal.trees[id(expr)] = expr, names
         return new
 
     def block(self, body: Body, values: dict[str, Expr]) -> Body:
@@ -151,15 +151,15 @@ class _Pass:
         return (Let(name, value),)
 
     def _if(self, cond: Expr, then: Body, orelse: Body, values: dict[str, Expr]) -> Body:
-        known = constant(cond)
-        if known is not None:
-            return self.block(self._hoisted(then if known else orelse), values)
-        first, second = self.block(then, dict(values)), self.block(orelse, dict(values))
-        if not first and not second:
+        value = constant(cond)
+        if value is not None:
+            return self.block(self._hoisted(then if value else orelse), values)
+        then_body, else_body = self.block(then, dict(values)), self.block(orelse, dict(values))
+        if not then_body and not else_body:
             return ()
-        if not first:
-            return (If(self.expr(ops.op("not", cond), {}), second),)
-        return (If(cond, first, second),)
+        if not then_body:
+            return (If(self.expr(ops.op("not", cond), {}), else_body),)
+        return (If(cond, then_body, else_body),)
 
     def _for(self, loop: For, values: dict[str, Expr]) -> Body:
         lo, hi = self.expr(loop.lo, values), self.expr(loop.hi, values)
@@ -210,19 +210,19 @@ class _Pass:
 
 def _read(body: Body) -> frozenset[str]:
     """The names and buffers that something other than their own Assign reads."""
-    found: set[str] = set()
+    names: set[str] = set()
     for stmt in statements(body):
-        own = stmt.name if isinstance(stmt, Assign) else None
+        target = stmt.name if isinstance(stmt, Assign) else None
         for operand in operands(stmt):
             for e in subexpressions(operand):
                 if isinstance(e, Var):
-                    if e.name != own:
-                        found.add(e.name)
+                    if e.name != target:
+                        names.add(e.name)
                 elif isinstance(e, Load):
-                    found.add(e.buffer)
+                    names.add(e.buffer)
     allocated = {s.buffer for s in statements(body) if isinstance(s, Alloc)}
-    found.update(s.buffer for s in statements(body) if isinstance(s, Store | Prefetch) and s.buffer not in allocated)
-    return frozenset(found)
+    names.update(s.buffer for s in statements(body) if isinstance(s, Store | Prefetch) and s.buffer not in allocated)
+    return frozenset(names)
 
 
 def _is_dead(stmt: Stmt, read: frozenset[str]) -> bool:

@@ -148,10 +148,10 @@ def rules() -> Mapping[str, tuple[Rule, ...]]:
     """The table by the operation at the pattern's root."""
     table: dict[str, list[Rule]] = {}
     for pattern, result, kind in ROWS:
-        left = parse_expression(pattern)
-        assert isinstance(left, Apply)
-        table.setdefault(left.op, []).append(Rule(left, parse_expression(result), KINDS[kind], kind))
-    return {op: tuple(found) for op, found in table.items()}
+        tree = parse_expression(pattern)
+        assert isinstance(tree, Apply)
+        table.setdefault(tree.op, []).append(Rule(tree, parse_expression(result), KINDS[kind], kind))
+    return {op: tuple(group) for op, group in table.items()}
 
 
 def expression_rule(expr: Expr) -> Expr | None:
@@ -160,7 +160,7 @@ def expression_rule(expr: Expr) -> Expr | None:
         case Cast(arg, type):
             return _cast(arg, type)
         case Op(op, args, type):
-            return _fold(expr) or _ordered(op, args) or _table(expr) or _negated(op, args)
+            return _fold(expr) or _constant_right(op, args) or _table(expr) or _negated(op, args)
     return None
 
 
@@ -190,11 +190,11 @@ def _fold(expr: Op) -> Expr | None:
     if expr.type.scalar in ("f16", "bf16"):  # computed in f32: a constant would be rounded too early
         return None
     args = tuple(Const(v, a.type.with_lanes(1)) for v, a in zip(values, expr.args, strict=True))
-    alone = expr.type.with_lanes(1)
-    return ops.cast(ops.const(evaluate(Op(expr.op, args, alone)).item(), alone), expr.type)
+    scalar_type = expr.type.with_lanes(1)
+    return ops.cast(ops.const(evaluate(Op(expr.op, args, scalar_type)).item(), scalar_type), expr.type)
 
 
-def _ordered(op: str, args: tuple[Expr, ...]) -> Expr | None:
+def _constant_right(op: str, args: tuple[Expr, ...]) -> Expr | None:
     if len(args) == 2 and constant(args[0]) is not None and constant(args[1]) is None:
         if op in COMMUTATIVE:
             return ops.op(op, args[1], args[0])
@@ -213,9 +213,9 @@ def _negated(op: str, args: tuple[Expr, ...]) -> Expr | None:
 def _table(expr: Op) -> Expr | None:
     scalar = expr.args[-1].type.scalar
     for rule, matches in _candidates(expr.op, scalar):
-        found: dict[str, Expr] = {}
-        if matches(expr, found):
-            return build(rule.result, found, expr.type)
+        bindings: dict[str, Expr] = {}
+        if matches(expr, bindings):
+            return build(rule.result, bindings, expr.type)
     return None
 
 
@@ -232,35 +232,35 @@ def _matcher(pattern: Expression) -> Matcher:
     """Whether an expression is of a pattern, as a function of it and of what the pattern's names stand for so far."""
     match pattern:
         case Literal(value):
-            shown: dict[str, str] = {}
+            reprs: dict[str, str] = {}
 
-            def literal(expr: Expr, found: dict[str, Expr]) -> bool:
-                held = constant(expr)
-                if held is None:
+            def literal(expr: Expr, bindings: dict[str, Expr]) -> bool:
+                actual = constant(expr)
+                if actual is None:
                     return False
                 scalar = expr.type.scalar
-                if scalar not in shown:
-                    shown[scalar] = repr(fit(value, scalar))
-                return shown[scalar] == repr(held)
+                if scalar not in reprs:
+                    reprs[scalar] = repr(fit(value, scalar))
+                return reprs[scalar] == repr(actual)
 
             return literal
         case Access(name, _):
-            fixed = name in ("c", "d")
+            is_constant = name in ("c", "d")
 
-            def variable(expr: Expr, found: dict[str, Expr]) -> bool:
-                if fixed and constant(expr) is None:
+            def variable(expr: Expr, bindings: dict[str, Expr]) -> bool:
+                if is_constant and constant(expr) is None:
                     return False
-                return found.setdefault(name, expr) == expr
+                return bindings.setdefault(name, expr) == expr
 
             return variable
         case Apply(op, args):
-            of_args = tuple(_matcher(a) for a in args)
+            matchers = tuple(_matcher(a) for a in args)
 
-            def operation(expr: Expr, found: dict[str, Expr]) -> bool:
+            def operation(expr: Expr, bindings: dict[str, Expr]) -> bool:
                 if not isinstance(expr, Op) or expr.op != op:
                     return False
-                for matches, arg in zip(of_args, expr.args, strict=True):  # noqa: SIM110 (all() takes twice the time)
-                    if not matches(arg, found):
+                for matches, arg in zip(matchers, expr.args, strict=True):  # noqa: SIM110 (all() takes twice the time)
+                    if not matches(arg, bindings):
                         return False
                 return True
 
@@ -270,10 +270,10 @@ def _matcher(pattern: Expression) -> Matcher:
 
 def build(e: Expression, names: Mapping[str, Expr], type: Type, fold: bool = True) -> Expr:
     """The expression that `e` describes, as `type`."""
-    made = _build(e, names, fold)
-    if isinstance(made, Const) and made.type != type:
-        return ops.cast(made, type)
-    return made
+    result = _build(e, names, fold)
+    if isinstance(result, Const) and result.type != type:
+        return ops.cast(result, type)
+    return result
 
 
 def _build(e: Expression, names: Mapping[str, Expr], fold: bool) -> Expr:
@@ -284,8 +284,8 @@ def _build(e: Expression, names: Mapping[str, Expr], fold: bool) -> Expr:
             kind = "bool" if isinstance(value, bool) else "i64" if isinstance(value, int) else "f64"
             return ops.const(value, kind)
         case Apply(op, args):
-            made = ops.op(op, *(_build(a, names, fold) for a in args))
-            return (fold and isinstance(made, Op) and _fold(made)) or made
+            result = ops.op(op, *(_build(a, names, fold) for a in args))
+            return (fold and isinstance(result, Op) and _fold(result)) or result
 
 
 def _cast(arg: Expr, type: Type) -> Expr | None:

@@ -315,22 +315,24 @@ def bound_kernel(types: ProductTypes) -> Kernel:
 
 def masked_kernel(types: ProductTypes, semiring: Semiring) -> Kernel:
     """The product at the elements of a mask; a row needs as many slots as the mask has elements there."""
-    return parse(_filled(_MASKED, semiring, types.result), reassociate=False, **types.substitutions())
+    return parse(_with_semiring(_MASKED, semiring, types.result), reassociate=False, **types.substitutions())
 
 
 def product_kernel(types: ProductTypes, semiring: Semiring, complement: bool) -> Kernel:
     """The product; complement: except at the elements of a mask."""
-    text = _assembled(complement, {})
+    text = _assemble(complement, {})
     return parse(
-        _filled(text, semiring, types.result).replace("NAME", "spgemm"), reassociate=False, **types.substitutions()
+        _with_semiring(text, semiring, types.result).replace("NAME", "spgemm"),
+        reassociate=False,
+        **types.substitutions(),
     )
 
 
 def count_kernel(types: ProductTypes, complement: bool) -> Kernel:
     """The number of elements of each row of the product, in pos[i + 1]."""
-    text = _assembled(complement, _COUNTING)
-    for unwanted in ("values[f] = TIMES", "values[h] = TIMES", "w: T[width] = zeros"):
-        text = text.replace(unwanted, "pass")
+    text = _assemble(complement, _COUNTING)
+    for statement in ("values[f] = TIMES", "values[h] = TIMES", "w: T[width] = zeros"):
+        text = text.replace(statement, "pass")
     for old, new in _UNUSED:
         text = text.replace(old, new)
     return parse(
@@ -363,7 +365,7 @@ _UNUSED = (
 )
 
 
-def _assembled(complement: bool, changed: dict[str, str]) -> str:
+def _assemble(complement: bool, overrides: dict[str, str]) -> str:
     """The product's text with its parts put in, those of `changed` instead of the usual ones."""
     parts = {
         "SPANNED": _SPANNED,
@@ -383,14 +385,14 @@ def _assembled(complement: bool, changed: dict[str, str]) -> str:
         "BEGIN": "veto: bool[columns] = zeros" if complement else "pass",
         "ENTER": _FORBID.format("True") if complement else "pass",
         "LEAVE": _FORBID.format("False") if complement else "pass",
-    } | changed
+    } | overrides
     text = _PRODUCT
     for name, part in parts.items():
-        text = _placed(text, name, part)
+        text = _replace_line(text, name, part)
     return text.replace("ALLOWED", "if not veto[c]:" if complement else "if True:")
 
 
-def _placed(text: str, name: str, part: str) -> str:
+def _replace_line(text: str, name: str, part: str) -> str:
     """Every line that holds nothing but `name` is replaced by `part`, indented as it is."""
     out = []
     for line in text.splitlines():
@@ -401,7 +403,7 @@ def _placed(text: str, name: str, part: str) -> str:
     return "\n".join(out)
 
 
-def _filled(text: str, semiring: Semiring, scalar: str) -> str:
+def _with_semiring(text: str, semiring: Semiring, scalar: str) -> str:
     """The text with the semiring's operations."""
     times = semiring.times("T(a[p])", "T(b[q])")
     single = semiring.times("T(a[p0])", "T(b[q])")

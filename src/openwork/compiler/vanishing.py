@@ -8,9 +8,9 @@ from ..ir.operations import with_trait
 __all__ = ["linear", "vanishes"]
 
 
-_ODD = with_trait("zero-at-zero") | {"pattern"}
+_ZERO_AT_ZERO = with_trait("zero-at-zero") | {"pattern"}
 """Functions of one element that are 0 at 0."""
-_SUMS = with_trait("zero-at-zeros")
+_ZERO_AT_ZEROS = with_trait("zero-at-zeros")
 """Operations that are 0 where both operands are."""
 
 
@@ -27,14 +27,14 @@ def vanishes(e: Expression, name: str) -> bool:
             return vanishes(left, name)
         case Apply("select", (_, *arms)):
             return all(vanishes(a, name) for a in arms)
-        case Apply(op, args) if op in _ODD or op in _SUMS:
+        case Apply(op, args) if op in _ZERO_AT_ZERO or op in _ZERO_AT_ZEROS:
             return all(vanishes(a, name) for a in args)
     return False
 
 
 def linear(e: Expression, name: str) -> bool:
     """Whether the expression of a sum of two values of `name` is the sum of those of each."""
-    having = [_has(a, name) for a in e.args] if isinstance(e, Apply) else []
+    depends = [_depends_on(a, name) for a in e.args] if isinstance(e, Apply) else []
     match e:
         case Access(tensor):
             return tensor == name
@@ -42,12 +42,12 @@ def linear(e: Expression, name: str) -> bool:
             return linear(arg, name)
         case Apply("add" | "sub", (left, right)):
             return linear(left, name) and linear(right, name)
-        case Apply("mul", (left, right)) if sum(having) == 1:
-            return linear(left if having[0] else right, name)
-        case Apply("div", (left, _)) if having == [True, False]:
+        case Apply("mul", (left, right)) if sum(depends) == 1:
+            return linear(left if depends[0] else right, name)
+        case Apply("div", (left, _)) if depends == [True, False]:
             return linear(left, name)
     return False
 
 
-def _has(e: Expression, name: str) -> bool:
+def _depends_on(e: Expression, name: str) -> bool:
     return any(a.tensor == name for a in accesses(e))

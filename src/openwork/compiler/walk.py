@@ -24,7 +24,7 @@ from ..ir.ops import const, op
 from .build import Array, Block, Name, fold
 from .operand import Operand
 
-__all__ = ["Interval", "Point", "coordinate_of", "hoisted", "interval_of", "intervals", "settled", "walk"]
+__all__ = ["Interval", "Point", "coordinate_of", "hoisted", "interval_of", "intervals", "completed_dimensions", "walk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ def interval_of(e: Expression, extents: Sequence[Expr]) -> Interval:
             return Interval(const(0), extents[i])
         case Add(Dim(i), Dim(j)) | Sub(Dim(i), Dim(j)):
             m, n = extents[i], extents[j]
-            some = op("and", op("gt", m, const(0)), op("gt", n, const(0)))
-            size = op("select", some, fold("sub", fold("add", m, n), const(1)), const(0))
+            nonempty = op("and", op("gt", m, const(0)), op("gt", n, const(0)))
+            size = op("select", nonempty, fold("sub", fold("add", m, n), const(1)), const(0))
             if isinstance(e, Add):
                 return Interval(const(0), size)
-            return Interval(op("select", some, fold("sub", const(1), n), const(0)), size)
+            return Interval(op("select", nonempty, fold("sub", const(1), n), const(0)), size)
         case Div(base, c):
             inner = interval_of(base, extents)
             lo = fold("floordiv", inner.lo, const(c))
@@ -83,16 +83,16 @@ def interval_of(e: Expression, extents: Sequence[Expr]) -> Interval:
 
 def intervals(block: Block, prefix: str, format: Format, extents: Sequence[Expr]) -> tuple[Interval, ...]:
     """The intervals of all levels, bound to names `{prefix}_lo{l}` and `{prefix}_n{l}` here."""
-    found = []
+    named = []
     for at, level in enumerate(format.levels):
         e = level.expression
         interval = interval_of(e, extents)
         above = {d for x in format.levels[:at] for d in dimensions(x.expression)}
         if _size(e) is not None and not above.issuperset(dimensions(e)):
-            some = reduce(lambda a, b: op("and", a, b), [op("gt", extents[d], const(0)) for d in dimensions(e)])
-            interval = Interval(interval.lo, op("select", some, interval.size, const(0)))
-        found.append(Interval(block.let(f"{prefix}_lo{at}", interval.lo), block.let(f"{prefix}_n{at}", interval.size)))
-    return tuple(found)
+            nonempty = reduce(lambda a, b: op("and", a, b), [op("gt", extents[d], const(0)) for d in dimensions(e)])
+            interval = Interval(interval.lo, op("select", nonempty, interval.size, const(0)))
+        named.append(Interval(block.let(f"{prefix}_lo{at}", interval.lo), block.let(f"{prefix}_n{at}", interval.size)))
+    return tuple(named)
 
 
 def coordinate_of(e: Expression, dims: Sequence[Expr]) -> Expr:
@@ -110,7 +110,7 @@ def coordinate_of(e: Expression, dims: Sequence[Expr]) -> Expr:
             return fold("mod", coordinate_of(base, dims), const(c))
 
 
-def settled(format: Format, level: int) -> list[int]:
+def completed_dimensions(format: Format, level: int) -> list[int]:
     """The dimensions whose coordinate is known at `level` and not before."""
     return [d for d, form in enumerate(format.inverse) if form and max(at for at, _ in form) == level]
 
@@ -150,8 +150,10 @@ def hoisted(format: Format) -> tuple[int, ...]:
     if len(stored) != 1 or not format.levels[stored[0]].format.is_compressed:
         return ()
     (at,) = stored
-    mine = set(dimensions(format.levels[at].expression))
-    free = [x for x in range(at + 1, format.nlevels) if mine.isdisjoint(dimensions(format.levels[x].expression))]
+    compressed_dims = set(dimensions(format.levels[at].expression))
+    free = [
+        x for x in range(at + 1, format.nlevels) if compressed_dims.isdisjoint(dimensions(format.levels[x].expression))
+    ]
     return tuple(free)
 
 
@@ -183,7 +185,7 @@ class _Walk:
             return
         level = self.format.levels[at].format
         if len(self.known) < len(self.hoist) and level.is_compressed:
-            self._first(block, at, parent, point)
+            self._hoisted_level(block, at, parent, point)
             return
         functions = level.functions
         interval = self.intervals[at]
@@ -195,7 +197,7 @@ class _Walk:
             return
         by_coordinate = functions.iterate is Iterate.COORDINATE
         if by_coordinate:
-            first, last = self._tight(block, at, point)
+            first, last = self._clipped_bounds(block, at, point)
         elif at == 0 and self.span is not None:
             first, last = self.span
         else:
@@ -220,17 +222,21 @@ class _Walk:
         self, block: Block, at: int, name: str, bounds: tuple[Expr, Expr], body: Callable[[Block, Expr], None]
     ) -> None:
         """The loop of a level; that of a block's innermost level also as one of constant length, for whole blocks."""
-        whole = self.intervals[at]
-        if at < len(self.format.levels) - 1 or not isinstance(whole.size, Const) or bounds == (whole.lo, whole.hi):
+        interval = self.intervals[at]
+        if (
+            at < len(self.format.levels) - 1
+            or not isinstance(interval.size, Const)
+            or bounds == (interval.lo, interval.hi)
+        ):
             block.loop(name, *bounds, body)
             return
-        test = op("and", op("eq", bounds[0], whole.lo), op("eq", bounds[1], whole.hi))
-        block.when(test, lambda b: b.loop(name, whole.lo, whole.hi, body), lambda b: b.loop(name, *bounds, body))
+        test = op("and", op("eq", bounds[0], interval.lo), op("eq", bounds[1], interval.hi))
+        block.when(test, lambda b: b.loop(name, interval.lo, interval.hi, body), lambda b: b.loop(name, *bounds, body))
 
-    def _first(self, block: Block, at: int, parent: Expr, point: Point) -> None:
+    def _hoisted_level(self, block: Block, at: int, parent: Expr, point: Point) -> None:
         """The loops of the hoisted levels, and then level `at`."""
         level = self.hoist[len(self.known)]
-        first, last = self._tight(block, level, point)
+        first, last = self._clipped_bounds(block, level, point)
 
         def body(inner: Block, var: Expr) -> None:
             self.known[level] = var
@@ -245,22 +251,22 @@ class _Walk:
         position = block.let(f"{self.name}_p{at}", block.expr(functions.position, **names | {"c": c}))
         coordinates = (*point.coordinates, c)
         dims = list(point.dims)
-        for d in settled(self.format, at):
-            dims[d] = block.let(f"{self.name}_d{d}", self._form(d, coordinates))
+        for d in completed_dimensions(self.format, at):
+            dims[d] = block.let(f"{self.name}_d{d}", self._dimension(d, coordinates))
         batch = point.batch
         if at < self.format.batch_ndim:
             row = fold("mul", batch, self.intervals[at].size) if batch is not None else const(0)
             batch = block.let(f"{self.name}_batch", fold("add", row, c))
             position = const(0) if at == self.format.batch_ndim - 1 else position
-        deeper = Point(coordinates, (*point.positions, position), tuple(dims), batch)
-        guards = self._guards(at, deeper)
+        child = Point(coordinates, (*point.positions, position), tuple(dims), batch)
+        guards = self._guards(at, child)
         if not guards:
-            self._level(block, at + 1, position, deeper)
+            self._level(block, at + 1, position, child)
             return
         test = guards[0]
         for guard in guards[1:]:
             test = op("and", test, guard)
-        block.when(test, lambda inner: self._level(inner, at + 1, position, deeper))
+        block.when(test, lambda inner: self._level(inner, at + 1, position, child))
 
     def _stored(self, block: Block, point: Point, position: Expr) -> None:
         leaf = position
@@ -270,7 +276,7 @@ class _Walk:
         self.leaf(block, Point(point.coordinates, point.positions, point.dims, point.batch, leaf))
 
     def _buffers(self, block: Block, at: int, batch: Expr | None) -> dict[str, Name]:
-        found: dict[str, Name] = {}
+        arrays: dict[str, Name] = {}
         for part, scalar in (("pos", self.operand.pos[at]), ("crd", self.operand.crd[at])):
             if scalar is None:
                 continue
@@ -279,10 +285,10 @@ class _Walk:
                 stride = block.builder.scalar(f"{self.name}_{part}{at}_slice")
                 offset = block.let(f"{self.name}_{part}{at}_begin", fold("mul", batch, stride))
                 array = Array(array.name, scalar, array.wide, offset)
-            found[part] = array
-        return found
+            arrays[part] = array
+        return arrays
 
-    def _form(self, d: int, coordinates: Sequence[Expr], skip: int = -1) -> Expr:
+    def _dimension(self, d: int, coordinates: Sequence[Expr], skip: int = -1) -> Expr:
         """Dimension d of level coordinates, hoisted ones included, without the term of level `skip`."""
         total: Expr = const(0)
         for level, coefficient in self.format.inverse[d]:
@@ -295,33 +301,35 @@ class _Walk:
                 total = fold("add", total, fold("mul", c, const(coefficient)))
         return total
 
-    def _loose(self, at: int) -> list[int]:
+    def _overhanging_dimensions(self, at: int) -> list[int]:
         """The dimensions that level `at` settles and that may fall outside the shape there."""
-        return [d for d in settled(self.format, at) if self._may_leave(d)]
+        return [d for d in completed_dimensions(self.format, at) if self._may_overhang(d)]
 
-    def _may_leave(self, d: int) -> bool:
+    def _may_overhang(self, d: int) -> bool:
         form = self.format.inverse[d]
         if len(form) == 1 and self.format.levels[form[0][0]].expression == Dim(d):
             return False
         return self.operand.ragged or any(_is_skew(self.format.levels[level].expression) for level, _ in form)
 
-    def _tight(self, block: Block, at: int, point: Point) -> tuple[Expr, Expr]:
+    def _clipped_bounds(self, block: Block, at: int, point: Point) -> tuple[Expr, Expr]:
         """The level's interval, cut to the coordinates that keep every dimension inside its extent."""
         lo, hi = self.span if at == 0 and self.span is not None else (self.intervals[at].lo, self.intervals[at].hi)
         one = const(1)
-        for d in self._loose(at):
+        for d in self._overhanging_dimensions(at):
             factor = dict(self.format.inverse[d])[at]
-            rest = block.let("rest", self._form(d, point.coordinates, at))
+            offset = block.let("rest", self._dimension(d, point.coordinates, at))
             last = fold("sub", self.extents[d], one)
             if factor > 0:
-                first, end = fold("sub", const(0), rest), fold("sub", last, rest)
+                first, end = fold("sub", const(0), offset), fold("sub", last, offset)
             else:
-                first, end = fold("sub", rest, last), rest
+                first, end = fold("sub", offset, last), offset
             step = const(abs(factor))
             first = fold("floordiv", fold("add", first, const(abs(factor) - 1)), step)
             lo = fold("max", lo, first)
-            past = fold("sub", self.extents[d], rest) if factor == 1 else fold("add", fold("floordiv", end, step), one)
-            hi = fold("min", hi, past)
+            upper = (
+                fold("sub", self.extents[d], offset) if factor == 1 else fold("add", fold("floordiv", end, step), one)
+            )
+            hi = fold("min", hi, upper)
         if self.tile is not None and self.format.inverse[self.tile[0]] == ((at, 1),):
             lo, hi = fold("max", lo, self.tile[1]), fold("min", hi, self.tile[2])
         return block.let(f"{self.name}_first{at}", lo), block.let(f"{self.name}_last{at}", hi)
@@ -330,7 +338,7 @@ class _Walk:
         """What has to hold of an element that the loop's bounds do not ensure already."""
         tests: list[Expr] = []
         if self.format.levels[at].format.functions.iterate is Iterate.POSITION:
-            for d in self._loose(at):
+            for d in self._overhanging_dimensions(at):
                 value = point.dims[d]
                 assert value is not None
                 tests += [op("ge", value, const(0)), op("lt", value, self.extents[d])]

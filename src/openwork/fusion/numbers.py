@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..compiler.number import number_name, settled
+from ..compiler.number import number_name, value_by_sign
 from ..errors import DTypeError
 from ..ir.index import Access, Apply
 from ..ir.loop import Cast, Op, Var
@@ -63,7 +63,7 @@ def _is_free(node: Lazy, number: float, known: dict[int, Meta | None]) -> bool:
     if not isinstance(e, Op):
         return False
     fill = const(meta.storage.fill_value, meta.scalar)
-    return settled(e.op, [cast(fill, a.type) if _is_operand(a) else a for a in e.args]) is not None
+    return value_by_sign(e.op, [cast(fill, a.type) if _is_operand(a) else a for a in e.args]) is not None
 
 
 def _is_operand(e: object) -> bool:

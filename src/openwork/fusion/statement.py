@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.schedule.product import is_wide
+from ..compiler.schedule.product import prefers_sparse
 from ..compiler.semiring import SEMIRINGS, Semiring
 from ..errors import UnsupportedError
 from ..format.format import Format
@@ -330,4 +330,4 @@ def _is_wide(e: Expression, free: tuple[str, ...], known: Mapping[str, Any], for
         return False
     if format is not None and resolve_format(format, len(free)).is_dense:
         return False
-    return is_wide(math.prod(sizes[i] for i in free), stored)
+    return prefers_sparse(math.prod(sizes[i] for i in free), stored)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.coiterate.target import native, with_bitmap
+from ..compiler.coiterate.target import merge_format, with_bitmap
 from ..errors import FormatError, ShapeError
 from ..ops.elementwise.pointwise import pointwise
 from ..ops.indexing.taking import found_at, sparse_mask
@@ -126,7 +126,7 @@ def merged(e: Expression, operands: Mapping[str, Any], like: Format, shape: tupl
     lacking = [name for name, x in operands.items() if isinstance(x, MaskedTensor)]
     array = operands[lacking[0]].values
     tensors = {name: _tensor(x, array) for name, x in operands.items()}
-    target = native(forms.related(like, len(shape)))
+    target = merge_format(forms.related(like, len(shape)))
     return wrap(settled(pointwise(e, tensors, target, missing=lacking), like), not shape)
 
 

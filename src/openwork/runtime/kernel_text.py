@@ -9,7 +9,7 @@ from ..codegen.engine import assembly
 from ..compiler.operand import Operand
 from ..compiler.schedule import Facts, schedule
 from ..compiler.simplify import simplify
-from ..compiler.single.lower import lower_drive
+from ..compiler.single.lower import lower_single_operand
 from ..errors import FormatError, UnsupportedError
 from ..format import format as parse_format
 from ..format.format import Format
@@ -70,7 +70,7 @@ def build_kernel(expression: str, formats: Mapping[str, str], dtypes: Mapping[st
     laid = {n: _along(o, stmt, n, vector) for n, o in operands.items()}
     facts = Facts(((vector, SHOWN_EXTENT),) if vector else ())
     plan = schedule(stmt, laid, facts)
-    return simplify(lower_drive(stmt, laid, plan, compute_scalar(out)).kernel)
+    return simplify(lower_single_operand(stmt, laid, plan, compute_scalar(out)).kernel)
 
 
 def _operand(text: str | None, ndim: int, scalar: str) -> Operand:

@@ -20,7 +20,7 @@ from ..codegen.plan_cache import PlanCache
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
 from ..compiler.simplify import simplify
-from ..compiler.single.lower import lower_drive
+from ..compiler.single.lower import lower_single_operand
 from ..errors import ShapeError
 from ..ir.index import Access, Assignment
 from ..ir.loop import Kernel
@@ -231,7 +231,7 @@ def prepare(problem: Problem) -> Prepared:
 
 def lower(problem: Problem, plan: Schedule) -> Kernel:
     """The simplified loop IR of a problem."""
-    return simplify(lower_drive(problem.stmt, dict(problem.operands), plan, problem.compute).kernel)
+    return simplify(lower_single_operand(problem.stmt, dict(problem.operands), plan, problem.compute).kernel)
 
 
 def threads_for(problem: Problem, prepared: Prepared) -> int:

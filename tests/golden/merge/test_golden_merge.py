@@ -9,7 +9,7 @@ import pytest
 
 from openwork.compiler.coiterate import lower_merge
 from openwork.compiler.coiterate.problem import Input, Merge
-from openwork.compiler.coiterate.target import fitted
+from openwork.compiler.coiterate.target import levels_in_order
 from openwork.compiler.fill import Regions
 from openwork.compiler.operand import Operand
 from openwork.compiler.simplify import simplify
@@ -26,11 +26,11 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Case:
-    """An expression over operands in these formats; the result has the first one's. `leads`: see `Merge`."""
+    """An expression over operands in these formats; the result has the first one's. `drivers`: see `Merge`."""
 
     text: str
     formats: tuple[str, ...]
-    leads: tuple[str | None, ...] = ()
+    drivers: tuple[str | None, ...] = ()
 
 
 CASES = {
@@ -53,11 +53,11 @@ def kernel_text(case: Case) -> str:
     ]
     order = [level.expression for level in formats[0].levels]
     inputs = tuple(
-        Input(n, x, fitted(f, (0, 1), order) or ()) for n, f, x in zip(names, formats, operands, strict=True)
+        Input(n, x, levels_in_order(f, (0, 1), order) or ()) for n, f, x in zip(names, formats, operands, strict=True)
     )
     expr = typed(parse_expression(case.text), dict.fromkeys(names, "f64"))
     regions = Regions(expr, {n: const(0.0, "f64") for n in names})
-    kernel = verify(simplify(lower_merge("merge", Merge(inputs, regions, operands[0], leads=case.leads))))
+    kernel = verify(simplify(lower_merge("merge", Merge(inputs, regions, operands[0], drivers=case.drivers))))
     text = show(kernel)
     assert parse_loops(text) == kernel
     return text.rstrip("\n") + "\n"

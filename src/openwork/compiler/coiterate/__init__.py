@@ -4,9 +4,9 @@ from ...ir.loop import Kernel
 from .lower import Lowering
 from .predicated import PredicatedLowering
 from .problem import Merge
-from .size import MOST, told_apart
+from .size import MAX_CASE_OPERANDS, has_nest_per_case
 
-__all__ = ["MOST", "lower_merge"]
+__all__ = ["MAX_CASE_OPERANDS", "lower_merge"]
 
 
 def lower_merge(name: str, merge: Merge, vectors: bool = True) -> Kernel:
@@ -14,4 +14,4 @@ def lower_merge(name: str, merge: Merge, vectors: bool = True) -> Kernel:
 
     vectors: unions are merged in vectors, for a processor that puts lanes in their places by one instruction.
     """
-    return (Lowering if told_apart(merge) else PredicatedLowering)(name, merge, vectors).lower()
+    return (Lowering if has_nest_per_case(merge) else PredicatedLowering)(name, merge, vectors).lower()

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from ...ir.loop import Expr
 from ..build import Block
 from ..lattice import Point
-from .branch_free import is_cheap, kept, value_of
+from .branch_free import is_case, is_cheap, value_of
 from .output import Place
 
 if TYPE_CHECKING:
     from .lower import Cursors, Lowering, MergeLevel
 
-__all__ = ["bit_and_value", "is_bitmap_level"]
+__all__ = ["store_bitmap_element", "is_bitmap_level"]
 
 
 def is_bitmap_level(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
@@ -34,17 +34,19 @@ def is_bitmap_level(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool
     )
 
 
-def bit_and_value(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, c: Expr, place: Place) -> None:
+def store_bitmap_element(
+    nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, c: Expr, place: Place
+) -> None:
     """What is stored at a coordinate."""
-    here: dict[str, Expr] = {}
+    presence: dict[str, Expr] = {}
     values: dict[str, Expr] = {}
     for name, cursor in cursors.items():
         source = nest.sources[name]
-        if name in (*level.asked, *level.located):
+        if name in (*level.probed, *level.located):
             cursor, present = source.locate(block, cursor, c, nest.out.size(level.at), nest.out.low(level.at))
             if present is not None:
-                here[name] = block.let(f"in{name}", present)
+                presence[name] = block.let(f"in{name}", present)
         values[name] = block.let(f"v{name}", source.value(cursor.position, cursor.batch))
-    point = Point(level.asked, level.lattice.cases)
-    value = value_of(block, nest.regions, point, frozenset(cursors) - frozenset(level.asked), values, here)
-    nest.out.keep_bit(block, level.at, c, place, value, kept(point, here, counted=True))
+    point = Point(level.probed, level.lattice.cases)
+    value = value_of(block, nest.regions, point, frozenset(cursors) - frozenset(level.probed), values, presence)
+    nest.out.store_bit(block, level.at, c, place, value, is_case(point, presence, all_coordinates=True))

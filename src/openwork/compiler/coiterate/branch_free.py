@@ -22,7 +22,7 @@ from ..fill import Regions, is_missing
 from ..lattice import Case, Point
 from .cursor import both
 
-__all__ = ["front", "is_cheap", "just", "kept", "replaced", "value_of"]
+__all__ = ["least_coordinate", "is_cheap", "only_present", "is_case", "substitute", "value_of"]
 
 _COSTLY = with_trait("costly")
 """Operations that cost more than a mispredicted branch."""
@@ -33,22 +33,22 @@ def is_cheap(expr: Expr) -> bool:
     return not any(isinstance(e, Op) and e.op in _COSTLY for e in subexpressions(expr))
 
 
-def front(block: Block, hint: str, at: Mapping[str, Expr]) -> tuple[Expr, dict[str, Expr]]:
+def least_coordinate(block: Block, hint: str, coordinates: Mapping[str, Expr]) -> tuple[Expr, dict[str, Expr]]:
     """The least of the coordinates, and who is there; of one operand nobody has to ask."""
-    if len(at) == 1:
-        return block.let(hint, next(iter(at.values()))), {}
-    if len(at) == 2:
-        (x, a), (y, b) = at.items()
+    if len(coordinates) == 1:
+        return block.let(hint, next(iter(coordinates.values()))), {}
+    if len(coordinates) == 2:
+        (x, a), (y, b) = coordinates.items()
         c = block.let(hint, op("min", a, b))
         return c, {x: block.let(f"in{x}", op("le", a, b)), y: block.let(f"in{y}", op("le", b, a))}
-    c = next(iter(at.values()))
-    for other in list(at.values())[1:]:
+    c = next(iter(coordinates.values()))
+    for other in list(coordinates.values())[1:]:
         c = op("min", c, other)
     c = block.let(hint, c)
-    return c, {n: block.let(f"in{n}", op("eq", x, c)) for n, x in at.items()}
+    return c, {n: block.let(f"in{n}", op("eq", x, c)) for n, x in coordinates.items()}
 
 
-def replaced(body: Expr, values: Mapping[str, Expr]) -> Expr:
+def substitute(body: Expr, values: Mapping[str, Expr]) -> Expr:
     """The body with values for its variables, of as many lanes as these have."""
     if all(v.type.lanes == 1 for v in values.values()):
         return walk(body, lambda e: values.get(e.name) if isinstance(e, Var) else None)
@@ -56,9 +56,9 @@ def replaced(body: Expr, values: Mapping[str, Expr]) -> Expr:
         case Var(name, _):
             return values.get(name, body)
         case Op(name, args, _):
-            return op(name, *(replaced(a, values) for a in args))
+            return op(name, *(substitute(a, values) for a in args))
         case Cast(arg, type):
-            inner = replaced(arg, values)
+            inner = substitute(arg, values)
             return cast(inner, type.with_lanes(inner.type.lanes))
     return body
 
@@ -69,61 +69,61 @@ def value_of(
     point: Point,
     base: frozenset[str],
     values: Mapping[str, Expr],
-    here: Mapping[str, Expr],
+    presence: Mapping[str, Expr],
 ) -> Expr:
     """What is computed at the coordinate: one expression for all cases, where the fill values put in for absent
     operands give that, else a choice among the cases' expressions."""
     bodies = [(case, regions.body(base | frozenset(case))) for case in point.cases]
-    filled = not any(is_missing(regions.fills[n]) for n in here)
+    filled = not any(is_missing(regions.fills[n]) for n in presence)
     if filled and all(body == regions.plain(base | frozenset(case)) for case, body in bodies):
-        chosen = {
-            n: op("select", here[n], v, replaced(cast(regions.fills[n], v.type), values)) if n in here else v
+        operands = {
+            n: op("select", presence[n], v, substitute(cast(regions.fills[n], v.type), values)) if n in presence else v
             for n, v in values.items()
         }
-        named = {n: block.let(f"x{n}", v) for n, v in chosen.items()}
-        return replaced(regions.plain(base | frozenset(point.walked)), named)
+        named = {n: block.let(f"x{n}", v) for n, v in operands.items()}
+        return substitute(regions.plain(base | frozenset(point.walked)), named)
     result: Expr | None = None
     for case, body in reversed(bodies):
         assert body is not None
-        computed = block.let("x", replaced(body, values))
-        test = _all(case, here)
+        computed = block.let("x", substitute(body, values))
+        test = _all_present(case, presence)
         result = computed if result is None or test is None else op("select", test, computed, result)
     assert result is not None
     return result
 
 
-def kept(point: Point, here: Mapping[str, Expr], counted: bool = False) -> Expr | None:
+def is_case(point: Point, presence: Mapping[str, Expr], all_coordinates: bool = False) -> Expr | None:
     """Whether the coordinate is that of a case; None: always. Where coordinates are `counted` nobody may be there."""
     names = point.walked
-    if len(point.cases) == 2 ** len(names) - (not counted):
+    if len(point.cases) == 2 ** len(names) - (not all_coordinates):
         return None
     cases = {frozenset(case) for case in point.cases}
     upward = all(case | {name} in cases for case in cases for name in names)
-    keep: Expr | None = None
+    condition: Expr | None = None
     for case in point.cases:
         if upward and any(other < frozenset(case) for other in cases):
             continue
-        test = _all(case, here)
+        test = _all_present(case, presence)
         for name in names:
             if name not in case and not upward:
-                test = both(test, op("not", here[name]))
+                test = both(test, op("not", presence[name]))
         test = const(True, "bool") if test is None else test
-        keep = test if keep is None else op("or", keep, test)
-    return keep
+        condition = test if condition is None else op("or", condition, test)
+    return condition
 
 
-def just(chosen: Case, names: Sequence[str], here: Mapping[str, Expr]) -> Expr | None:
+def only_present(case: Case, names: Sequence[str], presence: Mapping[str, Expr]) -> Expr | None:
     """The condition that those of `chosen` are here, and no other; None where nobody has to be asked."""
     result: Expr | None = None
     for name in names:
-        if name in here:
-            result = both(result, here[name] if name in chosen else op("not", here[name]))
+        if name in presence:
+            result = both(result, presence[name] if name in case else op("not", presence[name]))
     return result
 
 
-def _all(case: Case, here: Mapping[str, Expr]) -> Expr | None:
+def _all_present(case: Case, presence: Mapping[str, Expr]) -> Expr | None:
     """Whether those of a case are here; None: nobody has to be."""
     test: Expr | None = None
     for name in case:
-        test = both(test, here[name])
+        test = both(test, presence[name])
     return test

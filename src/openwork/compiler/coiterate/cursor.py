@@ -43,20 +43,20 @@ class Walker:
 class Source:
     """The level functions of one operand in the kernel that is being built."""
 
-    def __init__(self, given: Input, params: Params) -> None:
-        assert given.operand.format is not None
-        self.given, self.name, self.params = given, given.name, params
-        self.format = given.operand.format
-        self.levels = [Level(given.name, k, given.operand, params) for k in range(self.format.nlevels)]
-        for k, (pos, crd) in enumerate(zip(given.operand.pos, given.operand.crd, strict=True)):
+    def __init__(self, entry: Input, params: Params) -> None:
+        assert entry.operand.format is not None
+        self.input, self.name, self.params = entry, entry.name, params
+        self.format = entry.operand.format
+        self.levels = [Level(entry.name, k, entry.operand, params) for k in range(self.format.nlevels)]
+        for k, (pos, crd) in enumerate(zip(entry.operand.pos, entry.operand.crd, strict=True)):
             for part, scalar in (("pos", pos), ("crd", crd)):
                 if scalar is not None:
-                    params.buffer(ParamRef(part, given.name, k), scalar)
-        params.buffer(ParamRef("vals", given.name), given.operand.scalar)
+                    params.buffer(ParamRef(part, entry.name, k), scalar)
+        params.buffer(ParamRef("vals", entry.name), entry.operand.scalar)
 
     def counts(self, cursor: Cursor) -> Expression | None:
         """What the next level counts; None for a stretched dimension. The cursor is not at the leaf."""
-        return self.given.levels[cursor.level]
+        return self.input.levels[cursor.level]
 
     def at_leaf(self, cursor: Cursor) -> bool:
         return cursor.level == self.format.nlevels
@@ -66,50 +66,50 @@ class Source:
         if batch is not None:
             stride = self.params.scalar(ParamRef("slice", self.name, max(self.format.nlevels - 1, 0), "vals"))
             position = fold("add", fold("mul", batch, stride), position)
-        return load(f"{self.name}_vals", self.given.operand.scalar, position)
+        return load(f"{self.name}_vals", self.input.operand.scalar, position)
 
     def walks(self, cursor: Cursor) -> bool:
         """Whether the next level is walked by position."""
         return self.levels[cursor.level].format.functions.iterate is Iterate.POSITION
 
-    def asks(self, cursor: Cursor) -> bool:
+    def probes(self, cursor: Cursor) -> bool:
         """Whether the next level, which is located, may lack a coordinate."""
         return self.levels[cursor.level].format.functions.present is not None
 
-    def stored(self, cursor: Cursor) -> bool:
+    def contiguous(self, cursor: Cursor) -> bool:
         """Whether the next level's coordinates lie side by side, those of one parent behind the other's."""
         functions = self.levels[cursor.level].format.functions
         return functions.coordinate == "crd[q]" and not functions.padded and cursor.batch is None
 
     def elements(self, position: Expr, batch: Expr | None, lanes: int) -> Expr:
         """That many elements from a leaf position on."""
-        one = self.value(position, batch)
-        assert isinstance(one, Load)
-        return load(one.buffer, one.type.scalar, one.index, lanes)
+        first = self.value(position, batch)
+        assert isinstance(first, Load)
+        return load(first.buffer, first.type.scalar, first.index, lanes)
 
     @property
-    def element(self) -> str | None:
+    def element_type(self) -> str | None:
         """The type of the elements; None where these do not lie side by side."""
-        return self.given.operand.scalar
+        return self.input.operand.scalar
 
-    def several(self, cursor: Cursor, q: Expr, lanes: int, beyond: int = 0) -> tuple[Expr | None, Expr]:
+    def coordinate_block(self, cursor: Cursor, q: Expr, lanes: int, beyond: int = 0) -> tuple[Expr | None, Expr]:
         """Whether that many coordinates of the next level, which stores them, can be read from q on, and some behind;
         None: always. And these."""
         level = self.levels[cursor.level]
         last = self.params.scalar(ParamRef("last", self.name, cursor.level))
-        read = evaluate(level.format.functions.coordinate, level, {**self.env(cursor), "q": q}, lanes)
-        return op("le", op("add", q, const(lanes + beyond - 1)), last), read
+        coordinates = evaluate(level.format.functions.coordinate, level, {**self.env(cursor), "q": q}, lanes)
+        return op("le", op("add", q, const(lanes + beyond - 1)), last), coordinates
 
     def scalar(self, cursor: Cursor) -> str:
         """The type of the next level's coordinates."""
-        return self.given.operand.crd[cursor.level] or "i64"
+        return self.input.operand.crd[cursor.level] or "i64"
 
     def unique(self, cursor: Cursor) -> bool:
         """Whether a coordinate of the next level is there once at most."""
         return self.levels[cursor.level].format.unique
 
     @property
-    def followed(self) -> bool:
+    def has_followers(self) -> bool:
         """Whether others stand where its walk does."""
         return False
 
@@ -120,15 +120,15 @@ class Source:
 
     def may_lack(self, cursor: Cursor, entered: bool) -> bool:
         """Whether the operand may turn out to be absent below the next level, or already in it."""
-        return any(self.given.may_lack(k) for k in range(cursor.level + entered, self.depth))
+        return any(self.input.may_lack(k) for k in range(cursor.level + entered, self.depth))
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
     def env(self, cursor: Cursor) -> dict[str, Expr]:
-        found: dict[str, Expr] = {"p": cursor.position}
+        env: dict[str, Expr] = {"p": cursor.position}
         if cursor.batch is not None and not self.levels[cursor.level].format.batched:
-            found["batch"] = cursor.batch
-        return found
+            env["batch"] = cursor.batch
+        return env
 
     def coordinate(self, cursor: Cursor, q: Expr) -> Expr:
         """The coordinate at position q of the next level."""
@@ -183,33 +183,35 @@ class Source:
         assert level.format.functions.seek is not None
         return evaluate(level.format.functions.seek, level, {**self.env(cursor), "q": q, "c": c})
 
-    def head(self, cursor: Cursor) -> int | None:
+    def stored_level(self, cursor: Cursor) -> int | None:
         """The stored level whose positions tell which coordinates of the next level, which is full, have elements."""
         for k in range(cursor.level, self.depth):
             functions = self.levels[k].format.functions
             if functions.passed is not None:
                 return k if k > cursor.level and cursor.end is None else None
-            if not functions.full or self.levels[k].format.batched or self.given.levels[k] is None:
+            if not functions.full or self.levels[k].format.batched or self.input.levels[k] is None:
                 return None
         return None
 
-    def below(self, cursor: Cursor, p: Expr) -> Expr:
+    def first_parent(self, cursor: Cursor, p: Expr) -> Expr:
         """The first parent of the level `head` under position p of the next level."""
-        head = self.head(cursor)
-        assert head is not None
-        for k in range(cursor.level + 1, head):
+        stored_level = self.stored_level(cursor)
+        assert stored_level is not None
+        for k in range(cursor.level + 1, stored_level):
             p = fold("mul", p, self.levels[k].name("N"))
         return p
 
     def edge(self, cursor: Cursor, p: Expr) -> Expr:
         """The position of the level `head` where what is under position p of the next level begins."""
-        level = self.levels[self.head(cursor) or 0]
-        return evaluate(level.format.functions.bounds[0], level, {**self.env(cursor), "p": self.below(cursor, p)})
+        level = self.levels[self.stored_level(cursor) or 0]
+        return evaluate(
+            level.format.functions.bounds[0], level, {**self.env(cursor), "p": self.first_parent(cursor, p)}
+        )
 
     def passed(self, cursor: Cursor, p: Expr, q: Expr) -> Expr:
         """Whether what is under position p of the next level ends at or before position q of the level `head`."""
-        level = self.levels[self.head(cursor) or 0]
-        last = fold("sub", self.below(cursor, fold("add", p, const(1))), const(1))
+        level = self.levels[self.stored_level(cursor) or 0]
+        last = fold("sub", self.first_parent(cursor, fold("add", p, const(1))), const(1))
         assert level.format.functions.passed is not None
         return evaluate(level.format.functions.passed, level, {**self.env(cursor), "p": last, "q": q})
 
@@ -235,34 +237,34 @@ class Source:
         """One level down at coordinate c, and the condition under which it is there (None: always)."""
         level = self.levels[cursor.level]
         functions = level.format.functions
-        below = replace(cursor, level=cursor.level + 1, end=None)
+        child = replace(cursor, level=cursor.level + 1, end=None)
         if level.format.batched:
             row = fold("mul", cursor.batch, size) if cursor.batch is not None else const(0)
             batch = block.let(f"batch{self.name}", fold("add", row, c))
-            return replace(below, batch=batch, position=const(0)), None
+            return replace(child, batch=batch, position=const(0)), None
         env = {**self.env(cursor), "c": c, "N": size, "lo": low}
         position = block.let(f"p{self.name}", evaluate(functions.position, level, env))
         present = None if functions.present is None else evaluate(functions.present, level, env)
-        return replace(below, position=position), present
+        return replace(child, position=position), present
 
-    def only(self, block: Block, cursor: Cursor) -> tuple[Cursor, Expr | None]:
+    def locate_stretched(self, block: Block, cursor: Cursor) -> tuple[Cursor, Expr | None]:
         """One level down in a stretched dimension: its one coordinate is 0."""
         level = self.levels[cursor.level]
         functions = level.format.functions
         if functions.iterate is Iterate.COORDINATE:
             return self.locate(block, cursor, const(0), level.name("N"), const(0))
         env = self.env(cursor)
-        below = replace(cursor, level=cursor.level + 1)
+        child = replace(cursor, level=cursor.level + 1)
         if cursor.end is not None:
-            return replace(below, end=None if level.format.unique else cursor.end), None
+            return replace(child, end=None if level.format.unique else cursor.end), None
         first, last = (_if_here(cursor, evaluate(text, level, env)) for text in functions.bounds)
         first = block.let(f"p{self.name}", first)
         present: Expr | None = None if functions.branchless else op("lt", first, last)
         if functions.present is not None:
-            there = evaluate(functions.present, level, {**env, "q": first})
-            present = there if present is None else op("and", present, there)
+            is_present = evaluate(functions.present, level, {**env, "q": first})
+            present = is_present if present is None else op("and", present, is_present)
         end = None if level.format.unique else block.let(f"s{self.name}", last)
-        return replace(below, position=first, end=end), present
+        return replace(child, position=first, end=end), present
 
 
 def _if_here(cursor: Cursor, bound: Expr) -> Expr:
@@ -275,6 +277,6 @@ def both(a: Expr | None, b: Expr) -> Expr:
     return b if a is None else op("and", a, b)
 
 
-def number(value: Expr) -> Expr:
+def truth_as_integer(value: Expr) -> Expr:
     """A truth value as 0 or 1."""
     return cast(value, "i64")

@@ -42,87 +42,89 @@ Visit = Callable[[Block, Expr, dict[str, Walker], dict[str, Var | None]], None]
 
 def gallop_operand(nest: Lowering, level: MergeLevel, cursors: Cursors) -> str | None:
     """The operand that leads a level: nothing is computed without it, and all others can be searched."""
-    name = nest.merge.leads[level.at] if nest.merge.leads else None
+    name = nest.merge.drivers[level.at] if nest.merge.drivers else None
     if name is None or name not in nest.regions.fills or not nest.regions.needs(name):
         return None
     if any(not nest.sources[n].seeks(cursors[n]) for n in level.walked) or isinstance(nest.sources.get(name), Row):
         return None
     if name in level.located:
-        return name if nest.sources[name].head(cursors[name]) is not None else None
-    alone = len(level.walked) == 1 and not nest.out.covers(level.at) and not level.lattice.every
-    return name if name in level.walked and not alone else None
+        return name if nest.sources[name].stored_level(cursors[name]) is not None else None
+    single = len(level.walked) == 1 and not nest.out.visits_all(level.at) and not level.lattice.every
+    return name if name in level.walked and not single else None
 
 
 def gallop_level(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
     """Emits the loop over the coordinates of the level's short operand."""
-    lead, out, at = level.lead, nest.out, level.at
-    assert lead is not None
+    driver, out, at = level.driver, nest.out, level.at
+    assert driver is not None
     walkers = nest.walkers(block, level, cursors)
     first, last = nest.bounds(at)
-    done = block.mut("done", first) if out.covers(at) else None
+    done = block.mut("done", first) if out.visits_all(at) else None
 
-    def visit(inner: Block, c: Expr, mine: dict[str, Walker], ends: dict[str, Var | None]) -> None:
-        here: dict[str, Expr] = {}
+    def visit(inner: Block, c: Expr, standing: dict[str, Walker], ends: dict[str, Var | None]) -> None:
+        presence: dict[str, Expr] = {}
         for name in walkers:
-            if name != lead:
-                mine[name] = walkers[name]
-                here[name], ends[name] = _sought(nest, inner, name, cursors[name], walkers[name], c)
+            if name != driver:
+                standing[name] = walkers[name]
+                presence[name], ends[name] = _search(nest, inner, name, cursors[name], walkers[name], c)
         if done is None:
-            nest.cases(inner, level, cursors, mine, ends, here, c, place, level.lattice.cases)
+            nest.cases(inner, level, cursors, standing, ends, presence, c, place, level.lattice.cases)
             return
         out.close_between(inner, at, done, c, place)
         parent = inner.let("r", out.located(at, c, place))
-        otherwise = lambda b: out.close_all(b, at, parent)  # noqa: E731
-        nest.cases(inner, level, cursors, mine, ends, here, c, place, level.lattice.cases, otherwise)
+        close_edges = lambda b: out.close_all(b, at, parent)  # noqa: E731
+        nest.cases(inner, level, cursors, standing, ends, presence, c, place, level.lattice.cases, close_edges)
         inner.assign(done, op("add", c, const(1)))
 
-    if lead in walkers:
-        _elements(nest, block, lead, cursors[lead], walkers[lead], visit, nest.hint(at))
+    if driver in walkers:
+        _for_each_element(nest, block, driver, cursors[driver], walkers[driver], visit, nest.hint(at))
     else:
-        _parents(nest, block, at, lead, cursors[lead], visit)
+        _for_each_nonempty_parent(nest, block, at, driver, cursors[driver], visit)
     if done is not None:
         out.close_between(block, at, done, last, place)
 
 
-def _sought(
+def _search(
     nest: Lowering, block: Block, name: str, cursor: Cursor, walker: Walker, c: Expr
 ) -> tuple[Expr, Var | None]:
     """Whether an operand has the coordinate, and where the positions that hold it end, if they may be many."""
     source = nest.sources[name]
     gallop(block, walker.at, walker.end, lambda q: source.before(cursor, q, c))
-    same = op("eq", source.coordinate(cursor, walker.at), c)
-    here = block.let(f"in{name}", op("and", op("lt", walker.at, walker.end), same))
+    matches = op("eq", source.coordinate(cursor, walker.at), c)
+    present = block.let(f"in{name}", op("and", op("lt", walker.at, walker.end), matches))
     if source.unique(cursor):
-        return here, None
+        return present, None
     end = block.mut(f"s{name}", walker.at)
-    behind = op("add", c, const(1))
-    gallop(block, end, walker.end, lambda q: source.before(cursor, q, behind))
-    return here, end
+    next_coordinate = op("add", c, const(1))
+    gallop(block, end, walker.end, lambda q: source.before(cursor, q, next_coordinate))
+    return present, end
 
 
-def _elements(nest: Lowering, block: Block, lead: str, cursor: Cursor, walker: Walker, visit: Visit, hint: str) -> None:
+def _for_each_element(
+    nest: Lowering, block: Block, driver: str, cursor: Cursor, walker: Walker, visit: Visit, hint: str
+) -> None:
     """All elements of a walked level."""
-    source = nest.sources[lead]
+    source = nest.sources[driver]
 
     def body(inner: Block) -> None:
         c = inner.let(hint, source.coordinate(cursor, walker.at))
         end = source.segment(inner, cursor, walker, c)
-        visit(inner, c, {lead: walker}, {lead: end})
+        visit(inner, c, {driver: walker}, {driver: end})
         inner.assign(walker.at, op("add", walker.at, const(1)) if end is None else end)
 
     block.run("while TEST:\n    BODY", TEST=op("lt", walker.at, walker.end), BODY=body)
 
 
-def _parents(nest: Lowering, block: Block, at: int, lead: str, cursor: Cursor, visit: Visit) -> None:
+def _for_each_nonempty_parent(nest: Lowering, block: Block, at: int, driver: str, cursor: Cursor, visit: Visit) -> None:
     """The coordinates of a full level below which there is something."""
-    source, out = nest.sources[lead], nest.out
+    source, out = nest.sources[driver], nest.out
     first, last = nest.bounds(at)
 
     def position(c: Expr) -> Expr:
         return fold("add", fold("mul", cursor.position, out.size(at)), fold("sub", c, out.low(at)))
 
-    q = block.mut(f"q{lead}", source.edge(cursor, position(first)))
-    end = block.let(f"e{lead}", source.edge(cursor, position(last)))
+    q = block.mut(f"q{driver}", source.edge(cursor, position(first)))
+    end = block.let(f"e{driver}", source.edge(cursor, position(last)))
     c = block.mut(nest.hint(at), first)
 
     def body(inner: Block) -> None:

@@ -21,13 +21,13 @@ from ... import tuning
 from ...ir.loop import Cast, Expr, Var
 from ...ir.ops import const, op
 from ..build import Block
-from .cursor import Cursor, Source, Walker, number
+from .cursor import Cursor, Source, Walker, truth_as_integer
 
-__all__ = ["Met", "Walk", "intersect_in_vectors"]
+__all__ = ["OnMatch", "Walk", "intersect_in_vectors"]
 
 LANES = tuning.INTERSECTION_LANES
 
-Met = Callable[[Block, Expr, Var, Var], None]
+OnMatch = Callable[[Block, Expr, Var, Var], None]
 """Takes a coordinate, and where both operands have it."""
 
 
@@ -51,23 +51,25 @@ class Walk(NamedTuple):
 
     def block(self) -> tuple[Expr | None, Expr] | None:
         """Whether a whole block can be read from here (None: always), and the block; None where the level has none."""
-        return self.source.several(self.cursor, self.at, LANES) if self.source.stored(self.cursor) else None
+        return (
+            self.source.coordinate_block(self.cursor, self.at, LANES) if self.source.contiguous(self.cursor) else None
+        )
 
 
-def intersect_in_vectors(block: Block, x: Walk, y: Walk, met: Met) -> None:
+def intersect_in_vectors(block: Block, x: Walk, y: Walk, on_match: OnMatch) -> None:
     """Call `met` where two walks of unique levels have a coordinate in common; both end where one does."""
-    first, second = x.block(), y.block()
-    left = op("and", op("lt", x.at, x.end), op("lt", y.at, y.end))
-    if first is None or second is None:
-        _fingers(block, x, y, x.end, y.end, met)
+    x_block, y_block = x.block(), y.block()
+    both_left = op("and", op("lt", x.at, x.end), op("lt", y.at, y.end))
+    if x_block is None or y_block is None:
+        _two_fingers(block, x, y, x.end, y.end, on_match)
         return
-    (fits, several), (others, opposite) = first, second
+    (x_fits, x_coordinates), (y_fits, y_coordinates) = x_block, y_block
 
     def step(inner: Block) -> None:
-        found: Expr = op("bits", _among(several, y))
-        for whole in (fits, others):
-            found = found if whole is None else op("select", whole, found, const(-1))
-        found = inner.let("common", found)
+        matches: Expr = op("bits", _equal_to_any(x_coordinates, y))
+        for fits in (x_fits, y_fits):
+            matches = matches if fits is None else op("select", fits, matches, const(-1))
+        matches = inner.let("common", matches)
         x_end = inner.let("eX", op("min", op("add", x.at, const(LANES)), x.end))
         y_end = inner.let("eY", op("min", op("add", y.at, const(LANES)), y.end))
 
@@ -77,70 +79,74 @@ def intersect_in_vectors(block: Block, x: Walk, y: Walk, met: Met) -> None:
             deeper.assign(x.at, op("select", op("le", a, b), x_end, x.at))
             deeper.assign(y.at, op("select", op("le", b, a), y_end, y.at))
 
-        def some(deeper: Block) -> None:
-            mine, others = deeper.mut("inX", found), deeper.mut("inY", const(0))
+        def emit_pairs(deeper: Block) -> None:
+            x_bits, y_bits = deeper.mut("inX", matches), deeper.mut("inY", const(0))
             sizes = op("add", op("sub", x_end, x.at), op("sub", y_end, y.at))
             deeper.when(
                 op("eq", sizes, const(2 * LANES)),
-                lambda b: b.assign(others, op("bits", _among(opposite, x))),
-                lambda b: _bits(b, x, y, x_end, y_end, (mine, others)),
+                lambda b: b.assign(y_bits, op("bits", _equal_to_any(y_coordinates, x))),
+                lambda b: _partial_block_bits(b, x, y, x_end, y_end, (x_bits, y_bits)),
             )
-            _pairs(deeper, x, y, mine, others, met)
+            _for_each_pair(deeper, x, y, x_bits, y_bits, on_match)
             skip(deeper)
 
-        inner.when(op("eq", found, const(0)), skip, some)
+        inner.when(op("eq", matches, const(0)), skip, emit_pairs)
 
-    block.run("while TEST:\n    STEP", TEST=left, STEP=step)
+    block.run("while TEST:\n    STEP", TEST=both_left, STEP=step)
 
 
-def _among(several: Expr, y: Walk) -> Expr:
+def _equal_to_any(coordinates: Expr, y: Walk) -> Expr:
     """Which of several coordinates are among the next of y."""
     result: Expr | None = None
     for k in range(LANES):
         one = y.coordinate(op("add", y.at, const(k)))
-        if isinstance(several, Cast) and isinstance(one, Cast) and several.arg.type.scalar == one.arg.type.scalar:
-            same = op("eq", several.arg, one.arg)
+        if (
+            isinstance(coordinates, Cast)
+            and isinstance(one, Cast)
+            and coordinates.arg.type.scalar == one.arg.type.scalar
+        ):
+            equal = op("eq", coordinates.arg, one.arg)
         else:
-            same = op("eq", several, one)
-        result = same if result is None else op("or", result, same)
+            equal = op("eq", coordinates, one)
+        result = equal if result is None else op("or", result, equal)
     assert result is not None
     return result
 
 
-def _bits(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, bits: tuple[Var, Var]) -> None:
+def _partial_block_bits(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, bits: tuple[Var, Var]) -> None:
     """The bits of what two blocks have in common, which end before they are whole."""
     block.assign(bits[0], const(0))
     first, second = (w._replace(walker=Walker(block.mut("q", w.at), w.end)) for w in (x, y))
 
     def note(inner: Block, _: Expr, p: Var, q: Var) -> None:
-        for held, begin, at in ((bits[0], x.at, p), (bits[1], y.at, q)):
-            inner.assign(held, op("bor", held, op("shl", const(1), op("sub", at, begin))))
+        for matches, begin, at in ((bits[0], x.at, p), (bits[1], y.at, q)):
+            inner.assign(matches, op("bor", matches, op("shl", const(1), op("sub", at, begin))))
 
-    _fingers(block, first, second, x_end, y_end, note)
+    _two_fingers(block, first, second, x_end, y_end, note)
 
 
-def _pairs(block: Block, x: Walk, y: Walk, a: Var, b: Var, met: Met) -> None:
+def _for_each_pair(block: Block, x: Walk, y: Walk, a: Var, b: Var, on_match: OnMatch) -> None:
     """Those of two blocks that are in both: as many bits of one as of the other, in the same order."""
 
     def pair(inner: Block) -> None:
         p, q = (inner.let(n, op("add", w.at, op("ctz", v))) for n, w, v in (("p", x, a), ("q", y, b)))
         assert isinstance(p, Var)
         assert isinstance(q, Var)
-        met(inner, inner.let("c", x.coordinate(p)), p, q)
+        on_match(inner, inner.let("c", x.coordinate(p)), p, q)
         for v in (a, b):
             inner.assign(v, op("band", v, op("sub", v, const(1))))
 
     block.run("while TEST:\n    PAIR", TEST=op("ne", a, const(0)), PAIR=pair)
 
 
-def _fingers(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, met: Met) -> None:
+def _two_fingers(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, on_match: OnMatch) -> None:
     """One step after the other, as far as both ends."""
 
     def step(inner: Block) -> None:
         a, b = inner.let("a", x.coordinate(x.at)), inner.let("b", y.coordinate(y.at))
-        inner.when(op("eq", a, b), lambda deeper: met(deeper, a, x.at, y.at))
-        inner.assign(x.at, op("add", x.at, number(op("le", a, b))))
-        inner.assign(y.at, op("add", y.at, number(op("le", b, a))))
+        inner.when(op("eq", a, b), lambda deeper: on_match(deeper, a, x.at, y.at))
+        inner.assign(x.at, op("add", x.at, truth_as_integer(op("le", a, b))))
+        inner.assign(y.at, op("add", y.at, truth_as_integer(op("le", b, a))))
 
-    left = op("and", op("lt", x.at, x_end), op("lt", y.at, y_end))
-    block.run("while TEST:\n    STEP", TEST=left, STEP=step)
+    both_left = op("and", op("lt", x.at, x_end), op("lt", y.at, y_end))
+    block.run("while TEST:\n    STEP", TEST=both_left, STEP=step)

@@ -25,15 +25,15 @@ from ..build import Block, Builder
 from ..fill import guarded
 from ..lattice import Case, Lattice, Point, gallop_lattice, lattice
 from ..level_functions import Params
-from .bitmap import bit_and_value, is_bitmap_level
-from .branch_free import front, is_cheap, just, kept, replaced, value_of
-from .cursor import Cursor, Source, Walker, number
+from .bitmap import is_bitmap_level, store_bitmap_element
+from .branch_free import is_case, is_cheap, least_coordinate, only_present, substitute, value_of
+from .cursor import Cursor, Source, Walker, truth_as_integer
 from .gallop import gallop_level, gallop_operand
 from .intersect_simd import Walk, intersect_in_vectors
 from .output import Output, Place
 from .problem import Merge
-from .reduction import Reduced
-from .strided_operands import Located
+from .reduction import ReductionOutput
+from .strided_operands import StridedSource
 from .subexpression_order import walk_subexpressions
 from .union_simd import union_in_vectors
 from .value_guard import guarded_by_values
@@ -49,15 +49,15 @@ class MergeLevel:
 
     at: int
     walked: tuple[str, ...]
-    asked: tuple[str, ...]
+    probed: tuple[str, ...]
     located: tuple[str, ...]
     lattice: Lattice
-    lead: str | None = None
+    driver: str | None = None
     """the operand that is walked alone, others being searched"""
 
 
 class Lowering:
-    tells_apart = True
+    nest_per_case = True
     """Whether an operand that has no cursor is absent."""
 
     def __init__(self, name: str, merge: Merge, vectors: bool = True) -> None:
@@ -65,8 +65,10 @@ class Lowering:
         self.builder = Builder(name, ranged=True)
         self.params = Params()
         self.sources = {given.name: Source(given, self.params) for given in merge.inputs}
-        self.sources |= {given.name: Located(given, self.order, self.params) for given in merge.arrays}
-        self.out = Output(self.builder, merge.target) if merge.reduction is None else Reduced(self.builder, merge)
+        self.sources |= {given.name: StridedSource(given, self.order, self.params) for given in merge.arrays}
+        self.out = (
+            Output(self.builder, merge.target) if merge.reduction is None else ReductionOutput(self.builder, merge)
+        )
         self.range: tuple[Expr, Expr] = (const(0), const(0))
         self.orders_subexpressions = True
         self.prepare()
@@ -93,9 +95,9 @@ class Lowering:
 
     def descend(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
         """The nest from level `at` on, where the operands of `cursors` are present."""
-        self.settle(block, at, cursors, lambda b, found: self.settled(b, at, found, place))
+        self.enter_stretched(block, at, cursors, lambda b, found: self.emit_level(b, at, found, place))
 
-    def settle(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
+    def enter_stretched(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
         """Enter the levels of stretched dimensions; where the one coordinate is not there, the operand is absent."""
         stretched = (
             n for n, c in cursors.items() if not self.sources[n].at_leaf(c) and self.sources[n].counts(c) is None
@@ -104,32 +106,36 @@ class Lowering:
         if name is None:
             inner(block, cursors)
             return
-        below, present = self.sources[name].only(block, cursors[name])
-        entered = {**cursors, name: below}
+        child, present = self.sources[name].locate_stretched(block, cursors[name])
+        entered = {**cursors, name: child}
         if present is None:
-            self.settle(block, at, entered, inner)
+            self.enter_stretched(block, at, entered, inner)
             return
-        rest = {k: v for k, v in cursors.items() if k != name}
-        block.when(present, lambda b: self.settle(b, at, entered, inner), lambda b: self.settle(b, at, rest, inner))
+        others = {k: v for k, v in cursors.items() if k != name}
+        block.when(
+            present,
+            lambda b: self.enter_stretched(b, at, entered, inner),
+            lambda b: self.enter_stretched(b, at, others, inner),
+        )
 
-    def settled(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
+    def emit_level(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
         if at == len(self.order):
             body = self.regions.body(cursors)
             if body is not None:
                 self.out.write(block, place, self.substituted(guarded(body)[0], cursors))
             return
         level = self.level(at, cursors)
-        if level.lead is not None:
+        if level.driver is not None:
             gallop_level(self, block, level, cursors, place)
-        elif self.out.covers(at) or level.lattice.every:
-            self.counted(block, level, cursors, place)
+        elif self.out.visits_all(at) or level.lattice.every:
+            self.emit_counted(block, level, cursors, place)
         elif not walk_subexpressions(self, block, level, cursors, place):
-            self.merged(block, level, cursors, place)
+            self.emit_merge(block, level, cursors, place)
 
-    def taking_part(self, at: int, cursors: Cursors) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    def operands_at(self, at: int, cursors: Cursors) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """Who walks level `at`, who is asked whether it has a coordinate, and who has all."""
         walked: list[str] = []
-        asked: list[str] = []
+        probed: list[str] = []
         located: list[str] = []
         for name, cursor in cursors.items():
             source = self.sources[name]
@@ -138,32 +144,32 @@ class Lowering:
             if source.walks(cursor):
                 walked.append(name)
             else:
-                (asked if source.asks(cursor) else located).append(name)
-        return tuple(walked), tuple(asked), tuple(located)
+                (probed if source.probes(cursor) else located).append(name)
+        return tuple(walked), tuple(probed), tuple(located)
 
     def level(self, at: int, cursors: Cursors) -> MergeLevel:
         """Who takes part in level `at`, and its lattice."""
-        walked, asked, located = self.taking_part(at, cursors)
-        moving = {*walked, *asked}
-        base = frozenset(cursors) - moving
+        walked, probed, located = self.operands_at(at, cursors)
+        walked_or_probed = {*walked, *probed}
+        base = frozenset(cursors) - walked_or_probed
         droppable = frozenset(
-            name for name, cursor in cursors.items() if self.sources[name].may_lack(cursor, name in moving)
+            name for name, cursor in cursors.items() if self.sources[name].may_lack(cursor, name in walked_or_probed)
         )
-        found = lattice(
+        merge_lattice = lattice(
             walked,
-            lambda case: self.regions.wanted(base | frozenset(case), droppable),
+            lambda case: self.regions.computes(base | frozenset(case), droppable),
             lambda name, case: self.regions.matters(name, base | frozenset(case), droppable | frozenset(case)),
-            asked,
+            probed,
         )
-        lead = gallop_operand(self, level := MergeLevel(at, walked, asked, located, found), cursors)
-        return replace(level, lead=lead, lattice=gallop_lattice(found, lead, walked)) if lead else level
+        driver = gallop_operand(self, level := MergeLevel(at, walked, probed, located, merge_lattice), cursors)
+        return replace(level, driver=driver, lattice=gallop_lattice(merge_lattice, driver, walked)) if driver else level
 
     # -- values ----------------------------------------------------------------------------------------------------
 
     def substituted(self, body: Expr, cursors: Cursors) -> Expr:
         """The body with the elements at the cursors."""
         values = {n: self.sources[n].value(c.position, c.batch) for n, c in cursors.items()}
-        return replaced(body, values)
+        return substitute(body, values)
 
     # -- counted loops ---------------------------------------------------------------------------------------------
 
@@ -174,31 +180,31 @@ class Lowering:
         lower, upper = self.range if level.at == 0 else (None, None)
         return {n: self.sources[n].walker(block, cursors[n], lower, upper) for n in level.walked}
 
-    def counted(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+    def emit_counted(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
         """Every coordinate of the level."""
         out, at = self.out, level.at
         walkers = self.walkers(block, level, cursors)
         first, last = self.bounds(at)
         if is_bitmap_level(self, level, cursors):
-            block.loop(self.hint(at), first, last, lambda b, c: bit_and_value(self, b, level, cursors, c, place))
+            block.loop(self.hint(at), first, last, lambda b, c: store_bitmap_element(self, b, level, cursors, c, place))
             return
 
         def body(inner: Block, c: Var) -> None:
-            here: dict[str, Expr] = {}
+            presence: dict[str, Expr] = {}
             ends = {}
             for name, walker in walkers.items():
                 cursor = cursors[name]
-                there = op("lt", walker.at, walker.end)
-                same = op("eq", self.sources[name].coordinate(cursor, walker.at), c)
-                here[name] = inner.let(f"in{name}", op("and", there, same))
+                in_range = op("lt", walker.at, walker.end)
+                matches = op("eq", self.sources[name].coordinate(cursor, walker.at), c)
+                presence[name] = inner.let(f"in{name}", op("and", in_range, matches))
                 ends[name] = self.sources[name].segment(inner, cursor, walker, c)
-            covers = out.covers(at)
-            parent = inner.let("r", out.located(at, c, place)) if covers else const(0)
-            otherwise = (lambda b: out.close_all(b, at, parent)) if covers else None
-            self.cases(inner, level, cursors, walkers, ends, here, c, place, level.lattice.cases, otherwise)
+            visits_all = out.visits_all(at)
+            parent = inner.let("r", out.located(at, c, place)) if visits_all else const(0)
+            close_edges = (lambda b: out.close_all(b, at, parent)) if visits_all else None
+            self.cases(inner, level, cursors, walkers, ends, presence, c, place, level.lattice.cases, close_edges)
             for name, walker in walkers.items():
                 end = ends[name]
-                inner.assign(walker.at, op("add", walker.at, number(here[name])) if end is None else end)
+                inner.assign(walker.at, op("add", walker.at, truth_as_integer(presence[name])) if end is None else end)
 
         block.loop(self.hint(at), first, last, body)
 
@@ -212,7 +218,7 @@ class Lowering:
         cursors: Cursors,
         walkers: Mapping[str, Walker],
         ends: Mapping[str, Var | None],
-        here: dict[str, Expr],
+        presence: dict[str, Expr],
         c: Expr,
         place: Place,
         cases: tuple[Case, ...],
@@ -220,20 +226,20 @@ class Lowering:
     ) -> None:
         """Branch to the case at coordinate c. `here` says who is there; who is not named in it is."""
         entered = dict(cursors)
-        for name in (*level.located, *level.asked):
+        for name in (*level.located, *level.probed):
             size, low = self.out.size(level.at), self.out.low(level.at)
             entered[name], present = self.sources[name].locate(block, cursors[name], c, size, low)
             if present is not None:
-                here[name] = block.let(f"in{name}", present)
+                presence[name] = block.let(f"in{name}", present)
         for name, walker in walkers.items():
             entered[name] = self.sources[name].walked(cursors[name], walker, ends.get(name))
-        moving = {*level.walked, *level.asked}
+        walked_or_probed = {*level.walked, *level.probed}
 
         def case(inner: Block, chosen: Case) -> None:
-            below = {n: entered[n] for n in entered if n in chosen or n not in moving}
+            below = {n: entered[n] for n in entered if n in chosen or n not in walked_or_probed}
             guarded_by_values(self, inner, level.at, below, lambda b: self.entered(b, level.at, below, c, place))
 
-        self.branch(block, cases, [*walkers, *level.asked], here, case, otherwise)
+        self.branch(block, cases, [*walkers, *level.probed], presence, case, otherwise)
 
     def entered(self, block: Block, at: int, cursors: Cursors, c: Expr, place: Place) -> None:
         """What is below coordinate c of level `at`, where the cursors stand."""
@@ -241,12 +247,12 @@ class Lowering:
         def deeper(b: Block, p: Place) -> None:
             self.descend(b, at + 1, cursors, p)
             chain = self.out.chain_below(at)
-            if chain is not None and self.out.covers(at) and chain.first == at + 1:
+            if chain is not None and self.out.visits_all(at) and chain.first == at + 1:
                 self.out.close(b, chain, p.parent)
 
-        self.out.enter(block, at, c, self.reached(place, cursors), deeper)
+        self.out.enter(block, at, c, self.at_driver_element(place, cursors), deeper)
 
-    def reached(self, place: Place, cursors: Cursors) -> Place:
+    def at_driver_element(self, place: Place, cursors: Cursors) -> Place:
         """The place, with the position of the operand whose structure the result has."""
         along = self.merge.reduction.along if self.merge.reduction is not None else None
         if along is None or along not in cursors or not self.sources[along].at_leaf(cursors[along]):
@@ -258,7 +264,7 @@ class Lowering:
         block: Block,
         cases: tuple[Case, ...],
         names: list[str],
-        here: Mapping[str, Expr],
+        presence: Mapping[str, Expr],
         case: Callable[[Block, Case], None],
         otherwise: Callable[[Block], None] | None,
     ) -> None:
@@ -267,17 +273,21 @@ class Lowering:
             if otherwise is not None:
                 otherwise(block)
             return
-        chosen, rest = cases[0], cases[1:]
-        test = just(chosen, names, here)
+        first_case, other_cases = cases[0], cases[1:]
+        test = only_present(first_case, names, presence)
         if test is None:
-            case(block, chosen)
+            case(block, first_case)
             return
-        following = (lambda b: self.branch(b, rest, names, here, case, otherwise)) if rest or otherwise else None
-        block.when(test, lambda b: case(b, chosen), following)
+        following = (
+            (lambda b: self.branch(b, other_cases, names, presence, case, otherwise))
+            if other_cases or otherwise
+            else None
+        )
+        block.when(test, lambda b: case(b, first_case), following)
 
     # -- merges ----------------------------------------------------------------------------------------------------
 
-    def merged(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+    def emit_merge(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
         """The loops of the lattice's points, one after the other."""
         if not level.lattice.points or union_in_vectors(self, block, level, cursors, place):
             return
@@ -295,35 +305,37 @@ class Lowering:
         walkers: Mapping[str, Walker],
         place: Place,
     ) -> None:
-        mine = {n: walkers[n] for n in point.walked}
-        segments = any(not self.sources[n].unique(cursors[n]) for n in mine)
-        followed = any(self.sources[n].followed for n in mine)
-        if len(mine) == 1 and not segments and not followed:
-            self.rest(block, level, point, cursors, mine, place)
+        point_walkers = {n: walkers[n] for n in point.walked}
+        segments = any(not self.sources[n].unique(cursors[n]) for n in point_walkers)
+        has_followers = any(self.sources[n].has_followers for n in point_walkers)
+        if len(point_walkers) == 1 and not segments and not has_followers:
+            self.remainder(block, level, point, cursors, point_walkers, place)
             return
 
-        if len(mine) == 2 and point.cases == (point.walked,) and not segments and not followed:
-            self.common(block, level, point, cursors, mine, place)
+        if len(point_walkers) == 2 and point.cases == (point.walked,) and not segments and not has_followers:
+            self.intersection(block, level, point, cursors, point_walkers, place)
             return
 
         def body(inner: Block) -> None:
-            at = {n: inner.let(f"c{n}", self.sources[n].coordinate(cursors[n], w.at)) for n, w in mine.items()}
-            c, here = front(inner, self.hint(level.at), at)
-            ends = {n: self.sources[n].segment(inner, cursors[n], w, c) for n, w in mine.items()}
-            steps = dict(here)
-            if self.is_flat(level, point, cursors):
-                self.flat(inner, level, point, cursors, mine, here, c, place)
+            coordinates = {
+                n: inner.let(f"c{n}", self.sources[n].coordinate(cursors[n], w.at)) for n, w in point_walkers.items()
+            }
+            c, presence = least_coordinate(inner, self.hint(level.at), coordinates)
+            ends = {n: self.sources[n].segment(inner, cursors[n], w, c) for n, w in point_walkers.items()}
+            steps = dict(presence)
+            if self.is_branch_free(level, point, cursors):
+                self.branch_free(inner, level, point, cursors, point_walkers, presence, c, place)
             else:
-                self.cases(inner, level, cursors, mine, ends, here, c, place, point.cases)
-            for n, walker in mine.items():
+                self.cases(inner, level, cursors, point_walkers, ends, presence, c, place, point.cases)
+            for n, walker in point_walkers.items():
                 end = ends[n]
-                moved = op("add", walker.at, number(steps[n]) if n in steps else const(1))
-                inner.assign(walker.at, moved if end is None else end)
+                next_position = op("add", walker.at, truth_as_integer(steps[n]) if n in steps else const(1))
+                inner.assign(walker.at, next_position if end is None else end)
 
-        test = reduce(lambda a, b: op("and", a, b), [op("lt", w.at, w.end) for w in mine.values()])
+        test = reduce(lambda a, b: op("and", a, b), [op("lt", w.at, w.end) for w in point_walkers.values()])
         block.run("while TEST:\n    BODY", TEST=test, BODY=body)
 
-    def common(
+    def intersection(
         self,
         block: Block,
         level: MergeLevel,
@@ -341,7 +353,7 @@ class Lowering:
 
         intersect_in_vectors(block, x, y, met)
 
-    def rest(
+    def remainder(
         self,
         block: Block,
         level: MergeLevel,
@@ -361,9 +373,9 @@ class Lowering:
 
     # -- without branches ------------------------------------------------------------------------------------------
 
-    def is_flat(self, level: MergeLevel, point: Point, cursors: Cursors) -> bool:
+    def is_branch_free(self, level: MergeLevel, point: Point, cursors: Cursors) -> bool:
         """Whether the point is a union of leaves that are appended, and cheap to compute for all cases alike."""
-        if not self.out.ends(level.at) or level.asked or len(point.cases) < 2 or self.regions.guarded:
+        if not self.out.appends_leaf(level.at) or level.probed or len(point.cases) < 2 or self.regions.guarded:
             return False
         if any(not self.sources[n].unique(cursors[n]) for n in point.walked):
             return False
@@ -371,17 +383,17 @@ class Lowering:
 
     def are_leaves(self, level: MergeLevel, cursors: Cursors) -> bool:
         """Whether every operand ends with the level."""
-        moved = {*level.walked, *level.located, *level.asked}
-        return all(c.level + (n in moved) == self.sources[n].depth for n, c in cursors.items())
+        entered = {*level.walked, *level.located, *level.probed}
+        return all(c.level + (n in entered) == self.sources[n].depth for n, c in cursors.items())
 
-    def flat(
+    def branch_free(
         self,
         block: Block,
         level: MergeLevel,
         point: Point,
         cursors: Cursors,
         walkers: Mapping[str, Walker],
-        here: Mapping[str, Expr],
+        presence: Mapping[str, Expr],
         c: Expr,
         place: Place,
     ) -> None:
@@ -397,5 +409,5 @@ class Lowering:
                 position = source.locate(block, cursor, c, size, low)[0].position
             values[name] = block.let(f"v{name}", source.value(position, cursor.batch))
         base = frozenset(cursors) - frozenset(level.walked)
-        value = value_of(block, self.regions, point, base, values, here)
-        self.out.keep(block, level.at, c, place, value, kept(point, here))
+        value = value_of(block, self.regions, point, base, values, presence)
+        self.out.store_if(block, level.at, c, place, value, is_case(point, presence))

@@ -10,7 +10,7 @@ from ...ir.loop import Cast, Const, Expr, Op, Var
 from ...ir.ops import cast
 from ..fill import Fill, Regions, partial
 
-__all__ = ["Node", "names_of", "needed", "node_of", "stored"]
+__all__ = ["Node", "names_of", "required_operands", "node_of", "storable_sets"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Node:
     local: Expr
     parts: tuple[Node, ...] = ()
     fill: Const | None = None
-    wanted: tuple[frozenset[int], ...] = ()
+    cases: tuple[frozenset[int], ...] = ()
     name: str | None = None
 
 
@@ -37,24 +37,24 @@ def node_of(e: Expr, fills: Mapping[str, Fill], annihilate: bool) -> Node:
     parts = tuple(node_of(a, fills, annihilate) for a in args)
     named = tuple(a if isinstance(a, Const) else Var(f"c{k}", a.type) for k, a in enumerate(args))
     local: Expr = Op(e.op, named, e.type) if isinstance(e, Op) else Cast(named[0], e.type)
-    own = {f"c{k}": p.fill for k, p in enumerate(parts) if p.fill is not None}
-    alone = partial(local, own, annihilate)
-    if not own or not isinstance(alone, Const):
+    part_fills = {f"c{k}": p.fill for k, p in enumerate(parts) if p.fill is not None}
+    absent_value = partial(local, part_fills, annihilate)
+    if not part_fills or not isinstance(absent_value, Const):
         return Node(e, local, parts)
-    regions = Regions(local, own, alone, annihilate)
+    regions = Regions(local, part_fills, absent_value, annihilate)
     absent = [k for k, p in enumerate(parts) if p.fill is not None]
     sets = [frozenset(s) for n in range(len(absent) + 1) for s in combinations(absent, n)]
-    wanted = tuple(s for s in sets if regions.body(f"c{k}" for k in s) is not None)
-    return Node(e, local, parts, alone, wanted)
+    cases = tuple(s for s in sets if regions.body(f"c{k}" for k in s) is not None)
+    return Node(e, local, parts, absent_value, cases)
 
 
 def _as_const(fill: Fill, e: Expr) -> Const:
-    found = cast(fill, e.type)
-    assert isinstance(found, Const)
-    return found
+    constant = cast(fill, e.type)
+    assert isinstance(constant, Const)
+    return constant
 
 
-def needed(node: Node, walked: Collection[str], present: Collection[str]) -> frozenset[str] | None:
+def required_operands(node: Node, walked: Collection[str], present: Collection[str]) -> frozenset[str] | None:
     """The walked operands without any of which the node is its fill value; None where it is that in any case.
 
     present: the operands that may be there, those that are walked and those that are there already.
@@ -64,15 +64,15 @@ def needed(node: Node, walked: Collection[str], present: Collection[str]) -> fro
     if node.fill is None:
         return frozenset()
     result: frozenset[str] | None = None
-    for case in node.wanted:
-        found = [needed(node.parts[k], walked, present) for k in sorted(case)]
-        every = frozenset[str]().union(*(f for f in found if f is not None))
-        if None not in found:
-            result = every if result is None else result & every
+    for case in node.cases:
+        part_needs = [required_operands(node.parts[k], walked, present) for k in sorted(case)]
+        union = frozenset[str]().union(*(f for f in part_needs if f is not None))
+        if None not in part_needs:
+            result = union if result is None else result & union
     return result
 
 
-def stored(regions: Regions) -> tuple[frozenset[str], ...]:
+def storable_sets(regions: Regions) -> tuple[frozenset[str], ...]:
     """The sets of operands for which a kernel may store an element, or the children of a position.
 
     More than there is something to compute for: what goes operation by operation takes the parts of each for numbers
@@ -83,8 +83,8 @@ def stored(regions: Regions) -> tuple[frozenset[str], ...]:
         return regions.sets
     root = node_of(regions.expr, regions.fills, regions.annihilate)
     names = regions.names
-    every = (frozenset(s) for n in range(len(names) + 1) for s in combinations(names, n))
-    return tuple(s for s in every if regions.body(s) is not None or _may_differ(root, s))
+    subsets = (frozenset(s) for n in range(len(names) + 1) for s in combinations(names, n))
+    return tuple(s for s in subsets if regions.body(s) is not None or _may_differ(root, s))
 
 
 def _may_differ(node: Node, present: Collection[str]) -> bool:
@@ -94,7 +94,7 @@ def _may_differ(node: Node, present: Collection[str]) -> bool:
     if node.name is not None:
         return node.name in present
     may = [k for k, p in enumerate(node.parts) if p.fill is not None and _may_differ(p, present)]
-    return any(case.issubset(may) for case in node.wanted)
+    return any(case.issubset(may) for case in node.cases)
 
 
 def names_of(node: Node) -> frozenset[str]:

@@ -83,7 +83,7 @@ class Output:
         """The first chain that begins below level `at`."""
         return next((r for r in self.chains if r.first > at), None)
 
-    def covers(self, at: int) -> bool:
+    def visits_all(self, at: int) -> bool:
         """Whether every coordinate of level `at` must be visited, as each has a place in the edges of a chain."""
         return self.run(at).kind is Kind.LOCATED and self.chain_below(at) is not None
 
@@ -92,7 +92,7 @@ class Output:
         run = self.run(at)
         return run.kind is Kind.CHAIN and run.last == at
 
-    def ends(self, at: int) -> bool:
+    def appends_leaf(self, at: int) -> bool:
         """Whether level `at` is the last one and appended to, so that an element is one new position."""
         return self.appends(at) and at == self.format.nlevels - 1
 
@@ -101,7 +101,7 @@ class Output:
         return at == self.format.nlevels - 1 and self.target.crd[at] == "bool"
 
     @property
-    def places(self) -> bool:
+    def random_access(self) -> bool:
         """Whether elements have places, which may be written to in any order."""
         return True
 
@@ -112,7 +112,7 @@ class Output:
 
         def zero(inner: Block) -> None:
             for run in self.chains:
-                inner.store(self._wide("pos", run.first), const(0), const(0))
+                inner.store(self._index_buffer("pos", run.first), const(0), const(0))
 
         if self.chains:
             block.when(op("eq", t, const(0)), zero)
@@ -157,51 +157,55 @@ class Output:
         below = self.chain_below(run.last)
         if below is None:
             if run.last + 1 < self.format.nlevels:
-                self._clear(block, q, run.last + 1)
+                self._fill_below(block, q, run.last + 1)
             inner(block, Place(q))
-            self.record(block, run, coordinates)
+            self.append_coordinates(block, run, coordinates)
             return
         counter = self.counters[below]
         before = block.let("before", op("add", counter, const(0)))
         inner(block, Place(q))
         if below.first == run.last + 1:
             self.close(block, below, q)
-        block.when(op("gt", counter, before), lambda b: self.record(b, run, coordinates))
+        block.when(op("gt", counter, before), lambda b: self.append_coordinates(b, run, coordinates))
 
-    def record(self, block: Block, run: Run, coordinates: tuple[Expr, ...], step: Expr | None = None) -> None:
+    def append_coordinates(
+        self, block: Block, run: Run, coordinates: tuple[Expr, ...], step: Expr | None = None
+    ) -> None:
         """The coordinates of a new position; the counter moves by `step`, one without."""
         q = self.counters[run]
-        self._note(block, run, q, coordinates)
+        self._store_coordinates(block, run, q, coordinates)
         block.assign(q, op("add", q, const(1) if step is None else step))
 
-    def _note(self, block: Block, run: Run, q: Expr, coordinates: tuple[Expr, ...]) -> None:
+    def _store_coordinates(self, block: Block, run: Run, q: Expr, coordinates: tuple[Expr, ...]) -> None:
         for at, c in zip(run.levels, coordinates, strict=True):
-            block.store(self._wide("crd", at), q, c)
+            block.store(self._index_buffer("crd", at), q, c)
 
     def counter(self, at: int) -> Var:
         """The next position of the chain that level `at` is in."""
         return self.counters[self.run(at)]
 
-    def put(self, block: Block, at: int, q: Expr, c: Expr, place: Place, value: Expr) -> None:
+    def store_vector(self, block: Block, at: int, q: Expr, c: Expr, place: Place, value: Expr) -> None:
         """Elements at several coordinates c of the last level, from position q on; the counter moves later."""
         self.write(block, Place(q), value)
         lanes = value.type.lanes
-        self._note(block, self.run(at), q, tuple(cast(x, x.type.with_lanes(lanes)) for x in (*place.pending, c)))
+        self._store_coordinates(
+            block, self.run(at), q, tuple(cast(x, x.type.with_lanes(lanes)) for x in (*place.pending, c))
+        )
 
-    def keep(self, block: Block, at: int, c: Expr, place: Place, value: Expr, kept: Expr | None) -> None:
+    def store_if(self, block: Block, at: int, c: Expr, place: Place, value: Expr, condition: Expr | None) -> None:
         """The element at coordinate c of the last level, without a branch: it stays where `kept`, always without."""
         run = self.run(at)
         self.write(block, Place(self.counters[run]), value)
-        self.record(block, run, (*place.pending, c), None if kept is None else cast(kept, "i64"))
+        self.append_coordinates(block, run, (*place.pending, c), None if condition is None else cast(condition, "i64"))
 
-    def keep_bit(self, block: Block, at: int, c: Expr, place: Place, value: Expr, kept: Expr | None) -> None:
+    def store_bit(self, block: Block, at: int, c: Expr, place: Place, value: Expr, condition: Expr | None) -> None:
         """The bit of coordinate c of the last level, always set without `kept`, and a value, whatever the bit is."""
         p = block.let("r", self.located(at, c, place))
-        bit = const(True, "bool") if kept is None else kept
+        bit = const(True, "bool") if condition is None else condition
         block.store(self.builder.buffer(f"out_crd{at}", "bool", mutable=True), p, bit)
         self.write(block, Place(p), value)
 
-    def _clear(self, block: Block, q: Expr, first: int) -> None:
+    def _fill_below(self, block: Block, q: Expr, first: int) -> None:
         """The fill value at all positions below the new position q."""
         size: Expr = const(1)
         for at in range(first, self.format.nlevels):
@@ -212,7 +216,7 @@ class Output:
 
     def close(self, block: Block, chain: Run, parent: Expr) -> None:
         """The children of `parent` in `chain` are complete."""
-        block.store(self._wide("pos", chain.first), fold("add", parent, const(1)), self.counters[chain])
+        block.store(self._index_buffer("pos", chain.first), fold("add", parent, const(1)), self.counters[chain])
 
     def close_all(self, block: Block, at: int, parent: Expr) -> None:
         """Nothing was entered below the position `parent` of located level `at`: its edges are empty."""
@@ -241,7 +245,7 @@ class Output:
         """The value of the element at a place."""
         block.store(self.values, place.parent, cast(value, self.target.scalar))
 
-    def _wide(self, part: str, at: int) -> Array:
+    def _index_buffer(self, part: str, at: int) -> Array:
         scalar = (self.target.pos if part == "pos" else self.target.crd)[at]
         assert scalar is not None
         return self.builder.buffer(f"out_{part}{at}", scalar, mutable=True, wide=True)

@@ -24,12 +24,12 @@ from ...ir.loop import Const, Expr, Var
 from ...ir.ops import const, op
 from ..build import Block
 from ..lattice import Lattice
-from .branch_free import replaced
-from .cursor import Walker, both, number
+from .branch_free import substitute
+from .cursor import Walker, both, truth_as_integer
 from .lower import Cursors, Lowering, MergeLevel
 from .node import Node, node_of
 from .output import Place
-from .size import MOST
+from .size import MAX_CASE_OPERANDS
 
 __all__ = ["PredicatedLowering"]
 
@@ -53,11 +53,11 @@ def _not(a: Truth) -> Truth:
     return not a if isinstance(a, bool) else op("not", a)
 
 
-class _Presence:
+class _Conditions:
     """What is computed at a coordinate, by who is there."""
 
-    def __init__(self, block: Block | None, here: Mapping[str, Truth], exact: bool) -> None:
-        self.block, self.here, self.exact = block, here, exact
+    def __init__(self, block: Block | None, presence: Mapping[str, Truth], exact: bool) -> None:
+        self.block, self.here, self.exact = block, presence, exact
         self.known: dict[int, Truth] = {}
 
     def of(self, node: Node) -> Truth:
@@ -68,18 +68,18 @@ class _Presence:
         if node.fill is None:
             return True
         if id(node) not in self.known:
-            found = self._found(node)
+            condition = self._condition(node)
             self.known[id(node)] = (
-                found if isinstance(found, bool) or self.block is None else self.block.let("on", found)
+                condition if isinstance(condition, bool) or self.block is None else self.block.let("on", condition)
             )
         return self.known[id(node)]
 
-    def _found(self, node: Node) -> Truth:
-        sets = set(node.wanted)
+    def _condition(self, node: Node) -> Truth:
+        sets = set(node.cases)
         absent = [k for k, p in enumerate(node.parts) if p.fill is not None]
         upward = all(s | {k} in sets for s in sets for k in absent)
         result: Truth = False
-        for s in node.wanted:
+        for s in node.cases:
             if (upward or not self.exact) and any(other < s for other in sets):
                 continue
             case: Truth = True
@@ -95,23 +95,23 @@ class _Presence:
         """The node's value where it is something else than its fill value."""
         if node.name is not None:
             return values[node.name]
-        found: dict[str, Expr] = {}
+        values_of_parts: dict[str, Expr] = {}
         for k, part in enumerate(node.parts):
             if isinstance(part.local, Const):
                 continue
             value, on = self.value(part, values), self.of(part)
-            certain = part.fill is None or on is True or (node.fill is not None and all(k in s for s in node.wanted))
-            if not certain:
+            always = part.fill is None or on is True or (node.fill is not None and all(k in s for s in node.cases))
+            if not always:
                 assert part.fill is not None
                 value = part.fill if on is False else op("select", on, value, part.fill)  # type: ignore[arg-type]
-            found[f"c{k}"] = value
-        return replaced(node.local, found)
+            values_of_parts[f"c{k}"] = value
+        return substitute(node.local, values_of_parts)
 
 
 class PredicatedLowering(Lowering):
     """The lowering of a merge in which presence is a value."""
 
-    tells_apart = False
+    nest_per_case = False
 
     def prepare(self) -> None:
         self.root = node_of(self.regions.expr, self.regions.fills, self.regions.annihilate)
@@ -119,82 +119,84 @@ class PredicatedLowering(Lowering):
     def here(self, cursors: Cursors) -> dict[str, Truth]:
         return {n: True if c.here is None else c.here for n, c in cursors.items()}
 
-    def settle(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
+    def enter_stretched(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
         entered = dict(cursors)
         for name, source in self.sources.items():
             while not source.at_leaf(entered[name]) and source.counts(entered[name]) is None:
-                below, present = source.only(block, entered[name])
+                child, present = source.locate_stretched(block, entered[name])
                 here = entered[name].here if present is None else both(entered[name].here, present)
-                entered[name] = replace(below, here=None if here is None else block.let(f"in{name}", here))
+                entered[name] = replace(child, here=None if here is None else block.let(f"in{name}", here))
         inner(block, entered)
 
-    def settled(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
-        if at == len(self.order) - 1 and self.few(at, cursors):
+    def emit_level(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
+        if at == len(self.order) - 1 and self.has_few_cases(at, cursors):
             nest = Lowering.__new__(Lowering)
             nest.__dict__.update(self.__dict__)
-            nest.settled(block, at, cursors, place)
+            nest.emit_level(block, at, cursors, place)
             return
         if at < len(self.order):
-            super().settled(block, at, cursors, place)
+            super().emit_level(block, at, cursors, place)
             return
-        presence = _Presence(block, self.here(cursors), exact=True)
-        keep = presence.of(self.root)
-        if keep is False:
+        conditions = _Conditions(block, self.here(cursors), exact=True)
+        condition = conditions.of(self.root)
+        if condition is False:
             return
-        value = presence.value(self.root, {n: self.sources[n].value(c.position, c.batch) for n, c in cursors.items()})
-        if isinstance(keep, bool):
+        value = conditions.value(self.root, {n: self.sources[n].value(c.position, c.batch) for n, c in cursors.items()})
+        if isinstance(condition, bool):
             self.out.write(block, place, value)
         else:
-            block.when(keep, lambda b: self.out.write(b, place, value))
+            block.when(condition, lambda b: self.out.write(b, place, value))
 
-    def few(self, at: int, cursors: Cursors) -> bool:
+    def has_few_cases(self, at: int, cursors: Cursors) -> bool:
         """Whether the cases of the last level are told apart in the code: only those that walk it may be absent."""
-        walked, asked, _ = self.taking_part(at, cursors)
-        return len(walked) + len(asked) <= MOST and all(c.here is None or n in walked for n, c in cursors.items())
+        walked, probed, _ = self.operands_at(at, cursors)
+        return len(walked) + len(probed) <= MAX_CASE_OPERANDS and all(
+            c.here is None or n in walked for n, c in cursors.items()
+        )
 
     def level(self, at: int, cursors: Cursors) -> MergeLevel:
-        walked, asked, located = self.taking_part(at, cursors)
+        walked, probed, located = self.operands_at(at, cursors)
         absent = {**self.here(cursors), **dict.fromkeys(walked, False)}
-        every = _Presence(None, absent, exact=False).of(self.root) is not False
-        return MergeLevel(at, walked, asked, located, Lattice((), (), every=every))
+        every = _Conditions(None, absent, exact=False).of(self.root) is not False
+        return MergeLevel(at, walked, probed, located, Lattice((), (), every=every))
 
-    def counted(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+    def emit_counted(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
         walkers = self.walkers(block, level, cursors)
         first, last = self.bounds(level.at)
 
         def body(inner: Block, c: Var) -> None:
-            here = {}
+            presence = {}
             for name, walker in walkers.items():
-                same = op("eq", self.sources[name].coordinate(cursors[name], walker.at), c)
-                here[name] = inner.let(f"in{name}", op("and", op("lt", walker.at, walker.end), same))
-            self.step(inner, level, cursors, walkers, here, c, place)
+                matches = op("eq", self.sources[name].coordinate(cursors[name], walker.at), c)
+                presence[name] = inner.let(f"in{name}", op("and", op("lt", walker.at, walker.end), matches))
+            self.step(inner, level, cursors, walkers, presence, c, place)
 
         block.loop(self.hint(level.at), first, last, body)
 
-    def merged(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
-        self.together(block, level, cursors, self.walkers(block, level, cursors), place)
+    def emit_merge(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+        self.union_loop(block, level, cursors, self.walkers(block, level, cursors), place)
 
-    def together(
+    def union_loop(
         self, block: Block, level: MergeLevel, cursors: Cursors, walkers: Mapping[str, Walker], place: Place
     ) -> None:
         """What is left of all operands."""
-        left = {n: op("lt", w.at, w.end) for n, w in walkers.items()}
-        test = _Presence(None, {**self.here(cursors), **left}, exact=False).of(self.root)
+        has_more = {n: op("lt", w.at, w.end) for n, w in walkers.items()}
+        test = _Conditions(None, {**self.here(cursors), **has_more}, exact=False).of(self.root)
         if isinstance(test, bool):
             assert not test
             return
 
         def body(inner: Block) -> None:
-            at = {}
+            coordinates = {}
             for name, walker in walkers.items():
                 coordinate = self.sources[name].coordinate(cursors[name], walker.at)
-                at[name] = inner.let(f"c{name}", op("select", left[name], coordinate, LARGEST))
-            c, *others = at.values()
+                coordinates[name] = inner.let(f"c{name}", op("select", has_more[name], coordinate, LARGEST))
+            c, *others = coordinates.values()
             for other in others:
                 c = op("min", c, other)
             c = inner.let(self.hint(level.at), c)
-            here = {n: inner.let(f"in{n}", op("eq", x, c)) for n, x in at.items()}
-            self.step(inner, level, cursors, walkers, here, c, place)
+            presence = {n: inner.let(f"in{n}", op("eq", x, c)) for n, x in coordinates.items()}
+            self.step(inner, level, cursors, walkers, presence, c, place)
 
         block.run("while TEST:\n    BODY", TEST=test, BODY=body)
 
@@ -204,36 +206,36 @@ class PredicatedLowering(Lowering):
         level: MergeLevel,
         cursors: Cursors,
         walkers: Mapping[str, Walker],
-        here: Mapping[str, Expr],
+        presence: Mapping[str, Expr],
         c: Expr,
         place: Place,
     ) -> None:
         """One coordinate: everyone enters it, something is computed where it may be, those that are here move on."""
         entered = dict(cursors)
-        for name in (*level.located, *level.asked):
+        for name in (*level.located, *level.probed):
             size, low = self.out.size(level.at), self.out.low(level.at)
-            below, present = self.sources[name].locate(block, cursors[name], c, size, low)
+            child, present = self.sources[name].locate(block, cursors[name], c, size, low)
             if present is not None:
-                below = replace(below, here=block.let(f"in{name}", both(cursors[name].here, present)))
-            entered[name] = below
+                child = replace(child, here=block.let(f"in{name}", both(cursors[name].here, present)))
+            entered[name] = child
         ends = {n: self.sources[n].segment(block, cursors[n], w, c) for n, w in walkers.items()}
         for name, walker in walkers.items():
-            entered[name] = replace(self.sources[name].walked(cursors[name], walker, ends[name]), here=here[name])
+            entered[name] = replace(self.sources[name].walked(cursors[name], walker, ends[name]), here=presence[name])
         self.enter(block, level.at, entered, c, place)
         for name, walker in walkers.items():
             end = ends[name]
-            block.assign(walker.at, op("add", walker.at, number(here[name])) if end is None else end)
+            block.assign(walker.at, op("add", walker.at, truth_as_integer(presence[name])) if end is None else end)
 
     def enter(self, block: Block, at: int, cursors: Cursors, c: Expr, place: Place) -> None:
-        covers = self.out.covers(at)
+        visits_all = self.out.visits_all(at)
         last = at == len(self.order) - 1
-        gate = _Presence(block, self.here(cursors), exact=last).of(self.root)
+        condition = _Conditions(block, self.here(cursors), exact=last).of(self.root)
 
         def case(inner: Block) -> None:
             self.entered(inner, at, cursors, c, place)
 
-        if gate is True:
+        if condition is True:
             case(block)
-        elif not isinstance(gate, bool):
-            parent = block.let("r", self.out.located(at, c, place)) if covers else const(0)
-            block.when(gate, case, (lambda b: self.out.close_all(b, at, parent)) if covers else None)
+        elif not isinstance(condition, bool):
+            parent = block.let("r", self.out.located(at, c, place)) if visits_all else const(0)
+            block.when(condition, case, (lambda b: self.out.close_all(b, at, parent)) if visits_all else None)

@@ -72,7 +72,7 @@ class Merge:
     target: Operand
     arrays: tuple[Array, ...] = ()
     reduction: Reduction | None = None
-    leads: tuple[str | None, ...] = ()
+    drivers: tuple[str | None, ...] = ()
     """for each loop the operand that is far shorter there than others; empty, or None: there is no such one"""
 
     @property

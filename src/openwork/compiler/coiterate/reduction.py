@@ -22,13 +22,13 @@ from ..single.factors import identity
 from .cursor import both
 from .output import Inner, Output, Place
 from .problem import Merge
-from .strided_operands import moved
+from .strided_operands import strided_position
 
-__all__ = ["Reduced"]
+__all__ = ["ReductionOutput"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
+class _Accumulator:
     """What is combined: the buffer, the operation, and the register while there is one."""
 
     buffer: Array
@@ -36,7 +36,7 @@ class _Sum:
     scalar: str
 
 
-class Reduced(Output):
+class ReductionOutput(Output):
     """Emits the reduction; no level of the loops is stored."""
 
     def __init__(self, builder: Builder, merge: Merge) -> None:
@@ -47,28 +47,28 @@ class Reduced(Output):
         self.last = max((at for at, step in enumerate(self.moves) if step), default=-1)
         self.private = not self.moves or not self.moves[0]
         if self.reduction.along is not None:
-            (given,) = (g for g in merge.inputs if g.name == self.reduction.along)
-            self.last = max(at for at, e in enumerate(merge.order) if e in given.levels)
+            (operand,) = (g for g in merge.inputs if g.name == self.reduction.along)
+            self.last = max(at for at, e in enumerate(merge.order) if e in operand.levels)
             self.private = False
         reduce = self.reduction.op
         if merge.target.scalar == "bool":
             reduce = {"add": "or", "mul": "and"}.get(reduce, reduce)
-        self.sums = [_Sum(self.values, reduce, merge.target.scalar)]
+        self.sums = [_Accumulator(self.values, reduce, merge.target.scalar)]
         if self.reduction.counts:
-            self.sums.append(_Sum(builder.buffer("out_counts", "i64", mutable=True), "add", "i64"))
+            self.sums.append(_Accumulator(builder.buffer("out_counts", "i64", mutable=True), "add", "i64"))
         self.registers: list[Var] = []
 
     def chain_below(self, at: int) -> Run | None:
         return None
 
-    def covers(self, at: int) -> bool:
+    def visits_all(self, at: int) -> bool:
         return False
 
     def appends(self, at: int) -> bool:
         return False
 
     @property
-    def places(self) -> bool:
+    def random_access(self) -> bool:
         return False
 
     def begin(self, block: Block, t: Expr) -> tuple[Expr, Expr]:
@@ -87,28 +87,30 @@ class Reduced(Output):
         if self.reduction.along is not None:
             parent = const(0) if place.leaf is None else place.leaf
         moves, unit = self.moves[at], self.reduction.unit
-        parent = block.let("r", moved(parent, moves, c, unit, lambda d: self.builder.scalar(f"out_stride{d}")))
-        below = Place(parent, (*place.pending, c), place.leaf)
+        parent = block.let(
+            "r", strided_position(parent, moves, c, unit, lambda d: self.builder.scalar(f"out_stride{d}"))
+        )
+        child = Place(parent, (*place.pending, c), place.leaf)
         opens = at == self.last and at + 1 < len(self.moves)
         if not opens:
-            inner(block, below)
+            inner(block, child)
             return
         self._open(block)
-        inner(block, below)
-        inside = self._inside(below) if self.reduction.along is None else None
-        if inside is None:
+        inner(block, child)
+        in_shape = self._in_shape(child) if self.reduction.along is None else None
+        if in_shape is None:
             self._close(block, parent)
         else:
-            block.when(inside, lambda here: self._close(here, parent))
+            block.when(in_shape, lambda here: self._close(here, parent))
 
-    def ends(self, at: int) -> bool:
+    def appends_leaf(self, at: int) -> bool:
         return at == len(self.moves) - 1 and at > self.last and not self.reduction.guards
 
-    def keep(self, block: Block, at: int, c: Expr, place: Place, value: Expr, kept: Expr | None) -> None:
+    def store_if(self, block: Block, at: int, c: Expr, place: Place, value: Expr, condition: Expr | None) -> None:
         parts = [cast(value, self.sums[0].scalar), const(1)]
         for total, acc, part in zip(self.sums, self.registers, parts, strict=False):
-            nothing = identity(total.op, total.scalar)
-            block.assign(acc, op(total.op, acc, part if kept is None else op("select", kept, part, nothing)))
+            neutral = identity(total.op, total.scalar)
+            block.assign(acc, op(total.op, acc, part if condition is None else op("select", condition, part, neutral)))
 
     def write(self, block: Block, place: Place, value: Expr) -> None:
         parts = [cast(value, self.sums[0].scalar), const(1)]
@@ -122,13 +124,13 @@ class Reduced(Output):
                     here = self.start if not self.moves else place.parent
                     inner.store(total.buffer, here, op(total.op, total.buffer.read(here), parts[k]))
 
-        inside = self._inside(place)
-        if inside is None:
+        in_shape = self._in_shape(place)
+        if in_shape is None:
             combine(block)
         else:
-            block.when(inside, combine)
+            block.when(in_shape, combine)
 
-    def _inside(self, place: Place) -> Expr | None:
+    def _in_shape(self, place: Place) -> Expr | None:
         """Whether the coordinates that are known here are inside the shape; None where they always are."""
         test: Expr | None = None
         for dim in self.reduction.guards:

@@ -9,9 +9,9 @@ from ..fill import Regions
 from ..lattice import lattice
 from .problem import Merge
 
-__all__ = ["GROUP", "LANES", "MOST", "SLACK", "points", "told_apart"]
+__all__ = ["GROUP", "LANES", "MAX_CASE_OPERANDS", "SLACK", "count_points", "has_nest_per_case"]
 
-MOST = tuning.MERGE_CASES_TOLD_APART
+MAX_CASE_OPERANDS = tuning.MERGE_CASES_TOLD_APART
 
 LANES = tuning.UNION_LANES
 
@@ -20,24 +20,24 @@ GROUP = tuning.UNION_GROUP
 SLACK = 4 * LANES
 """Elements behind a result or a row that a kernel may write and read, whatever they hold."""
 
-LARGEST = tuning.MERGE_NEST_LIMIT
+MAX_POINTS = tuning.MERGE_NEST_LIMIT
 
 
-def told_apart(merge: Merge) -> bool:
+def has_nest_per_case(merge: Merge) -> bool:
     """Whether every set of operands that are present has a nest of its own, at all levels.
 
     Where elements may be missing, always: only a region tells what is.
     """
-    if len(merge.inputs) > MOST:
+    if len(merge.inputs) > MAX_CASE_OPERANDS:
         return False
     if merge.regions.masked or merge.regions.passed:
         return True
     formats = [merge.target.format, *(given.operand.format for given in merge.inputs)]
     depth = max(sum(not level.format.functions.full for level in f.levels) for f in formats if f is not None)
-    return depth < 2 or points(merge.regions, depth) <= LARGEST
+    return depth < 2 or count_points(merge.regions, depth) <= MAX_POINTS
 
 
-def points(regions: Regions, depth: int) -> int:
+def count_points(regions: Regions, depth: int) -> int:
     """The points of nested lattices of `depth` levels, all of which every operand walks.
 
     An operand that is absent at a level is absent below, so that every case of a level has a nest of its own: a union
@@ -45,16 +45,16 @@ def points(regions: Regions, depth: int) -> int:
     """
 
     @cache
-    def below(present: frozenset[str], levels: int) -> int:
+    def count(present: frozenset[str], levels: int) -> int:
         if not levels or not present:
             return 0
         droppable = present if levels > 1 else frozenset[str]()
-        found = lattice(
+        merge_lattice = lattice(
             tuple(n for n in regions.names if n in present),
-            lambda case: regions.wanted(frozenset(case), droppable),
+            lambda case: regions.computes(frozenset(case), droppable),
             lambda name, case: regions.matters(name, frozenset(case), droppable | frozenset(case)),
         )
-        loops = [found.cases] if found.every else [point.cases for point in found.points]
-        return sum(1 + sum(below(frozenset(case), levels - 1) for case in cases) for cases in loops)
+        loops = [merge_lattice.cases] if merge_lattice.every else [point.cases for point in merge_lattice.points]
+        return sum(1 + sum(count(frozenset(case), levels - 1) for case in cases) for cases in loops)
 
-    return below(frozenset(regions.names), depth)
+    return count(frozenset(regions.names), depth)

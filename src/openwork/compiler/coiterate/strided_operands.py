@@ -14,17 +14,17 @@ from ..operand import ParamRef
 from .cursor import Cursor, Source
 from .problem import Array
 
-__all__ = ["Located", "moved"]
+__all__ = ["StridedSource", "strided_position"]
 
 
-class Located(Source):
+class StridedSource(Source):
     """A strided operand: its levels are the loops that move in it."""
 
-    def __init__(self, given: Array, order: Sequence[Expression], params: Params) -> None:
-        self.name, self.params, self.operand = given.name, params, given.operand
-        self.moves = tuple(step for step in given.moves if step)
-        self.expressions = tuple(e for e, step in zip(order, given.moves, strict=True) if step)
-        params.buffer(ParamRef("data", given.name), given.operand.scalar)
+    def __init__(self, array: Array, order: Sequence[Expression], params: Params) -> None:
+        self.name, self.params, self.operand = array.name, params, array.operand
+        self.moves = tuple(step for step in array.moves if step)
+        self.expressions = tuple(e for e, step in zip(order, array.moves, strict=True) if step)
+        params.buffer(ParamRef("data", array.name), array.operand.scalar)
 
     @property
     def depth(self) -> int:
@@ -39,7 +39,7 @@ class Located(Source):
     def walks(self, cursor: Cursor) -> bool:
         return False
 
-    def asks(self, cursor: Cursor) -> bool:
+    def probes(self, cursor: Cursor) -> bool:
         return False
 
     def unique(self, cursor: Cursor) -> bool:
@@ -52,14 +52,14 @@ class Located(Source):
         def stride(dim: int) -> Expr:
             return self.params.scalar(ParamRef("stride", self.name, dim))
 
-        p = moved(cursor.position, self.moves[cursor.level], c, self.operand.unit, stride)
+        p = strided_position(cursor.position, self.moves[cursor.level], c, self.operand.unit, stride)
         return replace(cursor, level=cursor.level + 1, position=block.let(f"p{self.name}", p)), None
 
     def value(self, position: Expr, batch: Expr | None) -> Expr:
         return load(self.name, self.operand.scalar, position)
 
 
-def moved(
+def strided_position(
     position: Expr, step: tuple[tuple[int, int], ...], c: Expr, unit: int | None, stride: Callable[[int], Expr]
 ) -> Expr:
     """The position after a loop's coordinate c; dimension `unit` has stride one."""

@@ -27,11 +27,11 @@ from ..build import Array, Block, fold
 from ..fill import Regions
 from ..operand import ParamRef
 from .cursor import Cursor, Source
-from .intersect_simd import Met, Walk, intersect_in_vectors
-from .node import Node, names_of, needed, node_of
+from .intersect_simd import OnMatch, Walk, intersect_in_vectors
+from .node import Node, names_of, node_of, required_operands
 from .output import Place
-from .size import MOST
-from .workspace import Kept, Row, workspace
+from .size import MAX_CASE_OPERANDS
+from .workspace import Row, RowOutput, workspace
 
 if TYPE_CHECKING:
     from .lower import Lowering, MergeLevel
@@ -43,21 +43,21 @@ Cursors = Mapping[str, Cursor]
 
 def walk_subexpressions(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
     """Write the innermost level in steps, where it is one of products; whether that was done."""
-    if not _suits(nest, level, cursors):
+    if not _is_applicable(nest, level, cursors):
         return False
     regions = nest.regions
     root = node_of(regions.expr, regions.fills, regions.annihilate)
-    found = _Sieve(nest, block, level, cursors)
-    common = found.needed(root)
+    walk = _SubexpressionWalk(nest, block, level, cursors)
+    common = walk.needed(root)
     if common is None:
         return False
-    parts = [] if len(common) > 1 else list(dict.fromkeys(p for part in root.parts for p in found.parts(part)))
-    if not parts and not common and (len(level.walked) > MOST or _intersects(root)):
-        parts = found.small(root)
+    parts = [] if len(common) > 1 else list(dict.fromkeys(p for part in root.parts for p in walk.parts(part)))
+    if not parts and not common and (len(level.walked) > MAX_CASE_OPERANDS or _intersects(root)):
+        parts = walk.small_parts(root)
     if parts:
-        found.apart(parts, place)
+        walk.into_rows(parts, place)
     elif common and len(level.walked) > 2:
-        found.common([n for n in level.walked if n in common], place)
+        walk.intersected([n for n in level.walked if n in common], place)
     else:
         return False
     return True
@@ -65,27 +65,27 @@ def walk_subexpressions(nest: Lowering, block: Block, level: MergeLevel, cursors
 
 def pairwise_union(nest: Lowering, level: MergeLevel, cursors: Cursors) -> Callable[[Block, Place], None] | None:
     """How to write the innermost level two operands at a time, as the expression has them; None where it cannot be."""
-    if level.at == 0 or not _suits(nest, level, cursors):
+    if level.at == 0 or not _is_applicable(nest, level, cursors):
         return None
     root = node_of(nest.regions.expr, nest.regions.fills, nest.regions.annihilate)
     parts = [p for p in dict.fromkeys(root.parts) if sum(n in level.walked for n in names_of(p)) > 1]
-    if not parts or any(needed(p, level.walked, cursors) is None for p in parts):
+    if not parts or any(required_operands(p, level.walked, cursors) is None for p in parts):
         return None
 
-    return lambda block, place: _Sieve(nest, block, level, cursors).apart(parts, place)
+    return lambda block, place: _SubexpressionWalk(nest, block, level, cursors).into_rows(parts, place)
 
 
 def _intersects(node: Node) -> bool:
     """Whether nothing is computed where one of two parts is absent."""
-    return len(frozenset.intersection(*node.wanted)) > 1 if node.wanted else False
+    return len(frozenset.intersection(*node.cases)) > 1 if node.cases else False
 
 
-def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether the level ends the operands, which are walked in order."""
     reduction = nest.merge.reduction
     if not nest.orders_subexpressions or nest.regions.masked or nest.regions.passed:
         return False
-    if level.at != len(nest.order) - 1 or level.asked or len(level.walked) < 3:
+    if level.at != len(nest.order) - 1 or level.probed or len(level.walked) < 3:
         return False
     if reduction is not None and reduction.along is not None:
         return False
@@ -96,7 +96,7 @@ def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Matches:
     """Coordinates that operands have in common, `count` of them, and where each of the operands stood."""
 
     crd: Array
@@ -104,24 +104,24 @@ class _Found:
     size: Expr
     positions: dict[str, Array]
 
-    def keep(self, block: Block, c: Expr, stood: Mapping[str, Expr]) -> None:
+    def append(self, block: Block, c: Expr, positions: Mapping[str, Expr]) -> None:
         """One more."""
         block.store(self.crd, self.count, c)
-        for name, position in stood.items():
+        for name, position in positions.items():
             block.store(self.positions[name], self.count, position)
         block.assign(self.count, op("add", self.count, const(1)))
 
-    def again(self, before: Sequence[str], name: str) -> Met:
+    def restart(self, before: Sequence[str], name: str) -> OnMatch:
         """Keep one that was found before, and that `name` has too."""
 
         def note(block: Block, c: Expr, k: Expr, q: Expr) -> None:
-            stood = {n: block.let("p", self.positions[n].read(k)) for n in before}
-            self.keep(block, c, {**stood, name: q})
+            positions = {n: block.let("p", self.positions[n].read(k)) for n in before}
+            self.append(block, c, {**positions, name: q})
 
         return note
 
 
-class _Sieve:
+class _SubexpressionWalk:
     """The steps of one level."""
 
     def __init__(self, nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors) -> None:
@@ -129,29 +129,29 @@ class _Sieve:
         self.bounds = nest.range if level.at == 0 else (None, None)
 
     def needed(self, node: Node) -> frozenset[str] | None:
-        return needed(node, self.level.walked, self.cursors)
+        return required_operands(node, self.level.walked, self.cursors)
 
     def parts(self, node: Node) -> list[Node]:
         """The largest parts of a node that are products of what is walked."""
         common = self.needed(node)
-        inside = sum(n in self.level.walked for n in names_of(node))
-        joined = common is not None and (len(common) > 1 or (inside > 2 and (bool(common) or _intersects(node))))
-        if inside > 1 and joined:
+        walked = sum(n in self.level.walked for n in names_of(node))
+        is_product = common is not None and (len(common) > 1 or (walked > 2 and (bool(common) or _intersects(node))))
+        if walked > 1 and is_product:
             return [node]
         return [p for part in node.parts for p in self.parts(part)]
 
-    def small(self, node: Node) -> list[Node]:
+    def small_parts(self, node: Node) -> list[Node]:
         """The largest parts of a node, less than the whole, of which the cases can be told apart."""
-        found: list[Node] = []
+        parts: list[Node] = []
         for part in node.parts:
-            inside = sum(n in self.level.walked for n in names_of(part))
-            whole = 1 < inside <= MOST - 1 and part.fill is not None and self.needed(part) is not None
-            found += [part] if whole else self.small(part) if inside > 1 else []
-        return list(dict.fromkeys(found))
+            walked = sum(n in self.level.walked for n in names_of(part))
+            fits = 1 < walked <= MAX_CASE_OPERANDS - 1 and part.fill is not None and self.needed(part) is not None
+            parts += [part] if fits else self.small_parts(part) if walked > 1 else []
+        return list(dict.fromkeys(parts))
 
     # -- parts into rows -------------------------------------------------------------------------------------------
 
-    def apart(self, parts: Sequence[Node], place: Place) -> None:
+    def into_rows(self, parts: Sequence[Node], place: Place) -> None:
         """Every part into a row; what is left is merged with the rows as operands."""
         regions = self.nest.regions
         e, fills = regions.expr, dict(regions.fills)
@@ -162,96 +162,111 @@ class _Sieve:
             cursors[name] = Cursor()
             assert part.fill is not None
             fills[name] = part.fill
-            e = _swapped(e, part.expr, Var(name, part.expr.type))
-        left = names_of(node_of(e, fills, regions.annihilate))
+            e = _replace(e, part.expr, Var(name, part.expr.type))
+        names = names_of(node_of(e, fills, regions.annihilate))
         nest = copy.copy(self.nest)
-        nest.sources = {n: s for n, s in sources.items() if n in left}
-        known = {n: f for n, f in fills.items() if n in left}
+        nest.sources = {n: s for n, s in sources.items() if n in names}
+        known = {n: f for n, f in fills.items() if n in names}
         nest.regions = Regions(e, known, regions.fill, regions.annihilate)
         nest.prepare()
-        here, at = {n: c for n, c in cursors.items() if n in left}, self.level.at
-        if len(parts) > 1 or not self.thin(parts[0], left):
-            nest.settled(self.block, at, here, place)
+        remaining, at = {n: c for n, c in cursors.items() if n in names}, self.level.at
+        if len(parts) > 1 or not self.is_mostly_empty(parts[0], names):
+            nest.emit_level(self.block, at, remaining, place)
             return
-        row, rest = nest.sources[name], {n: c for n, c in here.items() if n != name}
+        row, rest = nest.sources[name], {n: c for n, c in remaining.items() if n != name}
         assert isinstance(row, Row)
-        nothing = op("eq", row.count, const(0))
-        self.block.when(nothing, lambda b: nest.settled(b, at, rest, place), lambda b: nest.settled(b, at, here, place))
+        is_empty = op("eq", row.count, const(0))
+        self.block.when(
+            is_empty, lambda b: nest.emit_level(b, at, rest, place), lambda b: nest.emit_level(b, at, remaining, place)
+        )
 
-    def thin(self, part: Node, left: Collection[str]) -> bool:
+    def is_mostly_empty(self, part: Node, names: Collection[str]) -> bool:
         """Whether the row of a part, a product, is empty so often that what is merged with it should not ask for it."""
-        others = sum(n in self.level.walked for n in left)
-        return self.nest.tells_apart and bool(self.needed(part)) and 1 < others < MOST
+        others = sum(n in self.level.walked for n in names)
+        return self.nest.nest_per_case and bool(self.needed(part)) and 1 < others < MAX_CASE_OPERANDS
 
     def row(self, part: Node, name: str) -> Row:
         """One part of the expression, in a row."""
-        regions, own = self.nest.regions, names_of(part)
+        regions, operands = self.nest.regions, names_of(part)
         size, scalar = op("add", self.size(part), const(1)), part.expr.type.scalar
-        walked = [n for n in self.level.walked if n in own]
+        walked = [n for n in self.level.walked if n in operands]
         crd = workspace(self.nest.builder, f"{name}_crd", self.index(walked), size, wide=True)
         values = workspace(self.nest.builder, f"{name}_vals", scalar, size)
         nest = copy.copy(self.nest)
-        nest.out = kept = Kept(self.block, nest.out, self.level.at, crd, values, scalar)
-        nest.sources = {n: s for n, s in nest.sources.items() if n in own}
-        fills = {n: f for n, f in regions.fills.items() if n in own}
+        nest.out = row_output = RowOutput(self.block, nest.out, self.level.at, crd, values, scalar)
+        nest.sources = {n: s for n, s in nest.sources.items() if n in operands}
+        fills = {n: f for n, f in regions.fills.items() if n in operands}
         nest.regions = Regions(part.expr, fills, part.fill, regions.annihilate)
         nest.prepare()
-        cursors = {n: c for n, c in self.cursors.items() if n in own}
-        nest.settled(self.block, self.level.at, cursors, Place(const(0)))
-        return Row(name, nest.order[self.level.at], crd, kept.count, size, values.read)
+        cursors = {n: c for n, c in self.cursors.items() if n in operands}
+        nest.emit_level(self.block, self.level.at, cursors, Place(const(0)))
+        return Row(name, nest.order[self.level.at], crd, row_output.count, size, values.read)
 
     # -- what operands have in common ------------------------------------------------------------------------------
 
-    def common(self, names: Sequence[str], place: Place) -> None:
+    def intersected(self, names: Sequence[str], place: Place) -> None:
         """The whole of it where nothing is computed without `names`: of these what they have in common, of others
         what they have of that."""
-        lead, *followers = names
+        driver, *followers = names
         sources, cursors = dict(self.nest.sources), dict(self.cursors)
         if followers:
-            found = self.shared(names)
-            at = self.block.mut(f"q{lead}", const(0))
-            sources[lead], cursors[lead] = self.met(lead, found, at), Cursor()
+            matches = self.intersection(names)
+            at = self.block.mut(f"q{driver}", const(0))
+            sources[driver], cursors[driver] = self.matched_row(driver, matches, at), Cursor()
             for name in followers:
-                position = found.positions[name].read(at)
+                position = matches.positions[name].read(at)
                 cursors[name] = Cursor(self.nest.sources[name].depth, position, batch=self.cursors[name].batch)
         for name in self.level.walked:
             if name not in names:
-                sources[name] = self.met(name, self.filtered(name, sources[lead], cursors[lead]))
+                sources[name] = self.matched_row(name, self.filtered(name, sources[driver], cursors[driver]))
                 cursors[name] = Cursor()
         nest = copy.copy(self.nest)
         nest.sources, nest.orders_subexpressions = sources, False
-        nest.settled(self.block, self.level.at, cursors, place)
+        nest.emit_level(self.block, self.level.at, cursors, place)
 
-    def met(self, name: str, found: _Found, at: Var | None = None) -> Row:
+    def matched_row(self, name: str, matches: _Matches, at: Var | None = None) -> Row:
         """An operand where it was met."""
-        source, batch, positions = self.nest.sources[name], self.cursors[name].batch, found.positions[name]
+        source, batch, positions = self.nest.sources[name], self.cursors[name].batch, matches.positions[name]
         e = self.nest.order[self.level.at]
-        return Row(name, e, found.crd, found.count, found.size, lambda q: source.value(positions.read(q), batch), at)
+        return Row(
+            name, e, matches.crd, matches.count, matches.size, lambda q: source.value(positions.read(q), batch), at
+        )
 
-    def shared(self, names: Sequence[str]) -> _Found:
+    def intersection(self, names: Sequence[str]) -> _Matches:
         """What operands have in common: of the first two, then, in place, less what each of the others lacks."""
         first, second, *others = names
-        found = self.room(names)
+        matches = self.match_buffers(names)
         intersect_in_vectors(
-            self.block, self.walk(first), self.walk(second), lambda b, c, p, q: found.keep(b, c, {first: p, second: q})
+            self.block,
+            self.walk(first),
+            self.walk(second),
+            lambda b, c, p, q: matches.append(b, c, {first: p, second: q}),
         )
         for k, name in enumerate(others, 2):
-            count = self.block.let("n", op("add", found.count, const(0)))
-            self.block.assign(found.count, const(0))
-            row = Row("W", self.nest.order[self.level.at], found.crd, count, found.size, found.crd.read)
+            count = self.block.let("n", op("add", matches.count, const(0)))
+            self.block.assign(matches.count, const(0))
+            row = Row("W", self.nest.order[self.level.at], matches.crd, count, matches.size, matches.crd.read)
             intersect_in_vectors(
-                self.block, Walk(row, Cursor(), row.again(self.block)), self.walk(name), found.again(names[:k], name)
+                self.block,
+                Walk(row, Cursor(), row.restart(self.block)),
+                self.walk(name),
+                matches.restart(names[:k], name),
             )
-        return found
+        return matches
 
-    def filtered(self, name: str, lead: Source, cursor: Cursor) -> _Found:
+    def filtered(self, name: str, driver: Source, cursor: Cursor) -> _Matches:
         """What an operand has of the coordinates of another."""
-        found = self.room([name])
-        again = lead.again(self.block) if isinstance(lead, Row) else lead.walker(self.block, cursor, *self.bounds)
-        intersect_in_vectors(
-            self.block, Walk(lead, cursor, again), self.walk(name), lambda b, c, p, q: found.keep(b, c, {name: q})
+        matches = self.match_buffers([name])
+        driver_walker = (
+            driver.restart(self.block) if isinstance(driver, Row) else driver.walker(self.block, cursor, *self.bounds)
         )
-        return found
+        intersect_in_vectors(
+            self.block,
+            Walk(driver, cursor, driver_walker),
+            self.walk(name),
+            lambda b, c, p, q: matches.append(b, c, {name: q}),
+        )
+        return matches
 
     def walk(self, name: str) -> Walk:
         source, cursor = self.nest.sources[name], self.cursors[name]
@@ -259,12 +274,12 @@ class _Sieve:
 
     # -- room ------------------------------------------------------------------------------------------------------
 
-    def room(self, names: Sequence[str]) -> _Found:
+    def match_buffers(self, names: Sequence[str]) -> _Matches:
         """Room for what the first two of some operands have in common, or for all of one."""
         size, builder = self.least(map(self.length, names[:2])), self.nest.builder
         crd = workspace(builder, "W_crd", self.index(names), size, wide=True)
         positions = {n: workspace(builder, f"W_pos{n}", "i64", size) for n in names}
-        return _Found(crd, self.block.mut("n", const(0)), size, positions)
+        return _Matches(crd, self.block.mut("n", const(0)), size, positions)
 
     def size(self, node: Node) -> Expr:
         """How many elements a node can have at one place."""
@@ -294,13 +309,15 @@ class _Sieve:
 
     def index(self, names: Iterable[str]) -> str:
         """The type of coordinates."""
-        found = set()
+        scalars = set()
         for name in names:
             source = self.nest.sources[name]
-            given = source.crd.scalar if isinstance(source, Row) else source.given.operand.crd[self.cursors[name].level]
-            found.add(given or "i64")
-        return "i32" if found == {"i32"} else "i64"
+            scalar = (
+                source.crd.scalar if isinstance(source, Row) else source.input.operand.crd[self.cursors[name].level]
+            )
+            scalars.add(scalar or "i64")
+        return "i32" if scalars == {"i32"} else "i64"
 
 
-def _swapped(e: Expr, old: Expr, new: Expr) -> Expr:
-    return new if e == old else map_expr(e, lambda x: _swapped(x, old, new))
+def _replace(e: Expr, old: Expr, new: Expr) -> Expr:
+    return new if e == old else map_expr(e, lambda x: _replace(x, old, new))

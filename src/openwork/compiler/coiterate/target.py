@@ -11,14 +11,22 @@ from ...format.expression import Dim, Expression, Mod, dimensions, rename
 from ...format.format import Format, Level
 from ..conversion.target import is_unique
 
-__all__ = ["fitted", "loops_over", "native", "plain", "projected", "projects", "with_bitmap"]
+__all__ = [
+    "levels_in_order",
+    "loops_over",
+    "merge_format",
+    "default_format",
+    "project",
+    "is_projectable",
+    "with_bitmap",
+]
 
 Dims = tuple[int | None, ...]
 """For each dimension of an operand that of the result; None for one that is stretched."""
 
 
 @cached(1024)
-def native(format: Format) -> Format:
+def merge_format(format: Format) -> Format:
     """The format with the same level expressions that a merge assembles: every level located, or appended to.
 
     Unordered, nonunique and loose levels become ordered, unique and compressed ones; coordinate chains stay chains.
@@ -41,14 +49,14 @@ def native(format: Format) -> Format:
     return Format(format.dims, tuple(levels))
 
 
-def plain(ndim: int) -> Format:
+def default_format(ndim: int) -> Format:
     """The format of a result that no operand gives one to: CSR for a matrix, all levels compressed otherwise."""
     names = tuple(f"i{d}" for d in range(ndim))
     kinds = [build.dense if ndim == 2 and d == 0 else build.compressed for d in range(ndim)]
     return Format(names, tuple(level(Dim(d)) for d, level in enumerate(kinds)))
 
 
-def fitted(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Expression | None, ...] | None:
+def levels_in_order(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Expression | None, ...] | None:
     """What each level counts in the result's dimensions, if an operand can be walked by loops in this order.
 
     Whether an operand has the coordinate of the last loop must be known there: no stretched dimension may follow that
@@ -56,12 +64,12 @@ def fitted(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Exp
     """
     if not (format.is_ordered and is_unique(format)):
         return None
-    found: list[Expression | None] = []
+    levels_counted: list[Expression | None] = []
     next_loop = 0
     for level in format.levels:
         mapped = [dims[d] for d in dimensions(level.expression)]
         if all(d is None for d in mapped):
-            found.append(None)
+            levels_counted.append(None)
             continue
         if any(d is None for d in mapped):
             return None
@@ -71,19 +79,19 @@ def fitted(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Exp
         if next_loop == len(order):
             return None
         next_loop += 1
-        found.append(e)
-    counted = max((k for k, e in enumerate(found) if e is not None), default=-1)
-    below = format.levels[counted + 1 :] if counted >= 0 and next_loop == len(order) else ()
-    return None if any(level.format.functions.may_lack for level in below) else tuple(found)
+        levels_counted.append(e)
+    last_counted = max((k for k, e in enumerate(levels_counted) if e is not None), default=-1)
+    below = format.levels[last_counted + 1 :] if last_counted >= 0 and next_loop == len(order) else ()
+    return None if any(level.format.functions.may_lack for level in below) else tuple(levels_counted)
 
 
-def projects(target: Format, dims: Dims) -> bool:
+def is_projectable(target: Format, dims: Dims) -> bool:
     """Whether the target less the dimensions that an operand lacks is a format: no diagonal is cut in two."""
-    own = {d for d in dims if d is not None}
-    return all(len(own.intersection(needs)) in (0, len(needs)) for needs in _needs(target))
+    result_dims = {d for d in dims if d is not None}
+    return all(len(result_dims.intersection(needs)) in (0, len(needs)) for needs in _level_dimensions(target))
 
 
-def _needs(target: Format) -> list[set[int]]:
+def _level_dimensions(target: Format) -> list[set[int]]:
     return [set(dimensions(level.expression)) for level in target.levels]
 
 
@@ -98,20 +106,20 @@ def with_bitmap(format: Format) -> Format | None:
     return Format(format.dims, (*above, build.bitmap(last.expression)))
 
 
-def projected(target: Format, dims: Dims, lacking: bool = False) -> Format:
+def project(target: Format, dims: Dims, lacking: bool = False) -> Format:
     """The target without the dimensions that an operand lacks, in the operand's own: one that loops over the target
     can walk. Stretched dimensions come first, dense. `lacking`: it tells which elements are not there."""
-    own = {d: k for k, d in enumerate(dims) if d is not None}
+    operand_dim = {d: k for k, d in enumerate(dims) if d is not None}
     names = tuple(f"i{k}" for k in range(len(dims)))
     levels = [build.dense(Dim(k)) for k, d in enumerate(dims) if d is None]
     for level in target.levels:
-        if not all(d in own for d in dimensions(level.expression)):
+        if not all(d in operand_dim for d in dimensions(level.expression)):
             continue
-        e = rename(level.expression, [own.get(d, 0) for d in range(target.ndim)])
+        e = rename(level.expression, [operand_dim.get(d, 0) for d in range(target.ndim)])
         located = level.format.is_dense or isinstance(level.expression, Mod)
         levels.append(build.dense(e) if located else build.compressed(e))
-    found = Format(names, tuple(levels))
-    return (with_bitmap(found) if lacking else None) or found
+    projection = Format(names, tuple(levels))
+    return (with_bitmap(projection) if lacking else None) or projection
 
 
 def loops_over(format: Format, dims: Dims, ndim: int) -> Format:
@@ -121,6 +129,6 @@ def loops_over(format: Format, dims: Dims, ndim: int) -> Format:
     """
     names = tuple(f"i{d}" for d in range(ndim))
     place = [d for d in dims if d is not None]
-    levels = [Level(rename(level.expression, place), level.format) for level in native(format).levels]
+    levels = [Level(rename(level.expression, place), level.format) for level in merge_format(format).levels]
     others = [build.dense(Dim(d)) for d in range(ndim) if d not in place]
     return Format(names, (*levels, *others))

@@ -28,9 +28,9 @@ from ...ir.types import I64, SCALARS, Type, itemsize
 from ..build import Block
 from ..lattice import Point
 from .branch_free import value_of
-from .cursor import Cursor, Walker, number
+from .cursor import Cursor, Walker, truth_as_integer
 from .output import Place
-from .size import GROUP, LANES, MOST
+from .size import GROUP, LANES, MAX_CASE_OPERANDS
 from .subexpression_order import pairwise_union
 from .workspace import Row
 
@@ -45,30 +45,40 @@ _VECTORS = {scalar for scalar in SCALARS if itemsize(scalar) in (4, 8)} - {"c64"
 
 def union_in_vectors(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
     """Write the innermost level by places, where it is a union of few rows; whether that was done."""
-    if not _suits(nest, level, cursors):
+    if not _is_applicable(nest, level, cursors):
         return False
     if len(level.walked) > 2:
         pairs = pairwise_union(nest, level, cursors)
         if pairs is not None:
             pairs(block, place)
         return pairs is not None
-    _Ranked(nest, level, cursors, place, nest.walkers(block, level, cursors)).write(block)
+    _VectorUnion(nest, level, cursors, place, nest.walkers(block, level, cursors)).write(block)
     return True
 
 
-def _suits(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether something is stored wherever one of the rows is, and can be computed in vectors."""
     names, points = level.walked, level.lattice.points
-    if not nest.vectors or not 2 <= len(names) <= MOST or not points or not nest.out.places or level.located:
+    if (
+        not nest.vectors
+        or not 2 <= len(names) <= MAX_CASE_OPERANDS
+        or not points
+        or not nest.out.random_access
+        or level.located
+    ):
         return False
-    whole = points[0]
-    if whole.walked != names or len(whole.cases) < 2 ** len(names) - 1 or not nest.is_flat(level, whole, cursors):
+    first = points[0]
+    if (
+        first.walked != names
+        or len(first.cases) < 2 ** len(names) - 1
+        or not nest.is_branch_free(level, first, cursors)
+    ):
         return False
     if any(e.type.is_complex or e.type.scalar in ("f16", "bf16") for e in subexpressions(nest.regions.expr)):
         return False
     sources = [(nest.sources[n], cursors[n]) for n in names]
-    elements = {s.element for s, _ in sources}
-    return all(s.stored(c) and not s.followed for s, c in sources) and elements <= _VECTORS
+    elements = {s.element_type for s, _ in sources}
+    return all(s.contiguous(c) and not s.has_followers for s, c in sources) and elements <= _VECTORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ class _Block:
     count: Expr
 
 
-class _Ranked:
+class _VectorUnion:
     """The loops of one level."""
 
     def __init__(
@@ -102,7 +112,9 @@ class _Ranked:
         for walker in self.walkers.values():
             test = op("and", test, op("lt", walker.at, walker.end))
         for name, walker in self.walkers.items():
-            fits, read[name] = self.nest.sources[name].several(self.cursors[name], walker.at, self.lanes[name], GROUP)
+            fits, read[name] = self.nest.sources[name].coordinate_block(
+                self.cursors[name], walker.at, self.lanes[name], GROUP
+            )
             test = test if fits is None else op("and", test, fits)
 
         def step(inner: Block) -> None:
@@ -119,69 +131,73 @@ class _Ranked:
 
     def cut(self, block: Block, read: Mapping[str, Expr]) -> dict[str, _Block]:
         """The next blocks, cut where the first of them ends that does not end its row."""
-        none = const(2**31 - 1 if self.scalar == "i32" else 2**62, self.scalar)
+        largest = const(2**31 - 1 if self.scalar == "i32" else 2**62, self.scalar)
         ends, limits = {}, []
         for name, walker in self.walkers.items():
             end = ends[name] = block.let(
                 f"s{name}", op("min", op("add", walker.at, const(self.lanes[name])), walker.end)
             )
             last = self.coordinate(name, op("sub", end, const(1)))
-            limits.append(block.let("limit", op("select", op("lt", end, walker.end), last, none)))
+            limits.append(block.let("limit", op("select", op("lt", end, walker.end), last, largest)))
         limit = block.let("limit", op("min", *limits))
-        found = {}
+        blocks = {}
         for name, walker in self.walkers.items():
             lanes = block.let(f"l{name}", self.narrow(read[name]))
             size = cast(op("sub", ends[name], walker.at), self.scalar)
-            inside = op("lt", op("ramp", cast(const(0, self.scalar), lanes.type)), size)
-            mask = block.let(f"m{name}", op("and", inside, op("le", lanes, limit)))
-            found[name] = _Block(lanes, mask, block.let(f"n{name}", self.count(mask)))
-        return found
+            in_row = op("lt", op("ramp", cast(const(0, self.scalar), lanes.type)), size)
+            mask = block.let(f"m{name}", op("and", in_row, op("le", lanes, limit)))
+            blocks[name] = _Block(lanes, mask, block.let(f"n{name}", self.count(mask)))
+        return blocks
 
     def places(self, block: Block, blocks: Mapping[str, _Block]) -> tuple[dict[str, Expr], Expr]:
         """The places of each row's elements, as bits, and how many places there are."""
         first, second = self.lanes
         a, b = blocks[first], blocks[second]
-        held, alone, met = (block.mut(name, const(0)) for name in ("held", "alone", "met"))
+        second_bits, second_only, duplicates = (block.mut(name, const(0)) for name in ("held", "alone", "met"))
 
         def body(inner: Block, k: Var) -> None:
             c = inner.let("c", self.coordinate(second, op("add", self.walkers[second].at, k)))
             before = self.count(op("and", a.mask, op("lt", a.lanes, c)))
             alike = op("bits", op("and", a.mask, op("eq", a.lanes, c)))
             same = inner.let("same", op("ne", alike, const(0)))
-            r = inner.let("r", op("sub", op("add", k, before), met))
-            inner.assign(held, op("bor", held, _shifted(const(1), r)))
-            inner.assign(alone, op("bor", alone, _shifted(number(op("not", same)), r)))
-            inner.assign(met, op("add", met, number(same)))
+            r = inner.let("r", op("sub", op("add", k, before), duplicates))
+            inner.assign(second_bits, op("bor", second_bits, _shifted(const(1), r)))
+            inner.assign(second_only, op("bor", second_only, _shifted(truth_as_integer(op("not", same)), r)))
+            inner.assign(duplicates, op("add", duplicates, truth_as_integer(same)))
 
         block.loop("k", const(0), b.count, body, ("novector", "nounroll"))
-        total = block.let("n", op("sub", op("add", a.count, b.count), met))
-        every = op("sub", _shifted(const(1), total), const(1))
-        return {first: op("band", every, op("bnot", alone)), second: held}, total
+        total = block.let("n", op("sub", op("add", a.count, b.count), duplicates))
+        all_bits = op("sub", _shifted(const(1), total), const(1))
+        return {first: op("band", all_bits, op("bnot", second_only)), second: second_bits}, total
 
     def expand(self, block: Block, bits: Mapping[str, Expr], total: Expr) -> None:
         """Coordinates and values to their places, a group at a time; some behind the last one are written too."""
         nest, at = self.nest, self.level.at
-        left = {n: block.mut(f"b{n}", x) for n, x in bits.items()}
-        stands = {n: block.mut(f"j{n}", w.at) for n, w in self.walkers.items()}
+        remaining = {n: block.mut(f"b{n}", x) for n, x in bits.items()}
+        positions = {n: block.mut(f"j{n}", w.at) for n, w in self.walkers.items()}
         others = [n for n in self.cursors if n not in self.level.walked]
-        still = {n: block.let(f"v{n}", nest.sources[n].value(self.cursors[n].position, None)) for n in others}
+        constants = {n: block.let(f"v{n}", nest.sources[n].value(self.cursors[n].position, None)) for n in others}
 
         def group(inner: Block) -> None:
             numbers = op("ramp", cast(const(0), Type("i64", GROUP)))
-            here, values, found = {}, dict(still), []
+            presence, values, coordinates = {}, dict(constants), []
             for n in self.level.walked:
-                here[n] = inner.let(f"in{n}", op("bit", cast(left[n], Type("i64", GROUP)), numbers))
+                presence[n] = inner.let(f"in{n}", op("bit", cast(remaining[n], Type("i64", GROUP)), numbers))
                 source, cursor = nest.sources[n], self.cursors[n]
-                read = self.narrow(source.several(cursor, stands[n], GROUP)[1])
-                found.append(op("expand", read, here[n]))
-                values[n] = inner.let(f"v{n}", op("expand", source.elements(stands[n], cursor.batch, GROUP), here[n]))
-            c = inner.let("c", op("select", here[self.level.walked[0]], *found))
-            value = value_of(inner, nest.regions, self.point, frozenset(others), values, here)
-            nest.out.put(inner, at, self.counter_at(done), c, self.place, cast(value, value.type.with_lanes(GROUP)))
+                read = self.narrow(source.coordinate_block(cursor, positions[n], GROUP)[1])
+                coordinates.append(op("expand", read, presence[n]))
+                values[n] = inner.let(
+                    f"v{n}", op("expand", source.elements(positions[n], cursor.batch, GROUP), presence[n])
+                )
+            c = inner.let("c", op("select", presence[self.level.walked[0]], *coordinates))
+            value = value_of(inner, nest.regions, self.point, frozenset(others), values, presence)
+            nest.out.store_vector(
+                inner, at, self.counter_at(done), c, self.place, cast(value, value.type.with_lanes(GROUP))
+            )
             for n in self.level.walked:
-                few = op("popcount", op("band", left[n], const(2**GROUP - 1)))
-                inner.assign(stands[n], op("add", stands[n], few))
-                inner.assign(left[n], op("shr", left[n], const(GROUP)))
+                count = op("popcount", op("band", remaining[n], const(2**GROUP - 1)))
+                inner.assign(positions[n], op("add", positions[n], count))
+                inner.assign(remaining[n], op("shr", remaining[n], const(GROUP)))
             inner.assign(done, op("add", done, const(GROUP)))
 
         done = block.mut("g", const(0))

@@ -24,12 +24,12 @@ def guarded_by_values(nest: Lowering, block: Block, at: int, cursors: Cursors, i
         inner(block)
         return
 
-    def decide(b: Block, found: Cursors) -> None:
-        body = nest.regions.body(found)
+    def decide(b: Block, entered: Cursors) -> None:
+        body = nest.regions.body(entered)
         test = None if body is None else guarded(body)[1]
         if test is None:
             inner(b)
         else:
-            b.when(nest.substituted(test, found), inner)
+            b.when(nest.substituted(test, entered), inner)
 
-    nest.settle(block, at + 1, cursors, decide)
+    nest.enter_stretched(block, at + 1, cursors, decide)

@@ -20,7 +20,7 @@ from .cursor import Cursor, Source, Walker
 from .output import Output
 from .size import SLACK
 
-__all__ = ["Column", "Kept", "Row", "workspace"]
+__all__ = ["Column", "RowOutput", "Row", "workspace"]
 
 Column = Callable[[Expr], Expr]
 """The value at a position."""
@@ -55,7 +55,7 @@ class Row(Source):
         return 1
 
     @property
-    def followed(self) -> bool:
+    def has_followers(self) -> bool:
         return self.at is not None
 
     def counts(self, cursor: Cursor) -> Expression | None:
@@ -67,20 +67,20 @@ class Row(Source):
     def walks(self, cursor: Cursor) -> bool:
         return True
 
-    def asks(self, cursor: Cursor) -> bool:
+    def probes(self, cursor: Cursor) -> bool:
         return False
 
-    def stored(self, cursor: Cursor) -> bool:
+    def contiguous(self, cursor: Cursor) -> bool:
         """What was found in common is little, and was written a moment ago, one by one: no block of it is read."""
-        return self.element is not None
+        return self.element_type is not None
 
     @property
-    def element(self) -> str | None:
+    def element_type(self) -> str | None:
         at = Var("at", I64)
         value = self.column(at)
         return value.type.scalar if isinstance(value, Load) and value.index == at else None
 
-    def several(self, cursor: Cursor, q: Expr, lanes: int, beyond: int = 0) -> tuple[Expr | None, Expr]:
+    def coordinate_block(self, cursor: Cursor, q: Expr, lanes: int, beyond: int = 0) -> tuple[Expr | None, Expr]:
         read = load(self.crd.name, self.crd.scalar, q, lanes)
         return None, cast(read, "i64") if self.crd.wide else read
 
@@ -103,9 +103,9 @@ class Row(Source):
         return op("lt", self.crd.read(q), c)
 
     def walker(self, block: Block, cursor: Cursor, lower: Expr | None, upper: Expr | None) -> Walker:
-        return self.again(block) if self.at is None else Walker(self.at, self.count)
+        return self.restart(block) if self.at is None else Walker(self.at, self.count)
 
-    def again(self, block: Block) -> Walker:
+    def restart(self, block: Block) -> Walker:
         """A walk that nobody follows."""
         return Walker(block.mut(f"q{self.name}", const(0)), self.count)
 
@@ -113,7 +113,7 @@ class Row(Source):
         return self.column(position)
 
 
-class Kept(Output):
+class RowOutput(Output):
     """A row that is being written, in the place of the result's last level."""
 
     def __init__(self, block: Block, out: Output, at: int, crd: Array, values: Array, scalar: str) -> None:
@@ -124,8 +124,8 @@ class Kept(Output):
         self.count = block.mut("n", const(0))
         self.counters = {run: self.count}
 
-    def covers(self, at: int) -> bool:
+    def visits_all(self, at: int) -> bool:
         return False
 
-    def _wide(self, part: str, at: int) -> Array:
+    def _index_buffer(self, part: str, at: int) -> Array:
         return self.crd

@@ -22,7 +22,7 @@ from ...ir.ops import const, op
 from ..build import Array, Block, Builder, Name, fold
 from ..operand import Operand
 from ..walk import Interval, intervals
-from .ranged import part_of
+from .ranged import bind_range_number
 from .stream import Element, Stream, extents_of
 from .target import Kind, Run, runs
 
@@ -62,7 +62,7 @@ def append_kernel(
     *,
     unique: bool,
     keep: bool,
-    given: tuple[int, ...] | None = None,
+    assembled: tuple[int, ...] | None = None,
     ranged: bool = False,
 ) -> Kernel:
     """The kernel of one pass; `unique`: the elements are distinct, `keep`: duplicates stay apart.
@@ -79,7 +79,7 @@ def append_kernel(
     extents = extents_of(builder, len(target.format.dims))
     top = builder.top
     spans = intervals(top, "b", target.format, extents)
-    _Append(builder, target, spans, task, unique, keep, given).emit(top, stream)
+    _Append(builder, target, spans, task, unique, keep, assembled).emit(top, stream)
     return builder.kernel()
 
 
@@ -97,9 +97,9 @@ def by_ranges(source: Format, target: Format, *, unique: bool, keep: bool, hoist
     if not above:
         return True
     first = source.levels[0].format
-    apart = first.unique or any(x.format.is_singleton for x in source.levels[1:2])
-    same = levels[0].expression == source.levels[0].expression and not levels[0].format.buffers
-    return last.first == 1 and apart and same
+    distinct_parents = first.unique or any(x.format.is_singleton for x in source.levels[1:2])
+    aligned = levels[0].expression == source.levels[0].expression and not levels[0].format.buffers
+    return last.first == 1 and distinct_parents and aligned
 
 
 def locate(
@@ -125,9 +125,9 @@ class _Append:
         task: Pass,
         unique: bool,
         keep: bool,
-        given: tuple[int, ...] | None,
+        assembled: tuple[int, ...] | None,
     ) -> None:
-        self.given, self.values = given or (), given is None
+        self.assembled, self.values = assembled or (), assembled is None
         assert target.format is not None
         self.builder, self.target, self.spans, self.task = builder, target, spans, task
         self.format = target.format
@@ -139,7 +139,7 @@ class _Append:
 
     def emit(self, top: Block, stream: Stream) -> None:
         if self.builder.ranged:
-            part_of(self.builder)
+            bind_range_number(self.builder)
             top.env["starts"] = self.builder.buffer("starts", "i64")
         self.sizes = self.builder.buffer("sizes", "i64", mutable=True, wide=True)
         self.states = {r: self._state(top, r) for r in self.runs if r.kind is not Kind.LOCATED}
@@ -202,11 +202,11 @@ class _Append:
             if leaf:
                 self._value(inner, element, state.q, add=False)
 
-        def again(inner: Block) -> None:
+        def duplicate(inner: Block) -> None:
             if leaf:
                 self._value(inner, element, state.q, add=True)
 
-        block.when(test, fresh, again)
+        block.when(test, fresh, duplicate)
         if not leaf:
             self._descend(block, element, number + 1, block.let(f"at{run.first}", op("add", state.q, const(0))))
 
@@ -226,7 +226,7 @@ class _Append:
         else:
             block.assign(state.q, fold("add", state.q, const(1)))
         if self.task is not Pass.COUNT:
-            for at in (x for x in run.levels if x not in self.given):
+            for at in (x for x in run.levels if x not in self.assembled):
                 block.store(self._crd(at), state.q, element.coordinates[at])
             if state.slot is None and run.first > 0:
                 self._edges(block, state, parent)

@@ -16,7 +16,7 @@ from ...format.format import Format, Level
 from ...ir.loop import Kernel
 from ..build import Builder
 
-__all__ = ["Blocks", "blocks_of", "copy_blocks_kernel", "turned"]
+__all__ = ["Blocks", "blocks_of", "copy_blocks_kernel", "transpose_blocks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +40,34 @@ def blocks_of(source: Format, target: Format) -> Blocks | None:
     """The heads of two formats with the same dense levels at the end; None where they have none in common."""
     if source.batch_ndim or target.batch_ndim:
         return None
-    mine, theirs = _tail(source), _tail(target)
-    split, cut = source.nlevels - len(mine), target.nlevels - len(theirs)
+    source_tail, target_tail = _tail(source), _tail(target)
+    split, cut = source.nlevels - len(source_tail), target.nlevels - len(target_tail)
     tail = [level.expression for level in source.levels[split:]]
-    if not tail or set(tail) != set(theirs) or len(tail) != len(theirs):
+    if not tail or set(tail) != set(target_tail) or len(tail) != len(target_tail):
         return None
     dims = tuple(dict.fromkeys(level.expression for level in source.levels[:split]))
-    others = {level.expression for level in target.levels[:cut]}
-    if set(dims) != others or len(dims) != split or not all(_plain(e) for e in dims) or not _is_element(target, cut):
+    target_dims = {level.expression for level in target.levels[:cut]}
+    if (
+        set(dims) != target_dims
+        or len(dims) != split
+        or not all(_is_dense_number(e) for e in dims)
+        or not _is_element(target, cut)
+    ):
         return None
     sizes = tuple(e.divisor if isinstance(e, Mod) else None for e in tail)
-    order = tuple(tail.index(e) for e in theirs)
+    order = tuple(tail.index(e) for e in target_tail)
     return Blocks(dims, _head(source.levels[:split], dims), _head(target.levels[:cut], dims), order, sizes)
 
 
-def turned(source: Format) -> Format | None:
+def transpose_blocks(source: Format) -> Format | None:
     """A blocked matrix with its two levels of blocks the other way round, None for other formats."""
-    found = _tail(source)
+    tail = _tail(source)
     levels = source.levels
-    if source.ndim != 2 or len(found) != 2 or source.nlevels != 4 or source.batch_ndim:
+    if source.ndim != 2 or len(tail) != 2 or source.nlevels != 4 or source.batch_ndim:
         return None
     if not (levels[0].format.is_dense and levels[1].format.is_compressed):
         return None
-    if not all(isinstance(e, Mod) for e in found):
+    if not all(isinstance(e, Mod) for e in tail):
         return None
     first, second = levels[0], levels[1]
     swapped = (Level(second.expression, first.format), Level(first.expression, second.format))
@@ -95,13 +100,13 @@ def copy_blocks_kernel(scalar: str, index: str, blocks: Blocks) -> Kernel:
 
 def _tail(format: Format) -> list[Expression]:
     """The dense levels at the end, as far as none of their dimensions is settled together with a level above."""
-    found: list[Expression] = []
+    tail: list[Expression] = []
     for level in reversed(format.levels):
         if not level.format.is_dense:
             break
-        found.insert(0, level.expression)
-    above = {level.expression for level in format.levels[: format.nlevels - len(found)]}
-    return found if all(isinstance(e, Dim) or _base(e) in above for e in found) else []
+        tail.insert(0, level.expression)
+    above = {level.expression for level in format.levels[: format.nlevels - len(tail)]}
+    return tail if all(isinstance(e, Dim) or _base(e) in above for e in tail) else []
 
 
 def _base(e: Expression) -> Expression | None:
@@ -109,7 +114,7 @@ def _base(e: Expression) -> Expression | None:
     return Div(e.base, e.divisor) if isinstance(e, Mod) else None
 
 
-def _plain(e: Expression) -> bool:
+def _is_dense_number(e: Expression) -> bool:
     """Whether coordinates begin at 0 and each stands for itself."""
     return isinstance(e, Dim) or (isinstance(e, Div) and isinstance(e.base, Dim))
 

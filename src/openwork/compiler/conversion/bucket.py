@@ -28,7 +28,7 @@ from ..single.collapse_loops import flatten
 from ..walk import intervals
 from .append import locate
 from .prefetch import later
-from .ranged import own_slice, part_of
+from .ranged import bind_range_number, range_slice
 from .stream import Element, Stream, extents_of
 from .target import Run, runs
 
@@ -68,7 +68,7 @@ def histogram_kernel(name: str, stream: Stream, target: Operand, ranged: bool = 
         sizes = top.builder.buffer("sizes", "i64", mutable=True)
         top.run("if part == 0:\n    sizes[2] = misses" if ranged else "sizes[2] = misses", sizes=sizes)
 
-    return flatten(_over(name, stream, target, sink, begin, end, ranged=ranged))
+    return flatten(_walk_kernel(name, stream, target, sink, begin, end, ranged=ranged))
 
 
 def partition_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
@@ -88,7 +88,7 @@ def partition_kernel(name: str, stream: Stream, target: Operand, ranged: bool = 
         block.run("s = p >> shift\nq = next[s]\nnext[s] = q + 1\nlow[q] = u16(p - (s << shift))", p=parent)
         _write(block, target, chain, element)
 
-    return _over(name, stream, target, sink, begin, ranged=ranged)
+    return _walk_kernel(name, stream, target, sink, begin, ranged=ranged)
 
 
 _NEXT = """
@@ -143,11 +143,11 @@ def distribute_kernel(name: str, target: Operand, ranged: bool = False) -> Kerne
         builder.buffer(f"b_crd{at}", word, mutable=True)
         top.run(f"w_b_crd{at}: T[room] = empty", T=word)
 
-    def there(block: Block) -> None:
+    def to_workspace(block: Block) -> None:
         for part in parts:
             block.run(f"w_{part}[q - first] = {part}[e]")
 
-    def back(block: Block) -> None:
+    def from_workspace(block: Block) -> None:
         for part in parts:
             block.run(f"for e in range(first, end):\n    {part}[e] = w_{part}[e - first]")
 
@@ -160,14 +160,14 @@ def distribute_kernel(name: str, target: Operand, ranged: bool = False) -> Kerne
             block.run("q = next[p - base]\nnext[p - base] = q + 1")
         else:
             block.run("q = b_pos[p + 1]\nb_pos[p + 1] = q + 1")
-        there(block)
+        to_workspace(block)
 
     if ranged:
         top.run("next: i64[1 << shift] = empty")
     text = _DISTRIBUTE.replace("BEGIN", "b_pos[base]" if ranged else "b_pos[base + 1]")
     text = text.replace("END", f"b_pos[min((s + 1) << shift, parents - {1 - ranged}) + {1 - ranged}]")
     text = text.replace("FIRST, LAST", "lo, hi" if ranged else "0, slots").replace("        THERE\n", "")
-    top.run(text, STARTS=starts, PLACE=place, BACK=back)
+    top.run(text, STARTS=starts, PLACE=place, BACK=from_workspace)
     return builder.kernel()
 
 
@@ -183,7 +183,7 @@ def scatter_kernel(name: str, stream: Stream, target: Operand, ranged: bool = Fa
         block.run("q = b_pos[p + 1]\nb_pos[p + 1] = q + 1", p=parent)
         _write(block, target, chain, element)
 
-    return _over(name, stream, target, sink, ranged=ranged)
+    return _walk_kernel(name, stream, target, sink, ranged=ranged)
 
 
 def _prefetch(block: Block, target: Operand, chain: Run, parent: Expr) -> None:
@@ -221,7 +221,7 @@ def _nothing(top: Block) -> None:
     """Neither before nor after the walk."""
 
 
-def _over(
+def _walk_kernel(
     name: str,
     stream: Stream,
     target: Operand,
@@ -245,8 +245,8 @@ def _over(
     scalar = target.pos[chain.first]
     assert scalar is not None
     if ranged:
-        part_of(builder)
-        top.env["b_pos"] = own_slice(builder, "counts", scalar)
+        bind_range_number(builder)
+        top.env["b_pos"] = range_slice(builder, "counts", scalar)
     else:
         top.env["b_pos"] = _pos(builder, target, chain)
     begin(top)

@@ -21,14 +21,14 @@ from ..build import Array, Block, Builder, Name
 from ..operand import Operand
 from ..walk import Interval, intervals
 from .append import Pass, locate
-from .ranged import part_of
+from .ranged import bind_range_number
 from .stream import Element, Stream, extents_of
 from .target import Run, runs
 
-__all__ = ["fill_kernel", "split", "touch_kernel"]
+__all__ = ["fill_kernel", "split_runs", "touch_kernel"]
 
 
-def split(target: Operand) -> tuple[Run | None, Run, Run]:
+def split_runs(target: Operand) -> tuple[Run | None, Run, Run]:
     """The located levels above (None where there are none), the compressed level, the located levels below."""
     assert target.format is not None
     *above, chain, below = runs(target.format)
@@ -41,7 +41,7 @@ class _Group:
     def __init__(self, name: str, target: Operand, ranged: bool) -> None:
         assert target.format is not None
         self.target, self.format = target, target.format
-        self.above, self.chain, self.below = split(target)
+        self.above, self.chain, self.below = split_runs(target)
         self.builder = Builder(name, ranged=ranged)
         extents = extents_of(self.builder, len(self.format.dims))
         self.top = self.builder.top
@@ -77,7 +77,7 @@ def touch_kernel(name: str, stream: Stream, target: Operand, ranged: bool = Fals
     names = {"pos": group.buffer("pos", mutable=True), "crd": group.buffer("crd", mutable=True)}
     first: Name = 0
     if ranged:
-        part_of(builder)
+        bind_range_number(builder)
         first = top.expr("starts[part]", starts=builder.buffer("starts", "i64"))
     top.run("where: i64[n] = zeros\ncount: i64 = first\nlongest: i64 = 0\nbegin: i64 = 0\nnow: i64 = -1", first=first)
 
@@ -97,8 +97,8 @@ def touch_kernel(name: str, stream: Stream, target: Operand, ranged: bool = Fals
 
     group.emit(stream, sink, flags=False)
     if ranged:
-        words = {name: builder.buffer(name, "i64", mutable=True) for name in ("stops", "most")}
-        top.run("stops[part] = count\nmost[part] = longest", **words)
+        buffers = {name: builder.buffer(name, "i64", mutable=True) for name in ("stops", "most")}
+        top.run("stops[part] = count\nmost[part] = longest", **buffers)
     else:
         sizes = builder.buffer("sizes", "i64", mutable=True)
         top.run("sizes[0] = count\nsizes[1] = longest", sizes=sizes)

@@ -20,7 +20,7 @@ __all__ = ["follows", "traversal"]
 def traversal(format: Format, hoist: bool = False) -> tuple[Expression, ...]:
     """The expressions in whose lexicographic order the format's elements are walked, as far as that is known;
     with `hoist` that of the walk by rows of blocks."""
-    found: list[Expression] = []
+    expressions: list[Expression] = []
     levels = list(format.levels)
     if hoist and (first := hoisted(format)):
         at = next(x for x, level in enumerate(levels) if level.format.is_compressed)
@@ -29,17 +29,17 @@ def traversal(format: Format, hoist: bool = False) -> tuple[Expression, ...]:
     for at, level in enumerate(levels):
         if not level.format.ordered:
             break
-        found.append(level.expression)
+        expressions.append(level.expression)
         last = at == len(levels) - 1
         if not level.format.unique and not last and not levels[at + 1].format.is_singleton:
             break
-    return tuple(found)
+    return tuple(expressions)
 
 
-def follows(source: Sequence[Expression], target: Sequence[Expression], given: Iterable[Expression] = ()) -> bool:
+def follows(source: Sequence[Expression], target: Sequence[Expression], fixed: Iterable[Expression] = ()) -> bool:
     """Whether elements in the lexicographic order of `source` are in that of `target`, among those equal in `given`."""
-    known = _Known()
-    for e in given:
+    known = _KnownDigits()
+    for e in fixed:
         known.add(digit(e))
     left = [digit(e) for e in source]
     right = [digit(e) for e in target]
@@ -79,7 +79,7 @@ def _split(digits: list[Digit], place: int) -> bool:
     return True
 
 
-class _Known:
+class _KnownDigits:
     """The digits that are known, joined where they meet."""
 
     def __init__(self) -> None:
@@ -100,43 +100,43 @@ class _Known:
     def strip(self, digits: list[Digit]) -> list[Digit]:
         """Drop leading digits that are determined, and reduce the first that is not by what is known."""
         for at, d in enumerate(digits):
-            if not self._has(d):
+            if not self._determines(d):
                 return [self._reduce(d), *digits[at + 1 :]]
         return []
 
-    def _has(self, d: Digit) -> bool:
+    def _determines(self, d: Digit) -> bool:
         if d.size < 0:
             return True
         if any(
             k.base == d.base and k.place <= d.place and d.place % k.place == 0 and _covers(k, d) for k in self.digits
         ):
             return True
-        return self._whole(d.base, frozenset())
+        return self._determines_base(d.base, frozenset())
 
-    def _whole(self, base: object, seen: frozenset[object]) -> bool:
+    def _determines_base(self, base: object, seen: frozenset[object]) -> bool:
         """Whether all of `base` is known."""
         if base in seen:
             return False
         seen = seen | {base}
         if isinstance(base, Digit):
-            return self._has(base)
+            return self._determines(base)
         if any(k.base == base and k.place == 1 and k.size == 0 for k in self.digits):
             return True
         if isinstance(base, Add | Sub):
-            return self._whole(base.left, seen) and self._whole(base.right, seen)
+            return self._determines_base(base.left, seen) and self._determines_base(base.right, seen)
         for k in self.digits:
             if k.place == 1 and k.size == 0 and isinstance(k.base, Add | Sub) and base in (k.base.left, k.base.right):
                 other = k.base.right if base == k.base.left else k.base.left
-                if self._whole(other, seen):
+                if self._determines_base(other, seen):
                     return True
         return False
 
     def _reduce(self, d: Digit) -> Digit:
         """The digit that orders as `d` does, once what is known of it is fixed."""
         if isinstance(d.base, Add | Sub) and d.place == 1 and d.size == 0:
-            if self._whole(d.base.right, frozenset()):
+            if self._determines_base(d.base.right, frozenset()):
                 return self._reduce(Digit(d.base.left, 1, 0))
-            if isinstance(d.base, Add) and self._whole(d.base.left, frozenset()):
+            if isinstance(d.base, Add) and self._determines_base(d.base.left, frozenset()):
                 return self._reduce(Digit(d.base.right, 1, 0))
         for k in self.digits:
             above = k.base == d.base and k.place > d.place and k.place % d.place == 0

@@ -10,7 +10,7 @@ from ...format import build
 from ...format.cached import cached
 from ...format.expression import Dim, Expression, dimensions
 from ...format.format import Format, Level
-from .blocks import blocks_of, turned
+from .blocks import blocks_of, transpose_blocks
 from .order import follows, traversal
 from .target import Kind, Run, is_unique, runs, unbatched
 
@@ -57,10 +57,10 @@ class Stage:
     hoist: bool = False
 
     def __str__(self) -> str:
-        said = [name for name in ("drop", "sort", "hoist") if getattr(self, name)]
+        notes = [name for name in ("drop", "sort", "hoist") if getattr(self, name)]
         if not self.unique:
-            said.append("keep duplicates" if self.keep else "sum duplicates")
-        return f"{self.strategy.value}: {self.source} -> {self.target}" + (f"  ({', '.join(said)})" if said else "")
+            notes.append("keep duplicates" if self.keep else "sum duplicates")
+        return f"{self.strategy.value}: {self.source} -> {self.target}" + (f"  ({', '.join(notes)})" if notes else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +93,23 @@ def plan(source: Format, target: Format) -> Plan:
     if not sparse:
         plain = _is_plain(source) and _is_plain(goal)
         return Plan((replace(stage, strategy=Strategy.COPY if plain else Strategy.SCATTER),))
-    needed = _needed(goal, parts, sparse[-1], unique, stage.keep)
-    if (append := _append(stage, needed)) is not None:
+    order = _needed(goal, parts, sparse[-1], unique, stage.keep)
+    if (append := _append(stage, order)) is not None:
         return Plan((append,))
-    if (unique or stage.keep) and (blocks := _by_blocks(stage, needed)) is not None:
+    if (unique or stage.keep) and (blocks := _by_blocks(stage, order)) is not None:
         return Plan(blocks, stage if len(blocks) > 1 and parts[0].kind is not Kind.LOCATED else None)
     if _is_grouped(source, goal, parts):
         return Plan((replace(stage, strategy=Strategy.GROUP),))
     if (bucket := _bucket(stage, parts)) is not None:
         return Plan((bucket,))
     located = parts[0].last + 1 if parts[0].kind is Kind.LOCATED else 0
-    ways = [_in_order(goal, located or 1, unique)]
+    intermediates = [_in_order(goal, located or 1, unique)]
     if located:
-        ways.append(_by_parents(goal, located))
-    found = [way for between in ways if (way := _by_way_of(between, stage)) is not None]
-    found.sort(key=lambda way: way[0].sort)
-    if found:
-        return Plan(found[0], None if located else stage)
+        intermediates.append(_by_parents(goal, located))
+    two_stages = [stages for intermediate in intermediates if (stages := _through(intermediate, stage)) is not None]
+    two_stages.sort(key=lambda stages: stages[0].sort)
+    if two_stages:
+        return Plan(two_stages[0], None if located else stage)
     return Plan((stage,))
 
 
@@ -127,14 +127,14 @@ def _append(stage: Stage, needed: list[Expression]) -> Stage | None:
 
 def _by_blocks(stage: Stage, needed: list[Expression]) -> tuple[Stage, ...] | None:
     """Blocks that move as they are, or that are turned and then walked row by row of blocks."""
-    whole = replace(stage, strategy=Strategy.BLOCKS)
+    block_stage = replace(stage, strategy=Strategy.BLOCKS)
     if blocks_of(stage.source, stage.target) is not None:
-        return (whole,)
-    between = turned(stage.source)
-    if between is None or blocks_of(stage.source, between) is None:
+        return (block_stage,)
+    transposed = transpose_blocks(stage.source)
+    if transposed is None or blocks_of(stage.source, transposed) is None:
         return None
-    rest = _append(replace(stage, source=between), needed)
-    return None if rest is None else (replace(whole, target=between, keep=True), rest)
+    rest = _append(replace(stage, source=transposed), needed)
+    return None if rest is None else (replace(block_stage, target=transposed, keep=True), rest)
 
 
 def _is_plain(format: Format) -> bool:
@@ -184,23 +184,23 @@ def _bucket(stage: Stage, parts: tuple[Run, ...]) -> Stage | None:
         return None
     if any(levels[at].format.unique for at in chain.levels if at != chain.last):
         return None
-    given = _expressions(stage.target, above.first, above.last)
+    located = _expressions(stage.target, above.first, above.last)
     inner = []
     free = _first_free(stage.target, chain)
     for at in chain.levels:
         if at >= free and (stage.unique or stage.keep):
             break
         inner.append(levels[at].expression)
-    sort = not follows(traversal(stage.source), inner, given)
+    sort = not follows(traversal(stage.source), inner, located)
     return replace(stage, strategy=Strategy.BUCKET, sort=sort)
 
 
-def _by_way_of(between: Format | None, stage: Stage) -> tuple[Stage, ...] | None:
+def _through(intermediate: Format | None, stage: Stage) -> tuple[Stage, ...] | None:
     """Buckets that make `between`, and the stage from there to the target; None where that is none."""
-    if between is None or between == stage.source:
+    if intermediate is None or intermediate == stage.source:
         return None
-    first = _bucket(replace(stage, target=between, keep=True), runs(between))
-    rest = plan(between, stage.target).stages
+    first = _bucket(replace(stage, target=intermediate, keep=True), runs(intermediate))
+    rest = plan(intermediate, stage.target).stages
     if first is None or [s.strategy for s in rest] not in ([Strategy.APPEND], [Strategy.GROUP]):
         return None
     return first, replace(rest[0], unique=stage.unique, keep=stage.keep)
@@ -222,8 +222,8 @@ def _by_parents(target: Format, located: int) -> Format | None:
     above = {d for level in levels for d in dimensions(level.expression)}
     inner: dict[Expression, None] = {}
     for level in target.levels[located:]:
-        found = tuple(dimensions(level.expression))
-        inner |= dict.fromkeys([level.expression] if above.intersection(found) else map(Dim, found))
+        level_dims = tuple(dimensions(level.expression))
+        inner |= dict.fromkeys([level.expression] if above.intersection(level_dims) else map(Dim, level_dims))
     return _chain(target, levels, list(inner), False, ordered=False)
 
 

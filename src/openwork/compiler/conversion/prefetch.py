@@ -22,18 +22,18 @@ def later(block: Block, expr: Expr, buffer: str, elements: Expr) -> Expr | None:
     def inline(e: Expr) -> Expr:
         return inline(bound[e.name]) if isinstance(e, Var) and e.name in bound else map_expr(e, inline)
 
-    whole = inline(expr)
-    loads = list(_loads(whole))
+    inlined = inline(expr)
+    loads = list(_loads(inlined))
     places = {load.index for load in loads if isinstance(load.index, Var)}
     if len(places) != 1 or any(load.index not in places or not load.buffer.startswith(buffer) for load in loads):
         return None
     (place,) = places
-    moved = op("min", op("add", place, const(DISTANCE)), op("sub", elements, const(1)))
+    ahead = op("min", op("add", place, const(DISTANCE)), op("sub", elements, const(1)))
 
     def shift(e: Expr) -> Expr:
-        return moved if e == place else map_expr(e, shift)
+        return ahead if e == place else map_expr(e, shift)
 
-    return shift(whole)
+    return shift(inlined)
 
 
 def _loads(e: Expr) -> list[Load]:

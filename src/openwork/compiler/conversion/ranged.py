@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..build import Array, Builder
 
-__all__ = ["own_slice", "part_of"]
+__all__ = ["range_slice", "bind_range_number"]
 
 
-def part_of(builder: Builder) -> None:
+def bind_range_number(builder: Builder) -> None:
     """Bind `part`, the number of the range [lo, hi) among those between the `ranges` + 1 numbers in `bounds`."""
     ranges = builder.scalar("ranges")
     bounds = builder.buffer("bounds", "i64")
@@ -15,7 +15,7 @@ def part_of(builder: Builder) -> None:
     builder.top.run(text, ranges=ranges, bounds=bounds)
 
 
-def own_slice(builder: Builder, name: str, scalar: str) -> Array:
+def range_slice(builder: Builder, name: str, scalar: str) -> Array:
     """The slice of buffer `name`, of parents + 1 elements, that belongs to this range."""
     array = builder.buffer(name, scalar, mutable=True, wide=True)
     top = builder.top

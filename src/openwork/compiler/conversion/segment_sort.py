@@ -13,7 +13,7 @@ from ...ir.loop import Kernel
 from ...ir.ops import const
 from ..build import Block, Builder, Name
 from ..operand import Operand
-from .ranged import part_of
+from .ranged import bind_range_number
 from .target import Kind, runs
 
 __all__ = ["KEY_BITS", "NARROW_BITS", "join_kernel", "order_kernel"]
@@ -178,14 +178,14 @@ def join_kernel(name: str, target: Operand) -> Kernel:
     for buffer in ("bounds", "starts", "stops"):
         names[buffer] = builder.buffer(buffer, "i64")
     builder.buffer("sizes", "i64", mutable=True)
-    moved = [builder.buffer("b_vals", target.scalar, mutable=True)]
+    arrays = [builder.buffer("b_vals", target.scalar, mutable=True)]
     for at in chain.levels:
         crd = target.crd[at]
         assert crd is not None
-        moved.append(builder.buffer(f"b_crd{at}", crd, mutable=True))
+        arrays.append(builder.buffer(f"b_crd{at}", crd, mutable=True))
 
     def move(block: Block) -> None:
-        for array in moved:
+        for array in arrays:
             block.run("for e in range(first, stops[r]):\n    x[e - gap] = x[e]", x=array)
 
     text = """
@@ -229,7 +229,7 @@ class _Order:
         top = self.builder.top
         text = _BUCKETS.replace("BEGIN", "starts[part]" if self.ranged else "0")
         if self.ranged:
-            part_of(self.builder)
+            bind_range_number(self.builder)
             self.builder.buffer("starts", "i64")
         top.run(
             self._text(

@@ -63,12 +63,12 @@ class Walked:
     def emit(self, block: Block, target: Format, intervals: Sequence[Interval], sink: Sink) -> None:
         builder = block.builder
         assert self.source.format is not None
-        mine = {level.expression: at for at, level in enumerate(self.source.format.levels)}
+        level_of = {level.expression: at for at, level in enumerate(self.source.format.levels)}
 
         def leaf(inner: Block, point: Point) -> None:
             def level(e: Expression, at: int) -> Expr:
-                if e in mine:
-                    return point.coordinates[mine[e]]
+                if e in level_of:
+                    return point.coordinates[level_of[e]]
                 return inner.let(f"t{at}", coordinate_of(e, point.at))
 
             coordinates = tuple(level(x.expression, at) for at, x in enumerate(target.levels))

@@ -43,14 +43,14 @@ class Run:
 @cache
 def runs(format: Format) -> tuple[Run, ...]:
     """The runs of a format's levels, outermost first."""
-    found: list[Run] = []
+    result: list[Run] = []
     for at, level in enumerate(format.levels):
         functions = level.format.functions
-        above = found[-1].kind if found else Kind.LOCATED
+        above = result[-1].kind if result else Kind.LOCATED
         if functions.insert is Insert.LOCATE:
             kind, width = Kind.LOCATED, 0
         elif functions.branchless and above is not Kind.LOCATED:
-            found[-1] = replace(found[-1], last=at)
+            result[-1] = replace(result[-1], last=at)
             continue
         elif functions.branchless or functions.insert is Insert.SLOT:
             kind, width = Kind.SLOTS, level.format.slots or 1
@@ -62,11 +62,11 @@ def runs(format: Format) -> tuple[Run, ...]:
                 "  expected: pos of parents + 1 or 2 * parents positions, slots, or positions that are located\n"
                 "  help: asformat() to a format of other levels"
             )
-        if kind is Kind.LOCATED and found and above is Kind.LOCATED:
-            found[-1] = replace(found[-1], last=at)
+        if kind is Kind.LOCATED and result and above is Kind.LOCATED:
+            result[-1] = replace(result[-1], last=at)
         else:
-            found.append(Run(kind, at, at, width))
-    return tuple(found)
+            result.append(Run(kind, at, at, width))
+    return tuple(result)
 
 
 @cached(4096)

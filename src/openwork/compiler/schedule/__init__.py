@@ -4,10 +4,11 @@
 `product` turns a sum of products into the steps of a `plan`, each a statement with its route to machine code.
 """
 
-from .plan import Known, Plan, Route, Step
+from .plan import OperandFacts, Plan, Route, Step
 from .product import plan_product
 from .single import MAX_CONSTANT, Facts, Schedule, Tile, schedule, tiles
 
 __all__ = [
-    "MAX_CONSTANT", "Facts", "Known", "Plan", "Route", "Schedule", "Step", "Tile", "plan_product", "schedule", "tiles",
+    "MAX_CONSTANT", "Facts", "OperandFacts", "Plan", "Route", "Schedule", "Step", "Tile", "plan_product", "schedule",
+    "tiles",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from importlib import import_module
 
 from ... import tuning
 
-__all__ = ["Size", "Step", "find_path", "merged"]
+__all__ = ["Size", "Step", "contraction_cost", "find_path"]
 
 OPTIMAL = tuning.EINSUM_OPTIMAL
 
@@ -38,9 +38,9 @@ class Step:
     result: Size
 
 
-def merged(x: Size, y: Size, kept: frozenset[str], extents: Mapping[str, int]) -> tuple[float, Size]:
+def contraction_cost(x: Size, y: Size, live: frozenset[str], extents: Mapping[str, int]) -> tuple[float, Size]:
     """Cost and size of the contraction of two terms, of whose letters those of `kept` stay."""
-    letters = (x.letters | y.letters) & kept
+    letters = (x.letters | y.letters) & live
     space = _space(letters, extents)
     if x.dense and y.dense:
         work = _space(x.letters | y.letters, extents)
@@ -70,7 +70,7 @@ def find_path(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> li
     return _greedy(terms, out, extents) if pairs is None else _costed(terms, pairs, out, extents)
 
 
-def _kept(rest: Sequence[Size], out: str) -> frozenset[str]:
+def _live_letters(rest: Sequence[Size], out: str) -> frozenset[str]:
     return frozenset(out).union(*(t.letters for t in rest))
 
 
@@ -83,20 +83,20 @@ def _optimal(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> lis
         """Cost, result, and the part that the last step's left side is."""
         if subset & (subset - 1) == 0:
             return 0.0, terms[subset.bit_length() - 1], 0
-        kept = _kept([t for k, t in enumerate(terms) if not subset >> k & 1], out)
+        live = _live_letters([t for k, t in enumerate(terms) if not subset >> k & 1], out)
         lowest = subset & -subset
-        found: tuple[float, Size, int] | None = None
+        cheapest: tuple[float, Size, int] | None = None
         part = (subset - 1) & subset
         while part:
             if part & lowest:
                 left, right = best(part), best(subset ^ part)
-                cost, size = merged(left[1], right[1], kept, extents)
+                cost, size = contraction_cost(left[1], right[1], live, extents)
                 cost += left[0] + right[0]
-                if found is None or cost < found[0]:
-                    found = cost, size, part
+                if cheapest is None or cost < cheapest[0]:
+                    cheapest = cost, size, part
             part = (part - 1) & subset
-        assert found is not None
-        return found
+        assert cheapest is not None
+        return cheapest
 
     steps: list[Step] = []
     order = [1 << k for k in range(len(terms))]
@@ -108,8 +108,8 @@ def _optimal(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> lis
         emit(part)
         emit(subset ^ part)
         left, right = sorted((order.index(part), order.index(subset ^ part)))
-        own = cost - best(part)[0] - best(subset ^ part)[0]
-        steps.append(Step(left, right, own, size))
+        step_cost = cost - best(part)[0] - best(subset ^ part)[0]
+        steps.append(Step(left, right, step_cost, size))
         del order[right], order[left]
         order.append(subset)
 
@@ -120,17 +120,17 @@ def _optimal(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> lis
 def _greedy(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> list[Step]:
     current, steps = list(terms), []
     while len(current) > 1:
-        found: Step | None = None
+        cheapest: Step | None = None
         for left in range(len(current)):
             for right in range(left + 1, len(current)):
                 rest = [t for k, t in enumerate(current) if k not in (left, right)]
-                cost, size = merged(current[left], current[right], _kept(rest, out), extents)
-                if found is None or cost < found.cost:
-                    found = Step(left, right, cost, size)
-        assert found is not None
-        steps.append(found)
-        del current[found.right], current[found.left]
-        current.append(found.result)
+                cost, size = contraction_cost(current[left], current[right], _live_letters(rest, out), extents)
+                if cheapest is None or cost < cheapest.cost:
+                    cheapest = Step(left, right, cost, size)
+        assert cheapest is not None
+        steps.append(cheapest)
+        del current[cheapest.right], current[cheapest.left]
+        current.append(cheapest.result)
     return steps
 
 
@@ -140,7 +140,7 @@ def _costed(
     current, steps = list(terms), []
     for left, right in pairs:
         rest = [t for k, t in enumerate(current) if k not in (left, right)]
-        cost, size = merged(current[left], current[right], _kept(rest, out), extents)
+        cost, size = contraction_cost(current[left], current[right], _live_letters(rest, out), extents)
         steps.append(Step(left, right, cost, size))
         del current[right], current[left]
         current.append(size)

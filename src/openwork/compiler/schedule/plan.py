@@ -18,7 +18,7 @@ from functools import cached_property
 from ...format.format import Format
 from ...ir.index import Assignment
 
-__all__ = ["Known", "Plan", "Route", "Step"]
+__all__ = ["OperandFacts", "Plan", "Route", "Step"]
 
 
 class Route(Enum):
@@ -34,7 +34,7 @@ class Route(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class OperandFacts:
     """What a plan may depend on of an operand: its format, None for a dense array; where it matters, extents and the
     number of specified elements."""
 

@@ -17,11 +17,11 @@ from ...ir.index import Access, Apply, Assignment, Expression
 from ..semiring import Semiring
 from .path import Size, find_path
 from .path import Step as Pair
-from .plan import Known, Plan, Route, Step
+from .plan import OperandFacts, Plan, Route, Step
 
-__all__ = ["is_wide", "plan_product", "product_statement", "words_of"]
+__all__ = ["index_notation_of", "plan_product", "prefers_sparse", "product_statement"]
 
-_WORDS = {
+_INDEX_NOTATION = {
     ("x + y", "x * y"): ("+=", "mul"),
     ("min(x, y)", "x + y"): ("min=", "add"),
     ("max(x, y)", "x + y"): ("max=", "add"),
@@ -36,12 +36,12 @@ _WORDS = {
 DENSE_ROOM, DENSE_SHARE = tuning.EINSUM_DENSE_ROOM, tuning.EINSUM_DENSE_SHARE
 
 
-def words_of(ring: Semiring) -> tuple[str, str] | None:
+def index_notation_of(ring: Semiring) -> tuple[str, str] | None:
     """The assignment and the product of a semiring in index notation; None where it has no words for them."""
-    return _WORDS.get((ring.add.operation, ring.multiply)) if ring.dtype in ("promote", "bool") else None
+    return _INDEX_NOTATION.get((ring.add.operation, ring.multiply)) if ring.dtype in ("promote", "bool") else None
 
 
-def is_wide(space: float, stored: float) -> bool:
+def prefers_sparse(space: float, stored: float) -> bool:
     """Whether a dense array of a result is much larger than the elements that it has."""
     return space > DENSE_ROOM + DENSE_SHARE * stored
 
@@ -63,7 +63,7 @@ def _product(inputs: Sequence[str], names: Sequence[int], times: str) -> Express
 
 @lru_cache(maxsize=1024)
 def plan_product(
-    inputs: tuple[str, ...], output: str, operands: tuple[Known, ...], ring: Semiring, wanted: Format | None
+    inputs: tuple[str, ...], output: str, operands: tuple[OperandFacts, ...], ring: Semiring, format: Format | None
 ) -> Plan:
     """The steps of `inputs -> output` over a semiring, for a result in the format `wanted`, or in whichever comes.
 
@@ -71,53 +71,57 @@ def plan_product(
     Raises UnsupportedError where more than two operands cannot be contracted in pairs.
     """
     sparse = [k for k, x in enumerate(operands) if x.format is not None]
-    words = words_of(ring)
+    notation = index_notation_of(ring)
     if not sparse and ring.name == "plus_times":
         return Plan((Step(product_statement(inputs, output), Route.DENSE),))
     steps = _Steps(inputs, output, operands, ring)
-    if wanted is not None and len(sparse) == 1 < len(operands):
-        if ring.name == "plus_times" and _samples(inputs, output, operands[sparse[0]], sparse[0], wanted):
-            return steps.walked(sparse[0], Route.SAMPLE, *_WORDS["x + y", "x * y"])
-        if _scatters(inputs, output, operands, wanted):
-            return steps.paired(stored=True)
+    if format is not None and len(sparse) == 1 < len(operands):
+        if ring.name == "plus_times" and _samples(inputs, output, operands[sparse[0]], sparse[0], format):
+            return steps.single_walk(sparse[0], Route.SAMPLE, *_INDEX_NOTATION["x + y", "x * y"])
+        if _scatters(inputs, output, operands, format):
+            return steps.by_pairs(stored=True)
     reduces = any(c not in output for c in inputs[0])
-    if words and len(sparse) == 1 and (len(operands) > 1 or (wanted is None and reduces)):
-        return steps.walked(sparse[0], Route.WALK, *words)
-    return steps.paired(stored=ring.name != "plus_times")
+    if notation and len(sparse) == 1 and (len(operands) > 1 or (format is None and reduces)):
+        return steps.single_walk(sparse[0], Route.WALK, *notation)
+    return steps.by_pairs(stored=ring.name != "plus_times")
 
 
-def _samples(inputs: tuple[str, ...], output: str, driver: Known, at: int, wanted: Format) -> bool:
+def _samples(inputs: tuple[str, ...], output: str, driver: OperandFacts, at: int, format: Format) -> bool:
     """Whether the structure of the sparse operand is the result's: no other element of the product can be there."""
     term, fmt = inputs[at], driver.format
     if fmt is None or not output or sorted(term) != sorted(output) or not fmt.is_unique:
         return False
     if any(len(set(t)) != len(t) for t in inputs):
         return False
-    return fmt.permute(tuple(term.index(c) for c in output)) == wanted
+    return fmt.permute(tuple(term.index(c) for c in output)) == format
 
 
-def _scatters(inputs: tuple[str, ...], output: str, operands: tuple[Known, ...], wanted: Format) -> bool:
+def _scatters(inputs: tuple[str, ...], output: str, operands: tuple[OperandFacts, ...], format: Format) -> bool:
     """Whether a sparse result may be much smaller than the dense array of its shape, through which a walk would go."""
     extents = _extents(inputs, operands)
     free = {c for term, x in zip(inputs, operands, strict=True) if x.format is None for c in term} & set(output)
     stored = next(x.nse for x in operands if x.format is not None)
-    sparse = any(level.format.buffers for level in wanted.levels)
-    return sparse and is_wide(math.prod(extents[c] for c in output), stored * math.prod(extents[c] for c in free))
+    sparse = any(level.format.buffers for level in format.levels)
+    return sparse and prefers_sparse(
+        math.prod(extents[c] for c in output), stored * math.prod(extents[c] for c in free)
+    )
 
 
-def _extents(inputs: tuple[str, ...], operands: tuple[Known, ...]) -> dict[str, int]:
+def _extents(inputs: tuple[str, ...], operands: tuple[OperandFacts, ...]) -> dict[str, int]:
     return {c: n for term, x in zip(inputs, operands, strict=True) for c, n in zip(term, x.shape, strict=True)}
 
 
 class _Steps:
     """Steps in the making: the letters of each operand and result by number, those still to be used in order."""
 
-    def __init__(self, inputs: tuple[str, ...], output: str, operands: tuple[Known, ...], ring: Semiring) -> None:
+    def __init__(
+        self, inputs: tuple[str, ...], output: str, operands: tuple[OperandFacts, ...], ring: Semiring
+    ) -> None:
         self.letters = list(inputs)
         self.dense = [x.format is None for x in operands]
         self.inputs, self.output, self.operands, self.ring = inputs, output, operands, ring
         self.steps: list[Step] = []
-        self.early = ring.name == "plus_times" and len(inputs) > 1
+        self.sums_first = ring.name == "plus_times" and len(inputs) > 1
         """whether dense operands may be summed by themselves, as `Route.DENSE` does"""
 
     def add(
@@ -125,21 +129,21 @@ class _Steps:
         used: Sequence[int],
         letters: str,
         route: Route,
-        words: tuple[str, str] = ("+=", "mul"),
+        notation: tuple[str, str] = ("+=", "mul"),
         *,
         last: bool = False,
         estimate: float | None = None,
     ) -> int:
         """A step over some operands; gives the number of its result."""
         number = len(self.letters)
-        rhs = _product([self.letters[k] for k in used], used, words[1])
+        rhs = _product([self.letters[k] for k in used], used, notation[1])
         target = Access("out" if last else f"T{number}", tuple(letters))
-        self.steps.append(Step(Assignment(target, words[0], rhs), route, estimate))
+        self.steps.append(Step(Assignment(target, notation[0], rhs), route, estimate))
         self.letters.append(letters)
         self.dense.append(route in (Route.DENSE, Route.WALK))
         return number
 
-    def walked(self, driver: int, route: Route, *words: str) -> Plan:
+    def single_walk(self, driver: int, route: Route, *notation: str) -> Plan:
         """One kernel, after the diagonals of operands that repeat a letter, and sums over what one operand alone has.
 
         The driver keeps all its letters where the loops over its elements have no others inside.
@@ -147,20 +151,20 @@ class _Steps:
         used = []
         for k, term in enumerate(self.inputs):
             others = self.output + "".join(t for j, t in enumerate(self.inputs) if j != k)
-            alone = k == driver and (set(others) <= set(term) or not set(term) & set(others))
-            used.append(self.once(k, term if alone or not self.early else others))
-        self.add(used, self.output, route, (words[0], words[1]), last=True)
+            keeps_all = k == driver and (set(others) <= set(term) or not set(term) & set(others))
+            used.append(self.distinct_letters(k, term if keeps_all or not self.sums_first else others))
+        self.add(used, self.output, route, (notation[0], notation[1]), last=True)
         return Plan(tuple(self.steps))
 
-    def once(self, k: int, keep: str) -> int:
+    def distinct_letters(self, k: int, keep: str) -> int:
         """The operand with every letter once and only those of `keep`, the others summed."""
-        whole = self.dense[k] and not self.early
-        letters = "".join(c for c in dict.fromkeys(self.letters[k]) if whole or c in keep)
+        keeps_all = self.dense[k] and not self.sums_first
+        letters = "".join(c for c in dict.fromkeys(self.letters[k]) if keeps_all or c in keep)
         if letters == self.letters[k]:
             return k
         return self.add([k], letters, Route.DENSE if self.dense[k] else Route.FOLD)
 
-    def paired(self, stored: bool) -> Plan:
+    def by_pairs(self, stored: bool) -> Plan:
         """Two operands at a time, in the cheapest order. stored: dense operands are stored as sparse ones first."""
         ring = self.ring
         if len(self.inputs) > 2 and not ring.distributes:
@@ -168,23 +172,23 @@ class _Steps:
                 f"a product of {len(self.inputs)} operands over {ring.name}, whose products do not distribute over sums"
                 "\n  supported: two operands\n  help: contract two at a time"
             )
-        early = ring.distributes or len(self.inputs) == 1
-        left = []
+        sums_first = ring.distributes or len(self.inputs) == 1
+        terms = []
         for k, term in enumerate(self.inputs):
             others = self.output + "".join(t for j, t in enumerate(self.inputs) if j != k)
             n = self.add([k], term, Route.STORE, ("=", "mul")) if stored and self.dense[k] else k
-            left.append(self.once(n, others if early else term))
-        for pair in self.path(left):
-            y, x = left.pop(pair.right), left.pop(pair.left)
-            left.append(self.pair(x, y, left, pair))
+            terms.append(self.distinct_letters(n, others if sums_first else term))
+        for pair in self.path(terms):
+            y, x = terms.pop(pair.right), terms.pop(pair.left)
+            terms.append(self.pair(x, y, terms, pair))
         return Plan(tuple(self.steps))
 
-    def path(self, left: list[int]) -> list[Pair]:
-        if len(left) < 3:
-            return [Pair(0, 1, 0.0, Size(frozenset(self.output), 0.0))] if len(left) == 2 else []
+    def path(self, terms: list[int]) -> list[Pair]:
+        if len(terms) < 3:
+            return [Pair(0, 1, 0.0, Size(frozenset(self.output), 0.0))] if len(terms) == 2 else []
         extents = _extents(self.inputs, self.operands)
         sizes = []
-        for k, n in enumerate(left):
+        for k, n in enumerate(terms):
             space = math.prod(extents[c] for c in self.letters[n])
             stored = space if self.operands[k].format is None else self.operands[k].nse
             sizes.append(Size(frozenset(self.letters[n]), float(min(stored, space)), self.dense[n]))
@@ -193,17 +197,17 @@ class _Steps:
     def pair(self, x: int, y: int, rest: list[int], pair: Pair) -> int:
         """The contraction of two operands, of whose letters those stay that the result or another one has."""
         others = {c for k in rest for c in self.letters[k]}
-        mine = self.letters[x], self.letters[y]
-        kept = "".join(c for c in dict.fromkeys("".join(mine)) if c in self.output or c in others)
+        letters = self.letters[x], self.letters[y]
+        live = "".join(c for c in dict.fromkeys("".join(letters)) if c in self.output or c in others)
         last = not rest
-        kept = self.output if last else kept
+        live = self.output if last else live
         if self.dense[x] and self.dense[y]:
             route = Route.DENSE
         elif self.dense[x] or self.dense[y]:
             route = Route.WALK
         else:
-            same = self.ring.name == "plus_times" and set(mine[0]) == set(mine[1]) == set(kept)
-            route = Route.MERGE if same else Route.CONTRACT
-        words = words_of(self.ring) or ("+=", "mul")
+            is_elementwise = self.ring.name == "plus_times" and set(letters[0]) == set(letters[1]) == set(live)
+            route = Route.MERGE if is_elementwise else Route.CONTRACT
+        notation = index_notation_of(self.ring) or ("+=", "mul")
         estimate = pair.result.nse if len(self.inputs) > 2 else None
-        return self.add([x, y], kept, route, words, last=last, estimate=estimate)
+        return self.add([x, y], live, route, notation, last=last, estimate=estimate)

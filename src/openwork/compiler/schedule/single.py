@@ -135,7 +135,11 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         sliced=sliced,
         prefetch=(16 if vector else 32) if facts.large and not gathers else 0,
         gather=lanes if gathers else 0,
-        short=facts.short and no_alias and not shared and vector is None and _one_loop(operands[driver], output_depth),
+        short=facts.short
+        and no_alias
+        and not shared
+        and vector is None
+        and _has_contiguous_fibers(operands[driver], output_depth),
     )
 
 
@@ -228,7 +232,7 @@ def _gathers(fmt: Format, output_depth: int, run_reduce: bool, unrolled: int, sc
     return last.format.functions.present is None and not run_reduce
 
 
-def _one_loop(driver: Operand, output_depth: int) -> bool:
+def _has_contiguous_fibers(driver: Operand, output_depth: int) -> bool:
     """Whether the fibres of the last level lie behind one another, and the output is bound by the level above."""
     assert driver.format is not None
     levels = driver.format.levels

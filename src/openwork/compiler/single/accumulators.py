@@ -17,7 +17,7 @@ from .factors import Factor, combine_name, identity
 
 __all__ = ["Accumulators", "Key", "Terms"]
 
-_ACROSS = {"add": "hsum", "mul": "hprod", "min": "hmin", "max": "hmax", "or": "hmax", "and": "hmin"}
+_LANE_REDUCTIONS = {"add": "hsum", "mul": "hprod", "min": "hmin", "max": "hmax", "or": "hmax", "and": "hmin"}
 """Reductions over the lanes of a vector; of booleans the greatest is their disjunction."""
 
 
@@ -169,8 +169,8 @@ class Terms:
             t = term(start, piece)
             by_lanes[piece.lanes] = op(self.reduce, by_lanes[piece.lanes], t) if piece.lanes in by_lanes else t
         for value in by_lanes.values():
-            one = self.horizontal(value)
-            total = one if total is None else op(self.reduce, total, one)
+            lane_total = self.horizontal(value)
+            total = lane_total if total is None else op(self.reduce, total, lane_total)
         if total is None:
             return identity(self.reduce, self.compute)
         return names.let(body, "dot", total)
@@ -178,7 +178,7 @@ class Terms:
     def horizontal(self, value: Expr) -> Expr:
         if value.type.lanes == 1:
             return value
-        name = _ACROSS.get(self.reduce)
+        name = _LANE_REDUCTIONS.get(self.reduce)
         if name is None:
             raise CompilerBug(f"no reduction over lanes for {self.reduce}")
         return op(name, value)
@@ -260,15 +260,15 @@ class Accumulators:
 
     def totals(self) -> list[tuple[Key, Expr]]:
         """One sum for each output: that of the elements taken in lanes joined to that of the remaining ones."""
-        found: dict[tuple[object, Tile], tuple[Key, Expr]] = {}
+        sums: dict[tuple[object, Tile], tuple[Key, Expr]] = {}
         for key, var in self._vars.items():
-            place = (key.coordinates, key.piece)
-            if place in found:
-                wide = self.terms.horizontal(found[place][1])
-                found[place] = (key, op(self.terms.reduce, wide, var))
+            output = (key.coordinates, key.piece)
+            if output in sums:
+                lane_sum = self.terms.horizontal(sums[output][1])
+                sums[output] = (key, op(self.terms.reduce, lane_sum, var))
             else:
-                found[place] = (key, var)
-        return list(found.values())
+                sums[output] = (key, var)
+        return list(sums.values())
 
     def add(self, key: Key, value: Expr) -> list[Stmt]:
         """Add a value to the key's register."""

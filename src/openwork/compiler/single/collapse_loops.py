@@ -35,9 +35,9 @@ def flattened(loop: For, positions: Collection[str]) -> For | None:
     """The one loop that `loop` and the one inside are together; None where they are not of the form above."""
     match loop:
         case For(name, lo, hi, (For(inner, first, last, body, 1),), 1):
-            following = _at(first, name, fold("add", Var(name, lo.type), const(1)))
+            following = _substitute(first, name, fold("add", Var(name, lo.type), const(1)))
             if last == following and _monotone(first, name, positions) and name not in _names(body):
-                return For(inner, _at(first, name, lo), _at(first, name, hi), body)
+                return For(inner, _substitute(first, name, lo), _substitute(first, name, hi), body)
     return None
 
 
@@ -54,8 +54,8 @@ def _names(body: Body) -> frozenset[str]:
 def _monotone(e: Expr, name: str, positions: Collection[str]) -> bool:
     """Whether `e` is positions of positions of ... the variable `name`."""
     match e:
-        case Var(found, _):
-            return found == name
+        case Var(variable, _):
+            return variable == name
         case Cast(arg, _):
             return _monotone(arg, name, positions)
         case Load(buffer, index, _):
@@ -63,5 +63,5 @@ def _monotone(e: Expr, name: str, positions: Collection[str]) -> bool:
     return False
 
 
-def _at(e: Expr, name: str, value: Expr) -> Expr:
-    return value if isinstance(e, Var) and e.name == name else map_expr(e, lambda x: _at(x, name, value))
+def _substitute(e: Expr, name: str, value: Expr) -> Expr:
+    return value if isinstance(e, Var) and e.name == name else map_expr(e, lambda x: _substitute(x, name, value))

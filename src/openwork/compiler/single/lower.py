@@ -26,9 +26,9 @@ from ..operand import Operand, ParamRef
 from ..schedule import Schedule, Tile
 from .accumulators import Accumulators, Key, Terms
 from .factors import factors_of
-from .short_rows import short_fibres
+from .short_rows import lower_short_rows
 
-__all__ = ["Lowered", "lower_drive"]
+__all__ = ["Lowered", "lower_single_operand"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Lowered:
     refs: tuple[ParamRef, ...]
 
 
-def lower_drive(stmt: Assignment, operands: dict[str, Operand], plan: Schedule, compute: str) -> Lowered:
+def lower_single_operand(stmt: Assignment, operands: dict[str, Operand], plan: Schedule, compute: str) -> Lowered:
     """Lower `stmt` by the schedule `plan`, computing in the scalar type `compute`."""
-    return _Drive(stmt, operands, plan, compute).lower()
+    return _SingleOperand(stmt, operands, plan, compute).lower()
 
 
-class _Drive:
+class _SingleOperand:
     def __init__(self, stmt: Assignment, operands: dict[str, Operand], plan: Schedule, compute: str) -> None:
         self.stmt, self.plan = stmt, plan
         self.params, self.names = Params(), Names()
@@ -104,7 +104,7 @@ class _Drive:
         if self.plan.run_reduce and walk.depth == self.plan.output_depth - 1:
             return self.segments(walk)
         if self.plan.short and walk.depth == self.fmt.nlevels - 2:
-            return short_fibres(self, walk)
+            return lower_short_rows(self, walk)
         if self.plan.gather > 1 and walk.depth == self.fmt.nlevels - 1 and walk.lanes == 1:
             return self.nest.loop(walk, self.descend, lanes=self.plan.gather if not self.plan.run_reduce else 1)
         return self.nest.loop(walk, self.descend, lambda q: self.prefetch(walk, q))
@@ -159,7 +159,7 @@ class _Drive:
                     for k, n in enumerate(extents)
                 ]
                 corner = replace(walk, coordinates=(*walk.coordinates, *at))
-                conditions += [c for c in self.nest.inside(d, form, corner) if c.op == ("lt" if upper else "ge")]
+                conditions += [c for c in self.nest.within_extent(d, form, corner) if c.op == ("lt" if upper else "ge")]
         return conditions
 
     def block_guards(self, walk: Walk) -> list[Expr]:
@@ -167,7 +167,7 @@ class _Drive:
             c
             for d, form in enumerate(self.fmt.inverse)
             if any(k >= self.plan.unrolled for k, _ in form)
-            for c in self.nest.inside(d, form, walk)
+            for c in self.nest.within_extent(d, form, walk)
         ]
 
     def segments(self, walk: Walk) -> list[Stmt]:
@@ -216,11 +216,11 @@ class _Drive:
 
     # -- tiles and accumulators ------------------------------------------------------------------------------------
 
-    def tiled(self, walk: Walk, inside: Body) -> list[Stmt]:
+    def tiled(self, walk: Walk, build_body: Body) -> list[Stmt]:
         """`inside` once per register tile of the free vector index; once where there is none."""
         if self.free_vector is None:
-            self.pieces, self.base = self.single()
-            return inside(walk)
+            self.pieces, self.base = self.scalar_tile()
+            return build_body(walk)
         out: list[Stmt] = []
         plan = self.plan
         start: Expr = const(0)
@@ -231,10 +231,10 @@ class _Drive:
             start = self.names.let(out, f"rest_{self.free_vector}", fold("sub", extent, const(rest)))
             var = Var(self.names.fresh(self.free_vector), I64)
             self.pieces, self.base = plan.main, var
-            out.append(For(var.name, const(0), start, tuple(inside(walk)), step=width))
+            out.append(For(var.name, const(0), start, tuple(build_body(walk)), step=width))
         if plan.rest:
             self.pieces, self.base = plan.rest, start
-            out += inside(walk)
+            out += build_body(walk)
         return out
 
     def accumulated(self, walk: Walk, loops: Body | None = None) -> list[Stmt]:
@@ -258,7 +258,7 @@ class _Drive:
             stores += [If(all_of(guards), tuple(store))] if guards else store
         return stores
 
-    def single(self) -> tuple[tuple[Tile, ...], Expr]:
+    def scalar_tile(self) -> tuple[tuple[Tile, ...], Expr]:
         """The one piece of a nest without a vector index, and where it begins."""
         return (Tile(0, 1),), const(0)
 
@@ -271,7 +271,7 @@ class _Drive:
             c
             for d, form in enumerate(self.fmt.inverse)
             if touched & {k for k, _ in form} and self.nest.indices[d] in self.stmt.lhs.indices
-            for c in self.nest.inside(d, form, walk)
+            for c in self.nest.within_extent(d, form, walk)
         ]
 
     def nested(self, walk: Walk) -> list[Stmt]:
@@ -280,10 +280,10 @@ class _Drive:
         self.stack.append(acc)
         inner = self.descend(walk)
         self.stack.pop()
-        here = [f for f in self.factors if f.depth == walk.depth]
+        factors = [f for f in self.factors if f.depth == walk.depth]
         out: list[Stmt] = [*acc.declarations(), *inner]
         for key in acc.keys:
-            value = self.terms.multiply(acc.total(key), here, walk, key.piece, self.base, out, self.names)
+            value = self.terms.multiply(acc.total(key), factors, walk, key.piece, self.base, out, self.names)
             out += self.stack[-1].add(key, value)
         return out
 

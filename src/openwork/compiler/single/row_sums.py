@@ -8,19 +8,19 @@ from ...ir.text import parse
 __all__ = ["extreme_kernel", "join_kernel", "total_kernel"]
 
 
-def total_kernel(source: str, scalar: str, bits: bool = False) -> Kernel:
+def total_kernel(source: str, scalar: str, bitmap: bool = False) -> Kernel:
     """`sums[r]` is the sum of the `row` values from `r * row` on, of fewer at the end; summed in `scalar`.
 
     bits: of those values whose bit is set only; `counts[r]` is how many these are.
     """
     zero = "0.0" if scalar.startswith("f") else "0"
-    if bits:
-        return _of_bits(source, scalar, zero)
-    given = f"values: {source}[const]"
+    if bitmap:
+        return _bitmap_total(source, scalar, zero)
+    params = f"values: {source}[const]"
     value = f"{scalar}(values[e])"
     return parse(
         f"""
-        def total(lo: i64, hi: i64, row: i64, count: i64, {given}, sums: {scalar}[mut]):  # reassociate
+        def total(lo: i64, hi: i64, row: i64, count: i64, {params}, sums: {scalar}[mut]):  # reassociate
             for r in range(lo, hi):
                 acc: {scalar} = {zero}
                 for e in range(r * row, min(r * row + row, count)):
@@ -30,11 +30,11 @@ def total_kernel(source: str, scalar: str, bits: bool = False) -> Kernel:
     )
 
 
-def _of_bits(source: str, scalar: str, zero: str) -> Kernel:
-    given = f"values: {source}[const], bits: bool[const], sums: {scalar}[mut], counts: i64[mut]"
+def _bitmap_total(source: str, scalar: str, zero: str) -> Kernel:
+    params = f"values: {source}[const], bits: bool[const], sums: {scalar}[mut], counts: i64[mut]"
     return parse(
         f"""
-        def total(lo: i64, hi: i64, row: i64, count: i64, {given}):  # reassociate
+        def total(lo: i64, hi: i64, row: i64, count: i64, {params}):  # reassociate
             for r in range(lo, hi):
                 acc: {scalar} = {zero}
                 n: i64 = 0
@@ -49,10 +49,10 @@ def _of_bits(source: str, scalar: str, zero: str) -> Kernel:
 
 def extreme_kernel(op: str, scalar: str) -> Kernel:
     """`found[r]` is the least ("min") or largest ("max") of `start[0]` and the values of a row whose bit is set."""
-    given = f"values: {scalar}[const], bits: bool[const], start: {scalar}[const], found: {scalar}[mut]"
+    params = f"values: {scalar}[const], bits: bool[const], start: {scalar}[const], found: {scalar}[mut]"
     return parse(
         f"""
-        def extreme(lo: i64, hi: i64, row: i64, count: i64, {given}):  # reassociate
+        def extreme(lo: i64, hi: i64, row: i64, count: i64, {params}):  # reassociate
             for r in range(lo, hi):
                 first = start[0]
                 acc: {scalar} = first

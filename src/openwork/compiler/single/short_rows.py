@@ -31,23 +31,23 @@ from .accumulators import Accumulators
 from .factors import identity
 
 if TYPE_CHECKING:
-    from .lower import _Drive
+    from .lower import _SingleOperand
 
-__all__ = ["short_fibres"]
+__all__ = ["lower_short_rows"]
 
 AHEAD = tuning.SHORT_ROW_LOOKAHEAD
 
 
-def short_fibres(drive: _Drive, walk: Walk) -> list[Stmt]:
+def lower_short_rows(lowering: _SingleOperand, walk: Walk) -> list[Stmt]:
     """The last two levels below `walk`, where the output is bound by the first of them."""
-    return _Short(drive, walk).lower()
+    return _ShortRows(lowering, walk).lower()
 
 
-class _Short:
-    def __init__(self, drive: _Drive, walk: Walk) -> None:
-        self.drive, self.walk, self.names = drive, walk, drive.names
-        self.level, self.leaf = drive.nest.levels[walk.depth : walk.depth + 2]
-        self.env = drive.nest.environment(walk, self.level)
+class _ShortRows:
+    def __init__(self, lowering: _SingleOperand, walk: Walk) -> None:
+        self.lowering, self.walk, self.names = lowering, walk, lowering.names
+        self.level, self.leaf = lowering.nest.levels[walk.depth : walk.depth + 2]
+        self.env = lowering.nest.environment(walk, self.level)
 
     def at(self, x: Expr) -> dict[str, Expr]:
         """The names of the fibre x."""
@@ -62,42 +62,44 @@ class _Short:
     def entered(self, x: Expr, body: list[Stmt]) -> Walk:
         """The walk in fibre x."""
         functions, env = self.level.format.functions, self.at(x)
-        c = self.names.let(body, self.drive.nest.hint(self.walk.depth), evaluate(functions.coordinate, self.level, env))
+        c = self.names.let(
+            body, self.lowering.nest.hint(self.walk.depth), evaluate(functions.coordinate, self.level, env)
+        )
         position = evaluate(functions.position, self.level, {**env, "c": c})
         return replace(self.walk, depth=self.walk.depth + 1, position=position, coordinates=(*self.walk.coordinates, c))
 
-    def nothing(self, x: Expr, acc: Accumulators) -> list[Stmt]:
+    def empty_result(self, x: Expr, acc: Accumulators) -> list[Stmt]:
         """The result of a fibre without elements, where it must be written."""
-        if not self.drive.plan.writes_all:
+        if not self.lowering.plan.writes_all:
             return []
         body: list[Stmt] = []
         inside = self.entered(x, body)
-        empty = identity(self.drive.terms.reduce, self.drive.terms.compute)
-        return [*body, *self.drive.stores(inside, [(key, cast(empty, acc.total(key).type)) for key in acc.keys])]
+        value = identity(self.lowering.terms.reduce, self.lowering.terms.compute)
+        return [*body, *self.lowering.stores(inside, [(key, cast(value, acc.total(key).type)) for key in acc.keys])]
 
     def lower(self) -> list[Stmt]:
-        drive, names = self.drive, self.names
+        lowering, names = self.lowering, self.names
         body: list[Stmt] = []
-        bounds = drive.nest.limits(self.walk, self.level, self.env)
+        bounds = lowering.nest.limits(self.walk, self.level, self.env)
         lo, hi = (names.let(body, n, x) for n, x in zip(("first", "last"), bounds, strict=True))
         at, q = (Var(names.fresh(n), I64) for n in ("at", "q"))
         ends = [Var(names.fresh("e"), I64) for _ in range(AHEAD)]
-        acc = Accumulators(self.walk.depth + 1, drive.terms, names)
-        drive.pieces, drive.base = drive.single()
-        drive.stack.append(acc)
+        acc = Accumulators(self.walk.depth + 1, lowering.terms, names)
+        lowering.pieces, lowering.base = lowering.scalar_tile()
+        lowering.stack.append(acc)
         step: list[Stmt] = []
         inside = self.entered(at, step)
-        step += drive.prefetch(inside, q)
-        step += drive.nest.enter(inside, self.leaf, {**self.env, "p": inside.position, "q": q}, drive.descend)
-        drive.stack.pop()
-        step += drive.stores(inside, acc.totals())
+        step += lowering.prefetch(inside, q)
+        step += lowering.nest.enter(inside, self.leaf, {**self.env, "p": inside.position, "q": q}, lowering.descend)
+        lowering.stack.pop()
+        step += lowering.stores(inside, acc.totals())
         body += [Mut(at.name, lo), *acc.declarations()]
         body += [Mut(e.name, self.ahead(at, k, hi)) for k, e in enumerate(ends, 1)]
         loop = (self.skip(at, ends, q, hi, acc), *step, *self.close(at, ends, q, hi, acc))
         body.append(For(q.name, self.edge(lo), self.edge(hi), loop, hints=("novector",)))
         rest = Var(names.fresh("r"), I64)
-        left = self.nothing(rest, acc)
-        return [*body, For(rest.name, at, hi, tuple(left))] if left else body
+        stmts = self.empty_result(rest, acc)
+        return [*body, For(rest.name, at, hi, tuple(stmts))] if stmts else body
 
     def ahead(self, at: Expr, k: int, hi: Expr) -> Expr:
         """Where the k-th fibre before that of `at + k` ends; no further than the last."""
@@ -105,8 +107,8 @@ class _Short:
 
     def skip(self, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> Stmt:
         """Pass by fibres that end before q."""
-        moved = [Assign(e.name, f) for e, f in pairwise(ends)]
-        stmts = [*self.nothing(at, acc), Assign(at.name, op("add", at, const(1))), *moved]
+        shifted = [Assign(e.name, f) for e, f in pairwise(ends)]
+        stmts = [*self.empty_result(at, acc), Assign(at.name, op("add", at, const(1))), *shifted]
         return While(op("le", ends[0], q), (*stmts, Assign(ends[-1].name, self.ahead(at, AHEAD, hi))))
 
     def close(self, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> list[Stmt]:
@@ -114,7 +116,7 @@ class _Short:
         body: list[Stmt] = []
         done = Var(self.names.fresh("done"), BOOL)
         body.append(Let(done.name, op("eq", ends[0], op("add", q, const(1)))))
-        start = identity(self.drive.terms.reduce, self.drive.terms.compute)
+        start = identity(self.lowering.terms.reduce, self.lowering.terms.compute)
         for key in acc.keys:
             total = acc.total(key)
             body.append(Assign(total.name, op("select", done, cast(start, total.type), total)))

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.schedule import Known, Plan, Route, Step, plan_product
-from ...compiler.schedule.product import product_statement, words_of
+from ...compiler.schedule import OperandFacts, Plan, Route, Step, plan_product
+from ...compiler.schedule.product import index_notation_of, product_statement
 from ...compiler.semiring import Semiring
 from ...format import coo
 from ...format.format import Format
@@ -78,12 +78,12 @@ def product(
     return array.transpose(order) if isinstance(array, np.ndarray) else array.permute(order)
 
 
-def _known(x: Any, sized: bool) -> Known:
+def _known(x: Any, sized: bool) -> OperandFacts:
     """What a plan is told of an operand: extents and elements only where it asks."""
     if not isinstance(x, Tensor):
-        return Known(None, tuple(x.shape)) if sized else Known(None)
+        return OperandFacts(None, tuple(x.shape)) if sized else OperandFacts(None)
     s = x._storage
-    return Known(s.format, s.shape, length(s.values)) if sized else Known(s.format)
+    return OperandFacts(s.format, s.shape, length(s.values)) if sized else OperandFacts(s.format)
 
 
 def _bound(inputs: tuple[str, ...], operands: Sequence[Any], ring: Semiring, plan: Plan, what: str) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _sample(values: list[Any], step: Step, ring: Semiring, what: str) -> Tensor:
 
 def _walked(values: list[Any], step: Step, ring: Semiring) -> tuple[Assignment, dict[str, Any], str, Any]:
     """The statement of a walk, its operands by name, the scalar type of the result and an array of its library."""
-    words = words_of(ring)
+    words = index_notation_of(ring)
     assert words is not None
     named: dict[str, Any] = {}
     like: Any = None

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import tuning
-from ...compiler.coiterate import MOST
-from ...compiler.coiterate.target import Dims, fitted
+from ...compiler.coiterate import MAX_CASE_OPERANDS
+from ...compiler.coiterate.target import Dims, levels_in_order
 from ...compiler.fill import Regions
 from ...format.expression import Expression
 from ...format.format import Format
@@ -81,12 +81,12 @@ def scout(
 
     covered : the outermost loops that the result has a place for every coordinate of
     """
-    if len(formats) < 2 or len(formats) > MOST:
+    if len(formats) < 2 or len(formats) > MAX_CASE_OPERANDS:
         return None
     names = {k: n for k, n in enumerate(formats) if regions.needs(n)}
     if not names:
         return None
-    levels = [fitted(f, dims[n], order) or () for n, f in formats.items()]
+    levels = [levels_in_order(f, dims[n], order) or () for n, f in formats.items()]
     loops = tuple(tuple((k, own.index(e)) for k, own in enumerate(levels) if e in own) for e in order)
     kinds = [f.levels for f in formats.values()]
     located = [all(kinds[k][at].format.functions.iterate is Iterate.COORDINATE for k, at in loop) for loop in loops]

@@ -43,7 +43,7 @@ def cut(made: Compiled, storages: tuple[Storage, ...], spans: Spans, fine: bool)
         return [0, 1]
     lo, hi = spans[0]
     threads = pool.get_num_threads()
-    lead = made.merge.leads[0] if made.merge.leads else None
+    lead = made.merge.drivers[0] if made.merge.drivers else None
     names = [given.name for given in made.merge.inputs]
     work = sum(length(s.values) for n, s in zip(names, storages, strict=True) if lead in (None, n))
     if threads == 1 or work < MINIMUM or hi - lo < 2 or not all(map(_divisible, storages)):

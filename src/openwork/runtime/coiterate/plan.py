@@ -12,10 +12,18 @@ import numpy as np
 from ... import tuning
 from ...codegen import cache, target
 from ...codegen.executable import Executable
-from ...compiler.coiterate import MOST, lower_merge
-from ...compiler.coiterate.node import stored
+from ...compiler.coiterate import MAX_CASE_OPERANDS, lower_merge
+from ...compiler.coiterate.node import storable_sets
 from ...compiler.coiterate.problem import Array, Input, Merge
-from ...compiler.coiterate.target import Dims, fitted, native, plain, projected, projects, with_bitmap
+from ...compiler.coiterate.target import (
+    Dims,
+    default_format,
+    is_projectable,
+    levels_in_order,
+    merge_format,
+    project,
+    with_bitmap,
+)
 from ...compiler.conversion.target import Kind, Run, runs
 from ...compiler.fill import Fill, Regions, is_missing, missing
 from ...compiler.nonfinite_guard import nonfinite_guard
@@ -160,14 +168,14 @@ def plan_merge(
     wanted = format or _default(regions, storages, dims, ndim)
     if lacking:
         wanted = with_bitmap(wanted) or wanted
-    target = native(wanted)
-    if not all(projects(target, d) for d in dims.values()):
-        target = plain(ndim)
+    target = merge_format(wanted)
+    if not all(is_projectable(target, d) for d in dims.values()):
+        target = default_format(ndim)
     order = [level.expression for level in target.levels]
     steps: list[Format | None] = []
     for name, s in storages.items():
-        fits = fitted(s.format, dims[name], order) is not None
-        steps.append(None if fits else projected(target, dims[name], name in lacking))
+        fits = levels_in_order(s.format, dims[name], order) is not None
+        steps.append(None if fits else project(target, dims[name], name in lacking))
     final = wanted if format is not None else target
     if format is None and wanted.batch_ndim:
         final = _batches(wanted, target) or target
@@ -226,10 +234,10 @@ def _shares(
     regions: Regions, storages: Mapping[str, Storage], dims: Mapping[str, Dims], target: Format
 ) -> tuple[int, ...]:
     """The operands of the target's format that contain every element of the result, or the other way round."""
-    if len(storages) > MOST or not target.levels or runs(target)[-1].kind is not Kind.CHAIN:
+    if len(storages) > MAX_CASE_OPERANDS or not target.levels or runs(target)[-1].kind is not Kind.CHAIN:
         return ()
     found = []
-    sets = stored(regions)
+    sets = storable_sets(regions)
     for k, (name, s) in enumerate(storages.items()):
         if s.format != target or dims[name] != tuple(range(target.ndim)):
             continue
@@ -263,7 +271,7 @@ def _default(regions: Regions, storages: Mapping[str, Storage], dims: Mapping[st
     for name, s in storages.items():
         if None not in dims[name] and len(dims[name]) == ndim and name not in dense:
             return _aligned(s.format, dims[name], ndim)
-    return plain(ndim)
+    return default_format(ndim)
 
 
 def _aligned(format: Format, dims: Dims, ndim: int) -> Format:
@@ -285,7 +293,7 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: 
     order = [level.expression for level in plan.target.levels]
     inputs = []
     for name, s in zip(plan.dims, storages, strict=True):
-        levels = fitted(s.format, plan.dims[name], order)
+        levels = levels_in_order(s.format, plan.dims[name], order)
         assert levels is not None
         inputs.append(Input(name, operand_of(s), levels))
     formats = [level.format for level in plan.target.levels]
@@ -293,7 +301,7 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: 
     crd = tuple(("bool" if f.is_bitmap else index) if "crd" in f.buffers else None for f in formats)
     target = Operand(plan.scalar, plan.target.ndim, plan.target, pos, crd)
     arrays = tuple(Array(n, Operand("f64", 0), ((),) * len(order)) for n in plan.parameters)
-    merge = Merge(tuple(inputs), plan.passed or plan.regions, target, arrays, leads=leads)
+    merge = Merge(tuple(inputs), plan.passed or plan.regions, target, arrays, drivers=leads)
     executable = cache.get(_key(merge), lambda: build(merge))
     names = {given.name: given.operand for given in inputs}
     own = tuple(p.name for p in executable.params)
@@ -319,7 +327,7 @@ def _key(merge: Merge) -> str:
         for n, f in regions.fills.items()
     }
     target = f"{merge.target.format and merge.target.format.canonical} {merge.target}"
-    leads = f" led by {merge.leads}" if merge.leads else ""
+    leads = f" led by {merge.drivers}" if merge.drivers else ""
     return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}{leads}"
 
 
@@ -327,7 +335,9 @@ def bounds_of(plan: MergePlan, merge: Merge) -> tuple[Bound, ...]:
     """The bounds of the result's chains."""
     numbers = {given.name: k for k, given in enumerate(merge.inputs)}
     every = merge.regions.names
-    sets = merge.regions.hitting(stored(merge.regions)) if len(every) <= MOST else (frozenset(every),)
+    sets = (
+        merge.regions.hitting(storable_sets(merge.regions)) if len(every) <= MAX_CASE_OPERANDS else (frozenset(every),)
+    )
     found = []
     for run in plan.runs:
         if run.kind is not Kind.CHAIN:

@@ -66,7 +66,7 @@ class Quick:
         self._layout: tuple[int, int, tuple[int, ...]] = (-1, 0, ())
         """of the last call: its bound, the bytes of its allocation, where coordinates and values begin there"""
         self.shape: tuple[int, ...] = ()
-        self.leads = made.merge.leads
+        self.leads = made.merge.drivers
         self._torch: Any = None
         """torch, where buffers are its tensors"""
 

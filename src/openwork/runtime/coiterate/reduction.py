@@ -19,7 +19,7 @@ from ...codegen import cache, pool, target
 from ...compiler.coiterate import lower_merge
 from ...compiler.coiterate.problem import Array as Located
 from ...compiler.coiterate.problem import Input, Merge, Reduction
-from ...compiler.coiterate.target import Dims, fitted, loops_over, plain, projected, projects
+from ...compiler.coiterate.target import Dims, default_format, is_projectable, levels_in_order, loops_over, project
 from ...compiler.fill import Regions, partial, same
 from ...compiler.operand import Operand, parse_ref
 from ...compiler.simplify import simplify
@@ -104,7 +104,8 @@ def plan_sum(
     loops = _loops(sparse, dims, ndim, kept)
     order = [level.expression for level in loops.levels]
     steps = tuple(
-        None if fitted(s.format, dims[n], order) is not None else projected(loops, dims[n]) for n, s in sparse.items()
+        None if levels_in_order(s.format, dims[n], order) is not None else project(loops, dims[n])
+        for n, s in sparse.items()
     )
     visits = not isinstance(alone, Const)
     counts = not visits and not same(cast(absent, scalar), neutral)
@@ -128,18 +129,18 @@ def _loops(sparse: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int, k
         if None in dims[name]:
             continue
         loops = loops_over(s.format, dims[name], ndim)
-        if not all(projects(loops, dims[n]) for n in sparse):
+        if not all(is_projectable(loops, dims[n]) for n in sparse):
             continue
         cost = _cost(loops, sparse, dims, kept)
         if best is None or cost < best[0]:
             best = cost, loops
-    return best[1] if best is not None else plain(ndim)
+    return best[1] if best is not None else default_format(ndim)
 
 
 def _cost(loops: Format, sparse: Mapping[str, Storage], dims: Mapping[str, Dims], kept: tuple[int, ...]) -> float:
     order = [level.expression for level in loops.levels]
     work = sum(s.nse for s in sparse.values())
-    cost = sum(CONVERSION * s.nse for n, s in sparse.items() if fitted(s.format, dims[n], order) is None)
+    cost = sum(CONVERSION * s.nse for n, s in sparse.items() if levels_in_order(s.format, dims[n], order) is None)
     first = order[0] if order else None
     side_by_side = not isinstance(first, Dim) or first.index in kept
     return cost + (0 if side_by_side else 0.5 * work)
@@ -262,7 +263,7 @@ def _compile(
     inputs: list[Input] = []
     arrays: list[Located] = []
     for name in plan.sparse:
-        levels = fitted(ready[name].format, plan.dims[name], order)
+        levels = levels_in_order(ready[name].format, plan.dims[name], order)
         assert levels is not None
         inputs.append(Input(name, operand_of(ready[name]), levels))
     for name, unit in zip(plan.dense, units, strict=True):
@@ -351,7 +352,7 @@ def _describe(
         ("formats", ", ".join(formats)),
         ("loops", loops_text(plan.loops)),
         ("computes", f"where these are present: {plan.regions}"),
-        *led_text(made.merge.leads, plan.loops),
+        *led_text(made.merge.drivers, plan.loops),
         *(trace.rows(made.executable, words) if words else ()),
         ("result", _result(plan)),
         ("parallel", f"{chunks} range(s) of the outermost loop"),

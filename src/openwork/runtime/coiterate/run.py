@@ -194,7 +194,7 @@ def _assembled(
     caps = {r: capacities(b, made, storages, spans, cuts) for r, b in zip(chains, launch.bounds, strict=True)}
     slots = {run: int(cap.sum()) for run, cap in caps.items()}
     if made.index == "i32" and any(n >= 2**31 - 1 for n in slots.values()):
-        made = compiled(plan, storages, "i64", made.merge.leads)
+        made = compiled(plan, storages, "i64", made.merge.drivers)
     pos, crd, values, words = _allocate(plan, made, slots, spans, like)
     whole = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
     reserved = sum(length(b) * itemsize(scalar_of(b)) for b in (*pos, *crd, values) if b is not None)
@@ -229,7 +229,7 @@ def _assembled(
             ("loops", loops_text(plan.target)),
             ("result", f"{trace.shown(plan.target)}, {result.nbytes:,} bytes once it is cut to what was found"),
             ("computes", f"where these are present: {plan.regions}"),
-            *led_text(made.merge.leads, plan.target),
+            *led_text(made.merge.drivers, plan.target),
             *trace.rows(made.executable, packed),
             ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
             trace.prepared(again, "for operands of these formats, types and shapes"),

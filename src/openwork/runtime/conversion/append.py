@@ -92,7 +92,7 @@ def _builder(
         task,
         unique=stage.unique,
         keep=stage.keep,
-        given=given,
+        assembled=given,
         ranged=ranged,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from ... import tuning
 from ...compiler.conversion import Stage
 from ...compiler.conversion.append import Pass
-from ...compiler.conversion.group import fill_kernel, split, touch_kernel
+from ...compiler.conversion.group import fill_kernel, split_runs, touch_kernel
 from ...compiler.conversion.segment_sort import NARROW_BITS
 from ...compiler.conversion.target import Kind, runs
 from ...format.expression import Dim, Div
@@ -34,7 +34,7 @@ def group(storage: Storage, stage: Stage) -> Storage:
     out = Assembly.begin(storage, stage)
     recipe, words = out.recipe, out.words
     stream, target = recipe.stream, recipe.target
-    _, chain, _ = split(target)
+    _, chain, _ = split_runs(target)
     lo, hi = out.spans[chain.first]
     if hi - lo > max(WIDE, length(storage.values)):
         return sort(storage, stage)
@@ -92,7 +92,7 @@ def _touch(
     words |= {"starts": address(starts), "stops": address(stops), "most": address(most), **ranges.words()}
     build = partial(touch_kernel, "touch", recipe.stream, recipe.target, True)
     recipe.run("touch", build, words, ranges)
-    _, chain, _ = split(recipe.target)
+    _, chain, _ = split_runs(recipe.target)
     edges, children = to_numpy(out.pos[chain.first]), to_numpy(out.crd[chain.first])
     total = int(stops[0] - starts[0])
     for r in range(1, ranges.count):
