@@ -288,7 +288,7 @@ MERGES = {
         "C[i, j] = A[i, j] + R[0, j]", {"A": _A, "R": Operand("csr", (1, 12), 0.4)}, lambda A, R: A + R,
         "A dimension of extent 1 is stretched: the row's first level is entered once, and its elements are walked again"
         " for every row of A.",
-        ("coiterate.cursor.locate_stretched",),
+        ("coiterate.cursor.locate_broadcast",),
     ),
     "subexpression-order": _pointwise(
         "A[i, j] * B[i, j] + C[i, j]", "ABC",

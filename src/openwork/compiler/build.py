@@ -1,4 +1,4 @@
-"""Build loop IR from fragments of its text form.
+"""Fragments of loop IR as text -> statements of loop IR, in a kernel under construction.
 
 A `Block` is a place where statements go, with the names that are visible there. `run` takes statements in the
 syntax of `ir.loop`; a name that stands for a callable is a hole, filled by calling it with the block it stands in::
@@ -52,7 +52,7 @@ __all__ = ["Array", "Block", "Builder", "Hole", "Name", "fold"]
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A buffer as fragments see it; its elements are read as i64 where `wide`, and `offset` is added to every index."""
+    """A buffer by its name in fragments; elements are read as i64 where `wide`, `offset` is added to every index."""
 
     name: str
     scalar: str
@@ -128,7 +128,7 @@ def _expression(text: str) -> ast.expr:
 
 
 class Block:
-    """A sequence of statements under construction, and what its names mean."""
+    """A sequence of statements under construction, with the values of the names in scope."""
 
     def __init__(
         self, builder: Builder, stmts: list[Stmt], env: dict[str, Name], mutable: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""Fill algebra: what an expression becomes where some operands are at their fill values.
+"""Fill algebra: an expression and the fill values of absent operands -> the expression that is left to compute.
 
 An operand is *absent* at a coordinate where it stores no element: its value there is its fill value, a constant. The
 expression is evaluated as far as these constants reach. Where it folds to the result's own fill value, nothing has to
@@ -20,12 +20,12 @@ The rules of an operation, in this order (`RULES`); the first that applies decid
     choose       select(c, a, b) with a known c is that branch, missing or not
     missing      any other operation on something missing is missing: it beats NaN and the annihilator
     constant     operands that are all known: NumPy's value, operation by operation, NaN and infinity included
-    settle       the same for a number that the kernel is passed, where its sign is all that matters (`number`)
+    settle       the same for a number that the kernel is passed, where the result follows from its sign (`number`)
     annihilate   0 * x is 0, where the 0 is the fill of an absent operand (ZERO_ANNIHILATES)
     simplify     neutral elements and the like: x + 0, x * 1, x and True
 
-Where select does not know its condition and a branch of it is missing, the elements tell: the body keeps the choice
-and `guarded` says when it has a value. What follows moves into the branches:
+Where the condition of a select is not known and a branch of it is missing, the operands' values decide at run time: the
+body keeps the choice and `guarded` gives the condition of having a value. Outer operations move into the branches:
 
     f(select(c, --, x)) -> select(c, --, f(x))
 
@@ -60,7 +60,7 @@ Fill = Const | Op | Var | Cast
 
 
 def missing(type: Type | str) -> Op:
-    """No value, of a type: what an unspecified element of a masked tensor is."""
+    """The missing value of a type: what an unspecified element of a masked tensor is."""
     return Op("missing", (), Type(type) if isinstance(type, str) else type)
 
 
@@ -75,7 +75,7 @@ def _may_lack(e: Expr) -> bool:
 
 
 def guarded(body: Expr) -> tuple[Expr, Expr | None]:
-    """What a body is where it has a value, and the condition of having one; None: it always has."""
+    """A body with choices -> its expression where it has a value, and the condition of having one (None: always)."""
     if not _may_lack(body):
         return body, None
     assert isinstance(body, Op)
@@ -91,7 +91,7 @@ def guarded(body: Expr) -> tuple[Expr, Expr | None]:
 
 
 def same(a: Expr, b: Expr) -> bool:
-    """Whether both are one constant, one expression of passed numbers, or missing: NaN is NaN, -0.0 is 0.0."""
+    """Whether two fill values are equal, missing or not, where NaN equals NaN, and -0.0 equals 0.0."""
     if is_missing(a) or is_missing(b):
         return is_missing(a) and is_missing(b)
     if not isinstance(a, Const) and not isinstance(b, Const):
@@ -111,7 +111,7 @@ def partial(expr: Expr, fills: Mapping[str, Fill], annihilate: bool = ZERO_ANNIH
 
 
 PartialValue = tuple[Expr, bool]
-"""A value, and whether it is one (or the lack of one) that absent operands took part in."""
+"""A value, or the lack of one, and whether it is known from the fill values of absent operands."""
 
 
 def _partial(expr: Expr, fills: Mapping[str, Fill], annihilate: bool) -> PartialValue:
@@ -137,7 +137,7 @@ def _cast(value: Expr, type: Type) -> Expr:
 
 
 def _applied(name: str, args: tuple[PartialValue, ...], type: Type, annihilate: bool) -> PartialValue:
-    """An operation on what its operands are known to be, by the rules in their order."""
+    """The value of an operation on partially evaluated arguments, by the first rule that applies."""
     for rule in RULES:
         result = _RULES[rule](name, args, type, annihilate)
         if result is not None:
@@ -224,7 +224,7 @@ def _is_zero(value: Expr) -> bool:
 
 
 class Regions:
-    """An expression over operands, by the set of those that are present.
+    """An expression over operands -> what is left to compute for each set of operands that are present.
 
     Parameters
     ----------
@@ -265,12 +265,12 @@ class Regions:
 
     @cached_property
     def guarded(self) -> bool:
-        """Whether it depends on the elements whether there is a value."""
+        """Whether a body has a value only under a condition on the operands' values."""
         subsets = _subsets(frozenset(self.names)) if self.masked else []
         return any(body is not None and _may_lack(body) for body in map(self.body, subsets))
 
     def body(self, present: Iterable[str]) -> Expr | None:
-        """What is computed where just these are present; None where it is the fill value."""
+        """The expression to compute where exactly these operands are present; None where it is the fill value."""
         key = frozenset(present)
         if key not in self._bodies:
             value = partial(self.expr, self._absent(key), self.annihilate)
@@ -278,18 +278,18 @@ class Regions:
         return self._bodies[key]
 
     def plain(self, present: Iterable[str]) -> Expr:
-        """The expression with the fill values put in, and nothing more."""
+        """The expression with the fill values substituted, without annihilation."""
         return partial(self.expr, self._absent(frozenset(present)), False)
 
     def _absent(self, present: frozenset[str]) -> dict[str, Fill]:
         return {name: value for name, value in self.fills.items() if name not in present}
 
     def computes(self, present: frozenset[str], droppable: frozenset[str]) -> bool:
-        """Whether something is computed for `present`, less any of `droppable`."""
+        """Whether something is computed for `present`, or for `present` without some of `droppable`."""
         return any(self.body(present - dropped) is not None for dropped in _subsets(droppable & present))
 
     def matters(self, name: str, present: frozenset[str], droppable: frozenset[str]) -> bool:
-        """Whether the presence of `name` makes a difference for `present`, less any of `droppable`."""
+        """Whether the body depends on `name` for `present`, or for `present` without some of `droppable`."""
         rest = present - {name}
         return any(
             self.body((rest - dropped) | {name}) != self.body(rest - dropped) for dropped in _subsets(droppable & rest)
@@ -320,7 +320,7 @@ class Regions:
         return tuple(s for s in _subsets(frozenset(self.names)) if self.body(s) is not None)
 
     def hitting(self, sets: Collection[frozenset[str]] | None = None) -> tuple[frozenset[str], ...]:
-        """The smallest sets of operands of which one is wherever something is computed, or in each of `sets`."""
+        """The minimal hitting sets: sets of operands that meet every set for which something is computed, or `sets`."""
         regions = self.sets if sets is None else sets
         smallest: list[frozenset[str]] = []
         for candidate in sorted(_subsets(frozenset(self.names)), key=lambda s: (len(s), sorted(s))):

@@ -1,4 +1,4 @@
-"""Folds index arithmetic as it is built: `p * 1 + 0 -> p`, constants computed; what level functions are full of."""
+"""An operation on two index expressions -> the folded expression: `p * 1 + 0 -> p`, constants computed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Kernels that find whether the 5.x invariants of a level hold: branch-light passes that a compiler vectorises.
+"""Types and properties of a level -> the kernel that checks its index invariants 5.x, in passes that vectorise.
 
-A kernel sets `out[0]` to 1 where something is wrong and stops; it says nothing else. What is wrong, and where,
-`storage.exact` tells. A level is checked together with the singletons directly below it, as one chain:
-coordinates are compared as tuples.
+A kernel sets `out[0]` to 1 where an invariant is broken, and stops; `storage.exact` then finds which one and where.
+A level is checked together with the singletons directly below it, as one chain: coordinates are compared as tuples.
 
 Order is checked by counting: elements that fall below the one before, anywhere in the buffer, against those at
 the first element of a parent, which are allowed to. The counts are equal exactly where every parent is in order.
@@ -43,7 +42,7 @@ class Chain:
 
     @property
     def key(self) -> str:
-        """What distinguishes its kernel from others."""
+        """The key of the chain's kernel."""
         return f"check {self.kind} {self.pos} " + " ".join(f"{x.scalar}{x.unique:d}{x.ordered:d}" for x in self.levels)
 
     @property

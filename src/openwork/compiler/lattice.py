@@ -1,4 +1,4 @@
-"""Merge lattices: the cases of a walk over one level of several operands.
+"""Operands of one level and the sets for which something is computed -> the merge lattice: loops and their cases.
 
 A *point* is a set of operands that all have elements left; it is a loop that goes on while they have. Its *cases* are
 the sets of operands that may be at the coordinate where the loop stands, less those where nothing is computed::
@@ -29,7 +29,7 @@ Case = tuple[str, ...]
 class Point:
     """A loop: while all of `walked` have elements; cases from the largest to the smallest.
 
-    The operands of `sought` are not stepped through: the coordinate of the walked one is searched for in them.
+    The operands of `galloped` are not stepped through: the coordinate of the walked one is searched for in them.
     """
 
     walked: tuple[str, ...]
@@ -76,7 +76,7 @@ def lattice(
     Parameters
     ----------
     walked : operands whose coordinates are walked
-    wanted : whether something is computed where these operands are at the coordinate
+    computes : whether something is computed where these operands are at the coordinate
     matters : whether an operand makes a difference to some case of these and itself
     located : operands that are asked whether they have a coordinate, and never walked
     """
@@ -94,5 +94,5 @@ def lattice(
 
 
 def gallop_lattice(stepped: Lattice, driver: str, walked: tuple[str, ...]) -> Lattice:
-    """The lattice of a walk of `lead` alone, which all cases have: the other walked operands are searched."""
+    """The lattice of a walk of `driver` alone, which is in all cases: the other walked operands are searched."""
     return Lattice((Point((driver,), stepped.cases, tuple(n for n in walked if n != driver)),), stepped.cases)

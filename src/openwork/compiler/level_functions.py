@@ -1,4 +1,4 @@
-"""From the texts of level functions to loop IR, for one level of one operand."""
+"""The text of a level function, and the level of an operand -> loop IR."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Level", "Params", "evaluate", "is_signed"]
 
 
 class Params:
-    """The parameters that a kernel turned out to need, in the order of first use."""
+    """The parameters of a kernel under construction, in the order of first use."""
 
     def __init__(self) -> None:
         self._params: dict[ParamRef, Param] = {}
@@ -115,7 +115,7 @@ class Level:
         return e.divisor if isinstance(e, Mod) else None
 
     def name(self, name: str) -> Expr:
-        """What the level knows by name: its interval, its extent, its arguments."""
+        """The value of a name in level functions: `lo` and `hi`, the extent `N`, an argument of the level format."""
         if name == "lo":
             signed = is_signed(self.expression)
             return self.params.scalar(ParamRef("lower", self.tensor, self.index)) if signed else const(0)

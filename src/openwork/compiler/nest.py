@@ -1,4 +1,4 @@
-"""The walk over one operand's levels: where a loop nest stands, and the statements that take it one level down."""
+"""One sparse operand -> the loops over its levels, from its level functions, around a body that the caller builds."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LO, HI = Var("lo", I64), Var("hi", I64)
 class Walk:
     """A point of the nest: `depth` levels entered, their coordinates, the child position, the batch number.
 
-    `lanes` > 1 says that the walk stands at that many elements side by side: at consecutive coordinates of the last
-    level (a block's), or at consecutive positions whose coordinates, read together, are vectors.
+    With `lanes` > 1 it is that many elements side by side: at consecutive coordinates of the last level (a block's), or
+    at consecutive positions whose coordinates, read together, are vectors.
     """
 
     depth: int = 0
@@ -59,7 +59,7 @@ class Names:
 
 
 def all_of(conditions: list[Expr]) -> Expr:
-    """Their conjunction."""
+    """The conjunction of conditions, of which there is one at least."""
     result = conditions[0]
     for c in conditions[1:]:
         result = op("and", result, c)
@@ -167,7 +167,7 @@ class Nest:
         ]
 
     def limits(self, walk: Walk, level: Level, env: dict[str, Expr]) -> tuple[Expr, Expr]:
-        """What the loop over a level begins and ends with."""
+        """The bounds of the loop over a level."""
         if walk.depth == 0 and self.is_ranged and self.sliced is None:
             return LO, HI
         first, last = (evaluate(text, level, env) for text in level.format.functions.bounds)
@@ -179,7 +179,7 @@ class Nest:
         return For(var.name, lo, hi, tuple(inner), hints=("novector",) if sparse else ())
 
     def enter(self, walk: Walk, level: Level, env: dict[str, Expr], build_body: Body) -> list[Stmt]:
-        """Inside a level's loop: its coordinate and child position; what may lie outside the shape is guarded."""
+        """The body of a level's loop: coordinate, child position, guards where an element may lie outside the shape."""
         functions = level.format.functions
         body: list[Stmt] = []
         c = self.names.let(body, self.hint(walk.depth), evaluate(functions.coordinate, level, env, walk.lanes))

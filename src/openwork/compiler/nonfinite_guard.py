@@ -1,4 +1,4 @@
-"""From an expression to the largest values for which intersecting gives NumPy's result, infinity and NaN included.
+"""An expression -> the largest operand values for which its sparse evaluation gives NumPy's infinities and NaN.
 
     A * B        0 * b is 0 for every finite b      finite values will do
     A * (B + C)  0 * (b + c)                        values so small that the sum does not overflow
@@ -59,7 +59,7 @@ def _is_inexact(e: Expr) -> bool:
 
 
 def _bound(product: Op, regions: Regions) -> float:
-    """How large values may be for the factors of a product to be finite."""
+    """The largest size of values for which the factors of a product are finite."""
     variables, headroom = 0, min(_LARGEST[real_of(e.type.scalar)] for e in _subexpressions(product) if _is_inexact(e))
     worklist: list[Expr] = [product]
     while worklist:

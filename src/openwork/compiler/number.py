@@ -1,8 +1,8 @@
-"""Numbers of an expression as kernel arguments: another number takes the same kernel.
+"""Numbers of an expression -> kernel arguments, named by their sign, so that one kernel serves all numbers of a sign.
 
-The fill algebra has to know little of them, and their names say it: `num0_pos`, `num1_neg` are finite, not zero, and of
-that sign, in single precision too. What an absent zero comes to with such a number, if that depends on nothing else, is
-what it comes to with 1 or -1::
+The fill algebra reads what it needs off the names: `num0_pos`, `num1_neg` are finite, not zero, and of that sign, in
+single precision too. An operation of an absent zero and such a number, where its result depends on nothing but the
+sign, has the result that it has with 1 or -1::
 
     0 * num0_pos -> 0    0 / num1_neg -> -0    0 < num0_pos -> True    max(0, num1_neg) -> 0    0 + num0_pos: not known
 
@@ -35,7 +35,7 @@ def passes(value: object) -> bool:
 
 
 def number_name(k: int, value: float) -> str:
-    """What the k-th number is called."""
+    """The name of the k-th number."""
     return f"num{k}_{'pos' if value > 0 else 'neg'}"
 
 
@@ -45,7 +45,7 @@ def is_number(name: str) -> bool:
 
 
 def sample(name: str) -> float:
-    """A number of the kind."""
+    """A number of the sign that the name says: 1 or -1."""
     return 1.0 if name.endswith("pos") else -1.0
 
 
@@ -63,7 +63,7 @@ def numbers_of(e: Expr) -> Iterator[str]:
 
 
 def value_by_sign(op: str, operands: Sequence[Expr]) -> Const | None:
-    """What an operation of a zero and a number comes to, whatever the number is; None where that depends on it."""
+    """The result of an operation of a zero and a number, where the number's sign decides it; None where it does not."""
     if len(operands) != 2:
         return None
     zero, number = operands if isinstance(operands[0], Const) else operands[::-1]

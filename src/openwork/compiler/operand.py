@@ -1,4 +1,4 @@
-"""Operands as the compiler knows them: structure and types, never extents or addresses."""
+"""Types of operands, and references from kernel parameters to their parts; never extents or addresses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Operand:
 
 
 class ParamRef(NamedTuple):
-    """Where the word of a kernel's parameter comes from.
+    """The part of an operand that a kernel parameter stands for.
 
     kind is one of
     "pos", "crd": buffer of `level` of `tensor`;  "vals": its values;  "data": the strided array;

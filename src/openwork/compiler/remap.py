@@ -1,7 +1,7 @@
-"""Structural operations: a walk over a tensor's stored elements that writes each of them at new coordinates.
+"""A map of coordinates, as text -> the kernel that writes a tensor's stored elements at their new coordinates.
 
-A `Remap` says where an element goes, in the language of `compiler.build`: steps that test (`if x0 == k0:`), bind
-(`t = x1 - k1`) or repeat (`for s in range(a, b):`), and the coordinates that come out at the end. Slices, gathers,
+A `Remap` gives the new coordinates in the language of `compiler.build`: steps that test (`if x0 == k0:`), bind
+(`t = x1 - k1`) or repeat (`for s in range(a, b):`), and the coordinates that result at the end. Slices, gathers,
 rolls, reshapes, broadcasts and triangles are all remaps; so is writing into a region, and keeping what lies outside::
 
     if x0 == k0:                          A[3, 2:]
@@ -26,7 +26,7 @@ __all__ = ["Remap", "edges_kernel", "find_kernel", "points_kernel", "ranges_kern
 
 @dataclass(frozen=True, slots=True)
 class Remap:
-    """Where stored elements go. A step that ends in a colon holds all that follow it.
+    """A map from the coordinates of stored elements to new ones. A step that ends in a colon holds all that follow it.
 
     `x0`, `x1`, ... are the element's coordinates, `a_vals[leaf]` is its value; `scalars` and `buffers` are the
     parameters that the steps use beside these.
@@ -176,7 +176,7 @@ if at < count and keys[at] == key:
 
 
 def find_kernel(mask: Operand, scalar: str, *, dense: bool) -> Kernel:
-    """For each element of the mask, the value at its place: `vals[place]` where dense, else searched for.
+    """The kernel that reads a tensor at each element of a mask: `vals[place]` where dense, else by a galloping search.
 
     The place is the sum of the coordinates times `step0`, `step1`, ... The search gallops on from where the last one
     ended, so that it costs little where both are in one order.

@@ -1,4 +1,4 @@
-"""Semirings: what "add" and "multiply" mean in a product of sparse operands.
+"""Semirings and monoids: the addition and the multiplication of a product of sparse operands, as text of loop IR.
 
 A semiring is a value; its operations are text of the loop IR over `x` and `y`, so that one that nobody has named yet
 compiles like the others::

@@ -1,4 +1,4 @@
-"""Simplify a kernel: the expressions by the table of `simplify_rules`, the statements by the rules below.
+"""A kernel -> a simpler one: expressions by the table of `simplify_rules`, statements by the rules below.
 
     x = 3; f(x)                      -> f(3)                   a Let of a constant or an unchanging variable
     x = e                            -> (nothing)              a Let, or a Mut, that nothing reads
@@ -8,7 +8,7 @@
     if c: pass else: B               -> if not c: B            nothing when both are empty
     for i in range(a, b): A          -> (nothing)              when b <= a for sure, or A is empty
     for i in range(a, a + 1): A      -> A with i = a
-    for i: for q in i's children: A  -> one loop           where A does not ask for i: `flatten`
+    for i: for q in i's children: A  -> one loop           where A does not use i: `flatten`
     while False: A                   -> (nothing)
     return s; A                      -> return s
     w: T[n] = zeros  (never read)    -> (nothing)              with the stores to it
@@ -62,13 +62,13 @@ def simplify(kernel: Kernel) -> Kernel:
 
 
 class _NormalForms:
-    """Expressions, by identity, that need not be looked at again; they are held, so that no other has their id."""
+    """Expressions in normal form, by identity, which are not rewritten again; held, so that no other gets their id."""
 
     def __init__(self) -> None:
         self.roots: dict[int, Expr] = {}
-        """To which no rule applies at the root."""
+        """expressions to whose root no rule applies"""
         self.trees: dict[int, tuple[Expr, frozenset[str]]] = {}
-        """To which none applies anywhere, with the names of their variables, whose values may still be put in."""
+        """expressions to which no rule applies anywhere, with their variables, for which values may be substituted"""
 
 
 class _Pass:

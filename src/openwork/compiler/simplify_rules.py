@@ -1,4 +1,4 @@
-"""The simplification of expressions, as a table: pattern, result, and the operand types for which it holds.
+"""Rewrite rules of expressions, as a table: pattern, result, and the operand types for which it holds.
 
 Grammar of a row::
 
@@ -229,7 +229,7 @@ def _candidates(op: str, scalar: str) -> tuple[tuple[Rule, Matcher], ...]:
 
 
 def _matcher(pattern: Expression) -> Matcher:
-    """Whether an expression is of a pattern, as a function of it and of what the pattern's names stand for so far."""
+    """A pattern -> the function that matches an expression against it, binding the pattern's names."""
     match pattern:
         case Literal(value):
             reprs: dict[str, str] = {}
@@ -269,7 +269,7 @@ def _matcher(pattern: Expression) -> Matcher:
 
 
 def build(e: Expression, names: Mapping[str, Expr], type: Type, fold: bool = True) -> Expr:
-    """The expression that `e` describes, as `type`."""
+    """The right side of a rule -> loop IR of type `type`, with the values of its names."""
     result = _build(e, names, fold)
     if isinstance(result, Const) and result.type != type:
         return ops.cast(result, type)

@@ -1,12 +1,12 @@
-"""Products of two sparse matrices by rows (Gustavson), as loop IR: C[i,:] = sum over k of A[i,k] * B[k,:].
+"""Types and a semiring -> the kernels of Gustavson's product, C[i,:] = sum over k of A[i,k] * B[k,:], as loop IR.
 
 Both operands have compressed rows, sorted and without duplicates, and so has the result. A row's products are
-gathered in the accumulator that its number of products asks for:
+accumulated in one of four ways, chosen by their number:
 
     copied     one row of B: scaled, nothing to add
     sorted     few products: written one after the other, sorted by column, equal columns added
     hashed     more, and too many columns for the cache: a hash table, whose entries are sorted
-    dense      all else: one value per column, and a bitmap of two levels that gives the touched ones in order;
+    dense      all else: one value per column, and a bitmap of two levels that gives the occupied ones in order;
                rows whose columns lie near each other, as a band's, have a window of columns that begins at their first
 
 A kernel runs over a range of rows and writes them one after the other from slots[lo]; pos[i + 1] is what row i got.
@@ -309,7 +309,7 @@ def spgemm_masked(lo: i64, hi: i64, apos: PA[const], acrd: CA[const], a: TA[cons
 
 
 def bound_kernel(types: ProductTypes) -> Kernel:
-    """flops[i] = the products that row i of the result adds up."""
+    """flops[i] = the number of products in row i of the result, an upper bound of its elements."""
     return parse(_BOUND, reassociate=False, **types.substitutions())
 
 
@@ -366,7 +366,7 @@ _UNUSED = (
 
 
 def _assemble(complement: bool, overrides: dict[str, str]) -> str:
-    """The product's text with its parts put in, those of `changed` instead of the usual ones."""
+    """The product's text with its parts substituted; those of `overrides` replace the usual ones."""
     parts = {
         "SPANNED": _SPANNED,
         "COPIED": _COPIED,
@@ -409,8 +409,6 @@ def _with_semiring(text: str, semiring: Semiring, scalar: str) -> str:
     single = semiring.times("T(a[p0])", "T(b[q])")
     zero = semiring.add.identity_of(scalar)
     text = text.replace("v[n] = TIMES", f"v[n] = T{single}")
-    if zero:
-        text = text.replace("    BEGIN\n", "    BEGIN\n")
     clear = f"for c in range(0, width):\n        w[c] = {zero!r}" if zero else "pass"
     names = (
         ("PLUS_VALUES", semiring.plus("values[h]", f"T{times}")),

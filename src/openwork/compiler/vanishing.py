@@ -1,4 +1,4 @@
-"""An elementwise expression and an operand -> whether it is 0 where that is, whether it is linear in it."""
+"""An elementwise expression and one of its operands -> whether it is 0 where the operand is, and linear in it."""
 
 from __future__ import annotations
 

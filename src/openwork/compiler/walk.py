@@ -1,13 +1,13 @@
-"""The loop nest over all stored elements of one tensor, read off its format's level functions.
+"""A tensor's format -> the loop nest over all its stored elements, from the level functions, around a given body.
 
     for c0 in range(0, n0):                       i : dense
         for q1 in range(pos1[c0], pos1[c0 + 1]):  j : compressed
             c1 = crd1[q1]
             LEAF
 
-Padding is never visited: where a level settles a dimension, the loop's bounds are cut to the shape (levels that
-count coordinates) or the element is guarded (levels that count positions); empty slots are guarded by the level's
-`present`. Extents and intervals are bound once, at the kernel's entry; no loop divides.
+Padding is never visited: where a level completes a dimension, the loop's bounds are clipped to the shape (levels that
+loop over coordinates) or the element is guarded (levels that loop over positions); empty slots are guarded by the
+level's `present`. Extents and intervals are bound once, at the kernel's entry; no loop divides.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where a walk stands: what is known after the levels walked so far."""
+    """A point of a walk: coordinates, positions and dimensions that are known after the levels entered so far."""
 
     coordinates: tuple[Expr, ...] = ()
     positions: tuple[Expr, ...] = ()
@@ -130,8 +130,8 @@ def walk(
 
     Buffers are `{name}_pos{l}` and `{name}_crd{l}`; with batch levels the parameters `{name}_pos{l}_slice`,
     `{name}_crd{l}_slice` and `{name}_vals_slice` are the lengths of one slice. `tile` = (d, lo, hi) visits
-    only the elements with lo <= dimension d < hi, where level loops over coordinates settle d. `span` are the bounds
-    of the outermost level's loop, without it all. With `hoist` the levels of `hoisted` are walked first.
+    only the elements with lo <= dimension d < hi, where loops over coordinates complete d. `span` are the bounds
+    of the outermost level's loop; without it, the whole level. With `hoist` the levels of `hoisted` are walked first.
 
     Guarantees: `leaf` sees each stored element once, in storage order unless hoisted, inside the shape, its
     dimensions as linear forms of the level coordinates.
@@ -142,9 +142,9 @@ def walk(
 
 
 def hoisted(format: Format) -> tuple[int, ...]:
-    """The dense levels below the one compressed level of a format that may as well be walked before it.
+    """The dense levels below the one compressed level of a format whose loops may be hoisted out of its loop.
 
-    Of blocks the rows: `i // 4, i % 4, j // 4, j % 4`, the order of rows, instead of `i // 4, j // 4, i % 4, j % 4`.
+    Of blocks, the rows: `i // 4, i % 4, j // 4, j % 4`, the order of rows, instead of `i // 4, j // 4, i % 4, j % 4`.
     """
     stored = [at for at, level in enumerate(format.levels) if not level.format.is_dense]
     if len(stored) != 1 or not format.levels[stored[0]].format.is_compressed:
@@ -221,7 +221,7 @@ class _Walk:
     def _loop(
         self, block: Block, at: int, name: str, bounds: tuple[Expr, Expr], body: Callable[[Block, Expr], None]
     ) -> None:
-        """The loop of a level; that of a block's innermost level also as one of constant length, for whole blocks."""
+        """The loop of a level; of a block's innermost level two versions, one of constant length for full blocks."""
         interval = self.intervals[at]
         if (
             at < len(self.format.levels) - 1
@@ -302,7 +302,7 @@ class _Walk:
         return total
 
     def _overhanging_dimensions(self, at: int) -> list[int]:
-        """The dimensions that level `at` settles and that may fall outside the shape there."""
+        """The dimensions that level `at` completes and that may fall outside the shape there."""
         return [d for d in completed_dimensions(self.format, at) if self._may_overhang(d)]
 
     def _may_overhang(self, d: int) -> bool:
@@ -335,7 +335,7 @@ class _Walk:
         return block.let(f"{self.name}_first{at}", lo), block.let(f"{self.name}_last{at}", hi)
 
     def _guards(self, at: int, point: Point) -> list[Expr]:
-        """What has to hold of an element that the loop's bounds do not ensure already."""
+        """Conditions on an element that the loop's bounds do not ensure already."""
         tests: list[Expr] = []
         if self.format.levels[at].format.functions.iterate is Iterate.POSITION:
             for d in self._overhanging_dimensions(at):
@@ -359,7 +359,7 @@ def _is_skew(e: Expression) -> bool:
 def _size(e: Expression) -> int | None:
     """How many coordinates a remainder's level has, None without bound, 0 where not all of them are taken.
 
-    In `i % 6 // 4`, `i % 6 % 4` six values of i spread over two times four slots: two slots are never meant.
+    In `i % 6 // 4`, `i % 6 % 4` six values of i spread over two times four slots: two slots stand for no value.
     """
     match e:
         case Div(base, c):

@@ -1,4 +1,4 @@
-"""Co-iteration: loop nests that walk several sparse operands together and assemble a sparse result."""
+"""A `Merge` -> its kernel: a loop nest that co-iterates several sparse operands and assembles a sparse result."""
 
 from ...ir.loop import Kernel
 from .lower import Lowering
@@ -10,8 +10,8 @@ __all__ = ["MAX_CASE_OPERANDS", "lower_merge"]
 
 
 def lower_merge(name: str, merge: Merge, vectors: bool = True) -> Kernel:
-    """The kernel of a merge: ranged over the chunks of its outermost loop, see `merge.output`.
+    """The kernel of a merge: ranged over the chunks of its outermost loop, see `output`.
 
-    vectors: unions are merged in vectors, for a processor that puts lanes in their places by one instruction.
+    vectors: unions are merged in vectors, for a processor with an instruction that expands lanes by a mask.
     """
     return (Lowering if has_nest_per_case(merge) else PredicatedLowering)(name, merge, vectors).lower()

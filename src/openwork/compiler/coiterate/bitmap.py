@@ -1,10 +1,10 @@
-"""Emits the last level of bitmaps: a bit and a value for every coordinate, whoever is there, several at once.
+"""The last level of bitmaps -> a counted loop without branches that stores a bit and a value for every coordinate.
 
     for j in range(0, n):
         out_crd[r] = A_crd[p] and B_crd[p]
         out_vals[r] = A_vals[p] + B_vals[p]
 
-There is no step to take and no branch: what the bit says is missing may have any value.
+LLVM vectorises the loop. Where the bit is not set the value is arbitrary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["store_bitmap_element", "is_bitmap_level"]
 
 
 def is_bitmap_level(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
-    """Whether all that is asked of the last level, and all that is stored there, is a bit and a value."""
+    """Whether the last level reads and writes nothing but a bit and a value for each coordinate."""
     return (
         nest.out.is_bitmap(level.at)
         and not level.walked
@@ -37,7 +37,7 @@ def is_bitmap_level(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool
 def store_bitmap_element(
     nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, c: Expr, place: Place
 ) -> None:
-    """What is stored at a coordinate."""
+    """The stores of the bit and the value of a coordinate."""
     presence: dict[str, Expr] = {}
     values: dict[str, Expr] = {}
     for name, cursor in cursors.items():

@@ -1,12 +1,12 @@
-"""Emits a lattice point of the innermost level without branches: all is stored, and kept where it is that of a case.
+"""A lattice point of the innermost level -> a loop body without branches: each element is stored, kept if in a case.
 
     c = min(cA, cB)
     out_crd[q] = c
     out_vals[q] = (A[qA] if inA else fill) + (B[qB] if inB else fill)
-    q += 1                                            or: the truth value of the cases
+    q += 1                                            or: q += whether this is one of the cases
     qA += inA; qB += inB
 
-Half of the steps of a merge go one way and half the other, in no order that a processor could learn.
+The branches of a merge go each way about as often, in no order that a branch predictor could learn.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_cheap(expr: Expr) -> bool:
 
 
 def least_coordinate(block: Block, hint: str, coordinates: Mapping[str, Expr]) -> tuple[Expr, dict[str, Expr]]:
-    """The least of the coordinates, and who is there; of one operand nobody has to ask."""
+    """The least of the operands' coordinates, and for each operand whether it is there; empty for a single operand."""
     if len(coordinates) == 1:
         return block.let(hint, next(iter(coordinates.values()))), {}
     if len(coordinates) == 2:
@@ -71,8 +71,8 @@ def value_of(
     values: Mapping[str, Expr],
     presence: Mapping[str, Expr],
 ) -> Expr:
-    """What is computed at the coordinate: one expression for all cases, where the fill values put in for absent
-    operands give that, else a choice among the cases' expressions."""
+    """The value at the coordinate: one expression for all cases, where fill values substituted for absent operands
+    give the same, else a select among the cases' expressions."""
     bodies = [(case, regions.body(base | frozenset(case))) for case in point.cases]
     filled = not any(is_missing(regions.fills[n]) for n in presence)
     if filled and all(body == regions.plain(base | frozenset(case)) for case, body in bodies):
@@ -93,7 +93,7 @@ def value_of(
 
 
 def is_case(point: Point, presence: Mapping[str, Expr], all_coordinates: bool = False) -> Expr | None:
-    """Whether the coordinate is that of a case; None: always. Where coordinates are `counted` nobody may be there."""
+    """The condition that the operands present are a case; None: always. With `all_coordinates` none may be present."""
     names = point.walked
     if len(point.cases) == 2 ** len(names) - (not all_coordinates):
         return None
@@ -113,7 +113,7 @@ def is_case(point: Point, presence: Mapping[str, Expr], all_coordinates: bool = 
 
 
 def only_present(case: Case, names: Sequence[str], presence: Mapping[str, Expr]) -> Expr | None:
-    """The condition that those of `chosen` are here, and no other; None where nobody has to be asked."""
+    """The condition that the operands of `case` are present, and no others; None where all are known to be."""
     result: Expr | None = None
     for name in names:
         if name in presence:
@@ -122,7 +122,7 @@ def only_present(case: Case, names: Sequence[str], presence: Mapping[str, Expr])
 
 
 def _all_present(case: Case, presence: Mapping[str, Expr]) -> Expr | None:
-    """Whether those of a case are here; None: nobody has to be."""
+    """The condition that all operands of a case are present; None for the empty case."""
     test: Expr | None = None
     for name in case:
         test = both(test, presence[name])

@@ -1,4 +1,4 @@
-"""Cursors: where an operand stands in a co-iteration, and the loop IR of its level functions one level down."""
+"""Operands of a co-iteration: the cursor that each has in the nest, and its level functions as loop IR."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Cursor", "Source", "Walker"]
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`level` levels are entered; the children of position `position` come next.
+    """A position in an operand's levels: `level` levels are entered, the children of `position` come next.
 
-    Below a nonunique level the children are those of the positions `position` to `end`, one each. `here`: whether it
-    stands anywhere, where the code does not tell; the children of one that does not are none.
+    Below a nonunique level the children are those of the positions `position` to `end`, one each. `here`: whether the
+    operand is present, where this is a value at run time; an absent one has no children.
     """
 
     level: int = 0
@@ -34,7 +34,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """A level that is being walked: the position it stands at, which moves, and the end."""
+    """A level that is being walked: the variable of the current position, and the end."""
 
     at: Var
     end: Expr
@@ -55,7 +55,7 @@ class Source:
         params.buffer(ParamRef("vals", entry.name), entry.operand.scalar)
 
     def counts(self, cursor: Cursor) -> Expression | None:
-        """What the next level counts; None for a stretched dimension. The cursor is not at the leaf."""
+        """The expression of the next level; None for a broadcast dimension. The cursor is not at the leaf."""
         return self.input.levels[cursor.level]
 
     def at_leaf(self, cursor: Cursor) -> bool:
@@ -77,24 +77,24 @@ class Source:
         return self.levels[cursor.level].format.functions.present is not None
 
     def contiguous(self, cursor: Cursor) -> bool:
-        """Whether the next level's coordinates lie side by side, those of one parent behind the other's."""
+        """Whether the next level's coordinates are contiguous in a buffer, parent after parent."""
         functions = self.levels[cursor.level].format.functions
         return functions.coordinate == "crd[q]" and not functions.padded and cursor.batch is None
 
     def elements(self, position: Expr, batch: Expr | None, lanes: int) -> Expr:
-        """That many elements from a leaf position on."""
+        """A vector of consecutive elements from a leaf position on."""
         first = self.value(position, batch)
         assert isinstance(first, Load)
         return load(first.buffer, first.type.scalar, first.index, lanes)
 
     @property
     def element_type(self) -> str | None:
-        """The type of the elements; None where these do not lie side by side."""
+        """The scalar type of the elements; None where these are not contiguous."""
         return self.input.operand.scalar
 
     def coordinate_block(self, cursor: Cursor, q: Expr, lanes: int, beyond: int = 0) -> tuple[Expr | None, Expr]:
-        """Whether that many coordinates of the next level, which stores them, can be read from q on, and some behind;
-        None: always. And these."""
+        """(in bounds, coordinates): whether `lanes` + `beyond` coordinates of the next level can be read from q on
+        (None: always), and a vector of the first `lanes`."""
         level = self.levels[cursor.level]
         last = self.params.scalar(ParamRef("last", self.name, cursor.level))
         coordinates = evaluate(level.format.functions.coordinate, level, {**self.env(cursor), "q": q}, lanes)
@@ -110,7 +110,7 @@ class Source:
 
     @property
     def has_followers(self) -> bool:
-        """Whether others stand where its walk does."""
+        """Whether other operands are read at the position of its walker."""
         return False
 
     @property
@@ -136,7 +136,7 @@ class Source:
         return evaluate(level.format.functions.coordinate, level, {**self.env(cursor), "q": q})
 
     def walker(self, block: Block, cursor: Cursor, lower: Expr | None, upper: Expr | None) -> Walker:
-        """Begin a walk of the next level, between two coordinates where these are given."""
+        """A walker at the begin of the next level, between two coordinates where these are given."""
         level = self.levels[cursor.level]
         functions, env = level.format.functions, self.env(cursor)
         if cursor.end is not None:
@@ -184,7 +184,7 @@ class Source:
         return evaluate(level.format.functions.seek, level, {**self.env(cursor), "q": q, "c": c})
 
     def stored_level(self, cursor: Cursor) -> int | None:
-        """The stored level whose positions tell which coordinates of the next level, which is full, have elements."""
+        """The first stored level below the next level, a full one: its pos tells which coordinates have elements."""
         for k in range(cursor.level, self.depth):
             functions = self.levels[k].format.functions
             if functions.passed is not None:
@@ -194,7 +194,7 @@ class Source:
         return None
 
     def first_parent(self, cursor: Cursor, p: Expr) -> Expr:
-        """The first parent of the level `head` under position p of the next level."""
+        """The first parent of the level `stored_level` under position p of the next level."""
         stored_level = self.stored_level(cursor)
         assert stored_level is not None
         for k in range(cursor.level + 1, stored_level):
@@ -202,14 +202,14 @@ class Source:
         return p
 
     def edge(self, cursor: Cursor, p: Expr) -> Expr:
-        """The position of the level `head` where what is under position p of the next level begins."""
+        """The position of the level `stored_level` where the descendants of position p of the next level begin."""
         level = self.levels[self.stored_level(cursor) or 0]
         return evaluate(
             level.format.functions.bounds[0], level, {**self.env(cursor), "p": self.first_parent(cursor, p)}
         )
 
     def passed(self, cursor: Cursor, p: Expr, q: Expr) -> Expr:
-        """Whether what is under position p of the next level ends at or before position q of the level `head`."""
+        """Whether the descendants of position p of the next level end at or before position q of `stored_level`."""
         level = self.levels[self.stored_level(cursor) or 0]
         last = fold("sub", self.first_parent(cursor, fold("add", p, const(1))), const(1))
         assert level.format.functions.passed is not None
@@ -247,8 +247,8 @@ class Source:
         present = None if functions.present is None else evaluate(functions.present, level, env)
         return replace(child, position=position), present
 
-    def locate_stretched(self, block: Block, cursor: Cursor) -> tuple[Cursor, Expr | None]:
-        """One level down in a stretched dimension: its one coordinate is 0."""
+    def locate_broadcast(self, block: Block, cursor: Cursor) -> tuple[Cursor, Expr | None]:
+        """One level down in a broadcast dimension: its only coordinate is 0; with the condition that it is there."""
         level = self.levels[cursor.level]
         functions = level.format.functions
         if functions.iterate is Iterate.COORDINATE:

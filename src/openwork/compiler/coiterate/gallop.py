@@ -1,4 +1,4 @@
-"""Gallops on a level: walks the elements of its shortest operand and searches the others for each of them.
+"""A level with one much shorter operand -> a loop over that operand's elements that gallops in the others.
 
     A * B, B of few elements           j : walked, walked                while B, gallop A: {A, B}
         while qB < eB:
@@ -6,9 +6,9 @@
             qA = gallop to c
             if qA < eA and A_crd1[qA] == c: ...
 
-A full level of the short operand is walked where there is something below it: its stored level's positions tell the
-next such coordinate, which is searched for in the same way. Where the result has edges for every coordinate, those
-between are filled at once::
+Of a full level of the short operand only the coordinates with elements below are visited: the pos of its stored level
+gives the next one, by a galloping search too. Where the result has a pos for every coordinate, those between are
+filled at once::
 
     while q < B_pos1[upper]:                                i : dense, dense
         c = first with B_pos1[c + 1] > q
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 __all__ = ["gallop_operand", "gallop_level"]
 
 Visit = Callable[[Block, Expr, dict[str, Walker], dict[str, Var | None]], None]
-"""Takes a coordinate of the short operand; and where it stands, if it is walked."""
+"""Takes a coordinate of the short operand, and its walker and segment, if it is walked."""
 
 
 def gallop_operand(nest: Lowering, level: MergeLevel, cursors: Cursors) -> str | None:
-    """The operand that leads a level: nothing is computed without it, and all others can be searched."""
+    """The operand to walk alone on a level: nothing is computed without it, and all others can be searched."""
     name = nest.merge.drivers[level.at] if nest.merge.drivers else None
     if name is None or name not in nest.regions.fills or not nest.regions.needs(name):
         return None
@@ -87,7 +87,7 @@ def gallop_level(nest: Lowering, block: Block, level: MergeLevel, cursors: Curso
 def _search(
     nest: Lowering, block: Block, name: str, cursor: Cursor, walker: Walker, c: Expr
 ) -> tuple[Expr, Var | None]:
-    """Whether an operand has the coordinate, and where the positions that hold it end, if they may be many."""
+    """Whether an operand has the coordinate, and the end of its segment there where the level is not unique."""
     source = nest.sources[name]
     gallop(block, walker.at, walker.end, lambda q: source.before(cursor, q, c))
     matches = op("eq", source.coordinate(cursor, walker.at), c)
@@ -103,7 +103,7 @@ def _search(
 def _for_each_element(
     nest: Lowering, block: Block, driver: str, cursor: Cursor, walker: Walker, visit: Visit, hint: str
 ) -> None:
-    """All elements of a walked level."""
+    """The loop over the elements of a walked level."""
     source = nest.sources[driver]
 
     def body(inner: Block) -> None:
@@ -116,7 +116,7 @@ def _for_each_element(
 
 
 def _for_each_nonempty_parent(nest: Lowering, block: Block, at: int, driver: str, cursor: Cursor, visit: Visit) -> None:
-    """The coordinates of a full level below which there is something."""
+    """The loop over those coordinates of a full level that have elements below."""
     source, out = nest.sources[driver], nest.out
     first, last = nest.bounds(at)
 

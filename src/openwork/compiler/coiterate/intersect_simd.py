@@ -1,4 +1,4 @@
-"""Intersects two rows of coordinates by blocks in vector lanes: no step waits for the one before.
+"""Two walks of unique levels -> a loop that intersects their coordinates by blocks, in vector lanes.
 
     while qA < eA and qB < eB:
         a = which of A_crd[qA : qA + 8] are among B_crd[qB : qB + 8]     64 comparisons in vectors, bits
@@ -7,9 +7,8 @@
             the first bit of a and that of b are a pair, the next ones too, ...
         if the block of A ends first: qA += 8; if that of B: qB += 8
 
-Two fingers alone move when a comparison of what was read a step before tells which; and of most pairs of blocks nothing
-is in common. A block may reach beyond its row, into the next one's coordinates: what is found in common there is only
-looked for once more.
+With two fingers alone every step depends on the comparison of the step before; and most pairs of blocks have nothing in
+common. A block may reach beyond its row, into the next one's coordinates: a match there is checked again, one by one.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["OnMatch", "Walk", "intersect_in_vectors"]
 LANES = tuning.INTERSECTION_LANES
 
 OnMatch = Callable[[Block, Expr, Var, Var], None]
-"""Takes a coordinate, and where both operands have it."""
+"""Takes a coordinate that both operands have, and its position in each."""
 
 
 class Walk(NamedTuple):
@@ -50,14 +49,14 @@ class Walk(NamedTuple):
         return self.walker.end
 
     def block(self) -> tuple[Expr | None, Expr] | None:
-        """Whether a whole block can be read from here (None: always), and the block; None where the level has none."""
+        """(in bounds, coordinates) of the block at the walker, as `coordinate_block`; None without blocks."""
         return (
             self.source.coordinate_block(self.cursor, self.at, LANES) if self.source.contiguous(self.cursor) else None
         )
 
 
 def intersect_in_vectors(block: Block, x: Walk, y: Walk, on_match: OnMatch) -> None:
-    """Call `met` where two walks of unique levels have a coordinate in common; both end where one does."""
+    """Emit `on_match` for every coordinate that two walks of unique levels have in common."""
     x_block, y_block = x.block(), y.block()
     both_left = op("and", op("lt", x.at, x.end), op("lt", y.at, y.end))
     if x_block is None or y_block is None:
@@ -96,7 +95,7 @@ def intersect_in_vectors(block: Block, x: Walk, y: Walk, on_match: OnMatch) -> N
 
 
 def _equal_to_any(coordinates: Expr, y: Walk) -> Expr:
-    """Which of several coordinates are among the next of y."""
+    """A mask of the lanes of `coordinates` that equal one of the next `LANES` coordinates of y."""
     result: Expr | None = None
     for k in range(LANES):
         one = y.coordinate(op("add", y.at, const(k)))
@@ -114,7 +113,7 @@ def _equal_to_any(coordinates: Expr, y: Walk) -> Expr:
 
 
 def _partial_block_bits(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, bits: tuple[Var, Var]) -> None:
-    """The bits of what two blocks have in common, which end before they are whole."""
+    """The bits of the coordinates that two blocks have in common, where a row ends inside of one of them."""
     block.assign(bits[0], const(0))
     first, second = (w._replace(walker=Walker(block.mut("q", w.at), w.end)) for w in (x, y))
 
@@ -126,7 +125,7 @@ def _partial_block_bits(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr
 
 
 def _for_each_pair(block: Block, x: Walk, y: Walk, a: Var, b: Var, on_match: OnMatch) -> None:
-    """Those of two blocks that are in both: as many bits of one as of the other, in the same order."""
+    """The loop over pairs of set bits of two blocks: equal coordinates, in the same order in both."""
 
     def pair(inner: Block) -> None:
         p, q = (inner.let(n, op("add", w.at, op("ctz", v))) for n, w, v in (("p", x, a), ("q", y, b)))
@@ -140,7 +139,7 @@ def _for_each_pair(block: Block, x: Walk, y: Walk, a: Var, b: Var, on_match: OnM
 
 
 def _two_fingers(block: Block, x: Walk, y: Walk, x_end: Expr, y_end: Expr, on_match: OnMatch) -> None:
-    """One step after the other, as far as both ends."""
+    """The loop of two fingers, up to both ends."""
 
     def step(inner: Block) -> None:
         a, b = inner.let("a", x.coordinate(x.at)), inner.let("b", y.coordinate(y.at))

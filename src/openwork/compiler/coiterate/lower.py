@@ -1,4 +1,4 @@
-"""Lower a merge to one loop nest: for every level its lattice, for every lattice point a loop.
+"""A merge -> one loop nest: for every level its lattice, for every lattice point a loop.
 
     for i in range(lower, upper):                    i : dense, dense        every coordinate
         while qA < eA and qB < eB:                   j : walked, walked      while A, B: {A, B} {A} {B}
@@ -7,10 +7,10 @@
         for q in range(qB, eB): ...                                          while B: {B}
 
 The innermost level of a union has no branches but the loop's own: absent operands have their fill value, and the
-position moves on where something was to be stored; where blocks can be read, places are counted in vectors
-(`union_simd`). Where only what two operands have in common counts, blocks of them are intersected (`intersect_simd`),
-those first without which nothing is computed (`subexpression_order`). A far shorter operand is walked alone, and the
-others are searched (`gallop`).
+result's position advances where an element is stored; where blocks can be read, positions are counted in vectors
+(`union_simd`). Intersections compare blocks of coordinates (`intersect_simd`); operands without which nothing is
+computed are intersected first (`subexpression_order`). A far shorter operand is walked alone, and the others are
+searched (`gallop`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Cursors = Mapping[str, Cursor]
 
 @dataclass(frozen=True, slots=True)
 class MergeLevel:
-    """One level of the nest: the operands that walk it, those that are asked for the coordinate."""
+    """One level of the nest: the operands that are walked, probed (may lack the coordinate) or located (never)."""
 
     at: int
     walked: tuple[str, ...]
@@ -58,7 +58,7 @@ class MergeLevel:
 
 class Lowering:
     nest_per_case = True
-    """Whether an operand that has no cursor is absent."""
+    """Whether each set of present operands has a nest of its own, so that an operand without a cursor is absent."""
 
     def __init__(self, name: str, merge: Merge, vectors: bool = True) -> None:
         self.merge, self.order, self.regions, self.vectors = merge, merge.order, merge.regions, vectors
@@ -74,7 +74,7 @@ class Lowering:
         self.prepare()
 
     def prepare(self) -> None:
-        """What is found once for the whole merge."""
+        """Computes what the whole merge shares, for subclasses."""
 
     def lower(self) -> Kernel:
         top = self.builder.top
@@ -94,28 +94,28 @@ class Lowering:
     # -- one level -------------------------------------------------------------------------------------------------
 
     def descend(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
-        """The nest from level `at` on, where the operands of `cursors` are present."""
-        self.enter_stretched(block, at, cursors, lambda b, found: self.emit_level(b, at, found, place))
+        """The nest from level `at` on, for the present operands, those of `cursors`."""
+        self.enter_broadcast(block, at, cursors, lambda b, entered: self.emit_level(b, at, entered, place))
 
-    def enter_stretched(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
-        """Enter the levels of stretched dimensions; where the one coordinate is not there, the operand is absent."""
-        stretched = (
+    def enter_broadcast(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
+        """Enter the levels of broadcast dimensions; where the only coordinate is not stored, the operand is absent."""
+        broadcast = (
             n for n, c in cursors.items() if not self.sources[n].at_leaf(c) and self.sources[n].counts(c) is None
         )
-        name = next(stretched, None)
+        name = next(broadcast, None)
         if name is None:
             inner(block, cursors)
             return
-        child, present = self.sources[name].locate_stretched(block, cursors[name])
+        child, present = self.sources[name].locate_broadcast(block, cursors[name])
         entered = {**cursors, name: child}
         if present is None:
-            self.enter_stretched(block, at, entered, inner)
+            self.enter_broadcast(block, at, entered, inner)
             return
         others = {k: v for k, v in cursors.items() if k != name}
         block.when(
             present,
-            lambda b: self.enter_stretched(b, at, entered, inner),
-            lambda b: self.enter_stretched(b, at, others, inner),
+            lambda b: self.enter_broadcast(b, at, entered, inner),
+            lambda b: self.enter_broadcast(b, at, others, inner),
         )
 
     def emit_level(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
@@ -133,7 +133,7 @@ class Lowering:
             self.emit_merge(block, level, cursors, place)
 
     def operands_at(self, at: int, cursors: Cursors) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Who walks level `at`, who is asked whether it has a coordinate, and who has all."""
+        """The operands that take part in level `at`: those walked, those probed, those located."""
         walked: list[str] = []
         probed: list[str] = []
         located: list[str] = []
@@ -148,7 +148,7 @@ class Lowering:
         return tuple(walked), tuple(probed), tuple(located)
 
     def level(self, at: int, cursors: Cursors) -> MergeLevel:
-        """Who takes part in level `at`, and its lattice."""
+        """The operands that take part in level `at`, and its lattice."""
         walked, probed, located = self.operands_at(at, cursors)
         walked_or_probed = {*walked, *probed}
         base = frozenset(cursors) - walked_or_probed
@@ -181,7 +181,7 @@ class Lowering:
         return {n: self.sources[n].walker(block, cursors[n], lower, upper) for n in level.walked}
 
     def emit_counted(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
-        """Every coordinate of the level."""
+        """The counted loop over every coordinate of the level."""
         out, at = self.out, level.at
         walkers = self.walkers(block, level, cursors)
         first, last = self.bounds(at)
@@ -224,7 +224,7 @@ class Lowering:
         cases: tuple[Case, ...],
         otherwise: Callable[[Block], None] | None = None,
     ) -> None:
-        """Branch to the case at coordinate c. `here` says who is there; who is not named in it is."""
+        """Branch to the case at coordinate c. `presence`: conditions of operands; those without one are present."""
         entered = dict(cursors)
         for name in (*level.located, *level.probed):
             size, low = self.out.size(level.at), self.out.low(level.at)
@@ -242,7 +242,7 @@ class Lowering:
         self.branch(block, cases, [*walkers, *level.probed], presence, case, otherwise)
 
     def entered(self, block: Block, at: int, cursors: Cursors, c: Expr, place: Place) -> None:
-        """What is below coordinate c of level `at`, where the cursors stand."""
+        """The nest below coordinate c of level `at`, which the cursors have entered."""
 
         def deeper(b: Block, p: Place) -> None:
             self.descend(b, at + 1, cursors, p)
@@ -253,7 +253,7 @@ class Lowering:
         self.out.enter(block, at, c, self.at_driver_element(place, cursors), deeper)
 
     def at_driver_element(self, place: Place, cursors: Cursors) -> Place:
-        """The place, with the position of the operand whose structure the result has."""
+        """The place, with the position in the operand whose structure the result has, once that is at its leaf."""
         along = self.merge.reduction.along if self.merge.reduction is not None else None
         if along is None or along not in cursors or not self.sources[along].at_leaf(cursors[along]):
             return place
@@ -268,7 +268,7 @@ class Lowering:
         case: Callable[[Block, Case], None],
         otherwise: Callable[[Block], None] | None,
     ) -> None:
-        """The first case whose operands are here; those of a larger set that is no case are told apart."""
+        """An if-else chain over the cases: the first one whose operands, and no others, are present."""
         if not cases:
             if otherwise is not None:
                 otherwise(block)
@@ -344,7 +344,7 @@ class Lowering:
         walkers: Mapping[str, Walker],
         place: Place,
     ) -> None:
-        """A point of two operands that has nothing but what both have."""
+        """A point whose only case is that both of two operands are present."""
         x, y = (Walk(self.sources[n], cursors[n], walkers[n]) for n in point.walked)
 
         def met(inner: Block, c: Expr, p: Var, q: Var) -> None:
@@ -362,7 +362,7 @@ class Lowering:
         walkers: Mapping[str, Walker],
         place: Place,
     ) -> None:
-        """A point of one operand: what is left of it."""
+        """A point of one operand: the loop over the elements that remain of it."""
         ((name, walker),) = walkers.items()
 
         def body(inner: Block, q: Var) -> None:

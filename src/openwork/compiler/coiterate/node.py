@@ -1,4 +1,4 @@
-"""An expression as a tree of operations, each with the sets of its parts for which there is something to compute."""
+"""An expression and fill values -> a tree of operations, each with the sets of present parts that compute something."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Node", "names_of", "required_operands", "node_of", "storable_sets"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operation: `local` over c0, c1, ..., the parts of `expr`; what it is where they are absent, None for one that
-    never is; and the sets of parts, by number, for which there is something to compute."""
+    """An operation: `local` over c0, c1, ..., the parts of `expr`; its fill value, where they are absent (None: never);
+    and the sets of parts, by number, for which there is something to compute."""
 
     expr: Expr
     local: Expr
@@ -55,7 +55,7 @@ def _as_const(fill: Fill, e: Expr) -> Const:
 
 
 def required_operands(node: Node, walked: Collection[str], present: Collection[str]) -> frozenset[str] | None:
-    """The walked operands without any of which the node is its fill value; None where it is that in any case.
+    """The walked operands each of which the node requires, being its fill value without; None where it always is that.
 
     present: the operands that may be there, those that are walked and those that are there already.
     """
@@ -75,9 +75,9 @@ def required_operands(node: Node, walked: Collection[str], present: Collection[s
 def storable_sets(regions: Regions) -> tuple[frozenset[str], ...]:
     """The sets of operands for which a kernel may store an element, or the children of a position.
 
-    More than there is something to compute for: what goes operation by operation takes the parts of each for numbers
-    of which nothing is known, and so keeps `A != A` wherever A is; above the last level some that are there may still
-    turn out not to be. Where elements may be missing, or fill values are passed, nothing goes operation by operation.
+    A superset of `regions.sets`: predicated code decides operation by operation, without relations between operands,
+    and so stores `A != A` wherever A is present; above the last level an operand may still turn out to be absent.
+    Where elements may be missing, or fill values are passed, no code is predicated.
     """
     if regions.masked or regions.passed:
         return regions.sets
@@ -88,7 +88,7 @@ def storable_sets(regions: Regions) -> tuple[frozenset[str], ...]:
 
 
 def _may_differ(node: Node, present: Collection[str]) -> bool:
-    """Whether the operations one by one can give something else than the node's fill value."""
+    """Whether the operations, decided one by one, can give something other than the node's fill value."""
     if node.fill is None:
         return True
     if node.name is not None:

@@ -1,7 +1,7 @@
-"""The result of a merge while it is assembled: where an element goes, and what closes a level.
+"""The result of a merge, level by level: coordinates and values in, the stores that assemble it out.
 
     located   dense, bitmap: position = parent * N + c - lo; values hold the fill value before
-    chain     compressed and the singletons below: the next position, which is kept only where something came below
+    chain     compressed and the singletons below: the next position, which stays only if it got children
 
 A chunk t of the outermost loop writes its positions from `starts` on, into slots that no other chunk uses; how many
 it used goes to `counts`. The parameter `meta` holds, for n chunks and r chains::
@@ -27,7 +27,7 @@ __all__ = ["Output", "Place"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the walk stands in the result: the position entered last, coordinates of a chain that is not complete.
+    """A point in the result: the position entered last, coordinates of a chain that is not complete.
 
     `leaf`: the position of the element of the operand whose structure the result has, once it is reached.
     """
@@ -84,7 +84,7 @@ class Output:
         return next((r for r in self.chains if r.first > at), None)
 
     def visits_all(self, at: int) -> bool:
-        """Whether every coordinate of level `at` must be visited, as each has a place in the edges of a chain."""
+        """Whether every coordinate of level `at` must be visited, as each has an entry in the pos of a chain below."""
         return self.run(at).kind is Kind.LOCATED and self.chain_below(at) is not None
 
     def appends(self, at: int) -> bool:
@@ -102,13 +102,13 @@ class Output:
 
     @property
     def random_access(self) -> bool:
-        """Whether elements have places, which may be written to in any order."""
+        """Whether elements have positions of their own, which may be written to in any order."""
         return True
 
     # -- a chunk ---------------------------------------------------------------------------------------------------
 
     def begin(self, block: Block, t: Expr) -> tuple[Expr, Expr]:
-        """Bind the chunk's range of coordinates and set the counters to its slots; edges begin with 0."""
+        """Bind the chunk's range of coordinates and set the counters to its first positions; pos begins with 0."""
 
         def zero(inner: Block) -> None:
             for run in self.chains:
@@ -123,7 +123,7 @@ class Output:
         return lower, upper
 
     def finish(self, block: Block, t: Expr) -> None:
-        """Leave the numbers of positions used."""
+        """Store the numbers of positions used."""
         for number, run in enumerate(self.chains):
             start = self.meta.read(self._slot(number, t))
             used = op("sub", self.counters[run], start)
@@ -193,13 +193,13 @@ class Output:
         )
 
     def store_if(self, block: Block, at: int, c: Expr, place: Place, value: Expr, condition: Expr | None) -> None:
-        """The element at coordinate c of the last level, without a branch: it stays where `kept`, always without."""
+        """Store the element at coordinate c of the last level; advance where `condition` holds (None: always)."""
         run = self.run(at)
         self.write(block, Place(self.counters[run]), value)
         self.append_coordinates(block, run, (*place.pending, c), None if condition is None else cast(condition, "i64"))
 
     def store_bit(self, block: Block, at: int, c: Expr, place: Place, value: Expr, condition: Expr | None) -> None:
-        """The bit of coordinate c of the last level, always set without `kept`, and a value, whatever the bit is."""
+        """Store the bit of coordinate c of the last level, `condition` (None: always set), and a value in any case."""
         p = block.let("r", self.located(at, c, place))
         bit = const(True, "bool") if condition is None else condition
         block.store(self.builder.buffer(f"out_crd{at}", "bool", mutable=True), p, bit)
@@ -219,7 +219,7 @@ class Output:
         block.store(self._index_buffer("pos", chain.first), fold("add", parent, const(1)), self.counters[chain])
 
     def close_all(self, block: Block, at: int, parent: Expr) -> None:
-        """Nothing was entered below the position `parent` of located level `at`: its edges are empty."""
+        """Nothing was entered below the position `parent` of located level `at`: its segments are empty."""
         chain = self.chain_below(at)
         assert chain is not None
         count: Expr = const(1)
@@ -232,7 +232,7 @@ class Output:
             block.loop("x", first, fold("add", first, count), lambda b, x: self.close(b, chain, x))
 
     def close_between(self, block: Block, at: int, first: Expr, last: Expr, place: Place) -> None:
-        """Nothing was entered at the coordinates `first` to `last` of located level `at`: their edges are empty."""
+        """Nothing was entered at the coordinates `first` to `last` of located level `at`: their segments are empty."""
         chain = self.chain_below(at)
         assert chain is not None
         count: Expr = const(1)

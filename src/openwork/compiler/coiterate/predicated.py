@@ -1,7 +1,7 @@
-"""Lowers co-iterations of many operands to predicated loops: one body for all sets of operands that are present.
+"""A merge of many operands -> predicated loops: one body for all sets of operands that may be present.
 
-Every operand is carried along with a truth value, whether it is at the coordinate; the children of an absent one are
-an empty range. What is computed follows the expression, operation by operation:
+Every operand has a truth value, whether it is at the coordinate; the children of an absent one are an empty range.
+What is computed follows the expression, operation by operation:
 
     while qA < eA or qB < eB or qC < eC:               A + B * C
         cA = crd of A, or the largest number           cB, cC alike
@@ -11,8 +11,8 @@ an empty range. What is computed follows the expression, operation by operation:
             out = (A_vals[qA] if inA else 0) + (B_vals[qB] * C_vals[qC] if inB and inC else 0)
         qA += inA ...
 
-On the innermost level, where four operands or fewer are left to walk, their cases are told apart all the same: rows
-that are not there are empty.
+On the innermost level, where four operands or fewer are left to walk, the body branches on their cases all the same:
+rows of absent operands are empty.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ def _not(a: Truth) -> Truth:
 
 
 class _Conditions:
-    """What is computed at a coordinate, by who is there."""
+    """The presence of operands at a coordinate -> conditions and values of the nodes of an expression."""
 
     def __init__(self, block: Block | None, presence: Mapping[str, Truth], exact: bool) -> None:
         self.block, self.here, self.exact = block, presence, exact
         self.known: dict[int, Truth] = {}
 
     def of(self, node: Node) -> Truth:
-        """Whether the node is something else than its fill value; not `exact`: whether it may be, if some of those
-        that are here are not."""
+        """The condition that the node is something other than its fill value; not `exact`: that it may be, if some of
+        the operands present turn out to be absent below."""
         if node.name is not None:
             return self.here.get(node.name, True)
         if node.fill is None:
@@ -92,7 +92,7 @@ class _Conditions:
         return result
 
     def value(self, node: Node, values: Mapping[str, Expr]) -> Expr:
-        """The node's value where it is something else than its fill value."""
+        """The node's value where it is something other than its fill value."""
         if node.name is not None:
             return values[node.name]
         values_of_parts: dict[str, Expr] = {}
@@ -119,11 +119,11 @@ class PredicatedLowering(Lowering):
     def here(self, cursors: Cursors) -> dict[str, Truth]:
         return {n: True if c.here is None else c.here for n, c in cursors.items()}
 
-    def enter_stretched(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
+    def enter_broadcast(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
         entered = dict(cursors)
         for name, source in self.sources.items():
             while not source.at_leaf(entered[name]) and source.counts(entered[name]) is None:
-                child, present = source.locate_stretched(block, entered[name])
+                child, present = source.locate_broadcast(block, entered[name])
                 here = entered[name].here if present is None else both(entered[name].here, present)
                 entered[name] = replace(child, here=None if here is None else block.let(f"in{name}", here))
         inner(block, entered)
@@ -148,7 +148,7 @@ class PredicatedLowering(Lowering):
             block.when(condition, lambda b: self.out.write(b, place, value))
 
     def has_few_cases(self, at: int, cursors: Cursors) -> bool:
-        """Whether the cases of the last level are told apart in the code: only those that walk it may be absent."""
+        """Whether the last level branches on its cases: few operands, and only those that walk it may be absent."""
         walked, probed, _ = self.operands_at(at, cursors)
         return len(walked) + len(probed) <= MAX_CASE_OPERANDS and all(
             c.here is None or n in walked for n, c in cursors.items()
@@ -179,7 +179,7 @@ class PredicatedLowering(Lowering):
     def union_loop(
         self, block: Block, level: MergeLevel, cursors: Cursors, walkers: Mapping[str, Walker], place: Place
     ) -> None:
-        """What is left of all operands."""
+        """The loop that goes on while any operand that matters has elements left."""
         has_more = {n: op("lt", w.at, w.end) for n, w in walkers.items()}
         test = _Conditions(None, {**self.here(cursors), **has_more}, exact=False).of(self.root)
         if isinstance(test, bool):
@@ -210,7 +210,7 @@ class PredicatedLowering(Lowering):
         c: Expr,
         place: Place,
     ) -> None:
-        """One coordinate: everyone enters it, something is computed where it may be, those that are here move on."""
+        """One coordinate: enter it with all operands, compute where something may be, advance those present."""
         entered = dict(cursors)
         for name in (*level.located, *level.probed):
             size, low = self.out.size(level.at), self.out.low(level.at)

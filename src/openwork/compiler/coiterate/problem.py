@@ -1,4 +1,4 @@
-"""The input of a co-iteration: operands, their levels in the result's dimensions, regions, the result's format."""
+"""The input of a co-iteration's lowering: operands, their levels in the result's dimensions, regions, result format."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..operand import Operand
 __all__ = ["Array", "Input", "Merge", "Moves", "Reduction"]
 
 Moves = tuple[tuple[tuple[int, int], ...], ...]
-"""For each loop the dimensions of a strided array along which a step of it moves, and how far."""
+"""For each loop, (dimension, factor) of the strided array's dimensions that its coordinate advances."""
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An operand: what each of its levels counts, in the result's dimensions.
+    """A sparse operand: the expression of each of its levels, in the result's dimensions.
 
-    None is a level of a dimension that is stretched: its extent is one, its coordinate 0.
+    None is a level of a broadcast dimension: its extent is one, its coordinate 0.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A strided operand, which is located by every loop that moves along one of its dimensions, in any order."""
+    """A strided operand, which is located by every loop over one of its dimensions, in any order."""
 
     name: str
     operand: Operand
@@ -44,9 +44,9 @@ class Array:
 class Reduction:
     """The expression combined by `op` into a strided array, over the loops that do not move in it.
 
-    `counts`: how many elements were combined is written too, for the fill value to be taken in as often as it is
-    missing. `along` names an operand in whose structure the result is, instead of an array of `moves`: an element
-    goes where that operand's is. `guards`: dimensions that the loops may leave, at the ragged edge of blocks or the
+    `counts`: the number of combined elements is stored too, so that the fill value can be combined as often as it
+    occurs. `along` names an operand whose structure the result has, instead of an array of `moves`: an element goes to
+    that operand's position. `guards`: dimensions that the loops may leave, at the ragged edge of blocks or the
     ends of diagonals.
     """
 
@@ -64,7 +64,7 @@ class Merge:
 
     The loops are the levels of the target: `dense`, `range` and `bitmap` levels are located, `compressed` ones and
     the singletons below them are appended to. With a reduction they are only loops. Where nothing is computed without
-    the operand that `leads` names, its elements are walked, and the others are searched for each of them.
+    the operand that `drivers` names, its elements are walked, and the others are searched for each of them.
     """
 
     inputs: tuple[Input, ...]
@@ -73,7 +73,7 @@ class Merge:
     arrays: tuple[Array, ...] = ()
     reduction: Reduction | None = None
     drivers: tuple[str | None, ...] = ()
-    """for each loop the operand that is far shorter there than others; empty, or None: there is no such one"""
+    """for each loop the operand that is walked alone, being far shorter than others; None, or empty, without one"""
 
     @property
     def order(self) -> tuple[Expression, ...]:

@@ -1,4 +1,4 @@
-"""Reduces a co-iteration into a strided array: every element is combined into its place.
+"""The result of a merge that is reduced: coordinates and values in, updates of a strided array out.
 
     for i in range(lower, upper):
         acc = 0.0                                    in a register, below the last loop that moves in the result
@@ -6,8 +6,8 @@
             acc += A_vals[qA] * B_vals[qB]
         out_vals[i] += acc
 
-The result holds the operation's identity before. Where the outermost loop does not move in it, every chunk has a
-result of its own, `share` elements after that of the chunk before. `meta` holds the cuts of the chunks.
+The result is initialised with the operation's identity. Where the outermost loop does not move in it, every chunk has a
+private accumulator, `share` elements after that of the chunk before. `meta` holds the cuts of the chunks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["ReductionOutput"]
 
 @dataclass(frozen=True, slots=True)
 class _Accumulator:
-    """What is combined: the buffer, the operation, and the register while there is one."""
+    """One reduced quantity: its buffer, operation and scalar type."""
 
     buffer: Array
     op: str
@@ -144,7 +144,7 @@ class ReductionOutput(Output):
         return test
 
     def _open(self, block: Block) -> None:
-        """Registers that hold nothing yet."""
+        """Registers that hold the operations' identities."""
         self.registers = [block.mut("acc", identity(s.op, s.scalar)) for s in self.sums]
 
     def _close(self, block: Block, at: Expr) -> None:

@@ -1,10 +1,10 @@
-"""Emits searches among ordered positions: bisection, and galloping by leaps that grow from where one stands.
+"""A monotone predicate over positions -> loop IR of a search for where it ends: bisection, or galloping.
 
-high, step = at, 1                               gallop: a goal that is d places away takes 2 log d looks
+high, step = at, 1                               gallop: a goal d positions away takes 2 log d comparisons
 while high < end and before(high):
     at = high + 1
     high += step; step += step
-between at and min(high, end) by halves
+bisection between at and min(high, end)
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..build import Block
 __all__ = ["bisect", "gallop"]
 
 Before = Callable[[Expr], Expr]
-"""Whether a place lies before the goal; it does up to some place, and no more from there on."""
+"""Whether a position lies before the goal: true up to some position, false from there on."""
 
 
 def bisect(block: Block, low: Var, high: Var, before: Before) -> None:
-    """Move `low` to the first place from there to `high` that does not lie before the goal."""
+    """Move `low` to the first position from there to `high` that does not lie before the goal."""
 
     def halve(inner: Block) -> None:
         middle = inner.let("middle", op("shr", op("add", low, high), const(1)))
@@ -34,7 +34,7 @@ def bisect(block: Block, low: Var, high: Var, before: Before) -> None:
 
 
 def gallop(block: Block, at: Var, end: Expr, before: Before) -> None:
-    """As `bisect`, in time that grows with how far it is."""
+    """As `bisect` up to `end`, in time logarithmic in the distance."""
     high, step = block.mut("high", at), block.mut("step", const(1))
 
     def leap(inner: Block) -> None:

@@ -1,4 +1,4 @@
-"""The size of a co-iteration's code: the points of all its levels' lattices, to which code is proportional."""
+"""A merge -> the size of its code, in lattice points over all levels, and whether each case gets a nest of its own."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LANES = tuning.UNION_LANES
 GROUP = tuning.UNION_GROUP
 
 SLACK = 4 * LANES
-"""Elements behind a result or a row that a kernel may write and read, whatever they hold."""
+"""Elements past the end of a result or a row that a kernel may write and read."""
 
 MAX_POINTS = tuning.MERGE_NEST_LIMIT
 
 
 def has_nest_per_case(merge: Merge) -> bool:
-    """Whether every set of operands that are present has a nest of its own, at all levels.
+    """Whether every set of present operands gets a nest of its own, at all levels, instead of predicated loops.
 
-    Where elements may be missing, always: only a region tells what is.
+    Where elements may be missing, always: only a region tells which are.
     """
     if len(merge.inputs) > MAX_CASE_OPERANDS:
         return False
@@ -38,7 +38,7 @@ def has_nest_per_case(merge: Merge) -> bool:
 
 
 def count_points(regions: Regions, depth: int) -> int:
-    """The points of nested lattices of `depth` levels, all of which every operand walks.
+    """The number of points of nested lattices of `depth` levels, all of which every operand walks.
 
     An operand that is absent at a level is absent below, so that every case of a level has a nest of its own: a union
     of n operands has some depth ** n points, an intersection `depth`.

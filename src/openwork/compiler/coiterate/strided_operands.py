@@ -1,4 +1,4 @@
-"""Strided arrays in a merge: every loop that runs along one of their dimensions moves the position, in any order."""
+"""A strided array as an operand of a merge: every loop over one of its dimensions advances the position."""
 
 from __future__ import annotations
 

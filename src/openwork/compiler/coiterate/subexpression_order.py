@@ -1,7 +1,7 @@
-"""Orders the subexpressions of a co-iteration: products are walked first, alone, into workspaces.
+"""The innermost level of a co-iteration -> loops in the order of its subexpressions: products first, into workspaces.
 
-A walk of all operands at once steps through every coordinate of each, also where a factor that is absent leaves nothing
-to compute. Where nothing is computed without some operands, the innermost level is walked in steps instead:
+A walk of all operands at once steps through every coordinate of each, also where an absent factor leaves nothing to
+compute. Where nothing is computed without some operands, the innermost level is walked in steps instead:
 
     A * B + C        row W = A * B, by a walk of A and B; then W + C
     A * B + C + D    row W = A * B; where it is empty C + D, elsewhere W + C + D
@@ -10,8 +10,8 @@ to compute. Where nothing is computed without some operands, the innermost level
     (A + B) * C      what A has of C, what B has of C; then the merge of these and C
     A + B + ... + F  row W = A + B + C; then W + D + E + F: of many operands a few at a time
 
-Rows are short and stay in the cache; most products leave nothing in them, and what comes after has nothing to do. The
-kernel grows with the operations, where the lattice of all operands grows with their sets.
+Rows are short and stay in the cache; most products leave them empty, and the steps that follow have nothing to do. The
+kernel's size is linear in the operations, where the lattice of all operands is exponential in their number.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Cursors = Mapping[str, Cursor]
 
 
 def walk_subexpressions(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
-    """Write the innermost level in steps, where it is one of products; whether that was done."""
+    """Emit the innermost level in steps, where its expression has products; returns whether that was done."""
     if not _is_applicable(nest, level, cursors):
         return False
     regions = nest.regions
@@ -64,7 +64,7 @@ def walk_subexpressions(nest: Lowering, block: Block, level: MergeLevel, cursors
 
 
 def pairwise_union(nest: Lowering, level: MergeLevel, cursors: Cursors) -> Callable[[Block, Place], None] | None:
-    """How to write the innermost level two operands at a time, as the expression has them; None where it cannot be."""
+    """The emitter of the innermost level two operands at a time, in the expression's order; None where that fails."""
     if level.at == 0 or not _is_applicable(nest, level, cursors):
         return None
     root = node_of(nest.regions.expr, nest.regions.fills, nest.regions.annihilate)
@@ -81,7 +81,7 @@ def _intersects(node: Node) -> bool:
 
 
 def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
-    """Whether the level ends the operands, which are walked in order."""
+    """Whether the level is the last of all operands, and those walked are ordered and unique there."""
     reduction = nest.merge.reduction
     if not nest.orders_subexpressions or nest.regions.masked or nest.regions.passed:
         return False
@@ -97,7 +97,7 @@ def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """Coordinates that operands have in common, `count` of them, and where each of the operands stood."""
+    """A workspace of `count` coordinates that operands have in common, and the position of each operand there."""
 
     crd: Array
     count: Var
@@ -105,14 +105,14 @@ class _Matches:
     positions: dict[str, Array]
 
     def append(self, block: Block, c: Expr, positions: Mapping[str, Expr]) -> None:
-        """One more."""
+        """Append a coordinate, with the operands' positions."""
         block.store(self.crd, self.count, c)
         for name, position in positions.items():
             block.store(self.positions[name], self.count, position)
         block.assign(self.count, op("add", self.count, const(1)))
 
     def restart(self, before: Sequence[str], name: str) -> OnMatch:
-        """Keep one that was found before, and that `name` has too."""
+        """The handler of a match of this workspace and `name`: appends it, with the position in `name`."""
 
         def note(block: Block, c: Expr, k: Expr, q: Expr) -> None:
             positions = {n: block.let("p", self.positions[n].read(k)) for n in before}
@@ -141,7 +141,7 @@ class _SubexpressionWalk:
         return [p for part in node.parts for p in self.parts(part)]
 
     def small_parts(self, node: Node) -> list[Node]:
-        """The largest parts of a node, less than the whole, of which the cases can be told apart."""
+        """The largest proper parts of a node with so few operands that code can branch on their cases."""
         parts: list[Node] = []
         for part in node.parts:
             walked = sum(n in self.level.walked for n in names_of(part))
@@ -152,7 +152,7 @@ class _SubexpressionWalk:
     # -- parts into rows -------------------------------------------------------------------------------------------
 
     def into_rows(self, parts: Sequence[Node], place: Place) -> None:
-        """Every part into a row; what is left is merged with the rows as operands."""
+        """Every part into a row of the workspace; then the merge of the rows and the remaining operands."""
         regions = self.nest.regions
         e, fills = regions.expr, dict(regions.fills)
         sources, cursors = dict(self.nest.sources), dict(self.cursors)
@@ -181,7 +181,7 @@ class _SubexpressionWalk:
         )
 
     def is_mostly_empty(self, part: Node, names: Collection[str]) -> bool:
-        """Whether the row of a part, a product, is empty so often that what is merged with it should not ask for it."""
+        """Whether the row of a part, a product, is mostly empty, so that a merge without it is worth a branch."""
         others = sum(n in self.level.walked for n in names)
         return self.nest.nest_per_case and bool(self.needed(part)) and 1 < others < MAX_CASE_OPERANDS
 
@@ -205,8 +205,8 @@ class _SubexpressionWalk:
     # -- what operands have in common ------------------------------------------------------------------------------
 
     def intersected(self, names: Sequence[str], place: Place) -> None:
-        """The whole of it where nothing is computed without `names`: of these what they have in common, of others
-        what they have of that."""
+        """The level where nothing is computed without `names`: the intersection of these, and of others the elements
+        at coordinates of the intersection."""
         driver, *followers = names
         sources, cursors = dict(self.nest.sources), dict(self.cursors)
         if followers:
@@ -225,7 +225,7 @@ class _SubexpressionWalk:
         nest.emit_level(self.block, self.level.at, cursors, place)
 
     def matched_row(self, name: str, matches: _Matches, at: Var | None = None) -> Row:
-        """An operand where it was met."""
+        """An operand restricted to the matches, as a row."""
         source, batch, positions = self.nest.sources[name], self.cursors[name].batch, matches.positions[name]
         e = self.nest.order[self.level.at]
         return Row(
@@ -233,7 +233,7 @@ class _SubexpressionWalk:
         )
 
     def intersection(self, names: Sequence[str]) -> _Matches:
-        """What operands have in common: of the first two, then, in place, less what each of the others lacks."""
+        """The intersection of operands: of the first two, then, in place, with each of the others."""
         first, second, *others = names
         matches = self.match_buffers(names)
         intersect_in_vectors(
@@ -255,7 +255,7 @@ class _SubexpressionWalk:
         return matches
 
     def filtered(self, name: str, driver: Source, cursor: Cursor) -> _Matches:
-        """What an operand has of the coordinates of another."""
+        """The elements of an operand at the coordinates of another."""
         matches = self.match_buffers([name])
         driver_walker = (
             driver.restart(self.block) if isinstance(driver, Row) else driver.walker(self.block, cursor, *self.bounds)
@@ -275,14 +275,14 @@ class _SubexpressionWalk:
     # -- room ------------------------------------------------------------------------------------------------------
 
     def match_buffers(self, names: Sequence[str]) -> _Matches:
-        """Room for what the first two of some operands have in common, or for all of one."""
+        """Buffers for the intersection of operands: of the size of the shorter of the first two."""
         size, builder = self.least(map(self.length, names[:2])), self.nest.builder
         crd = workspace(builder, "W_crd", self.index(names), size, wide=True)
         positions = {n: workspace(builder, f"W_pos{n}", "i64", size) for n in names}
         return _Matches(crd, self.block.mut("n", const(0)), size, positions)
 
     def size(self, node: Node) -> Expr:
-        """How many elements a node can have at one place."""
+        """The largest number of elements that a node can have below one parent."""
         common = self.needed(node)
         if common:
             return self.least(self.length(n) for n in self.level.walked if n in common)
@@ -301,7 +301,7 @@ class _SubexpressionWalk:
         return least
 
     def length(self, name: str) -> Expr:
-        """How many elements an operand has."""
+        """The number of an operand's elements."""
         source = self.nest.sources[name]
         if isinstance(source, Row):
             return source.size

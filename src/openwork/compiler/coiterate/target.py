@@ -1,4 +1,4 @@
-"""Formats of a merge: what the result is assembled in, and what an operand that does not follow is converted to."""
+"""Formats of the operands of a merge -> the format of its result, and those that operands out of order convert to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 Dims = tuple[int | None, ...]
-"""For each dimension of an operand that of the result; None for one that is stretched."""
+"""For each dimension of an operand that of the result; None for one that is broadcast."""
 
 
 @cached(1024)
@@ -50,17 +50,17 @@ def merge_format(format: Format) -> Format:
 
 
 def default_format(ndim: int) -> Format:
-    """The format of a result that no operand gives one to: CSR for a matrix, all levels compressed otherwise."""
+    """The format of a result that does not follow an operand's: CSR for a matrix, all levels compressed otherwise."""
     names = tuple(f"i{d}" for d in range(ndim))
     kinds = [build.dense if ndim == 2 and d == 0 else build.compressed for d in range(ndim)]
     return Format(names, tuple(level(Dim(d)) for d, level in enumerate(kinds)))
 
 
 def levels_in_order(format: Format, dims: Dims, order: Sequence[Expression]) -> tuple[Expression | None, ...] | None:
-    """What each level counts in the result's dimensions, if an operand can be walked by loops in this order.
+    """The expression of each level in the result's dimensions, if an operand can be walked by loops in this order.
 
-    Whether an operand has the coordinate of the last loop must be known there: no stretched dimension may follow that
-    leaves it open.
+    Whether an operand has the coordinate of the last loop must be known there: no broadcast dimension that may lack an
+    element may follow.
     """
     if not (format.is_ordered and is_unique(format)):
         return None
@@ -86,7 +86,7 @@ def levels_in_order(format: Format, dims: Dims, order: Sequence[Expression]) -> 
 
 
 def is_projectable(target: Format, dims: Dims) -> bool:
-    """Whether the target less the dimensions that an operand lacks is a format: no diagonal is cut in two."""
+    """Whether the target without the dimensions that an operand lacks is a format: no level expression is split."""
     result_dims = {d for d in dims if d is not None}
     return all(len(result_dims.intersection(needs)) in (0, len(needs)) for needs in _level_dimensions(target))
 
@@ -108,7 +108,7 @@ def with_bitmap(format: Format) -> Format | None:
 
 def project(target: Format, dims: Dims, lacking: bool = False) -> Format:
     """The target without the dimensions that an operand lacks, in the operand's own: one that loops over the target
-    can walk. Stretched dimensions come first, dense. `lacking`: it tells which elements are not there."""
+    can walk. Broadcast dimensions come first, dense. `lacking`: it records which elements are missing."""
     operand_dim = {d: k for k, d in enumerate(dims) if d is not None}
     names = tuple(f"i{k}" for k in range(len(dims)))
     levels = [build.dense(Dim(k)) for k, d in enumerate(dims) if d is None]

@@ -1,8 +1,8 @@
-"""Unites two rows in vector lanes: an element's place is the number of coordinates before it, so that none waits.
+"""The union of two rows -> a loop over blocks in vector lanes: an element's position is the number of those before it.
 
     while qA < eA and qB < eB:
-        a = A_crd[qA : qA + 16]; b = B_crd[qB : qB + 16]     less what lies behind the row, or beyond a coordinate
-        for k in range(number of b):                         that both blocks reach
+        a = A_crd[qA : qA + 16]; b = B_crd[qB : qB + 16]     up to the row's end, and to the last coordinate that
+        for k in range(number of b):                         both blocks reach
             r = k + number of a < B_crd[qB + k], less those of b before k that are in a too
             inB |= 1 << r                                    the places of b in the result, as bits
             alone |= (B_crd[qB + k] is not in a) << r
@@ -10,9 +10,9 @@
         for g in range(0, number of places, 8):
             out_vals[q + g : q + g + 8] = expand(A_vals, inA) + expand(B_vals, inB)     fill values where a bit is 0
 
-Two fingers move when a comparison of what was read a step before tells which, and a processor cannot look ahead. Here
-comparisons are made in vectors, those of different elements beside each other. What is written behind the last place
-is written over. More than two rows are merged two at a time, as the expression has them (`subexpression_order`).
+With two fingers every step depends on the comparison of the step before. Here comparisons are made in vectors, and
+those of different elements are independent. Elements stored past the last position are overwritten. More than two rows
+are merged two at a time, in the expression's order (`subexpression_order`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _VECTORS = {scalar for scalar in SCALARS if itemsize(scalar) in (4, 8)} - {"c64"
 
 
 def union_in_vectors(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
-    """Write the innermost level by places, where it is a union of few rows; whether that was done."""
+    """Emit the innermost level in vectors, where it is a union of few rows; returns whether that was done."""
     if not _is_applicable(nest, level, cursors):
         return False
     if len(level.walked) > 2:
@@ -83,7 +83,7 @@ def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Some coordinates of a row: a vector, which of its lanes count, and how many do."""
+    """A block of a row's coordinates: the vector, the mask of its valid lanes, and their number."""
 
     lanes: Expr
     mask: Expr
@@ -106,7 +106,7 @@ class _VectorUnion:
         self.counter = nest.out.counter(level.at)
 
     def write(self, block: Block) -> None:
-        """While both have elements left and whole blocks can be read; then what remains, by fingers."""
+        """The loop while both rows have elements left and full blocks can be read; then two fingers."""
         test: Expr = const(True, "bool")
         read: dict[str, Expr] = {}
         for walker in self.walkers.values():
@@ -130,7 +130,7 @@ class _VectorUnion:
             self.nest.point(block, self.level, point, self.cursors, self.walkers, self.place)
 
     def cut(self, block: Block, read: Mapping[str, Expr]) -> dict[str, _Block]:
-        """The next blocks, cut where the first of them ends that does not end its row."""
+        """The next blocks, cut at the last coordinate of the block that ends first, unless it ends its row."""
         largest = const(2**31 - 1 if self.scalar == "i32" else 2**62, self.scalar)
         ends, limits = {}, []
         for name, walker in self.walkers.items():
@@ -150,7 +150,7 @@ class _VectorUnion:
         return blocks
 
     def places(self, block: Block, blocks: Mapping[str, _Block]) -> tuple[dict[str, Expr], Expr]:
-        """The places of each row's elements, as bits, and how many places there are."""
+        """The positions of each row's elements in the union, as bits, and the size of the union."""
         first, second = self.lanes
         a, b = blocks[first], blocks[second]
         second_bits, second_only, duplicates = (block.mut(name, const(0)) for name in ("held", "alone", "met"))
@@ -171,7 +171,7 @@ class _VectorUnion:
         return {first: op("band", all_bits, op("bnot", second_only)), second: second_bits}, total
 
     def expand(self, block: Block, bits: Mapping[str, Expr], total: Expr) -> None:
-        """Coordinates and values to their places, a group at a time; some behind the last one are written too."""
+        """The stores of coordinates and values, a group of positions at a time; some past the last are stored too."""
         nest, at = self.nest, self.level.at
         remaining = {n: block.mut(f"b{n}", x) for n, x in bits.items()}
         positions = {n: block.mut(f"j{n}", w.at) for n, w in self.walkers.items()}

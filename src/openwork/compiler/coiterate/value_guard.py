@@ -1,6 +1,6 @@
-"""Guards a loop body with a condition on the operands' values: `where` over masked tensors, one branch missing.
+"""A loop body -> the body under a condition on the operands' values: `where` over masked tensors, one branch missing.
 
-if C_vals[qC]:                                  where(C, A, B), where only C and A are
+if C_vals[qC]:                                  where(C, A, B), at a coordinate of C and A only
     out_vals[q] = A_vals[qA]
 """
 
@@ -19,7 +19,7 @@ __all__ = ["guarded_by_values"]
 
 
 def guarded_by_values(nest: Lowering, block: Block, at: int, cursors: Cursors, inner: Callable[[Block], None]) -> None:
-    """Do `inner` where the elements at the cursors, below level `at`, have a result."""
+    """Emit `inner` under the condition that the elements at the cursors, below level `at`, have a result."""
     if at + 1 < len(nest.order) or not nest.regions.guarded:
         inner(block)
         return
@@ -32,4 +32,4 @@ def guarded_by_values(nest: Lowering, block: Block, at: int, cursors: Cursors, i
         else:
             b.when(nest.substituted(test, entered), inner)
 
-    nest.enter_stretched(block, at + 1, cursors, decide)
+    nest.enter_broadcast(block, at + 1, cursors, decide)

@@ -1,8 +1,8 @@
-"""Workspaces of a co-iteration: rows of coordinates and values that were found below one parent, in order.
+"""Workspaces of a co-iteration: rows of coordinates and values below one parent, stored by one loop, read by the next.
 
-A row holds what the innermost level of some operands has in common, or what one part of an expression comes to there.
-It is a workspace of the kernel, as long as the shortest operand or the level's extent, and is written anew for every
-parent: while rows are short it never leaves the cache.
+A row holds the intersection of some operands on the innermost level, or the value of a part of an expression there.
+Its buffers are as long as the shortest operand or the level's extent, and are written anew for every parent: while rows
+are short they stay in the cache.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Column = Callable[[Expr], Expr]
 
 
 def workspace(builder: Builder, name: str, scalar: str, size: Expr, wide: bool = False) -> Array:
-    """A buffer of the kernel, and some elements behind it that may be read and written without harm."""
+    """A temporary buffer of `size` + SLACK elements: vector code reads and writes past the end."""
     buffer = builder.fresh(name)
     builder.top.stmts.append(Alloc(buffer, scalar, op("add", size, const(SLACK)), False))
     return Array(buffer, scalar, wide)
 
 
 class Row(Source):
-    """A row of at most `size` elements, walked like an operand's level. `at`: where its walk stands, for others that
-    follow it."""
+    """A row of at most `size` elements, walked like an operand's level. `at`: the variable of its position, where other
+    operands are read at the same position."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Row(Source):
         return False
 
     def contiguous(self, cursor: Cursor) -> bool:
-        """What was found in common is little, and was written a moment ago, one by one: no block of it is read."""
+        """Not for rows of matches: they are short, and were stored one by one just before a block would be loaded."""
         return self.element_type is not None
 
     @property
@@ -106,7 +106,7 @@ class Row(Source):
         return self.restart(block) if self.at is None else Walker(self.at, self.count)
 
     def restart(self, block: Block) -> Walker:
-        """A walk that nobody follows."""
+        """A walker from the row's begin, with a position of its own."""
         return Walker(block.mut(f"q{self.name}", const(0)), self.count)
 
     def value(self, position: Expr, batch: Expr | None) -> Expr:
@@ -114,7 +114,7 @@ class Row(Source):
 
 
 class RowOutput(Output):
-    """A row that is being written, in the place of the result's last level."""
+    """The output of a loop into a row of the workspace, in place of the result's last level."""
 
     def __init__(self, block: Block, out: Output, at: int, crd: Array, values: Array, scalar: str) -> None:
         self.builder, self.format, self.crd, self.values = out.builder, out.format, crd, values

@@ -1,4 +1,4 @@
-"""Conversion between formats: how it is done (`plan`), and the kernels that do it."""
+"""Two formats -> the plan of a conversion (`plan`), and the kernels of its stages."""
 
 from .plan import Plan, Stage, Strategy, plan
 

@@ -1,4 +1,4 @@
-"""Assemble a target by appending: elements come in the target's order, every level grows at its end.
+"""A stream of elements in the target's order -> the kernel that assembles the target by appending to its levels.
 
 For each run of levels a variable holds the position appended last; an element begins a new position where its
 coordinates, or its parent, differ from the last ones. A count pass gives the number of positions of every chain,
@@ -35,7 +35,7 @@ STATUS_UNIQUE = 200
 
 
 class Pass(Enum):
-    """What one run over the elements does."""
+    """What one pass over the elements does."""
 
     COUNT = "count"
     FILL = "fill"
@@ -68,8 +68,8 @@ def append_kernel(
     """The kernel of one pass; `unique`: the elements are distinct, `keep`: duplicates stay apart.
 
     COUNT writes the number of positions of run r into sizes[r]. FILL expects pos zeroed, the slots' crd at their
-    sentinel, values at the fill value (wherever not every position is written). The crd of the levels `given`, and with
-    `given` the values, are there already.
+    sentinel, values at the fill value (wherever not every position is written). The crd of the levels `assembled`, and
+    with `assembled` the values, are already there.
 
     Ranged, for targets of `by_ranges`: range r begins at position starts[r] of the chain, COUNT writes into ends[r]
     where it ends, and pos of an outermost chain is not written.
@@ -84,8 +84,8 @@ def append_kernel(
 
 
 def by_ranges(source: Format, target: Format, *, unique: bool, keep: bool, hoist: bool = False) -> bool:
-    """Whether ranges of the source's outermost level can be appended apart: every element is a new position of the one
-    chain, and those of one parent are in one range. `hoist`: dense levels are walked before the compressed one."""
+    """Whether ranges of the source's outermost level can be appended in parallel: every element is a new position of
+    the one chain, and those of one parent are in one range. `hoist`: dense levels are walked before the compressed."""
     *above, last = runs(target)
     if hoist and source.levels[0].format.is_compressed:
         return False

@@ -1,4 +1,4 @@
-"""Converts between formats that end in the same dense levels: their heads are converted, whole blocks of values move.
+"""Two formats that end in the same dense levels -> the conversion of their heads, and the kernel that moves blocks.
 
     (i // 4 : dense, j // 4 : compressed, i % 4 : dense, j % 4 : dense)    head (I : dense, J : compressed)
     (j // 4 : dense, i // 4 : compressed, i % 4 : dense, j % 4 : dense)    head (J : dense, I : compressed)
@@ -21,7 +21,7 @@ __all__ = ["Blocks", "blocks_of", "copy_blocks_kernel", "transpose_blocks"]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """What two formats have in common.
+    """The decomposition of two formats into heads and common dense tails.
 
     dims : the expressions that are the dimensions of the heads
     source, target : the heads
@@ -60,7 +60,7 @@ def blocks_of(source: Format, target: Format) -> Blocks | None:
 
 
 def transpose_blocks(source: Format) -> Format | None:
-    """A blocked matrix with its two levels of blocks the other way round, None for other formats."""
+    """A blocked matrix format with its two levels of blocks exchanged; None for other formats."""
     tail = _tail(source)
     levels = source.levels
     if source.ndim != 2 or len(tail) != 2 or source.nlevels != 4 or source.batch_ndim:
@@ -99,7 +99,7 @@ def copy_blocks_kernel(scalar: str, index: str, blocks: Blocks) -> Kernel:
 
 
 def _tail(format: Format) -> list[Expression]:
-    """The dense levels at the end, as far as none of their dimensions is settled together with a level above."""
+    """The dense levels at the end, as far as each is a dimension or the remainder of a level of the head."""
     tail: list[Expression] = []
     for level in reversed(format.levels):
         if not level.format.is_dense:

@@ -1,4 +1,4 @@
-"""Assemble a compressed level below located ones from elements in any order.
+"""A stream of elements in any order -> the kernels of a counting sort into a compressed level below located ones.
 
     histogram    pos[p + 1] counts the elements of parent p
     scan         pos[p + 1] becomes where parent p begins
@@ -7,9 +7,9 @@
 
 Stable: elements of one parent stay in the order of the walk. No memory beyond the result.
 
-Where parents come at random and are many, every write of a scatter misses the caches. Then it goes in two passes: to
-the parents' neighbourhoods of 2^shift parents, into the result's own buffers, and inside each neighbourhood, through a
-workspace that stays in the cache. Needs two bytes per element beside the result.
+Where parents come at random and are many, every write of a scatter misses the caches. Then there are two passes: a
+partition into neighbourhoods of 2^shift parents, in the result's own buffers, and a scatter inside each neighbourhood,
+through a workspace that stays in the cache. Needs two bytes per element beside the result.
 
 Ranged, each range counts in a slice of `counts` that is its own, the scan makes of it where the range's elements of a
 parent begin, and pos is final at once: the result is the same, however many ranges there are.
@@ -172,9 +172,9 @@ def distribute_kernel(name: str, target: Operand, ranged: bool = False) -> Kerne
 
 
 def scatter_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False, ahead: bool = False) -> Kernel:
-    """Move every element to the place that pos[p + 1] says.
+    """Move every element to position pos[p + 1] of its parent p, which advances.
 
-    With `ahead` the places of elements that come later are prefetched; they are the last of `elements` at most.
+    With `ahead` the target positions of later elements, below `elements`, are prefetched.
     """
 
     def sink(block: Block, parent: Expr, element: Element, chain: Run) -> None:
@@ -218,7 +218,7 @@ def _pos(builder: Builder, target: Operand, chain: Run) -> Array:
 
 
 def _nothing(top: Block) -> None:
-    """Neither before nor after the walk."""
+    """No statements before or after the walk."""
 
 
 def _walk_kernel(
@@ -260,7 +260,7 @@ def _walk_kernel(
 
 
 def scan_kernel(scalar: str) -> Kernel:
-    """Counts in pos[1:] become the sums of those before; sizes[0] is the total, sizes[1] the largest count."""
+    """The exclusive prefix sum of the counts in pos[1:], in place; sizes[0] is the total, sizes[1] the maximum."""
     builder = Builder("scan")
     builder.scalar("parents")
     builder.buffer("pos", scalar, mutable=True, wide=True)
@@ -282,8 +282,8 @@ def scan_kernel(scalar: str) -> Kernel:
 
 
 def sum_kernel(scalar: str) -> Kernel:
-    """The scan of ranges: counts become where each range's elements of a parent begin, pos where parents end; sizes[0]
-    is the total, sizes[1] the largest parent's."""
+    """The prefix sum over parents and ranges: counts become where each range's elements of a parent begin, pos where
+    parents end; sizes[0] is the total, sizes[1] the largest parent's count."""
     builder = Builder("scan_ranges")
     for name in ("parents", "ranges"):
         builder.scalar(name)

@@ -1,4 +1,4 @@
-"""Assemble one compressed level with located levels below it (blocks, diagonals, hybrids), parent by parent.
+"""Elements ordered by parent -> the kernels that assemble a compressed level with located ones below: blocks, say.
 
 The walk comes to the parents in order, but to one parent's children at random. A first walk lists the children that
 each parent has, a workspace over the level's coordinates telling which are listed already; the lists are sorted; a
@@ -36,7 +36,7 @@ def split_runs(target: Operand) -> tuple[Run | None, Run, Run]:
 
 
 class _Group:
-    """What both walks share: names, the parent's position, the child's coordinate from 0."""
+    """The state that both walks share: names, the parent's position, the child's coordinate from 0."""
 
     def __init__(self, name: str, target: Operand, ranged: bool) -> None:
         assert target.format is not None

@@ -1,4 +1,4 @@
-"""Small kernels that finish a level once the elements are written."""
+"""Index and value types -> small kernels that finish a level once its elements are stored."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Two traversal orders -> whether one implies the other, which decides how a conversion is done.
 
 Every level expression is a digit of a base, `base // place % size`. Two orders are compared digit by digit from the
-most significant: equal digits match, a wide digit is split where the other one ends, and what the digits matched so
-far determine orders nothing any more. `i, j` implies `i // 4, i % 4, j`; given i, `j - i` orders as j does.
+most significant: equal digits match, a wide digit is split where the other one ends, and digits determined by those
+matched so far are dropped. `i, j` implies `i // 4, i % 4, j`; given i, `j - i` orders as j does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def traversal(format: Format, hoist: bool = False) -> tuple[Expression, ...]:
 
 
 def follows(source: Sequence[Expression], target: Sequence[Expression], fixed: Iterable[Expression] = ()) -> bool:
-    """Whether elements in the lexicographic order of `source` are in that of `target`, among those equal in `given`."""
+    """Whether elements in the lexicographic order of `source` are in that of `target`, among those equal in `fixed`."""
     known = _KnownDigits()
     for e in fixed:
         known.add(digit(e))

@@ -31,7 +31,7 @@ class Strategy(Enum):
     GROUP = "group"
     """a compressed level with located ones below, the walk in the order of its parents: lists of children, sorted"""
     BLOCKS = "blocks"
-    """the same dense levels at the end: what stands above them is converted, and whole blocks move"""
+    """the same dense levels at the end: the levels above them are converted, and blocks of values move"""
     SORT = "sort"
     """keys of target coordinates, radix sort, then append"""
 
@@ -67,7 +67,7 @@ class Stage:
 class Plan:
     """The stages of a conversion, first to last.
 
-    wide : the one stage that does it where the first level has many more coordinates than there are elements
+    wide : the single stage to use instead where the first level has many more coordinates than there are elements
     """
 
     stages: tuple[Stage, ...]
@@ -81,7 +81,7 @@ class Plan:
 def plan(source: Format, target: Format) -> Plan:
     """The stages from `source` to `target`.
 
-    Guarantees: a pure function of the formats; batch levels count as dense, and are put on at the end.
+    Guarantees: a pure function of the formats; batch levels count as dense, and are relabelled at the end.
     """
     goal = unbatched(target)
     if source in (target, goal):
@@ -126,7 +126,7 @@ def _append(stage: Stage, needed: list[Expression]) -> Stage | None:
 
 
 def _by_blocks(stage: Stage, needed: list[Expression]) -> tuple[Stage, ...] | None:
-    """Blocks that move as they are, or that are turned and then walked row by row of blocks."""
+    """One stage that moves blocks, or two: blocks transposed, then walked row by row; None where neither applies."""
     block_stage = replace(stage, strategy=Strategy.BLOCKS)
     if blocks_of(stage.source, stage.target) is not None:
         return (block_stage,)
@@ -159,12 +159,12 @@ def _needed(target: Format, parts: tuple[Run, ...], last: Run, unique: bool, kee
 
 
 def _first_free(target: Format, run: Run) -> int:
-    """The level of a run from which on none is ordered; one that is asks for the order of all above it."""
+    """The first level of a run from which on no level is ordered: an ordered one requires the order of all above it."""
     return max((at + 1 for at in run.levels if target.levels[at].format.ordered), default=run.first)
 
 
 def _is_grouped(source: Format, target: Format, parts: tuple[Run, ...]) -> bool:
-    """Whether the target is one compressed level with located levels below, and the walk meets parent after parent."""
+    """Whether the target is one compressed level with located levels below, and the walk goes parent by parent."""
     chains = [run for run in parts if run.kind is not Kind.LOCATED]
     if len(chains) != 1 or parts[-1] in chains or chains[0].kind is not Kind.CHAIN:
         return False
@@ -196,7 +196,7 @@ def _bucket(stage: Stage, parts: tuple[Run, ...]) -> Stage | None:
 
 
 def _through(intermediate: Format | None, stage: Stage) -> tuple[Stage, ...] | None:
-    """Buckets that make `between`, and the stage from there to the target; None where that is none."""
+    """A counting sort into the format `intermediate`, and the stage from there to the target; None without one."""
     if intermediate is None or intermediate == stage.source:
         return None
     first = _bucket(replace(stage, target=intermediate, keep=True), runs(intermediate))
@@ -207,7 +207,7 @@ def _through(intermediate: Format | None, stage: Stage) -> tuple[Stage, ...] | N
 
 
 def _in_order(target: Format, located: int, unique: bool) -> Format | None:
-    """A format in the target's order that buckets can make: one compressed chain below dense levels."""
+    """A format in the target's order that a counting sort can assemble: one compressed chain below dense levels."""
     levels = [build.dense(level.expression) for level in target.levels[:located]]
     if any(level.format.is_bitmap for level in target.levels[:located]):
         return None
@@ -215,7 +215,7 @@ def _in_order(target: Format, located: int, unique: bool) -> Format | None:
 
 
 def _by_parents(target: Format, located: int) -> Format | None:
-    """A format whose elements come parent by parent, in the source's order inside."""
+    """A format whose elements are ordered by parent, in the source's order inside."""
     if any(level.format.buffers for level in target.levels[:located]):
         return None
     levels = [build.dense(level.expression) for level in target.levels[:located]]

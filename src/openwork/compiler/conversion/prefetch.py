@@ -1,4 +1,4 @@
-"""From an expression of a walk's innermost loop to what it will be some elements later, for prefetching."""
+"""An expression of a walk's innermost loop -> its value some elements later, for prefetching."""
 
 from __future__ import annotations
 

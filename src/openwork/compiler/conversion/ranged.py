@@ -1,4 +1,4 @@
-"""Kernels that run on several ranges side by side: which range a call is, and its own slice of a buffer."""
+"""The range of a parallel call -> its number among the ranges, and its private slice of a buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assemble a target whose every position is computed: elements may come in any order."""
+"""A stream of elements in any order -> the kernel that scatters them into a target whose positions are computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["scatter_kernel"]
 def scatter_kernel(
     name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, ranged: bool = False
 ) -> Kernel:
-    """Write every element at its place in `values`, which hold the fill value before.
+    """Store every element at its computed position in the values, which hold the fill value before.
 
     Elements that are not unique are added up; where the fill value is not zero, a CLEAR pass goes before.
     Ranges may run side by side where elements are unique.

@@ -1,8 +1,8 @@
-"""Sort the elements of each parent of a compressed level, and sum equal ones.
+"""A compressed level -> the kernel that sorts the elements of each parent, and sums equal ones.
 
-A key packs the coordinates of the chain. A bucket that is sorted already costs one look; one of up to 64 elements is
-sorted without branches, an element's place being the number of smaller keys in a padded workspace; a longer one by
-the digits of its keys. All are stable. Summing moves what follows down, so that the result has no gaps::
+A key packs the coordinates of the chain. A bucket that is sorted already is read once; one of up to 64 elements is
+sorted without branches, by counting the smaller keys of each element in a padded workspace; a longer one by radix
+sort. All are stable. Summing shifts the elements that follow, so that the result has no gaps::
 
     bucket 0: 5 2 2   bucket 1: 1        2 5 1      (two summed)
 """
@@ -19,9 +19,9 @@ from .target import Kind, runs
 __all__ = ["KEY_BITS", "NARROW_BITS", "join_kernel", "order_kernel"]
 
 KEY_BITS = 56
-"""What the coordinates of a chain may take; the key's other bits tell elements of a short bucket apart."""
+"""Bits that the coordinates of a chain may take; the key's other bits number the elements of a short bucket."""
 NARROW_BITS = 24
-"""What they take at most where keys are `narrow`: 32 bits instead of 64."""
+"""Bits that they take at most where keys are `narrow`: 32 bits instead of 64."""
 
 _BUCKETS = """
 ka: K[room] = empty
@@ -75,7 +75,7 @@ for s in range(0, n):
     k = ka[s] >> 6
     UNPACK
 """
-"""Up to 16 elements: whatever their number the same steps but for the last, as their branches could not be foretold."""
+"""Up to 16 elements: the same steps for any number of them, as branches on it would be mispredicted."""
 
 _LOAD = """
 for s in range(0, n):

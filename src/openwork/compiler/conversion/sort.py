@@ -1,4 +1,4 @@
-"""Sorting elements into a target's order: keys of target coordinates, and a least-significant-digit radix sort."""
+"""A stream of elements -> keys of target coordinates, and the kernels of their least-significant-digit radix sort."""
 
 from __future__ import annotations
 

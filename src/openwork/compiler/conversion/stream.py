@@ -1,4 +1,4 @@
-"""Streams of elements that a conversion reads: the walk of a tensor, or keys that have been sorted."""
+"""Sources of a conversion's elements: the walk of a tensor, or sorted keys; each emits a loop around a sink."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def dimension_of_last(format: Format) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """The elements of a tensor in storage order; `drop` leaves out those equal to the fill value `fill[0]`, `hoist`
-    goes by rows of blocks. In a ranged kernel, those of its range of the outermost level.
+    """The elements of a tensor in storage order; `drop` skips those equal to the fill value `fill[0]`, `hoist` walks by
+    rows of blocks. In a ranged kernel, those of its range of the outermost level.
 
     Tiled, the walk is repeated for the elements of each `TILE` coordinates of the dimension that the last level holds:
     a scatter that is indexed by it stays in the cache. The order changes only between different coordinates.

@@ -1,4 +1,4 @@
-"""A conversion's target, seen as runs of levels that are written together.
+"""The format of a conversion's target -> runs of levels that are assembled together.
 
 located   dense, bitmap, range: the position of a coordinate is computed
 chain     compressed or loose_compressed, with the singletons below it: one new position per element

@@ -1,4 +1,4 @@
-"""From a statement and what is known of its operands to decisions, as data: nothing here sees a buffer.
+"""A statement, formats and extents of its operands -> plans and schedules, as data: nothing here sees a buffer.
 
 `single` decides the loops of one kernel with one sparse operand; `path` the order in which several are contracted;
 `product` turns a sum of products into the steps of a `plan`, each a statement with its route to machine code.

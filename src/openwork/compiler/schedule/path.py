@@ -1,4 +1,4 @@
-"""In which order the operands of an einsum are contracted: two at a time, cheapest first or cheapest of all.
+"""Index letters and sizes of the operands of an einsum -> the contraction path: pairs, in the order of least cost.
 
 The cost of a step is the products it forms and the elements it touches, estimated from the numbers of specified
 elements as if these lay at random; a dense operand has all of them.
@@ -21,7 +21,7 @@ OPTIMAL = tuning.EINSUM_OPTIMAL
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What is known of a term: its letters, its elements (an estimate), and whether it is dense."""
+    """A term of the path: its letters, an estimate of its elements, and whether it is dense."""
 
     letters: frozenset[str]
     nse: float
@@ -39,7 +39,7 @@ class Step:
 
 
 def contraction_cost(x: Size, y: Size, live: frozenset[str], extents: Mapping[str, int]) -> tuple[float, Size]:
-    """Cost and size of the contraction of two terms, of whose letters those of `kept` stay."""
+    """Cost and size of the contraction of two terms; letters that are not `live` afterwards are summed."""
     letters = (x.letters | y.letters) & live
     space = _space(letters, extents)
     if x.dense and y.dense:
@@ -80,7 +80,7 @@ def _optimal(terms: Sequence[Size], out: str, extents: Mapping[str, int]) -> lis
 
     @cache
     def best(subset: int) -> tuple[float, Size, int]:
-        """Cost, result, and the part that the last step's left side is."""
+        """Cost and result of the cheapest order of a subset, and the subset that is the last step's left operand."""
         if subset & (subset - 1) == 0:
             return 0.0, terms[subset.bit_length() - 1], 0
         live = _live_letters([t for k, t in enumerate(terms) if not subset >> k & 1], out)

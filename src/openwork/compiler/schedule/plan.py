@@ -1,10 +1,10 @@
-"""The one plan type: statements in index notation, each with the route by which it becomes loops.
+"""The plan of a product: statements in index notation, each with the route by which it becomes loops.
 
 walk       y[i] += T0[i, j] * T1[j]                one sparse operand walked, dense ones located in; dense result
 sample     C[i, j] += T0[i, j] * T1[i, k] * ...    the same, into the structure of the sparse operand
 merge      C[i, j] = T0[i, j] * T1[i, j]           co-iteration, a sparse result
-contract   C[i, k] += T0[i, j] * T1[j, k]          two as matrices: Gustavson's product
-fold       T2[i] += T0[i, i, j]                    one alone: its diagonals, and the sum over what no other has
+contract   C[i, k] += T0[i, j] * T1[j, k]          two, matricized: Gustavson's product
+fold       T2[i] += T0[i, i, j]                    one operand: its diagonals, sums over indices that no other has
 dense      C[i, k] += T0[i, j] * T1[j, k]          the array library's
 store      T2[i, j] = T0[i, j]                     a dense operand stored as a sparse one
 """
@@ -35,8 +35,8 @@ class Route(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OperandFacts:
-    """What a plan may depend on of an operand: its format, None for a dense array; where it matters, extents and the
-    number of specified elements."""
+    """What a plan may depend on of an operand: its format (None for a dense array) and, where the route depends on
+    them, its extents and number of specified elements."""
 
     format: Format | None
     shape: tuple[int, ...] = ()
@@ -63,7 +63,7 @@ class Plan:
 
     @cached_property
     def summed(self) -> frozenset[str]:
-        """Operands that are summed by themselves before anything else, which their own type may be too narrow for."""
+        """Operands that are summed alone, before any product: their own scalar type may be too narrow for the sum."""
         alone = (
             s.statement for s in self.steps if s.route in (Route.FOLD, Route.DENSE) and len(s.statement.tensors) == 1
         )

@@ -1,4 +1,4 @@
-"""Plans sums of products: index letters and what is known of the operands in, the steps that compute it out.
+"""Index letters and facts of operands -> the plan of a sum of products: its steps, each with its route.
 
 ikl,jk,kl->ij        T3[i, j, l] += T0[i, k, l] * T1[j, k]     in the order of `path`, by the route that its
                      out[i, j] += T3[i, j, l] * T2[k, l]       operands allow
@@ -31,18 +31,18 @@ _INDEX_NOTATION = {
     ("max(x, y)", "min(x, y)"): ("max=", "min"),
     ("x | y", "x & y"): ("|=", "and"),
 }
-"""Semirings that index notation has words for: the assignment and the product."""
+"""(add, multiply) of a semiring -> its assignment and its product in index notation, where these exist."""
 
 DENSE_ROOM, DENSE_SHARE = tuning.EINSUM_DENSE_ROOM, tuning.EINSUM_DENSE_SHARE
 
 
 def index_notation_of(ring: Semiring) -> tuple[str, str] | None:
-    """The assignment and the product of a semiring in index notation; None where it has no words for them."""
+    """The assignment and the product of a semiring in index notation; None where it cannot be written in it."""
     return _INDEX_NOTATION.get((ring.add.operation, ring.multiply)) if ring.dtype in ("promote", "bool") else None
 
 
 def prefers_sparse(space: float, stored: float) -> bool:
-    """Whether a dense array of a result is much larger than the elements that it has."""
+    """Whether a dense array of `space` elements is too large for a result of `stored` elements."""
     return space > DENSE_ROOM + DENSE_SHARE * stored
 
 
@@ -65,7 +65,7 @@ def _product(inputs: Sequence[str], names: Sequence[int], times: str) -> Express
 def plan_product(
     inputs: tuple[str, ...], output: str, operands: tuple[OperandFacts, ...], ring: Semiring, format: Format | None
 ) -> Plan:
-    """The steps of `inputs -> output` over a semiring, for a result in the format `wanted`, or in whichever comes.
+    """The steps of `inputs -> output` over a semiring, for a result in `format`; None: that of the last step.
 
     The operands are T0, T1, ...; results of steps that others use get the numbers behind them.
     Raises UnsupportedError where more than two operands cannot be contracted in pairs.
@@ -112,7 +112,7 @@ def _extents(inputs: tuple[str, ...], operands: tuple[OperandFacts, ...]) -> dic
 
 
 class _Steps:
-    """Steps in the making: the letters of each operand and result by number, those still to be used in order."""
+    """A plan under construction: the letters of each operand and result by number, and the steps so far."""
 
     def __init__(
         self, inputs: tuple[str, ...], output: str, operands: tuple[OperandFacts, ...], ring: Semiring
@@ -144,7 +144,7 @@ class _Steps:
         return number
 
     def single_walk(self, driver: int, route: Route, *notation: str) -> Plan:
-        """One kernel, after the diagonals of operands that repeat a letter, and sums over what one operand alone has.
+        """One kernel, after diagonals of operands that repeat a letter, and sums over letters of one operand alone.
 
         The driver keeps all its letters where the loops over its elements have no others inside.
         """

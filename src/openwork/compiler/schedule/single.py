@@ -1,4 +1,4 @@
-"""Schedules: the decisions that turn an index statement into one loop nest, as data.
+"""A statement with one sparse operand -> its schedule: the decisions that fix one loop nest, as data.
 
 A schedule is a pure function of the statement, the operands' structure and a few facts of the extents
 (`Facts`); it names the driver, the placement of the dense loops, the register tiles and the prefetch distance.
@@ -29,7 +29,7 @@ _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a schedule may know of the extents: small ones exactly, whether the gathered data leaves the cache, and
-    whether the innermost fibres are long, or short and of many lengths."""
+    whether the innermost fibers are long, or short and of many lengths."""
 
     extents: tuple[tuple[str, int], ...] = ()
     large: bool = False
@@ -59,7 +59,7 @@ class Schedule:
     written out. block_vector: the last of these runs in vector lanes. run_reduce: runs of equal coordinates of a
     nonunique level are summed before they are stored. parallel: ranges write to elements of their own, and may run side
     by side. sliced: the index of the output whose coordinates ranges count, those of the outermost loop without.
-    gather: that many elements of a long fibre are taken in vector lanes, their operands gathered. short: fibres of the
+    gather: that many elements of a long fiber are taken in vector lanes, their operands gathered. short: fibers of the
     last level are walked in one loop.
     """
 
@@ -233,7 +233,7 @@ def _gathers(fmt: Format, output_depth: int, run_reduce: bool, unrolled: int, sc
 
 
 def _has_contiguous_fibers(driver: Operand, output_depth: int) -> bool:
-    """Whether the fibres of the last level lie behind one another, and the output is bound by the level above."""
+    """Whether the fibers of the last level are contiguous, and the output is bound by the level above."""
     assert driver.format is not None
     levels = driver.format.levels
     if (

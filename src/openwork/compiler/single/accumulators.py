@@ -1,4 +1,4 @@
-"""Terms and registers of a single-operand nest: reads factors, forms products, keeps sums, stores results."""
+"""Factors of a statement at a point of a single-operand nest -> products, sums in registers, stores of the output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LANE_REDUCTIONS = {"add": "hsum", "mul": "hprod", "min": "hmin", "max": "hmax",
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Which register: the written-out coordinates that the output depends on, and the piece of the tile."""
+    """The key of a register: the unrolled coordinates that the output depends on, and the piece of the tile."""
 
     coordinates: tuple[tuple[int, Const], ...]
     piece: Tile
@@ -259,7 +259,7 @@ class Accumulators:
         return self._vars[key]
 
     def totals(self) -> list[tuple[Key, Expr]]:
-        """One sum for each output: that of the elements taken in lanes joined to that of the remaining ones."""
+        """One sum for each output: the lanes' sum and the sum of the remaining elements, combined."""
         sums: dict[tuple[object, Tile], tuple[Key, Expr]] = {}
         for key, var in self._vars.items():
             output = (key.coordinates, key.piece)

@@ -1,4 +1,4 @@
-"""Loops over the children of consecutive parents become one loop, where nothing inside asks which parent it is.
+"""Nested loops over the children of consecutive parents -> one loop, where nothing inside uses the parent.
 
     for i in range(a, b):
         for q in range(pos[i], pos[i + 1]):   ->   for q in range(pos[a], pos[b]):
@@ -21,7 +21,7 @@ __all__ = ["flatten", "flattened", "positions"]
 
 
 def flatten(kernel: Kernel) -> Kernel:
-    """The kernel with such loops made one."""
+    """The kernel with all such loops collapsed."""
     pos = positions(kernel)
 
     def rule(stmt: Stmt) -> Body | None:
@@ -32,7 +32,7 @@ def flatten(kernel: Kernel) -> Kernel:
 
 
 def flattened(loop: For, positions: Collection[str]) -> For | None:
-    """The one loop that `loop` and the one inside are together; None where they are not of the form above."""
+    """`loop` and the loop inside it, collapsed; None where they are not of the form above."""
     match loop:
         case For(name, lo, hi, (For(inner, first, last, body, 1),), 1):
             following = _substitute(first, name, fold("add", Var(name, lo.type), const(1)))

@@ -1,4 +1,4 @@
-"""Products, taken apart: which factors a statement multiplies and at which level of the nest each is known."""
+"""A statement's right side -> the factors of its product, each with the level of the nest at which it is known."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _depth(e: Expression, driver: Access, fmt: Format, bottom: int) -> int:
 
 
 def combine_name(reduce: str) -> str:
-    """The operation that a product of a reduction is made of."""
+    """The operation that combines the factors under a reduction: the multiplication of its semiring."""
     return {"or": "and", "min": "add", "max": "add"}.get(reduce, "mul")
 
 

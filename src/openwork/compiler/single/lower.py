@@ -1,4 +1,4 @@
-"""Lower a statement with one sparse operand to one loop nest that walks this operand's levels.
+"""A statement with one sparse operand, and its schedule -> the kernel: one loop nest that walks this operand's levels.
 
 The nest, outside in: dense indices that are not the vector index; the driver's levels down to where the output
 is bound (`output_depth`); the loop over register tiles of the vector index; the driver's remaining levels, which are
@@ -33,7 +33,7 @@ __all__ = ["Lowered", "lower_single_operand"]
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A kernel and where each of its words comes from."""
+    """A kernel, and for each of its parameters the part of an operand that it stands for."""
 
     kernel: Kernel
     refs: tuple[ParamRef, ...]
@@ -217,7 +217,7 @@ class _SingleOperand:
     # -- tiles and accumulators ------------------------------------------------------------------------------------
 
     def tiled(self, walk: Walk, build_body: Body) -> list[Stmt]:
-        """`inside` once per register tile of the free vector index; once where there is none."""
+        """The body once per register tile of the free vector index; once where there is none."""
         if self.free_vector is None:
             self.pieces, self.base = self.scalar_tile()
             return build_body(walk)
@@ -259,7 +259,7 @@ class _SingleOperand:
         return stores
 
     def scalar_tile(self) -> tuple[tuple[Tile, ...], Expr]:
-        """The one piece of a nest without a vector index, and where it begins."""
+        """The tile of a nest without a vector index, one scalar, and where it begins."""
         return (Tile(0, 1),), const(0)
 
     def row_guards(self, walk: Walk, key: Key) -> list[Expr]:
@@ -308,7 +308,7 @@ class _SingleOperand:
     # -- prefetch --------------------------------------------------------------------------------------------------
 
     def prefetch(self, walk: Walk, q: Expr) -> list[Stmt]:
-        """Ask for the rows that the elements some positions ahead will gather."""
+        """Prefetches of the rows that the elements some positions ahead will gather."""
         deepest = walk.depth == self.bottom - 1 or (self.plan.run_reduce and walk.depth == self.plan.output_depth)
         level = self.nest.levels[min(walk.depth, self.fmt.nlevels - 1)]
         if not self.plan.prefetch or not deepest or "crd" not in level.format.buffers:

@@ -1,16 +1,16 @@
-"""Walks short fibers of many lengths in one loop that never branches on where they end.
+"""The last two levels of a nest -> one loop over all short fibers, without a branch at their ends.
 
     for q in range(pos[lo], pos[hi]):            y[i] += A[i,j] * x[j], rows of one to five elements
         acc += A_vals[q] * x[A_crd[q]]
-        y[at] = acc                               each time: the last one stays
+        y[at] = acc                               each time: the last store of a row stays
         done = e0 == q + 1
         acc = 0 if done else acc
         at += done
         e0, e1, e2 = (e1, e2 if done), pos[at + 3]
 
-A loop over each fibre ends where no branch predictor knows, which costs several times its elements. `e0` to `e2` are
-where the fibre at hand and the next two end: read ahead, so that no step waits for memory. Fibres without elements are
-passed by, and their results are those of nothing.
+The end of a loop over each fiber would be mispredicted, which costs several times its elements. `e0` to `e2` are the
+ends of the current fiber and the next two: read ahead, so that no step waits for memory. Fibers without elements are
+skipped, and their results are the reduction's identity.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AHEAD = tuning.SHORT_ROW_LOOKAHEAD
 
 
 def lower_short_rows(lowering: _SingleOperand, walk: Walk) -> list[Stmt]:
-    """The last two levels below `walk`, where the output is bound by the first of them."""
+    """The statements of the last two levels below `walk`, where the output is bound by the first of them."""
     return _ShortRows(lowering, walk).lower()
 
 
@@ -50,17 +50,17 @@ class _ShortRows:
         self.env = lowering.nest.environment(walk, self.level)
 
     def at(self, x: Expr) -> dict[str, Expr]:
-        """The names of the fibre x."""
+        """The environment of level functions in fiber x."""
         counted = self.level.format.functions.iterate is Iterate.COORDINATE
         return {**self.env, "c" if counted else "q": x}
 
     def edge(self, x: Expr) -> Expr:
-        """Where fibre x begins, and the one before ends."""
+        """The position where fiber x begins, and the one before ends."""
         p = evaluate(self.level.format.functions.position, self.level, self.at(x))
         return evaluate(self.leaf.format.functions.bounds[0], self.leaf, {**self.env, "p": p})
 
     def entered(self, x: Expr, body: list[Stmt]) -> Walk:
-        """The walk in fibre x."""
+        """The walk inside fiber x."""
         functions, env = self.level.format.functions, self.at(x)
         c = self.names.let(
             body, self.lowering.nest.hint(self.walk.depth), evaluate(functions.coordinate, self.level, env)
@@ -69,7 +69,7 @@ class _ShortRows:
         return replace(self.walk, depth=self.walk.depth + 1, position=position, coordinates=(*self.walk.coordinates, c))
 
     def empty_result(self, x: Expr, acc: Accumulators) -> list[Stmt]:
-        """The result of a fibre without elements, where it must be written."""
+        """The store of the identity for a fiber without elements, where the output is not initialised."""
         if not self.lowering.plan.writes_all:
             return []
         body: list[Stmt] = []
@@ -102,17 +102,17 @@ class _ShortRows:
         return [*body, For(rest.name, at, hi, tuple(stmts))] if stmts else body
 
     def ahead(self, at: Expr, k: int, hi: Expr) -> Expr:
-        """Where the k-th fibre before that of `at + k` ends; no further than the last."""
+        """The position where fiber `at + k` begins, and the one before ends; at most the end of the last."""
         return self.edge(op("min", fold("add", at, const(k)), hi))
 
     def skip(self, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> Stmt:
-        """Pass by fibres that end before q."""
+        """The loop that skips fibers that end at or before q."""
         shifted = [Assign(e.name, f) for e, f in pairwise(ends)]
         stmts = [*self.empty_result(at, acc), Assign(at.name, op("add", at, const(1))), *shifted]
         return While(op("le", ends[0], q), (*stmts, Assign(ends[-1].name, self.ahead(at, AHEAD, hi))))
 
     def close(self, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> list[Stmt]:
-        """Behind an element: to the next fibre, if this was its last."""
+        """After an element: move on to the next fiber if this was its last."""
         body: list[Stmt] = []
         done = Var(self.names.fresh("done"), BOOL)
         body.append(Let(done.name, op("eq", ends[0], op("add", q, const(1)))))

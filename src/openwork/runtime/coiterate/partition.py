@@ -162,6 +162,6 @@ def _terms(
             total += _whole(s, level, others, spans) * (ends - spans[0][0])
         elif levels[0] == loop:
             total += _before(s, level, ends) * math.prod(spans[at][1] - spans[at][0] for at in lacks)
-        else:  # a stretched dimension comes first: no part of it is smaller than the whole
+        else:  # a broadcast dimension comes first: no part of it is smaller than the whole
             total += _whole(s, level, lacks, spans) * np.arange(len(ends))
     return total
