@@ -49,7 +49,7 @@ def interpreted() -> Iterator[list[str]]:
         m.setattr(merge_run, "address", address)
         m.setattr(merge_run, "_assembled", assembled)
         m.setattr(merge_run, "pool", Pool)
-        m.setattr(merge_run, "quick", lambda *_: None)
+        m.setattr(merge_run, "prepare_merge", lambda *_: None)
         m.setattr(
             importlib.import_module("openwork.ops.elementwise.pointwise"), "_GENERAL", PlanCache("of a test")
         )  # plans that have a lean way

@@ -17,7 +17,7 @@ from openwork.checked import Address, bounded_address
 from openwork.codegen.checked import compile_checked
 from openwork.codegen.emit import emit
 from openwork.codegen.emit_checked import sites
-from openwork.codegen.pool import apart, get_num_threads, parallel, set_num_threads
+from openwork.codegen.pool import get_num_threads, parallel, parallel_private, set_num_threads
 from openwork.errors import CompilerBug
 from openwork.ir.interpret import run as interpret
 from openwork.ir.loop import Kernel
@@ -132,7 +132,10 @@ def test_violations_on_any_thread(apart_: bool) -> None:
         bounds = list(range(0, 65, 8))
         for first in (40, 56, 0):
             words = compiled.pack([x, y, first])
-            ways = (lambda w: parallel(compiled, w, bounds), lambda w: apart(compiled, [w] * 8, list(pairwise(bounds))))
+            ways = (
+                lambda w: parallel(compiled, w, bounds),
+                lambda w: parallel_private(compiled, [w] * 8, list(pairwise(bounds))),
+            )
             with pytest.raises(CompilerBug, match=r"index 1\d\d of x, which has 64 elements\n  line 4"):
                 ways[apart_](words)
         parallel(compiled, compiled.pack([x, y, 64]), bounds)

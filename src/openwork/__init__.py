@@ -28,7 +28,7 @@ from .format import Format
 from .format import format as format
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
-from .runtime.overrides import asking, overridable
+from .runtime.overrides import overridable, with_hints
 from .tables import GRADIENTS, HOMES, OPERANDS
 
 __version__ = "0.1.0.dev0"
@@ -104,7 +104,7 @@ def __getattr__(name: str) -> Any:
     if name in OPERANDS and isinstance(value, FunctionType):
         value = overridable(value)
     elif isinstance(value, FunctionType):
-        value = asking(value)
+        value = with_hints(value)
     globals()[name] = value
     return value
 

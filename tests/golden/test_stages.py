@@ -52,7 +52,7 @@ def run(call: Call, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Recorded
     """The plan of a call, with its result, and its kernels."""
     monkeypatch.setattr(target, "expands", lambda: call.vectors)
     monkeypatch.setenv("OPENWORK_CACHE", "0")  # what another machine would run is nothing for the tests that follow
-    monkeypatch.setattr(check, "_worthwhile", lambda chain: False)  # checks are compiled when a format has had many
+    monkeypatch.setattr(check, "_is_wanted", lambda chain: False)  # checks are compiled when a format has had many
     tensors = call.tensors()
     cache.clear_memory()
     with recorded() as kernels:

@@ -70,7 +70,7 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (again, assembly, blocking, sorting, storage_module):
         monkeypatch.setattr(module, "address", address)
     monkeypatch.setattr(recipe, "cache", Cache)
-    monkeypatch.setattr(recipe, "_FAMILIES", PlanCache("of a test"))
+    monkeypatch.setattr(recipe, "_KERNELS", PlanCache("of a test"))
     monkeypatch.setattr(recipe, "_SHARED", PlanCache("of a test"))
     yield
     arrays.clear()

@@ -441,7 +441,7 @@ def test_empty_extents() -> None:
 
 def test_kernels_verify_and_interpret_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     memory: dict[int, Any] = {}
-    words_of, ran = merge_sum._words, []
+    words_of, ran = merge_sum._arguments, []
 
     def recorded(made: Any, ready: Any, fixed: Any) -> Any:
         for x in ready.values():
@@ -459,7 +459,7 @@ def test_kernels_verify_and_interpret_alike(monkeypatch: pytest.MonkeyPatch) -> 
         assert interpret(executable.kernel, args, bounds[0], bounds[-1]) == 0
         ran.append(executable)
 
-    monkeypatch.setattr(merge_sum, "_words", recorded)
+    monkeypatch.setattr(merge_sum, "_arguments", recorded)
     monkeypatch.setattr(merge_sum, "address", noted)
     monkeypatch.setattr(merge_sum.pool, "parallel", run)
     for spec in ("csr", "dcsr", "bsr(2, 3)", "dia"):

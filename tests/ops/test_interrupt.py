@@ -49,8 +49,8 @@ class Launches:
         native = pool._run or pool._start()
         if native is not None:
             monkeypatch.setattr(pool, "_run", lambda *args: self._launch(native, *args))
-        apart = pool.apart
-        monkeypatch.setattr(pool, "apart", lambda *args: self._launch(apart, *args))  # type: ignore[arg-type]
+        apart = pool.parallel_private
+        monkeypatch.setattr(pool, "parallel_private", lambda *args: self._launch(apart, *args))  # type: ignore[arg-type]
 
     def _launch(self, run: Callable[..., int], *args: Any, **named: Any) -> int:
         self.count += 1

@@ -17,7 +17,7 @@ from openwork.storage.buffers import as_array
 
 def choose(monkeypatch, compiled: bool) -> None:
     monkeypatch.setattr(checks, "SMALL", -1 if compiled else 2**62)
-    monkeypatch.setattr(checks, "_worthwhile", lambda chain: compiled)
+    monkeypatch.setattr(checks, "_is_wanted", lambda chain: compiled)
 
 
 @pytest.fixture(params=["exact", "compiled"])
@@ -104,7 +104,7 @@ def test_large_and_located():
 def test_small_tensors_wait_for_a_kernel(monkeypatch):
     monkeypatch.setattr(checks, "_kernels", PlanCache("of a test"))
     monkeypatch.setattr(checks, "_prepared", PlanCache("of a test"))
-    monkeypatch.setattr(checks, "_waiting", checks.Counter())
+    monkeypatch.setattr(checks, "_requests", checks.Counter())
     for _ in range(checks.PATIENCE):
         checks.check(LAYOUTS["csr"]("i4"))
         assert not checks._kernels

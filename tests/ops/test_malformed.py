@@ -51,7 +51,7 @@ def attempts(draw):
 def way(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "SMALL", -1 if request.param else 2**62)
-        patch.setattr(checks, "_worthwhile", lambda chain: request.param)
+        patch.setattr(checks, "_is_wanted", lambda chain: request.param)
         yield request.param
 
 

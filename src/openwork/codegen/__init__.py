@@ -1,4 +1,4 @@
-"""Machine code from the loop IR: LLVM IR text, object code, its cache, and the threads that run it.
+"""Loop IR -> machine code: LLVM IR text, object code, its cache, and the threads that run it.
 
     source text -> ir.text.parse -> emit.emit -> engine.to_object -> linker.link -> executable.Executable
 

@@ -1,13 +1,14 @@
-"""Executables by key: in memory, then on disk, else compiled.
+"""A kernel's key, and a function that builds it -> its executable: from memory, from disk, else compiled.
 
-In memory the least recently asked for go when there are more than `set_kernel_limit` says. Plans that hold executables
-are kept in tables of one kind (`plan_cache`): they are emptied when kernels go, so that the memory of a kernel that
-nobody else holds is unmapped at once. A structure keeps the calls that were prepared for it, and their kernels, for as
-long as a tensor has it.
+In memory the least recently used are evicted above the limit of `set_kernel_limit`. Plans that hold executables are
+kept in tables of one kind (`plan_cache`): they are emptied at an eviction, so that the memory of a kernel without other
+references is unmapped at once. A structure keeps the calls that were prepared for it, and their kernels, for as long as
+a tensor has it.
 
 On disk a kernel is one file, named by the digest of its key, the package's version and sources, the CPU and the
 LLVM version. It is written to a temporary name and moved into place, so processes may share the folder; a file
-that is cut short, altered or not ours is ignored. `OPENWORK_CACHE_DIR` says where, `OPENWORK_CACHE=0` turns it off.
+that is truncated, altered or of another owner is ignored. `OPENWORK_CACHE_DIR` sets the folder, `OPENWORK_CACHE=0`
+turns it off.
 `OPENWORK_OPTIMIZE=0` compiles in a tenth of the time code that runs slower; such code has keys of its own.
 """
 
@@ -74,25 +75,25 @@ def get(key: str, build: Callable[[], Kernel]) -> Executable:
     Two keys must differ where their kernels do. Cost: a dictionary look-up when warm, a few milliseconds from disk,
     tens of milliseconds to compile.
     """
-    if engine.quick():
+    if engine.is_unoptimised():
         key = f"compiled quickly: {key}"
     if CHECKED:
         key = f"checked | {key}"
-    found = _MEMORY.get(key)
-    if found is None:
+    executable = _MEMORY.get(key)
+    if executable is None:
         with _LOCK:
-            found = _MEMORY.get(key)
-            if found is None:
-                found = _MEMORY[key] = _from_disk(key, build) or _compiled(key, build)
+            executable = _MEMORY.get(key)
+            if executable is None:
+                executable = _MEMORY[key] = _from_disk(key, build) or _compile(key, build)
                 _counts.misses += 1
                 if len(_MEMORY) > _limit:
                     _evict()
-                return found
+                return executable
     with _LOCK:
         _counts.hits += 1
         if key in _MEMORY:
             _MEMORY.move_to_end(key)
-    return found
+    return executable
 
 
 def compile_kernel(kernel: Kernel) -> Executable:
@@ -123,7 +124,7 @@ def set_kernel_limit(n: int) -> None:
 
 
 def clear_memory() -> None:
-    """Forget the executables in memory, and the plans; the code of those that nobody else holds is unmapped."""
+    """Forget the executables in memory, and the plans; the code of those without other references is unmapped."""
     with _LOCK:
         _MEMORY.clear()
         forget_plans()
@@ -150,13 +151,13 @@ def cache_info() -> dict[str, int | str | None]:
     """
     with _LOCK:
         code = sum(e.code.nbytes for e in _MEMORY.values())
-        found: dict[str, int | str | None] = {"kernels": len(_MEMORY), "limit": _limit, "bytes": code}
-        found |= asdict(_counts)
-    found["plans"] = sum(kept for kept, _, _ in plan_counts().values())
-    where = disk.folder()
+        info: dict[str, int | str | None] = {"kernels": len(_MEMORY), "limit": _limit, "bytes": code}
+        info |= asdict(_counts)
+    info["plans"] = sum(count for count, _, _ in plan_counts().values())
+    path = disk.folder()
     files, size = disk.usage()
-    return found | {
-        "folder": None if where is None else str(where), "files": files, "file_bytes": size, "ignored": disk.why_not(),
+    return info | {
+        "folder": None if path is None else str(path), "files": files, "file_bytes": size, "ignored": disk.why_not(),
     }  # fmt: skip
 
 
@@ -165,7 +166,7 @@ def _clear_disk() -> None:
 
 
 def _evict() -> None:
-    """Let the kernels go that were asked for least recently, a share of the limit at a time; the lock is held."""
+    """Evict the least recently used kernels, a share of the limit at a time; the lock is held."""
     keep = max(1, _limit - _limit // SHARE)
     while len(_MEMORY) > keep:
         _MEMORY.popitem(last=False)
@@ -177,14 +178,14 @@ def _from_disk(key: str, build: Callable[[], Kernel]) -> Executable | None:
     entry = disk.read(key)
     if entry is None:
         return None
-    found = _executable(key, entry, build)
+    executable = _executable(key, entry, build)
     _counts.from_disk += 1
-    return found
+    return executable
 
 
-def _compiled(key: str, build: Callable[[], Kernel]) -> Executable:
+def _compile(key: str, build: Callable[[], Kernel]) -> Executable:
     kernel = build()
-    code = engine.to_object(emit_checked(kernel) if CHECKED else emit(kernel), CHECKED or engine.quick())
+    code = engine.to_object(emit_checked(kernel) if CHECKED else emit(kernel), CHECKED or engine.is_unoptimised())
     entry = disk.Entry(kernel.name, kernel.params, code)
     disk.write(key, entry)
     _counts.compiled += 1

@@ -1,4 +1,4 @@
-"""Checked kernels as executables: the ends of every buffer go with its address, and what breaks a check is raised."""
+"""A kernel -> an executable with bounds checks: the ends of each buffer are passed too, a violation is raised."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["CheckedExecutable", "compile_checked"]
 
 _NUMBERS = itertools.count(1)
 _RECORD = (ctypes.c_int64 * 5)()
-"""The number of the kernel that was ended (0: none), of its check, the index, and the ends it should lie between."""
+"""The number of the kernel that stopped (0: none), of its check, the index, and the bounds that it violates."""
 _KERNELS: WeakValueDictionary[int, CheckedExecutable] = WeakValueDictionary()
 _LOCK = threading.Lock()
 
 
 class CheckedExecutable(Executable):
-    """A compiled kernel with its checks; what breaks one is raised as CompilerBug by whoever called it."""
+    """A compiled kernel with its checks; a violation is raised as CompilerBug in the caller."""
 
     def __init__(self, name: str, params: tuple[Param, ...], code: Code, build: Callable[[], Kernel], key: str) -> None:
         super().__init__(name, params, code, build)
@@ -67,11 +67,11 @@ class CheckedExecutable(Executable):
         return 0, 0
 
     def pack(self, args: Sequence[Any]) -> list[int]:
-        known = [
+        bounded = [
             bounded_address(a, address(a)) if isinstance(p, Buffer) and not isinstance(a, int) else a
             for p, a in zip(self.params, args, strict=False)
         ]
-        return super().pack(known + list(args[len(known) :]))
+        return super().pack(bounded + list(args[len(bounded) :]))
 
     @cached_property
     def sites(self) -> list[Site]:
@@ -87,10 +87,10 @@ class CheckedExecutable(Executable):
         kernel = _KERNELS.get(number)
         if kernel is None:
             raise CompilerBug(f"checked kernel {self.name}: a check failed, and another thread has told of one before")
-        found = kernel.sites[site]
+        check = kernel.sites[site]
         raise CompilerBug(
-            f"checked kernel {kernel.name}: {found.describe(index, low, high)}\n"
-            f"  line {found.line}: {found.text}\n  key: {kernel.key}"
+            f"checked kernel {kernel.name}: {check.describe(index, low, high)}\n"
+            f"  line {check.line}: {check.text}\n  key: {kernel.key}"
         )
 
 

@@ -1,8 +1,8 @@
-"""Object code on disk: one checked, atomically written file per kernel, in a folder of this user's alone.
+"""A kernel's key -> its object code on disk: one checked, atomically written file per kernel, in a private folder.
 
-A file's name is the digest of its kernel's key and of what its code depends on. Its content begins with a magic line
-and a digest of the rest, which finds damage; who may write is what `private_folder` asks. The least recently used files
-go where there are too many, and what nobody has used for long.
+A file's name is the digest of its kernel's key and of all that its code depends on. Its content begins with a magic
+line and a digest of the rest, which detects damage; `private_folder` checks who may write. The least recently used
+files are removed where there are too many, and files that were not used for long.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _MAGIC = _KIND + b"2\n"
 _LIMIT = 256 << 20
 """Bytes of all files."""
 _LARGEST = 32 << 20
-"""Bytes of a file; one that is larger is not ours."""
+"""The most bytes of a file; a larger one is not a kernel's."""
 _TRIM_EVERY = 256
-"""Writes, about, between two looks at the folder's size."""
+"""The number of writes, on average, between two checks of the folder's size."""
 _DAY = 86_400.0
 _UNUSED = 180 * _DAY
-"""Seconds after which a file that nobody has read goes."""
+"""Seconds after which a file that was not read is removed."""
 _ABANDONED = _DAY / 24
-"""Seconds after which a file that was being written goes."""
+"""Seconds after which a temporary file is removed."""
 _NAME = re.compile(r"[0-9a-f]{64}\.owk")
 _CPU_LINES = ("vendor_id", "cpu family", "model", "flags", "features", "cpu implementer", "cpu part")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a file holds: the entry point's name, the kernel's parameters, and the object code."""
+    """The content of a file: the entry point's name, the kernel's parameters, and the object code."""
 
     name: str
     params: tuple[Param, ...]
@@ -54,19 +54,19 @@ class Entry:
 
 
 def folder() -> Path | None:
-    """Where the files are; None when the cache is off, or there is no such place."""
+    """The folder of the files; None when the cache is off, or there is no home folder."""
     if settings.is_off("OPENWORK_CACHE"):
         return None
     try:
-        return _place()
+        return _path()
     except (OSError, RuntimeError):  # no home folder, or no current one
         return None
 
 
-def _place() -> Path | None:
-    chosen = os.environ.get("OPENWORK_CACHE_DIR")
-    if chosen:
-        return Path(os.path.abspath(Path(chosen).expanduser()))
+def _path() -> Path | None:
+    configured = os.environ.get("OPENWORK_CACHE_DIR")
+    if configured:
+        return Path(os.path.abspath(Path(configured).expanduser()))
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -79,12 +79,12 @@ def _place() -> Path | None:
 
 
 def read(key: str) -> Entry | None:
-    """The entry of `key`, or None where there is none that is whole and ours."""
-    where = folder()
-    if where is None:
+    """The entry of `key`, or None where there is no intact file of this user's."""
+    path = folder()
+    if path is None:
         return None
     try:
-        with private_folder(where) as files:
+        with private_folder(path) as files:
             name = _name(key)
             raw = files.read(name, _LARGEST)
             entry = None if raw is None else _decode(raw, name)
@@ -97,10 +97,10 @@ def read(key: str) -> Entry | None:
 
 def write(key: str, entry: Entry) -> None:
     """Keep `entry`; a folder that cannot be written, or that others can write to, is no error."""
-    where = folder()
-    if where is None or len(entry.code) > _LARGEST >> 1:
+    path = folder()
+    if path is None or len(entry.code) > _LARGEST >> 1:
         return
-    with suppress(OSError), private_folder(where, create=True) as files:
+    with suppress(OSError), private_folder(path, create=True) as files:
         name = _name(key)
         files.replace(name, _encode(entry, name))
         if int(name[:2], 16) % _TRIM_EVERY == 0:  # looking at every file of a full folder takes long
@@ -109,11 +109,11 @@ def write(key: str, entry: Entry) -> None:
 
 def why_not() -> str | None:
     """Why no kernels are kept on disk; None where they are, or will be when the folder is made."""
-    where = folder()
-    if where is None:
+    path = folder()
+    if path is None:
         return "OPENWORK_CACHE says no" if settings.is_off("OPENWORK_CACHE") else "there is no home folder"
     try:
-        with private_folder(where):
+        with private_folder(path):
             return None
     except FileNotFoundError:
         return None
@@ -123,19 +123,19 @@ def why_not() -> str | None:
 
 def usage() -> tuple[int, int]:
     """How many kernels are on disk, and their bytes."""
-    where, sizes = folder(), []
-    if where is not None:
-        with suppress(OSError), private_folder(where) as files:
+    path, sizes = folder(), []
+    if path is not None:
+        with suppress(OSError), private_folder(path) as files:
             sizes = [info.st_size for name, info in files.files() if _NAME.fullmatch(name)]
     return len(sizes), sum(sizes)
 
 
 def clear() -> int:
     """Delete every kernel on disk, and nothing else; how many there were."""
-    where, count = folder(), 0
-    if where is not None:
-        with suppress(OSError), private_folder(where) as files:
-            count = sum(_drop(files, name) for name, _ in list(files.files()))
+    path, count = folder(), 0
+    if path is not None:
+        with suppress(OSError), private_folder(path) as files:
+            count = sum(_remove(files, name) for name, _ in list(files.files()))
     return count
 
 
@@ -144,7 +144,7 @@ def _name(key: str) -> str:
 
 
 def _note_use(files: PrivateFolder, name: str) -> None:
-    """Have the time of a file say when it was used, to a day."""
+    """Update the modification time of a file, which records its last use to a day."""
     info = files.info(name)
     if info is not None and time.time() - info.st_mtime > _DAY:
         files.touch(name)
@@ -173,23 +173,23 @@ def _decode(raw: bytes, name: str) -> Entry | None:
 
 
 def _trim(files: PrivateFolder) -> None:
-    """Drop what nobody has used for long, and the least recently used files while all are over the limit."""
-    now, ours = time.time(), []
+    """Remove files that were not used for long, and the least recently used while their sum is over the limit."""
+    now, entries = time.time(), []
     for name, info in files.files():
         if files.is_temporary(name):
             if now - info.st_mtime > _ABANDONED:
-                _drop(files, name)
+                _remove(files, name)
         elif _NAME.fullmatch(name):
-            ours.append((info.st_mtime, info.st_size, name))
-    total = sum(size for _, size, _ in ours)
-    for used, size, name in sorted(ours):
+            entries.append((info.st_mtime, info.st_size, name))
+    total = sum(size for _, size, _ in entries)
+    for used, size, name in sorted(entries):
         if total <= _LIMIT and now - used <= _UNUSED:
             return
-        if _drop(files, name):
+        if _remove(files, name):
             total -= size
 
 
-def _drop(files: PrivateFolder, name: str) -> bool:
+def _remove(files: PrivateFolder, name: str) -> bool:
     """Delete a file if it is one of ours: by its name, and by how it begins."""
     with suppress(OSError):
         if files.is_temporary(name) or (_NAME.fullmatch(name) and files.head(name, len(_KIND)) in (_KIND, b"")):
@@ -200,7 +200,7 @@ def _drop(files: PrivateFolder, name: str) -> bool:
 
 @cache
 def _stamp() -> str:
-    """What makes code of another build or machine useless here: sources, CPU, LLVM."""
+    """The versions that object code depends on: sources, CPU, LLVM."""
     root = Path(__file__).parent.parent
     sources = hashlib.sha256()
     for package in ("ir", "compiler", "codegen", "format"):
@@ -224,9 +224,9 @@ def _processor() -> str:
     """The CPU as the system describes it (LLVM would say the same, but takes 50 ms to load)."""
     with suppress(OSError):
         first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
-        kept = [line for line in first.splitlines() if line.lower().startswith(_CPU_LINES)]
-        if kept:
-            return "\n".join([platform.machine(), *kept])
+        lines = [line for line in first.splitlines() if line.lower().startswith(_CPU_LINES)]
+        if lines:
+            return "\n".join([platform.machine(), *lines])
 
     target = host()
     return f"{target.triple} {target.cpu} {target.features}"

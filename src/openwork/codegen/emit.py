@@ -1,4 +1,4 @@
-"""The loop IR as LLVM IR text.
+"""A kernel of loop IR -> LLVM IR text.
 
 A kernel becomes two functions::
 
@@ -63,7 +63,7 @@ def emit(kernel: Kernel, target: Target | None = None) -> str:
 
 
 class Emitter:
-    """Emits one kernel. `names` maps what is in scope to its value, `cells` the Muts to their stack slots."""
+    """Emits one kernel. `names` maps names in scope to their values, `cells` the Muts to their stack slots."""
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
         self.kernel = kernel
@@ -76,7 +76,7 @@ class Emitter:
         self.workspaces: list[str] = []
 
     def module(self, entry: str) -> str:
-        """The whole text, around the function that callers see."""
+        """The module's text, with the text of the entry point."""
         parts = [f'target triple = "{self.target.triple}"', self.function(), entry]
         parts += self.b.helpers.values()
         parts += self.b.declarations.values()
@@ -113,7 +113,7 @@ class Emitter:
         return "\n".join([head, "entry:", *b.allocas, *clear, *b.lines, "}"])
 
     def body(self, stmts: tuple[Stmt, ...]) -> None:
-        """A block of statements: what it binds goes out of scope at its end."""
+        """A block of statements: names that it binds go out of scope at its end."""
         names, cells = dict(self.names), dict(self.cells)
         for s in stmts:
             self.statement(s)
@@ -228,9 +228,9 @@ class Emitter:
         b, stem, width = self.b, self.b.fresh("alloc"), itemsize(s.scalar)
         cell = b.alloca("ptr")
         self.workspaces.append(cell)
-        (asked,) = self.expr(s.size)
-        self.guard_size(s.buffer, asked)
-        size = b.intrinsic("smax", I64, asked, "0")
+        (count,) = self.expr(s.size)
+        self.guard_size(s.buffer, count)
+        size = b.intrinsic("smax", I64, count, "0")
         fits = b.ins(f"icmp slt i64 {size}, {(1 << 62) // width}")
         b.branch(fits, f"{stem}.get", f"{stem}.fail")
         b.start(f"{stem}.get")
@@ -312,8 +312,8 @@ class Emitter:
         if e.op == "bits":
             return (bits_of_lanes(self.b, self.expr(e.args[0])[0], e.args[0].type.lanes),)
         if e.op == "bit" and is_lanes_of_bits(e):
-            (held,) = (a.arg for a in e.args[:1] if isinstance(a, Cast))
-            return (lanes_of_bits(self.b, self.expr(held)[0], held.type, e.type.lanes),)
+            (source,) = (a.arg for a in e.args[:1] if isinstance(a, Cast))
+            return (lanes_of_bits(self.b, self.expr(source)[0], source.type, e.type.lanes),)
         args = [self.expr(a) for a in e.args]
         t = e.args[0].type
         if t.is_complex:

@@ -1,4 +1,4 @@
-"""Lines of LLVM IR text: temporaries, blocks, declarations, types and constants."""
+"""Instructions as text -> the lines of a function in LLVM IR: temporaries, blocks, declarations, types, constants."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def round_float(value: float, scalar: str) -> float:
 
 
 class Builder:
-    """Accumulates the text of one function, and what the module around it must declare."""
+    """Accumulates the text of one function, and the declarations that its module needs."""
 
     def __init__(self, target: Target, reassociate: bool = False) -> None:
         self.target = target
@@ -76,7 +76,7 @@ class Builder:
         self.block = "entry"
         self._count = 0
         self.origins: dict[str, tuple[str, str]] = {}
-        """Of a vector that was read from constant memory: the address and the scalar type there, i32 or i64."""
+        """vector loaded from constant memory -> its address and the scalar type there, i32 or i64"""
 
     def fresh(self, stem: str = "t") -> str:
         self._count += 1

@@ -1,4 +1,4 @@
-"""Conversions between scalar types, and broadcasts to lanes.
+"""A value and two types -> the value converted: between scalar types, and broadcast to lanes.
 
 Floating-point to integer saturates (NaN gives 0); integers wrap; anything non-zero (NaN too) is true;
 complex to real keeps the real part. Rounding to f16 and bf16 is to nearest, ties to even,

@@ -1,8 +1,8 @@
-"""Kernels that compare every index with the length of its buffer, and every narrowed integer with its range.
+"""A kernel -> LLVM IR text with bounds checks: of every index in its buffer, of every narrowed integer in its type.
 
 The code is that of `emit` with a comparison before each load, store, gather and scatter, of parameters and workspaces
-alike; one that fails leaves what happened in a record and ends the kernel. The caller passes two more words for each
-buffer, the ends of its indices, and two for the record::
+alike; one that fails is recorded and ends the kernel. The caller passes two more words for each buffer, the ends of its
+indices, and two for the record::
 
     words = [parameters ..., first and last + 1 of each buffer ..., address of the record, number of the kernel]
 
@@ -27,12 +27,12 @@ from .target import host
 __all__ = ["VIOLATION", "Site", "emit_checked", "sites"]
 
 VIOLATION = 1 << 62
-"""The status of a kernel that a check has ended: greater than any other, so that the pool hands it on."""
+"""The status of a kernel that a check has ended: greater than any other, so that the pool returns it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A check: the number of the line of loop IR and its text, and the buffer or the type that it is about."""
+    """A check: the number of the line of loop IR and its text, and the buffer or the type that is checked."""
 
     line: int
     text: str
@@ -40,7 +40,7 @@ class Site:
     kind: str
 
     def describe(self, index: int, low: int, high: int) -> str:
-        """What is wrong with an index, a size or a number."""
+        """The text of a violation by an index, a size or a number."""
         if self.kind == "cast":
             return f"{index} cast to {self.subject}, which holds {low} to {high - 1}"
         if self.kind == "size":
@@ -124,7 +124,7 @@ class CheckedEmitter(Emitter):
         self.fork(b.ins(f"and i1 {above}, {below}"), lambda: index, ends, site)
 
     def check_lanes(self, index: str, type: Type, low: str, high: str, site: Site) -> None:
-        """Leave the kernel unless low <= index < high in every lane; the record tells of the first that is not."""
+        """Leave the kernel unless low <= index < high in every lane; the first violation is recorded."""
         b, n = self.b, type.lanes
         lows, highs = (b.broadcast(end, "i64", n) for end in (low, high))
         above = b.ins(f"icmp sge {b.type(type)} {index}, {lows}")
@@ -172,7 +172,7 @@ write:
 exit:
   ret void
 }"""
-"""Write a record, unless another thread has written one that nobody has read."""
+"""Write a record, unless another thread has written one that is not read yet."""
 
 
 def _lines(kernel: Kernel) -> Iterator[tuple[int, str]]:
@@ -209,14 +209,14 @@ _INDICES = re.compile(
 
 
 def _valued(kernel: Kernel) -> frozenset[str]:
-    """The names that hold elements of tensors, or what was computed from them."""
-    found = {p.name for p in kernel.params if not _INDICES.fullmatch(p.name) and _holds_values(p)}
-    made = [(name, e) for name, e in _bindings(kernel.body) if not _INDICES.fullmatch(name)]
+    """The names that hold elements of tensors, or values computed from them."""
+    valued = {p.name for p in kernel.params if not _INDICES.fullmatch(p.name) and _holds_values(p)}
+    bindings = [(name, e) for name, e in _bindings(kernel.body) if not _INDICES.fullmatch(name)]
     before = -1
-    while len(found) > before:
-        before = len(found)
-        found.update(name for name, e in made if _reads(e, found))
-    return frozenset(found)
+    while len(valued) > before:
+        before = len(valued)
+        valued.update(name for name, e in bindings if _reads(e, valued))
+    return frozenset(valued)
 
 
 def _holds_values(p: Param) -> bool:
@@ -224,7 +224,7 @@ def _holds_values(p: Param) -> bool:
 
 
 def _bindings(body: Sequence[Stmt]) -> Iterator[tuple[str, Expr]]:
-    """What is bound, assigned or stored: (variable or buffer, expression)."""
+    """(variable or buffer, expression) of every binding, assignment and store."""
     for s in body:
         match s:
             case Let(name, value) | Mut(name, value) | Assign(name, value) | Store(name, _, value):

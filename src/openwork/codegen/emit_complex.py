@@ -1,4 +1,4 @@
-"""Operations on complex values, kept as a pair (real, imaginary) of registers."""
+"""An operation on complex values, each a pair (real, imaginary) of registers -> LLVM IR."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ def _order(strict: str, last: str) -> Callable[[Builder, Type, Parts, Parts], Pa
 
     def build(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
         first = float_op(b, strict, r, x[0], y[0])
-        whole = b.ins(f"fcmp ord {b.type(r)} {x[1]}, {y[1]}")
+        ordered = b.ins(f"fcmp ord {b.type(r)} {x[1]}, {y[1]}")
         tie = _both(b, r, "and", float_op(b, "eq", r, x[0], y[0]), float_op(b, last, r, x[1], y[1]))
-        return (_both(b, r, "or", _both(b, r, "and", first, whole), tie),)
+        return (_both(b, r, "or", _both(b, r, "and", first, ordered), tie),)
 
     return build
 
@@ -148,15 +148,15 @@ def _expm1(b: Builder, r: Type, x: Parts) -> Parts:
     t, zero = b.type(r), b.const(0.0, r)
     half = math_call(b, "sin", r, float_op(b, "mul", r, x[1], b.const(0.5, r)))
     twice = float_op(b, "mul", r, b.const(2.0, r), float_op(b, "mul", r, half, half))
-    alone = math_call(b, "expm1", r, x[0])
-    grown = float_op(b, "mul", r, alone, math_call(b, "cos", r, x[1]))
+    real_expm1 = math_call(b, "expm1", r, x[0])
+    product = float_op(b, "mul", r, real_expm1, math_call(b, "cos", r, x[1]))
     im = float_op(b, "mul", r, math_call(b, "exp", r, x[0]), math_call(b, "sin", r, x[1]))
     flat = b.ins(f"fcmp oeq {t} {x[1]}, {zero}")
-    nowhere = b.ins(f"fcmp une {t} {b.ins(f'fsub {t} {x[1]}, {x[1]}')}, {zero}")
-    lost = _both(b, r, "and", float_op(b, "isinf", r, x[0]), nowhere)
-    real = b.select(_both(b, r, "or", flat, lost), alone, float_op(b, "sub", r, grown, twice), r)
-    gone = _both(b, r, "and", lost, b.ins(f"fcmp olt {t} {x[0]}, {zero}"))
-    return real, b.select(flat, x[1], b.select(gone, zero, im, r), r)
+    nonfinite_angle = b.ins(f"fcmp une {t} {b.ins(f'fsub {t} {x[1]}, {x[1]}')}, {zero}")
+    no_direction = _both(b, r, "and", float_op(b, "isinf", r, x[0]), nonfinite_angle)
+    real = b.select(_both(b, r, "or", flat, no_direction), real_expm1, float_op(b, "sub", r, product, twice), r)
+    vanishes = _both(b, r, "and", no_direction, b.ins(f"fcmp olt {t} {x[0]}, {zero}"))
+    return real, b.select(flat, x[1], b.select(vanishes, zero, im, r), r)
 
 
 def _log1p(b: Builder, r: Type, x: Parts) -> Parts:

@@ -1,7 +1,7 @@
-"""Complex quotients, reciprocals, signs and powers, with NumPy's values where a part is 0, infinite or NaN.
+"""A complex quotient, reciprocal, sign or power -> LLVM IR, with NumPy's values where a part is 0, infinite or NaN.
 
 x / y       Smith's: scaled by the larger part of y; x / 0 is each part of x over +0
-x ** 0      1, whatever x is
+x ** 0      1, for every x
 0 ** y      0 where y has a positive real part, else NaN
 x ** n      products for whole n from -99 to 99, C's cpow otherwise
 sign(x)     x / |x|; 1, -1, i or -i where one part alone is infinite
@@ -33,9 +33,9 @@ def divide(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
     ratio = f("div", small, big)
     size = b.select(zero, b.intrinsic("fabs", r, big), f("add", big, f("mul", small, ratio)), r)
     scale = f("div", b.const(1.0, r), size)
-    turned = f("mul", p, ratio)
+    scaled = f("mul", p, ratio)
     re = f("add", p, f("mul", q, ratio))
-    im = f("sub", b.select(flat, q, turned, r), b.select(flat, turned, q, r))
+    im = f("sub", b.select(flat, q, scaled, r), b.select(flat, scaled, q, r))
     return f("mul", b.select(zero, p, re, r), scale), f("mul", b.select(zero, q, im, r), scale)
 
 
@@ -58,20 +58,20 @@ def reciprocal(b: Builder, r: Type, x: Parts) -> Parts:
 def sign(b: Builder, r: Type, x: Parts) -> Parts:
     """x / |x|, 0 for 0; NaN where |x| is, and where both parts are infinite."""
     t, mask = b.type(r), register_type("bool", r.lanes)
-    zero, one, wrong = b.const(0.0, r), b.const(1.0, r), b.const(float("nan"), r)
+    zero, one, nan = b.const(0.0, r), b.const(1.0, r), b.const(float("nan"), r)
     ends = [float_op(b, "isinf", r, p) for p in x]
-    some, both = b.ins(f"or {mask} {ends[0]}, {ends[1]}"), b.ins(f"and {mask} {ends[0]}, {ends[1]}")
+    any_infinite, both = b.ins(f"or {mask} {ends[0]}, {ends[1]}"), b.ins(f"and {mask} {ends[0]}, {ends[1]}")
     size = float_op(b, "hypot", r, *x)
-    none = b.ins(f"fcmp oeq {t} {size}, {zero}")
-    safe = b.select(none, one, size, r)
-    found = []
+    is_zero = b.ins(f"fcmp oeq {t} {size}, {zero}")
+    safe = b.select(is_zero, one, size, r)
+    parts = []
     for p, end in zip(x, ends, strict=True):
-        finite = b.select(none, zero, float_op(b, "div", r, p, safe), r)
+        finite = b.select(is_zero, zero, float_op(b, "div", r, p, safe), r)
         infinite = b.select(end, b.intrinsic("copysign", r, one, p), zero, r)
-        found.append(b.select(both, wrong, b.select(some, infinite, finite, r), r))
-    re, im = found
-    lost = float_op(b, "isnan", r, size)
-    return b.select(lost, wrong, re, r), b.select(lost, wrong, im, r)
+        parts.append(b.select(both, nan, b.select(any_infinite, infinite, finite, r), r))
+    re, im = parts
+    size_is_nan = float_op(b, "isnan", r, size)
+    return b.select(size_is_nan, nan, re, r), b.select(size_is_nan, nan, im, r)
 
 
 def power(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
@@ -93,7 +93,7 @@ def _widened(b: Builder, p: str, r: Type) -> str:
 
 
 def _helper(outer: Builder) -> str:
-    """The function of four doubles that gives the power."""
+    """The text of the function of four doubles that returns the power."""
     b = Builder(outer.target)
     one, zero = b.const(1.0, Type("f64")), b.const(0.0, Type("f64"))
     for test, value in ((("br", "bi"), one), (("ar", "ai"), "%case")):
@@ -103,17 +103,17 @@ def _helper(outer: Builder) -> str:
         b.start(where)
         if value == "%case":
             up = b.ins(f"fcmp ogt double %br, {zero}")
-            found = b.select(up, zero, b.const(float("nan"), Type("f64")), Type("f64"))
-            _return(b, found, found)
+            value_at_zero = b.select(up, zero, b.const(float("nan"), Type("f64")), Type("f64"))
+            _return(b, value_at_zero, value_at_zero)
         else:
             _return(b, value, zero)
         b.start(f"{where}.no")
     n = b.call("i64", "llvm.fptosi.sat.i64.f64", ("double", "%br"))
-    whole = b.ins(f"fcmp oeq double {b.ins(f'sitofp i64 {n} to double')}, %br")
+    is_integer = b.ins(f"fcmp oeq double {b.ins(f'sitofp i64 {n} to double')}, %br")
     count = b.call("i64", "llvm.abs.i64", ("i64", n), ("i1", "false"))
     small = b.ins(f"icmp ult i64 {count}, 100")
     real = b.ins(f"fcmp oeq double %bi, {zero}")
-    b.branch(b.ins(f"and i1 {b.ins(f'and i1 {whole}, {small}')}, {real}"), "products", "general")
+    b.branch(b.ins(f"and i1 {b.ins(f'and i1 {is_integer}, {small}')}, {real}"), "products", "general")
     _products(b, count)
     b.start("general")
     pair = b.call(_PAIR, "cpow", *(("double", f"%{p}") for p in ("ar", "ai", "br", "bi")))
@@ -130,14 +130,17 @@ def _products(b: Builder, count: str) -> None:
     square = _times(b, ("%ar", "%ai"), ("%ar", "%ai"))
     cube = _times(b, ("%ar", "%ai"), square)
     up = b.ins(f"fcmp ogt double %br, {zero}")
-    few = b.ins(f"icmp ult i64 {count}, 4")
-    b.branch(b.ins(f"and i1 {up}, {few}"), "few", "many")
+    at_most_three = b.ins(f"icmp ult i64 {count}, 4")
+    b.branch(b.ins(f"and i1 {up}, {at_most_three}"), "few", "many")
     b.start("few")
-    ones, twos = b.ins(f"icmp eq i64 {count}, 1"), b.ins(f"icmp eq i64 {count}, 2")
+    is_one, is_two = b.ins(f"icmp eq i64 {count}, 1"), b.ins(f"icmp eq i64 {count}, 2")
     t = Type("f64")
     _return(
         b,
-        *(b.select(ones, a, b.select(twos, p, q, t), t) for a, p, q in zip(("%ar", "%ai"), square, cube, strict=True)),
+        *(
+            b.select(is_one, a, b.select(is_two, p, q, t), t)
+            for a, p, q in zip(("%ar", "%ai"), square, cube, strict=True)
+        ),
     )
     b.start("many")
     b.jump("bit")
@@ -147,9 +150,9 @@ def _products(b: Builder, count: str) -> None:
         b.do(f"%r{k} = phi double [ {start}, %many ], [ %s{k}, %again ]")
         b.do(f"%p{k} = phi double [ {base}, %many ], [ %q{k}, %again ]")
     odd = b.ins("trunc i64 %left to i1")
-    taken = _times(b, ("%r0", "%r1"), ("%p0", "%p1"))
+    product = _times(b, ("%r0", "%r1"), ("%p0", "%p1"))
     for k in range(2):
-        b.do(f"%s{k} = select i1 {odd}, double {taken[k]}, double %r{k}")
+        b.do(f"%s{k} = select i1 {odd}, double {product[k]}, double %r{k}")
     b.do("%rest = lshr i64 %left, 1")
     b.branch(b.ins("icmp eq i64 %rest, 0"), "all", "again")
     b.start("again")

@@ -1,4 +1,4 @@
-"""The function that a caller sees: it unpacks 64-bit words and calls the kernel's body."""
+"""A kernel -> its entry point in LLVM IR: unpacks 64-bit words into parameters and calls the kernel's body."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["entry"]
 
 
 def entry(kernel: Kernel, target: Target, extra: int = 0) -> str:
-    """The entry point `i64 @NAME(ptr args, i64 lo, i64 hi)`; as many further words go to the body as they are."""
+    """The entry point `i64 @NAME(ptr args, i64 lo, i64 hi)`; `extra` further words are passed to the body unchanged."""
     b = Builder(target)
     call = []
     for i, p in enumerate(kernel.params):

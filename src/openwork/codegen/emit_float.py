@@ -1,4 +1,4 @@
-"""Operations on floating-point values: f16 and bf16 are carried in float and rounded by casts and stores."""
+"""An operation on floating-point values -> LLVM IR; f16 and bf16 are computed in float, rounded by casts and stores."""
 
 from __future__ import annotations
 
@@ -85,40 +85,40 @@ def _sign(b: Builder, t: Type, x: str) -> str:
 
 
 def _parts(b: Builder, t: Type, x: str, y: str) -> tuple[str, str]:
-    """C's remainder of x / y, and the mask of where it must move by y to have y's sign."""
+    """C's remainder of x / y, and the mask of where y must be added for it to have y's sign."""
     text, zero = b.type(t), b.const(0.0, t)
     mask = register_type("bool", t.lanes)
     remainder = math_call(b, "fmod", t, x, y)
-    some = b.ins(f"fcmp une {text} {remainder}, {zero}")
+    nonzero = b.ins(f"fcmp une {text} {remainder}, {zero}")
     ordered = b.ins(f"fcmp ord {text} {remainder}, {y}")
     below = b.ins(f"fcmp olt {text} {y}, {zero}")
     negative = b.ins(f"fcmp olt {text} {remainder}, {zero}")
     crosses = b.ins(f"xor {mask} {below}, {negative}")
-    return remainder, b.ins(f"and {mask} {ordered}, {b.ins(f'and {mask} {some}, {crosses}')}")
+    return remainder, b.ins(f"and {mask} {ordered}, {b.ins(f'and {mask} {nonzero}, {crosses}')}")
 
 
 def _mod(b: Builder, t: Type, x: str, y: str) -> str:
     """Python's remainder: of y's sign, a zero included; NaN where y is 0."""
     text, zero = b.type(t), b.const(0.0, t)
-    remainder, off = _parts(b, t, x, y)
-    moved = b.select(off, b.ins(f"fadd {text} {remainder}, {y}"), remainder, t)
+    remainder, must_move = _parts(b, t, x, y)
+    shifted = b.select(must_move, b.ins(f"fadd {text} {remainder}, {y}"), remainder, t)
     signed = b.intrinsic("copysign", t, zero, y)
-    return b.select(b.ins(f"fcmp oeq {text} {moved}, {zero}"), signed, moved, t)
+    return b.select(b.ins(f"fcmp oeq {text} {shifted}, {zero}"), signed, shifted, t)
 
 
 def _floordiv(b: Builder, t: Type, x: str, y: str) -> str:
     """Python's floor division; x / y where y is 0."""
     text, zero = b.type(t), b.const(0.0, t)
-    remainder, off = _parts(b, t, x, y)
+    remainder, must_move = _parts(b, t, x, y)
     quotient = b.ins(f"fdiv {text} {b.ins(f'fsub {text} {x}, {remainder}')}, {y}")
-    quotient = b.select(off, b.ins(f"fsub {text} {quotient}, {b.const(1.0, t)}"), quotient, t)
+    quotient = b.select(must_move, b.ins(f"fsub {text} {quotient}, {b.const(1.0, t)}"), quotient, t)
     floor = b.intrinsic("floor", t, quotient)
     gap = b.ins(f"fcmp ogt {text} {b.ins(f'fsub {text} {quotient}, {floor}')}, {b.const(0.5, t)}")
     floor = b.select(gap, b.ins(f"fadd {text} {floor}, {b.const(1.0, t)}"), floor, t)
-    plain = b.ins(f"fdiv {text} {x}, {y}")
-    nothing = b.intrinsic("copysign", t, zero, plain)
-    floor = b.select(b.ins(f"fcmp oeq {text} {quotient}, {zero}"), nothing, floor, t)
-    return b.select(b.ins(f"fcmp oeq {text} {y}, {zero}"), plain, floor, t)
+    true_quotient = b.ins(f"fdiv {text} {x}, {y}")
+    signed_zero = b.intrinsic("copysign", t, zero, true_quotient)
+    floor = b.select(b.ins(f"fcmp oeq {text} {quotient}, {zero}"), signed_zero, floor, t)
+    return b.select(b.ins(f"fcmp oeq {text} {y}, {zero}"), true_quotient, floor, t)
 
 
 def _fma(b: Builder, t: Type, x: str, y: str, z: str) -> str:

@@ -1,4 +1,4 @@
-"""Operations on integers and bools. Nothing traps: x // 0 and x % 0 are 0, shifts past the width give 0 or -1."""
+"""An operation on integers or bools -> LLVM IR that never traps: x // 0 and x % 0 are 0, too large shifts 0 or -1."""
 
 from __future__ import annotations
 
@@ -100,17 +100,17 @@ def _division(b: Builder, t: Type, x: str, y: str) -> tuple[str, str, str, str]:
     zero, one = b.const(0, t), b.const(1, t)
     signed = t.scalar in SIGNED
     if positive_constant(y):
-        safe, bad = y, ""
+        safe, is_zero = y, ""
     else:
-        bad = b.ins(f"icmp eq {text} {y}, {zero}")
-        safe = b.select(bad, one, y, t)
+        is_zero = b.ins(f"icmp eq {text} {y}, {zero}")
+        safe = b.select(is_zero, one, y, t)
         if signed:  # MIN // -1 traps: x // -1 is computed as a negation by the callers
             minus = b.ins(f"icmp eq {text} {safe}, {b.const(-1, t)}")
             safe = b.select(minus, one, safe, t)
     kind = "s" if signed else "u"
     quotient = b.ins(f"{kind}div {text} {x}, {safe}")
     remainder = b.ins(f"sub {text} {x}, {b.ins(f'mul {text} {quotient}, {safe}')}")
-    return quotient, remainder, safe, bad
+    return quotient, remainder, safe, is_zero
 
 
 def _floordiv(b: Builder, t: Type, x: str, y: str) -> str:
@@ -120,15 +120,15 @@ def _floordiv(b: Builder, t: Type, x: str, y: str) -> str:
     if constant and constant & (constant - 1) == 0:
         shift = "ashr" if signed else "lshr"
         return b.ins(f"{shift} {text} {x}, {b.const(constant.bit_length() - 1, t)}")
-    quotient, remainder, safe, bad = _division(b, t, x, y)
+    quotient, remainder, safe, is_zero = _division(b, t, x, y)
     if signed:
-        off = _crosses(b, t, remainder, safe)
+        differs = _crosses(b, t, remainder, safe)
         down = b.ins(f"sub {text} {quotient}, {b.const(1, t)}")
-        quotient = b.select(off, down, quotient, t)
-        if bad:
+        quotient = b.select(differs, down, quotient, t)
+        if is_zero:
             minus = b.ins(f"icmp eq {text} {y}, {b.const(-1, t)}")
             quotient = b.select(minus, b.ins(f"sub {text} {zero}, {x}"), quotient, t)
-    return b.select(bad, zero, quotient, t) if bad else quotient
+    return b.select(is_zero, zero, quotient, t) if is_zero else quotient
 
 
 def _mod(b: Builder, t: Type, x: str, y: str) -> str:
@@ -136,20 +136,20 @@ def _mod(b: Builder, t: Type, x: str, y: str) -> str:
     constant = positive_constant(y)
     if constant and constant & (constant - 1) == 0:
         return b.ins(f"and {text} {x}, {b.const(constant - 1, t)}")
-    _, remainder, safe, bad = _division(b, t, x, y)
+    _, remainder, safe, is_zero = _division(b, t, x, y)
     if t.scalar in SIGNED:
-        off = _crosses(b, t, remainder, safe)
-        remainder = b.select(off, b.ins(f"add {text} {remainder}, {safe}"), remainder, t)
-    return b.select(bad, zero, remainder, t) if bad else remainder
+        differs = _crosses(b, t, remainder, safe)
+        remainder = b.select(differs, b.ins(f"add {text} {remainder}, {safe}"), remainder, t)
+    return b.select(is_zero, zero, remainder, t) if is_zero else remainder
 
 
 def _crosses(b: Builder, t: Type, remainder: str, divisor: str) -> str:
     """remainder != 0 and of the other sign than the divisor: truncation and floor differ."""
     text, zero = b.type(t), b.const(0, t)
     mask = register_type("bool", t.lanes)
-    some = b.ins(f"icmp ne {text} {remainder}, {zero}")
+    nonzero = b.ins(f"icmp ne {text} {remainder}, {zero}")
     signs = b.ins(f"icmp slt {text} {b.ins(f'xor {text} {remainder}, {divisor}')}, {zero}")
-    return b.ins(f"and {mask} {some}, {signs}")
+    return b.ins(f"and {mask} {nonzero}, {signs}")
 
 
 def _shl(b: Builder, t: Type, x: str, y: str) -> str:

@@ -1,4 +1,4 @@
-"""Operations that put lanes in other places, and truth values of lanes that are bits of a number."""
+"""An operation across lanes -> LLVM IR: expansion by a mask, masks as the bits of an integer and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .emit_builder import Builder, Parts, register_type
 __all__ = ["bits_of_lanes", "expand", "is_lanes_of_bits", "lanes_of_bits"]
 
 _EXPANDING = {("64", 8): "avx512f", ("32", 16): "avx512f", ("64", 4): "avx512vl", ("32", 8): "avx512vl"}
-"""The feature with which a processor expands a vector: by width and number of lanes."""
+"""The CPU feature that has an instruction to expand a vector, by width and number of lanes."""
 
 
 def expand(b: Builder, t: Type, x: Parts, mask: str) -> Parts:
@@ -32,21 +32,21 @@ def _expand(b: Builder, t: Type, x: str, mask: str) -> str:
     scalar = t.with_lanes(1)
     for k in range(t.lanes):
         value = b.ins(f"extractelement {b.type(t)} {x}, i64 {at}")
-        here = b.lane(mask, t.with_scalar("bool"), k)
-        lanes.append(b.select(here, value, b.const(False if t.scalar == "bool" else 0, scalar), scalar))
-        at = b.ins(f"add i64 {at}, {b.ins(f'zext i1 {here} to i64')}")
+        lane_mask = b.lane(mask, t.with_scalar("bool"), k)
+        lanes.append(b.select(lane_mask, value, b.const(False if t.scalar == "bool" else 0, scalar), scalar))
+        at = b.ins(f"add i64 {at}, {b.ins(f'zext i1 {lane_mask} to i64')}")
     return b.gather_lanes(lanes, t)
 
 
 def is_lanes_of_bits(e: Op) -> bool:
-    """Whether it asks in lane k for bit k of one number, which has as many bits."""
+    """Whether lane k of the operation is bit k of one integer, which has that many bits."""
     x, k = e.args
-    one = isinstance(x, Cast) and x.arg.type == x.type.with_lanes(1) and x.type.is_integer
-    return one and e.type.lanes in (8, 16, 32, 64) and e.type.lanes <= int(x.type.scalar[1:]) and _counts(k)
+    is_broadcast = isinstance(x, Cast) and x.arg.type == x.type.with_lanes(1) and x.type.is_integer
+    return is_broadcast and e.type.lanes in (8, 16, 32, 64) and e.type.lanes <= int(x.type.scalar[1:]) and _is_iota(k)
 
 
-def _counts(e: Expr) -> bool:
-    """Whether it is 0, 1, 2, ..."""
+def _is_iota(e: Expr) -> bool:
+    """Whether a vector is 0, 1, 2, ..."""
     if not isinstance(e, Op) or e.op != "ramp":
         return False
     base = e.args[0].arg if isinstance(e.args[0], Cast) else e.args[0]

@@ -1,4 +1,4 @@
-"""Loads, stores, gathers, scatters and prefetches: how each scalar type lies in memory.
+"""A load, store, gather, scatter or prefetch of a scalar type -> LLVM IR, with the type's layout in memory.
 
 A bool is a byte, f16 and bf16 are two bytes, a complex value is two reals side by side.
 """
@@ -36,7 +36,7 @@ def store(b: Builder, pointer: str, index: str, index_type: Type, value: Parts, 
 
 
 def prefetch(b: Builder, pointer: str, index: str, index_type: Type, scalar: str) -> None:
-    """Ask for the cache lines; the address may be anywhere."""
+    """Prefetch the cache lines of elements; the address may be out of bounds."""
     element = f"[{itemsize(scalar)} x i8]"
     for i in range(index_type.lanes):
         address = b.ins(f"getelementptr {element}, ptr {pointer}, i64 {b.lane(index, index_type, i)}")
@@ -53,7 +53,7 @@ def _addresses(b: Builder, pointer: str, index: str, lanes: int, element: str) -
 
 
 def _decode(b: Builder, raw: str, t: Type) -> str:
-    """The register form of what was loaded."""
+    """The register form of a loaded value."""
     if t.scalar == "bool":
         return b.ins(f"icmp ne {memory_type('bool', t.lanes)} {raw}, {'0' if t.lanes == 1 else 'zeroinitializer'}")
     return half_from_bits(b, raw, t) if t.scalar in ("f16", "bf16") else raw
@@ -105,12 +105,12 @@ def _gather(b: Builder, pointer: str, index: str, t: Type) -> Parts:
         part = t.with_scalar(real_of(t.scalar))
         return tuple(_decode(b, _gather_part(b, p, part), part) for p in _complex_addresses(b, pointer, index, t))
     if index in b.origins:
-        return (_pick(b, pointer, index, t),)
+        return (_gather_by_lanes(b, pointer, index, t),)
     addresses = _addresses(b, pointer, index, t.lanes, memory_type(t.scalar))
     return (_decode(b, _gather_part(b, addresses, t), t),)
 
 
-def _pick(b: Builder, pointer: str, index: str, t: Type) -> str:
+def _gather_by_lanes(b: Builder, pointer: str, index: str, t: Type) -> str:
     """The gather lane by lane, each index read again as a scalar: most processors do this faster than they gather."""
     address, scalar = b.origins[index]
     lanes = []

@@ -1,4 +1,4 @@
-"""LLVM: from IR text to machine code in memory, assembly and PTX."""
+"""LLVM IR text -> object code, machine code in memory, assembly or PTX."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from . import linker
 from .llvm import by_llvm, is_limited, library
 from .target import Target, host
 
-__all__ = ["assembly", "load", "optimised", "quick", "to_object"]
+__all__ = ["assembly", "load", "optimised", "is_unoptimised", "to_object"]
 
 T = TypeVar("T")
 ROOM, BYTES = 16 << 20, 300
 """Bytes that LLVM may need, at least and for each character of a text, where the address space is limited: a text of
 39,000 characters took 3 MiB."""
 SPEED = 2
-MANY = tuning.LLVM_NO_UNROLL
-LONG = tuning.LLVM_LINEAR
+NO_UNROLL_FROM = tuning.LLVM_NO_UNROLL
+LINEAR_FROM = tuning.LLVM_LINEAR
 
 
-def quick() -> bool:
+def is_unoptimised() -> bool:
     """Whether kernels are compiled without passes: `OPENWORK_OPTIMIZE=0`, for tests and for programs of many kernels.
 
     That takes a tenth of the time, and kernels run slower. It is part of a kernel's key, in memory and on disk.
@@ -62,8 +62,8 @@ def _host_machine(level: int = SPEED) -> Any:
 
 @contextmanager
 def _module(text: str) -> Iterator[Any]:
-    """The text as LLVM holds it, inside the block only: whoever frees a module must do so before its context, and the
-    garbage collector has no order."""
+    """The text as a module of LLVM, for the block only: a module must be freed before its context, and the garbage
+    collector has no order."""
     _reserve(text)
     llvm = library()
     with ExitStack() as owned:
@@ -76,18 +76,18 @@ def _module(text: str) -> Iterator[Any]:
         yield module
 
 
-def _optimise(module: Any, machine: Any, few: bool) -> None:
-    """All passes; those that make more code of each loop only where there are few."""
+def _optimise(module: Any, machine: Any, unroll: bool) -> None:
+    """Run all passes; loop unrolling and SLP vectorisation, which grow the code, only with `unroll`."""
     llvm = library()
     with ExitStack() as owned:
         options = owned.enter_context(llvm.create_pipeline_tuning_options(speed_level=SPEED))
-        options.slp_vectorization = options.loop_unrolling = few
+        options.slp_vectorization = options.loop_unrolling = unroll
         builder = owned.enter_context(llvm.create_pass_builder(machine, options))
         owned.enter_context(builder.getModulePassManager()).run(module, builder)
 
 
-def _optimise_shortly(module: Any, machine: Any) -> None:
-    """Variables to registers, branches and instructions simplified: in linear time."""
+def _optimise_in_linear_time(module: Any, machine: Any) -> None:
+    """Run passes of linear time only: variables to registers, branches and instructions simplified."""
     llvm = library()
     with ExitStack() as owned:
         options = owned.enter_context(llvm.create_pipeline_tuning_options(speed_level=1))
@@ -110,10 +110,10 @@ def to_object(text: str, quickly: bool = False) -> bytes:
 def _to_object(text: str, quickly: bool) -> bytes:
     with _module(text) as module:
         machine = _host_machine(0 if quickly else SPEED)
-        if len(text) >= LONG:
-            _optimise_shortly(module, machine)
+        if len(text) >= LINEAR_FROM:
+            _optimise_in_linear_time(module, machine)
         elif not quickly:
-            _optimise(module, machine, few=len(text) < MANY)
+            _optimise(module, machine, unroll=len(text) < NO_UNROLL_FROM)
         return bytes(machine.emit_object(module))
 
 
@@ -149,7 +149,7 @@ def optimised(text: str) -> str:
 
 def _optimised(text: str) -> str:
     with _module(text) as module:
-        _optimise(module, _host_machine(), few=len(text) < MANY)
+        _optimise(module, _host_machine(), unroll=len(text) < NO_UNROLL_FROM)
         return str(module)
 
 
@@ -159,8 +159,8 @@ def assembly(text: str, target: Target | None = None) -> str:
 
 
 def _assembly(text: str, target: Target | None) -> str:
-    quickly = target is None and quick()
+    quickly = target is None and is_unoptimised()
     with _module(text) as module, _machine(target or host(), 0 if quickly else SPEED) as machine:
         if not quickly:
-            _optimise(module, machine, few=len(text) < MANY)
+            _optimise(module, machine, unroll=len(text) < NO_UNROLL_FROM)
         return str(machine.emit_assembly(module))

@@ -1,4 +1,4 @@
-"""A kernel as machine code: its address, and how to call it."""
+"""A kernel's machine code and parameters -> a callable: arguments are packed into 64-bit words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MASK = (1 << 64) - 1
 
 
 class Executable:
-    """A compiled kernel. Its code is in memory for as long as this object is: who keeps its address keeps it, too.
+    """A compiled kernel. Its code is in memory for as long as this object is: keep it together with its address.
 
     `run` takes one 64-bit word per parameter, as `pack` makes them; it releases the GIL, and several threads
     may run one Executable at a time. Cost of a call: about a microsecond.
@@ -46,7 +46,7 @@ class Executable:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The loop IR that the code was made from."""
+        """The loop IR of the code."""
         return self._build()
 
     @cached_property
@@ -87,7 +87,7 @@ class Executable:
         return self.run(words, lo, hi, status)
 
     def fail(self, code: int) -> None:
-        """Raise what a status other than 0 means."""
+        """Raise the error of a status other than 0."""
         if code == 1:
             raise MemoryError(f"kernel {self.name}: no memory for a workspace")
         raise CompilerBug(f"kernel {self.name} returned status {code}")

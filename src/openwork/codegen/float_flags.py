@@ -1,13 +1,13 @@
 """The processor's floating-point flags -> whether an operation divided by zero, overflowed or was invalid.
 
-    raised()        # of this thread, since it was asked last; a flag that was set is cleared
+    raised()        # of this thread, since the last call; a flag that was set is cleared
 
-Flags are sticky: that none is set says for certain that no addition, subtraction, multiplication, division or square
-root since then made infinity or NaN of other values. That one is set says little, as anybody may have set it, and as
-vectors compute what they throw away. So the answer to "no" is "done", and to "yes" a look at the values.
+Flags are sticky: if none is set, certainly no addition, subtraction, multiplication, division or square root since then
+made infinity or NaN of other values. A set flag proves little, as other code may have set it, and unused lanes of
+vectors do: then the values have to be checked.
 
-They are read by the C library, which costs 0.2 microseconds whatever the number of elements. Where it cannot be asked,
-the answer is always yes.
+They are read by the C library, which costs 0.2 microseconds whatever the number of elements. Where that is not
+possible, the result is always True.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""After a fork: what a thread of the parent held, free again in the child: locks of our classes, imports half done."""
+"""A forked child -> locks and half-done imports of the parent's other threads, released: they have no owner there."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["forget_imports", "renew_locks"]
 
 
 def forget_imports(package: str) -> None:
-    """Where a thread that the child does not have was importing from a package, let the child import it anew.
+    """Forget a package that a thread which the child does not have was importing, so that the child imports it anew.
 
-    Python frees no module's lock after a fork: whoever imports it in the child would wait for ever.
+    Python frees no module's lock after a fork: an import of it in the child would wait for ever.
     """
-    mine = [name for name in list(sys.modules) if name.partition(".")[0] == package]
+    modules = [name for name in list(sys.modules) if name.partition(".")[0] == package]
     locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
-    held = [name for name in list(locks) if name.partition(".")[0] == package]
-    if any(getattr(getattr(sys.modules[name], "__spec__", None), "_initializing", False) for name in mine):
-        for name in mine:
+    locked = [name for name in list(locks) if name.partition(".")[0] == package]
+    if any(getattr(getattr(sys.modules[name], "__spec__", None), "_initializing", False) for name in modules):
+        for name in modules:
             del sys.modules[name]
-    for name in held:
+    for name in locked:
         locks.pop(name, None)
 
 
 def renew_locks() -> None:
-    """Give every cached property of the package a lock of its own again; from Python 3.12 on they have none.
+    """Replace the lock of every cached property of the package; from Python 3.12 on they have none.
 
     Cost: about a millisecond.
     """
@@ -35,8 +35,8 @@ def renew_locks() -> None:
         return
     for name, module in list(sys.modules.items()):
         if name.startswith("openwork."):
-            for found in list(vars(module).values()):
-                if isinstance(found, type):
-                    for attribute in vars(found).values():
+            for value in list(vars(module).values()):
+                if isinstance(value, type):
+                    for attribute in vars(value).values():
                         if isinstance(attribute, cached_property):
                             vars(attribute)["lock"] = threading.RLock()

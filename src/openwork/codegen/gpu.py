@@ -1,4 +1,4 @@
-"""Kernels as PTX, NVIDIA's assembly text, by LLVM's NVPTX target.
+"""A kernel -> PTX, NVIDIA's assembly text, by LLVM's NVPTX target.
 
 A ranged kernel runs with one thread per index of [lo, hi), grid-stride; any other runs on one thread. The entry
 takes the kernel's parameters in order (buffers as pointers, scalars by value, c64 as two floats), then lo and hi,

@@ -1,6 +1,6 @@
-"""Link a relocatable ELF object for x86-64 into this process, without LLVM.
+"""A relocatable ELF object for x86-64 -> its functions linked into this process, without LLVM.
 
-What kernels need and nothing more: sections into one mapping (code, then constants, then variables), the handful of
+It supports what kernels need: sections into one mapping (code, then constants, then variables), the handful of
 relocations that position-independent code has, and calls of functions that the process has already (libc, libm,
 pthreads) through stubs. Anything else is `Unlinkable`, and LLVM's own linker does it.
 
@@ -36,9 +36,9 @@ class Unlinkable(Exception):
 
 
 class Code:
-    """Machine code in this process: the addresses of its functions, and its memory, which goes with this object.
+    """Machine code in this process: the addresses of its functions, and its memory, which is freed with this object.
 
-    free: gives the memory back. It must not be called while a thread may be inside: whoever runs the code holds this.
+    free: unmaps the memory. It must not be called while a thread may be inside: callers of the code hold this object.
     """
 
     __slots__ = ("_free", "addresses", "nbytes")
@@ -106,7 +106,7 @@ class _Object:
         return [(self.text(strings, name), section, value) for name, _, _, section, value, _ in entries]
 
     def relocations(self) -> Iterator[tuple[Section, int, int, int, int]]:
-        """(section, offset, type, symbol index, addend) of everything to be patched."""
+        """(section, offset, type, symbol index, addend) of every relocation."""
         for table in self.sections:
             target = self.sections[table.info] if table.kind == _RELA else None
             if target is not None and _loaded(target):
@@ -115,13 +115,13 @@ class _Object:
                     yield target, offset, info & 0xFFFFFFFF, info >> 32, addend
 
     def load(self, names: Sequence[str]) -> Code:
-        todo = list(self.relocations())
-        outside = sorted({n for *_, i, _ in todo for n, section, _ in (self.symbols[i],) if section == 0})
+        relocations = list(self.relocations())
+        externals = sorted({n for *_, i, _ in relocations for n, section, _ in (self.symbols[i],) if section == 0})
         groups: list[list[Section]] = [[], [], []]
         for s in self.sections:
             if _loaded(s):
                 groups[2 if s.flags & _WRITE else 0 if s.flags & _EXEC else 1].append(s)
-        edges, size = [0], _STUB * len(outside)
+        edges, size = [0], _STUB * len(externals)
         for group in groups:
             for s in group:
                 size = -(-size // s.align) * s.align
@@ -131,33 +131,33 @@ class _Object:
             edges.append(size)
         base = _map(size)
         try:
-            addresses = self.place(base, edges, groups, outside, todo, names)
+            addresses = self.place(base, edges, groups, externals, relocations, names)
         except BaseException:
             _unmap(base, size)
             raise
         return Code(addresses, size, partial(_unmap, base, size))
 
     def place(
-        self, base: int, edges: list[int], groups: list[list[Section]], outside: list[str],
-        todo: list[tuple[Section, int, int, int, int]], names: Sequence[str],
+        self, base: int, edges: list[int], groups: list[list[Section]], externals: list[str],
+        relocations: list[tuple[Section, int, int, int, int]], names: Sequence[str],
     ) -> list[int]:  # fmt: skip
-        """Fill the pages from `base` on; where the functions `names` are."""
-        for k, name in enumerate(outside):
+        """Fill the pages from `base` on; returns the addresses of the functions `names`."""
+        for k, name in enumerate(externals):
             self.stubs[name] = base + _STUB * k
             ctypes.memmove(base + _STUB * k, _JUMP + struct.pack("<Q", _address(name)), 14)
         for s in (s for group in groups for s in group):
             s.address += base
             if s.kind != _NOBITS:
                 ctypes.memmove(s.address, self.code[s.offset : s.offset + s.size], s.size)
-        for section, offset, kind, symbol, addend in todo:
+        for section, offset, kind, symbol, addend in relocations:
             self.patch(section.address + offset, kind, self.symbols[symbol], addend)
-        for lo, hi, rights in ((edges[0], edges[1], mmap.PROT_EXEC), (edges[1], edges[2], 0)):
+        for lo, hi, protection in ((edges[0], edges[1], mmap.PROT_EXEC), (edges[1], edges[2], 0)):
             if hi > lo:
-                _protect(base + lo, hi - lo, mmap.PROT_READ | rights)
-        where = {name: self.sections[i].address + value for name, i, value in self.symbols if 0 < i < 0xFF00}
-        if missing := [n for n in names if n not in where]:
+                _protect(base + lo, hi - lo, mmap.PROT_READ | protection)
+        addresses = {name: self.sections[i].address + value for name, i, value in self.symbols if 0 < i < 0xFF00}
+        if missing := [n for n in names if n not in addresses]:
             raise Unlinkable(f"no {', '.join(missing)} in the object")
-        return [where[n] for n in names]
+        return [addresses[n] for n in names]
 
     def patch(self, place: int, kind: int, symbol: tuple[str, int, int], addend: int) -> None:
         name, section, value = symbol
@@ -206,10 +206,10 @@ def _map(size: int) -> int:
     function.restype = ctypes.c_void_p
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    where = function(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    if where in (None, ctypes.c_void_p(-1).value):
+    address = function(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
         raise OSError(ctypes.get_errno(), "no memory for code")
-    return int(where)
+    return int(address)
 
 
 def _unmap(address: int, size: int) -> None:
@@ -218,8 +218,8 @@ def _unmap(address: int, size: int) -> None:
     function(address, size)
 
 
-def _protect(address: int, size: int, rights: int) -> None:
+def _protect(address: int, size: int, protection: int) -> None:
     function = _libraries()[0].mprotect
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    if function(address, size, rights):
+    if function(address, size, protection):
         raise OSError(ctypes.get_errno(), "code may not be made executable")

@@ -1,8 +1,8 @@
-"""LLVM, loaded when it is first needed, and one thread at a time inside it, also across interrupts and forks.
+"""A function that uses LLVM -> its result, by one thread at a time, safe across interrupts and forks; loaded lazily.
 
-A call runs where no signal can land (`interruptible`), so that no exception comes between LLVM's objects; the main
-thread waits for it, and answers. A fork waits for a call of another thread, the import of llvmlite included: the child
-would have LLVM's data as they are in the middle of one. Where that takes too long it goes ahead, with new locks, and
+A call runs where no signal is delivered (`interruptible`), so that no exception comes between LLVM's objects; the main
+thread waits for it, and handles signals. A fork waits for a call of another thread, the import of llvmlite included:
+the child would have LLVM's data in the state of an unfinished call. After a timeout it goes ahead, with new locks, and
 the child imports anew what another thread was importing.
 """
 
@@ -35,9 +35,9 @@ _no_fork = threading.Event()
 _no_fork.set()
 _held = False
 _inside: int | None = None
-"""The thread that has the lock."""
+"""The thread that holds the lock."""
 _ARENA_MAX = -8
-"""glibc's name for the most heaps."""
+"""M_ARENA_MAX of glibc's mallopt."""
 LAST = 5.0
 """Seconds that a fork, and the end of the process, wait for a call of another thread."""
 
@@ -79,7 +79,7 @@ def by_llvm(function: Callable[..., T], *args: Any) -> T:
 
 @cache
 def _one_heap() -> None:
-    """Have no thread reserve 64 MiB of addresses for a heap of its own, as glibc's malloc does: LLVM needs them."""
+    """Restrict glibc's malloc to one heap: the 64 MiB of addresses that it reserves per thread are needed by LLVM."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         mallopt(_ARENA_MAX, 1)
@@ -99,13 +99,13 @@ def _locked(function: Callable[..., T], *args: Any) -> T:
 
 
 def _finish() -> None:
-    """Before the process ends: let a compile end that an interrupt has left, as LLVM's own data goes next."""
+    """Before the process ends: wait for a compile that an interrupt has abandoned, as LLVM's data are freed next."""
     if _LOCK.acquire(timeout=LAST):
         _LOCK.release()  # what other functions do at the end may compile
 
 
 def _before_fork() -> None:
-    """Let a compile of another thread end first: the child would have LLVM's data as they are in the middle of one."""
+    """Wait for a compile of another thread: the child would have LLVM's data in the state of an unfinished one."""
     global _held
     _no_fork.clear()  # threads that compile one kernel after the other would keep the lock among them
     _held = _LOCK.acquire(timeout=LAST)

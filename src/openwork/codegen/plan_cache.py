@@ -1,8 +1,8 @@
-"""Tables of plans by what decides them, such as signatures, statements and fill kinds: bounded, counted, emptied when
-kernels go.
+"""A key (signatures, statements, kinds of fill values) -> a plan, in tables that are bounded, counted, and emptied when
+kernels are evicted.
 
-A plan can be made again at any moment; a table only saves the time. What belongs to one structure is kept with that
-(`storage.structure.Plans`), what serves all tensors of a kind here.
+A plan can be recomputed at any moment; a table only saves the time. Plans of one structure are kept with it
+(`storage.structure.Plans`), those that serve all tensors of a kind here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ V = TypeVar("V")
 F = TypeVar("F", bound=Callable[..., Any])
 
 LIMIT = 1024
-"""Entries of a table; the oldest go first."""
+"""The most entries of a table; the oldest are dropped first."""
 
 _TABLES: list[PlanCache[Any, Any]] = []
 
@@ -34,7 +34,7 @@ class PlanCache(dict[K, V]):
         _TABLES.append(self)
 
     def keep(self, key: K, plan: V) -> V:
-        """The plan, which is found under the key from now on."""
+        """Store a plan under its key; returns it."""
         if len(self) >= self.limit:
             for oldest in list(self)[: 1 + self.limit // 16]:
                 self.pop(oldest, None)
@@ -51,8 +51,8 @@ def planned(name: str) -> Callable[[F], F]:
 
         @wraps(function)
         def call(*key: Any) -> Any:
-            found = table.get(key)
-            return table.keep(key, function(*key)) if found is None else found
+            plan = table.get(key)
+            return table.keep(key, function(*key)) if plan is None else plan
 
         return cast("F", call)
 
@@ -66,5 +66,5 @@ def forget_plans() -> None:
 
 
 def plan_counts() -> dict[str, tuple[int, int, int]]:
-    """For each table by name how many plans it has, how many it may have, and how many were made."""
+    """For each table by name: its number of plans, its limit, and how many plans were stored so far."""
     return {table.name: (len(table), table.limit, table.made) for table in _TABLES}

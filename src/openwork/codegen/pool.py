@@ -1,7 +1,7 @@
-"""The thread pool: how many threads, and running one kernel over several ranges at a time.
+"""An executable, its arguments and ranges -> the kernel run on all ranges by a pool of native threads.
 
-The threads are native (`pool.ll`), never hold the GIL and never touch Python. Where they cannot be had, or are
-busy with another caller's kernel, the caller runs all ranges itself.
+The threads (`pool.ll`) never hold the GIL and never touch Python. Where they are not available, or are busy with
+another caller's kernel, the caller runs all ranges itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..interruptible import LONG, call, here
 from . import disk, engine, linker
 from .executable import Executable, checked_words
 
-__all__ = ["LONG", "apart", "available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
+__all__ = ["LONG", "parallel_private", "available", "get_num_threads", "ordered", "parallel", "set_num_threads"]
 
 _LIMIT = 257
 _WAVE = tuning.POOL_WAVE
@@ -37,7 +37,7 @@ _ORDERED = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, *(_I64
 _APART = ctypes.CFUNCTYPE(_I64, _I64, ctypes.c_char_p, ctypes.c_char_p, *(_I64,) * 3)
 _lock = threading.Lock()
 _code: list[linker.Code] = []
-"""What is never unmapped: threads are inside."""
+"""The pool's code, which is never unmapped: threads are inside."""
 
 
 def _cores() -> int:
@@ -112,8 +112,8 @@ def _parallel(executable: Executable, words: Sequence[int], bounds: Sequence[int
     return code
 
 
-def apart(executable: Executable, words: Sequence[Sequence[int]], ranges: Sequence[tuple[int, int]]) -> None:
-    """Run `executable` on every one of the ranges with words of its own, side by side.
+def parallel_private(executable: Executable, words: Sequence[Sequence[int]], ranges: Sequence[tuple[int, int]]) -> None:
+    """Run `executable` on the ranges in parallel, each with words of its own.
 
     Raises MemoryError or CompilerBug as `Executable.run` does.
     """
@@ -130,10 +130,10 @@ def apart(executable: Executable, words: Sequence[Sequence[int]], ranges: Sequen
         code = native[3](executable.address, packed, bounds, tasks, threads - 1, len(packed) // tasks)
     if code == _FOREIGN:
         _forget()
-        apart(executable, words, ranges)
+        parallel_private(executable, words, ranges)
     elif code == _BUSY:
-        for own, (lo, hi) in zip(words, ranges, strict=True):
-            executable.run(own, lo, hi)
+        for words_of_range, (lo, hi) in zip(words, ranges, strict=True):
+            executable.run(words_of_range, lo, hi)
     elif code:
         executable.fail(code)
 
@@ -142,11 +142,11 @@ def ordered(
     first: Executable, second: Executable, words: Sequence[Sequence[int]], words2: Sequence[Sequence[int]], tasks: int,
     counts: int, ends: int, chains: int,
 ) -> bool:  # fmt: skip
-    """Run `first` on [t, t + 1) for every t below `tasks`, and `second` on it as soon as its place is known.
+    """Run `first` on [t, t + 1) for every t below `tasks`, and `second` on t once `first` has run on all before it.
 
-    `words` and `words2` hold the words of each thread. `first` leaves counts[r * tasks + t] for each of the chains r
+    `words` and `words2` hold the words of each thread. `first` stores counts[r * tasks + t] for each of the chains r
     (int64, at the address `counts`); before `second` runs on t, ends[r * (tasks + 1) + t] is the sum of counts before.
-    Both must be zero at the start. False where the pool cannot be had: then nothing has been run. The main
+    Both must be zero at the start. False where the pool is not available: then nothing has been run. The main
     thread can be interrupted.
     """
     return call(_ordered, first, second, words, words2, tasks, counts, ends, chains)
@@ -193,13 +193,13 @@ def _sequential(executable: Executable, words: Sequence[int], bounds: Sequence[i
 
 
 def _forget() -> None:
-    """After a fork the threads are gone, and the lock may be held by one of them."""
+    """Reset the pool after a fork: its threads are gone, and one of them may have held the lock."""
     global _run, _lock
     _run, _lock = None, threading.Lock()
 
 
 def _start() -> Callable[..., int] | None:
-    """Bring the threads up; the function that runs a job on them, or None."""
+    """Start the threads; returns the function that runs a job on them, or None."""
     global _run
     native = _native() if threads > 1 else None
     if native is None:
@@ -213,7 +213,7 @@ def _start() -> Callable[..., int] | None:
 
 @cache
 def _native() -> tuple[Callable[..., int], ...] | None:
-    """The pool's functions: start, run, run in order, run with words for each task; None where there is no pool."""
+    """The pool's functions: start, run, run in order, run with words for each task; None without a pool."""
     if os.name != "posix" or settings.is_off("OPENWORK_POOL"):
         return None
     try:
@@ -230,7 +230,7 @@ def _native() -> tuple[Callable[..., int], ...] | None:
 
 
 def _text() -> str:
-    """`pool.ll` with what differs between systems filled in."""
+    """The text of `pool.ll` for this system."""
     text = resources.files(__package__).joinpath("pool.ll").read_text(encoding="utf-8")
     machine = os.uname().machine
     arm = machine in ("arm64", "aarch64")

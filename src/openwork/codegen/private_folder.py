@@ -1,10 +1,10 @@
-"""A folder that nobody but this user can write to: names in it -> contents, read and replaced whole.
+"""A folder that only this user can write to: names in it -> contents, read and replaced atomically.
 
-What is read from it is run, so nothing is trusted for its name. The folder is opened once for each use, without
-following a link, and what was opened is looked at: a directory of this user's that neither group nor world may write
-to. Files are opened relative to it, so it does not matter who can rename the folders above. A file must be regular,
-this user's, writable by nobody else, and not larger than asked for; it is opened without following links and without
-waiting, so that a FIFO, a device or a link under its name is passed over, neither read nor replaced.
+Its files are executed, so nothing is trusted for its name. The folder is opened once for each use, without following a
+link, and the open descriptor is checked: a directory of this user's that neither group nor world may write to. Files
+are opened relative to it, so it does not matter who can rename the folders above. A file must be regular, this user's,
+writable by nobody else, and not larger than a limit; it is opened without following links and without waiting, so that
+a FIFO, a device or a link under its name is ignored, neither read nor replaced.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ class PrivateFolder:
         self._path, self._handle = path, handle
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """The content of a file; None where there is no file that is to be trusted, of at most `limit` bytes."""
+        """The content of a file; None where there is no trusted file of at most `limit` bytes."""
         content = self.head(name, limit + 1)
         return content if content is not None and len(content) <= limit else None
 
     def head(self, name: str, size: int) -> bytes | None:
-        """The first `size` bytes of a file that is to be trusted; None where there is none."""
+        """The first `size` bytes of a trusted file; None where there is none."""
         try:
             handle = self._open(name, os.O_RDONLY | _NO_LINK | _NO_WAIT)
         except OSError:
             return None
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            return file.read(min(size, found.st_size + 1)) if _is_private_file(found) else None
+            info = os.fstat(handle)
+            return file.read(min(size, info.st_size + 1)) if _is_private_file(info) else None
 
     def replace(self, name: str, content: bytes) -> None:
-        """Have `name` hold `content`: the old or the new one, whole, whatever happens. Raises OSError.
+        """Replace the file `name` by `content`, atomically. Raises OSError.
 
-        What is there and is no file of this user's stays as it is.
+        Anything of that name that is no regular file of this user's is left alone.
         """
-        there = self.info(name)
-        if there is not None and not _is_private_file(there):
+        info = self.info(name)
+        if info is not None and not _is_private_file(info):
             return
         temporary = f"{name}.{secrets.token_hex(8)}.tmp"
         handle = self._open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK)
@@ -81,7 +81,7 @@ class PrivateFolder:
             raise
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Names and facts of the regular files of this user's."""
+        """(name, stat) of the regular files of this user's."""
         with os.scandir(self._path if self._handle is None else self._handle) as entries:
             names = [entry.name for entry in entries]
         for name in names:
@@ -97,7 +97,7 @@ class PrivateFolder:
             os.unlink(name, dir_fd=self._handle)
 
     def touch(self, name: str) -> None:
-        """Note that a file has been used."""
+        """Set a file's modification time to now."""
         with suppress(OSError):
             if self._handle is None:
                 os.utime(self._path / name)
@@ -106,7 +106,7 @@ class PrivateFolder:
 
     @staticmethod
     def is_temporary(name: str) -> bool:
-        """Whether a file is one that `replace` has left, in a process that was killed."""
+        """Whether a name is that of a temporary file of `replace`."""
         return _TEMPORARY.fullmatch(name) is not None
 
     def _open(self, name: str, flags: int) -> int:
@@ -115,7 +115,7 @@ class PrivateFolder:
         return os.open(name, flags | _CLOSED, 0o600, dir_fd=self._handle)
 
     def info(self, name: str) -> os.stat_result | None:
-        """What is there under a name, links not followed; None where nothing is."""
+        """The stat of a name, links not followed; None where there is no such file."""
         try:
             if self._handle is None:
                 return os.lstat(self._path / name)

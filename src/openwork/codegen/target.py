@@ -1,4 +1,4 @@
-"""The machine that code is generated for: the host's CPU, or an NVIDIA GPU through PTX."""
+"""The host, or a compute capability -> the target of code generation: a CPU, or an NVIDIA GPU through PTX."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _host() -> Target:
 
 
 def expands() -> bool:
-    """Whether this CPU puts lanes of vectors in their places by one instruction."""
+    """Whether this CPU has an instruction that expands vectors by a mask."""
     return {"+avx512f", "+avx512vl"} <= set(host().features.split(","))
 
 

@@ -1,4 +1,4 @@
-"""Checking a storage's invariants: O(1) ones always, O(nse) ones by compiled kernels, and the exact finding."""
+"""A storage -> whether its invariants hold: O(1) ones always, O(nse) ones by compiled kernels; faults are located."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ PATIENCE = tuning.CHECK_PATIENCE
 _DENSE = "parents * N"
 """Positions of a level that has one for each coordinate of each parent."""
 _kernels: PlanCache[Chain, Executable] = PlanCache("kernels of checks")
-_prepared: PlanCache[Any, _Edges] = PlanCache("checks", 256)
+_prepared: PlanCache[Any, _PreparedCheck] = PlanCache("checks", 256)
 """by format, shape and types of the buffers"""
-_waiting: Counter[Chain] = Counter()
+_requests: Counter[Chain] = Counter()
 
 
 def check(storage: Storage, indices: bool = True) -> None:
@@ -46,13 +46,13 @@ def check(storage: Storage, indices: bool = True) -> None:
     if indices and passes(storage):
         return
     check_layout(storage)
-    if indices and _quick(storage) is not True:
+    if indices and _by_kernels(storage) is not True:
         check_indices(storage)
 
 
 def passes(storage: Storage) -> bool:
-    """Whether every invariant holds, by a check that was prepared for this format, shape and these types; where there
-    is none, or something is wrong, no: `check` tells what.
+    """Whether every invariant holds, by a check that was prepared for this format, shape and these types; False where
+    there is none, or an invariant is broken: `check` reports which.
 
     Cost: one kernel. 3 microseconds for a small tensor, where all stages of `check` take 30.
     """
@@ -68,23 +68,23 @@ def renewed(storage: Storage) -> Storage:
     """
     names = storage.watch.changed()
     scalar = scalar_of(storage.values)
-    fresh = Storage(
+    storage_now = Storage(
         storage.shape, storage.format, scalar, python_scalar(storage.fill_value, scalar), storage.pos, storage.crd,
         storage.values,
     )  # fmt: skip
     try:
-        check(fresh, any(name != "values" for name in names))
+        check(storage_now, any(name != "values" for name in names))
     except InvariantError as error:
         text = f"{error}\n  note: {', '.join(names)} changed after the tensor was made; make it anew, or of clones"
         raise InvariantError(text) from None
-    return fresh
+    return storage_now
 
 
 def holds(storage: Storage) -> bool:
     """Whether the 5.x invariants hold of a storage whose O(1) invariants do."""
-    found = _quick(storage)
-    if found is not None:
-        return found
+    passed = _by_kernels(storage)
+    if passed is not None:
+        return passed
     try:
         check_indices(storage)
     except InvariantError:
@@ -97,8 +97,8 @@ class _Launch(NamedTuple):
     words: list[int]
 
 
-class _Edges(NamedTuple):
-    """A prepared check of a format whose indices are one chain below `pos`: compressed, then singletons, then dense."""
+class _PreparedCheck(NamedTuple):
+    """A prepared check of a format with one chain of index buffers: compressed, then singletons, then dense levels."""
 
     at: int
     """the chain's first level"""
@@ -122,8 +122,8 @@ class _Edges(NamedTuple):
                 return False
         out = np.zeros(1, np.int64)
         limit = n if self.limit is None else self.limit
-        words = (address(pos), *map(address, crds), 1, self.parents, n, limit, 0, *self.ends, address(out))
-        self.kernel.run_sized(self.parents + n + n * self.factor, words)
+        arguments = (address(pos), *map(address, crds), 1, self.parents, n, limit, 0, *self.ends, address(out))
+        self.kernel.run_sized(self.parents + n + n * self.factor, arguments)
         return not out[0]
 
 
@@ -133,51 +133,53 @@ def _is_flat(buffer: Any, size: int) -> bool:
 
 
 def _key(storage: Storage) -> tuple[Any, ...] | None:
-    """What a prepared check is kept by; None for buffers that are no plain arrays in memory."""
-    found: list[Any] = [storage.format, storage.shape, storage.scalar]
+    """The key of a prepared check; None for buffers that are no plain arrays in memory."""
+    key: list[Any] = [storage.format, storage.shape, storage.scalar]
     for buffer in (*storage.pos, *storage.crd, storage.values):
         if type(buffer) is np.ndarray:
-            found.append(buffer.dtype)
+            key.append(buffer.dtype)
         elif buffer is None:
-            found.append(None)
+            key.append(None)
         elif is_torch(buffer) and buffer.is_cpu and not is_transformed(buffer):
-            found.append(buffer.dtype)
+            key.append(buffer.dtype)
         else:
             return None
     for n in storage.shape:
         if type(n) is not int:
             return None
-    return tuple(found)
+    return tuple(key)
 
 
 def _prepare(storage: Storage, launches: Sequence[_Launch]) -> None:
-    """Keep a prepared check for storages like this one, of which every invariant holds, where it is of that kind."""
+    """Keep a prepared check for storages like this one, which has passed, if its indices are a single chain."""
     key = _key(storage)
     if key is None or len(launches) != 1 or launches[0].chain.kind != "edges" or storage.format.batch_ndim:
         return
     (chain, _), levels = launches[0], storage.format.levels
     at = next(k for k, crd in enumerate(storage.crd) if crd is not None)
-    behind = at + len(chain.levels)
+    chain_end = at + len(chain.levels)
     spans = storage.format.level_intervals(storage.shape)
-    plain = all(levels[k].format.functions.positions == _DENSE for k in (*range(at), *range(behind, len(levels))))
-    if not plain or any(b is not None for b in (*storage.pos[:at], *storage.pos[at + 1 :], *storage.crd[behind:])):
+    is_dense = all(levels[k].format.functions.positions == _DENSE for k in (*range(at), *range(chain_end, len(levels))))
+    if not is_dense or any(
+        b is not None for b in (*storage.pos[:at], *storage.pos[at + 1 :], *storage.crd[chain_end:])
+    ):
         return
     parents = math.prod(hi - lo for lo, hi in spans[:at])
     limit = spans[at][1] - spans[at][0] if levels[at].format.unique else None
-    factor = math.prod(hi - lo for lo, hi in spans[behind:])
-    ends = tuple(end for span in spans[at:behind] for end in span)
-    _prepared.keep(key, _Edges(at, parents, limit, ends, factor, _kernel(chain)))
+    factor = math.prod(hi - lo for lo, hi in spans[chain_end:])
+    ends = tuple(end for span in spans[at:chain_end] for end in span)
+    _prepared.keep(key, _PreparedCheck(at, parents, limit, ends, factor, _kernel(chain)))
 
 
-def _quick(storage: Storage) -> bool | None:
-    """What compiled kernels find; None where they do not tell: small tensors, CUDA, levels below padded ones."""
+def _by_kernels(storage: Storage) -> bool | None:
+    """Whether compiled kernels find no fault; None where none are used: small tensors, CUDA, below padded levels."""
     if storage.device != "cpu":
         return None
     launches = list(_launches(storage))
     if any(_needs_search(x.chain) for x in launches):
         return None
     small = sum(length(b) for b in (*storage.pos, *storage.crd) if b is not None) <= SMALL
-    if small and not all(_worthwhile(x.chain) for x in launches):
+    if small and not all(_is_wanted(x.chain) for x in launches):
         return None
     work, out = sum(storage.positions) + length(storage.values), np.zeros(1, np.int64)
     for chain, words in launches:
@@ -189,19 +191,19 @@ def _quick(storage: Storage) -> bool | None:
     return True
 
 
-def _worthwhile(chain: Chain) -> bool:
-    """Whether a small tensor is checked by the kernel: it is there, or has been wanted often."""
+def _is_wanted(chain: Chain) -> bool:
+    """Whether a small tensor is checked by a kernel: it is compiled already, or was requested often."""
     if chain in _kernels:
         return True
-    _waiting[chain] += 1
-    return _waiting[chain] > PATIENCE
+    _requests[chain] += 1
+    return _requests[chain] > PATIENCE
 
 
 def _kernel(chain: Chain) -> Executable:
-    found = _kernels.get(chain)
-    if found is None:
-        found = _kernels.keep(chain, cache.get(chain.key, lambda: kernel(chain)))
-    return found
+    executable = _kernels.get(chain)
+    if executable is None:
+        executable = _kernels.keep(chain, cache.get(chain.key, lambda: kernel(chain)))
+    return executable
 
 
 def _needs_search(chain: Chain) -> bool:

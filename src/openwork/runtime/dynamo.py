@@ -1,7 +1,7 @@
-"""Tell the tracer of torch.compile to leave this package's functions alone: it breaks the graph around them.
+"""Modules of the package -> rules of torch.compile's tracer that skip them: it breaks the graph around their functions.
 
-The tracer is loaded by the first torch.compile; until then nothing of it is imported, and a finder waits for it.
-What it may look into are the layers of `openwork.nn` and what stands in for products (`openwork.torch.traced`).
+The tracer is loaded by the first torch.compile; until then nothing of it is imported, and an import hook waits for it.
+It may trace the layers of `openwork.nn` and what replaces products (`openwork.torch.traced`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SKIPPED = (
 )  # fmt: skip
 
 substitute: Callable[[], None] | None = None
-"""Registers what stands in for products; set by the package."""
+"""Registers the functions that replace products in a graph; set by the package."""
 
 
-class _Waiting(MetaPathFinder):
-    """Finds the tracer's last module as others do, and adds to its rules when it is loaded."""
+class _LoadHook(MetaPathFinder):
+    """A finder of the tracer's last module, which adds the package's rules once that is loaded."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != _LAST:
@@ -46,29 +46,29 @@ class _Waiting(MetaPathFinder):
 
             def exec_module(module: ModuleType) -> None:
                 load(module)
-                _add()
+                _add_rules()
 
             loader.exec_module = exec_module
         return spec
 
 
 def leave_alone() -> None:
-    """Once, when the first tensor over torch buffers is made."""
-    global _told
-    if _told:
+    """Add the rules, now or when the tracer is loaded; called when the first tensor over torch buffers is made."""
+    global _is_registered
+    if _is_registered:
         return
-    _told = True
+    _is_registered = True
     if _LAST in sys.modules:
-        _add()
+        _add_rules()
     else:
-        sys.meta_path.insert(0, _Waiting())
+        sys.meta_path.insert(0, _LoadHook())
 
 
-_told = False
+_is_registered = False
 
 
-def _add() -> None:
-    """The package's files; the constructors that dataclasses write are in no file until they are told theirs."""
+def _add_rules() -> None:
+    """Add the package's files to the tracer's rules; constructors of dataclasses are given this file as theirs."""
     for kind in (Storage, Strided):
         init: Any = kind.__init__
         init.__code__ = init.__code__.replace(co_filename=__file__)

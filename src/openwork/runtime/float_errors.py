@@ -1,8 +1,8 @@
-"""NumPy's warnings (divide, invalid, overflow) of elementwise operations over NumPy buffers, as `np.errstate` asks.
+"""An elementwise expression, operands and result -> NumPy's warnings (divide, invalid, overflow) by `np.errstate`.
 
 Sums, products and quotients of floats that set no flag of the processor (`codegen.float_flags`) have nothing to
-report. Flags that are set prove nothing: vectors speculate, and what they speculate on sets some. Then, and of other
-operations, whether a result is finite is asked of its values once, as fast as memory is read. Where it is not, NumPy
+report. Flags that are set prove nothing: vectors speculate, and their unused lanes set some. Then, and for other
+operations, the result's values are checked for being finite once, as fast as memory is read. If they are not, NumPy
 computes the elements that are not finite once more, from those of the operands, and warns, raises or calls as it does
 on dense arrays.
 """
@@ -25,7 +25,7 @@ from ..storage.storage import Storage
 from .values import loudly
 from .zero_annihilation import FINITE, bounded
 
-__all__ = ["Told", "is_small", "report", "report_dense", "told_by"]
+__all__ = ["WarningSource", "is_small", "report", "report_dense", "warning_source"]
 
 _SILENT = with_trait("silent")
 _LARGEST = 2**62
@@ -37,25 +37,25 @@ _FLAGGED = with_trait("one-instruction")
 Dims = tuple[int | None, ...]
 
 
-class Told(Enum):
-    """What tells whether there may be something to report of an expression's result."""
+class WarningSource(Enum):
+    """How it is known whether an expression's result may have something to report."""
 
     NEVER = 0
     FLAGS = 1
     VALUES = 2
 
 
-def told_by(e: Expression, scalar: str, fill: Any, library: str) -> Told:
-    """What tells of a result of this type, fill value and library."""
+def warning_source(e: Expression, scalar: str, fill: Any, library: str) -> WarningSource:
+    """How it is known for a result of this type, fill value and library."""
     if library != "numpy" or scalar in ("bool", "bf16") or (isinstance(e, Apply) and e.op in _SILENT):
-        return Told.NEVER
+        return WarningSource.NEVER
     if scalar in ("f32", "f64") and abs(fill) < FINITE and _is_flagged(e):
-        return Told.FLAGS
-    return Told.VALUES
+        return WarningSource.FLAGS
+    return WarningSource.VALUES
 
 
 def is_small(scalar: str, fill: Any) -> bool:
-    """Whether a fill value is one of floats, and finite: there is nothing to report of it."""
+    """Whether a fill value is a finite float or complex number, which has nothing to report."""
     return scalar[0] in "fc" and abs(fill) < FINITE
 
 
@@ -64,53 +64,53 @@ def _is_flagged(e: Expression) -> bool:
 
 
 def report(e: Expression, dims: Mapping[str, Dims], operands: Mapping[str, Storage], result: Storage) -> None:
-    """Warn of an expression's result; `dims` says where the operands' dimensions are in it.
+    """Warn of an expression's result; `dims` maps the operands' dimensions to the result's.
 
-    The fill value is an element where there are fewer specified ones than places.
+    The fill value counts where fewer elements are specified than the shape has.
     """
-    if told_by(e, result.scalar, result.fill_value, result.library) is Told.NEVER:
+    if warning_source(e, result.scalar, result.fill_value, result.library) is WarningSource.NEVER:
         return
     if result.scalar[0] in "iu":
         _report_integers(e, operands, result)
         return
     finite_fill = abs(result.fill_value) < FINITE
-    if (finite_fill and _is_finite(result.values)) or _ignored():
+    if (finite_fill and _is_finite(result.values)) or _are_warnings_off():
         return
     at, leaf = coordinates(result)
     if not finite_fill and len(leaf) < _size(result.shape):
-        _evaluated(e, {n: np.array([s.fill_value], numpy_dtype(s.scalar)) for n, s in operands.items()})
-    bad = np.flatnonzero(~np.isfinite(to_numpy(result.values)[leaf]))
-    if len(bad):
-        places = at[:, bad]
-        _evaluated(e, {n: _values(s, dims[n], places) for n, s in operands.items()})
+        _evaluate_by_numpy(e, {n: np.array([s.fill_value], numpy_dtype(s.scalar)) for n, s in operands.items()})
+    nonfinite = np.flatnonzero(~np.isfinite(to_numpy(result.values)[leaf]))
+    if len(nonfinite):
+        coordinates_there = at[:, nonfinite]
+        _evaluate_by_numpy(e, {n: _values(s, dims[n], coordinates_there) for n, s in operands.items()})
 
 
 def report_dense(e: Expression, operands: Mapping[str, Any], result: Any) -> None:
     """The same of a dense array that came of storages and dense arrays, aligned at the last dimension."""
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "fc" or _ignored():
+    if not isinstance(result, np.ndarray) or result.dtype.kind not in "fc" or _are_warnings_off():
         return
-    wrong = ~np.isfinite(result)
-    if not wrong.any():
+    nonfinite = ~np.isfinite(result)
+    if not nonfinite.any():
         return
-    places = np.array(np.nonzero(wrong), np.int64)
-    found = {}
+    places = np.array(np.nonzero(nonfinite), np.int64)
+    elements = {}
     for name, x in operands.items():
-        lead = result.ndim - len(x.shape)
-        dims = tuple(None if n == 1 else lead + d for d, n in enumerate(x.shape))
-        found[name] = _values(x, dims, places)
-    _evaluated(e, found)
+        offset = result.ndim - len(x.shape)
+        dims = tuple(None if n == 1 else offset + d for d, n in enumerate(x.shape))
+        elements[name] = _values(x, dims, places)
+    _evaluate_by_numpy(e, elements)
 
 
 def _is_finite(values: Any) -> bool:
-    """Whether all values are; may say no of large ones."""
+    """Whether all values are finite; may be False for large ones that are."""
     if len(values) <= _FEW and values.dtype.kind == "f":
         return isfinite(sum(values.tolist()))
     return bounded(values, FINITE)
 
 
-def _ignored() -> bool:
-    asked = np.geterr()
-    return asked["divide"] == asked["over"] == asked["invalid"] == "ignore"
+def _are_warnings_off() -> bool:
+    settings = np.geterr()
+    return settings["divide"] == settings["over"] == settings["invalid"] == "ignore"
 
 
 def _size(shape: tuple[int, ...]) -> int:
@@ -134,49 +134,49 @@ def _report_integers(e: Expression, operands: Mapping[str, Storage], result: Sto
 def _values(x: Any, dims: Dims, places: np.ndarray[Any, Any]) -> Any:
     """The elements of a storage or dense array at the result's `places`."""
     count = places.shape[1]
-    own = [np.zeros(count, np.int64) if d is None else places[d] for d in dims]
+    indices = [np.zeros(count, np.int64) if d is None else places[d] for d in dims]
     if is_array(x):
-        return x[tuple(own)] if own else np.broadcast_to(x, (count,))
+        return x[tuple(indices)] if indices else np.broadcast_to(x, (count,))
     at, leaf = coordinates(x)
     stored = to_numpy(x.values)[leaf]
-    keys, wanted = _keys(at, np.array(own, np.int64).reshape(len(own), count), x.shape)
+    keys, sought_keys = _keys(at, np.array(indices, np.int64).reshape(len(indices), count), x.shape)
     order = np.argsort(keys, kind="stable")
     keys, stored = keys[order], stored[order]
-    first, last = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, "right")
+    first, last = np.searchsorted(keys, sought_keys), np.searchsorted(keys, sought_keys, "right")
     out = np.full(count, x.fill_value, numpy_dtype(x.scalar))
-    once = np.flatnonzero(last == first + 1)
-    out[once] = stored[first[once]]
+    matched = np.flatnonzero(last == first + 1)
+    out[matched] = stored[first[matched]]
     for k in np.flatnonzero(last > first + 1):
         out[k] = stored[first[k] : last[k]].sum()
     return out
 
 
 def _keys(at: Any, places: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """One number for each coordinate and each place, equal where these are."""
-    keys, wanted = np.zeros(at.shape[1], np.int64), np.zeros(places.shape[1], np.int64)
+    """Coordinates of elements and of places -> a linear key of each, equal where the coordinates are."""
+    keys, place_keys = np.zeros(at.shape[1], np.int64), np.zeros(places.shape[1], np.int64)
     for d in range(len(shape)):
         c, p = at[d], places[d]
         if _size(shape) >= _LARGEST:
-            _, ranks = np.unique(np.concatenate([keys, wanted]), return_inverse=True)
-            keys, wanted = ranks[: len(keys)], ranks[len(keys) :]
-            own, ranks = np.unique(np.concatenate([c, p]), return_inverse=True)
-            c, p, extent = ranks[: len(c)], ranks[len(c) :], len(own)
+            _, ranks = np.unique(np.concatenate([keys, place_keys]), return_inverse=True)
+            keys, place_keys = ranks[: len(keys)], ranks[len(keys) :]
+            distinct, ranks = np.unique(np.concatenate([c, p]), return_inverse=True)
+            c, p, extent = ranks[: len(c)], ranks[len(c) :], len(distinct)
         else:
             extent = shape[d]
-        keys, wanted = keys * extent + c, wanted * extent + p
-    return keys, wanted
+        keys, place_keys = keys * extent + c, place_keys * extent + p
+    return keys, place_keys
 
 
-def _evaluated(e: Expression, values: Mapping[str, Any]) -> Any:
-    """The expression by NumPy, which says what is to be said."""
+def _evaluate_by_numpy(e: Expression, values: Mapping[str, Any]) -> Any:
+    """The expression computed by NumPy, which warns."""
     match e:
         case Access(tensor):
             return values[tensor]
         case Literal(value):
             return value
         case Apply("select", args):
-            return np.where(*(_evaluated(a, values) for a in args))
+            return np.where(*(_evaluate_by_numpy(a, values) for a in args))
         case Apply(op, args):
-            found = [_evaluated(a, values) for a in args]
-            return found[0] if op in PRESENCE else loudly(op, *found)
+            values_of_args = [_evaluate_by_numpy(a, values) for a in args]
+            return values_of_args[0] if op in PRESENCE else loudly(op, *values_of_args)
     return None

@@ -1,4 +1,4 @@
-"""Formats as the operations take them: by name for a rank, and what one promises more than another."""
+"""A format's name or text, and a rank -> a Format; two formats -> whether buffers of one are valid for the other."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Calls of differentiable functions -> their gradient rules, where torch records an operand.
 
-Kernels run on addresses: what they compute is on no graph. A function marked `differentiable` is one that kernels are
-behind; where one of its operands is a torch tensor that is recorded, the rule of its name takes over, and calls the
-function again on operands without a graph. The rules live in a front-end, which the package names in `source`.
+Kernels run on addresses, outside torch's graph. A function that runs kernels is marked `differentiable`; where one of
+its operands is a torch tensor that is recorded, the rule of its name is called instead, and calls the function again on
+operands without a graph. The rules live in a front-end, which the package names in `source`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Rules = Mapping[str, Callable[..., Any]]
 
 source: Callable[[], Rules] | None = None
-"""Gives the rules by name; set by the package, called when the first one is needed."""
+"""Returns the rules by name; set by the package, called when the first one is needed."""
 
 full: type | None = None
 """The type of Tensors whose operations have gradients at every element, once there is one."""
@@ -47,10 +47,10 @@ def rule(name: str) -> Callable[..., Any]:
 
     Raises UnsupportedError where there is none.
     """
-    found = _rules(source).get(name) if source is not None else None
-    if found is None:
+    function = _rules(source).get(name) if source is not None else None
+    if function is None:
         raise UnsupportedError(f"{name} has no gradient\n  help: detach() the operands, or use torch.no_grad()")
-    return found
+    return function
 
 
 @cache
@@ -60,7 +60,7 @@ def _rules(source: Callable[[], Rules]) -> Rules:
 
 
 def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
-    """Let the rule of the function's name take over where torch records one of the buffers `operands(*args)`."""
+    """Call the rule of the function's name instead where torch records one of the buffers `operands(*args)`."""
 
     def mark(function: F) -> F:
         name = function.__name__.strip("_")

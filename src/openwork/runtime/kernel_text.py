@@ -1,4 +1,4 @@
-"""Kernels by text: the code that a statement in index notation compiles to, for given formats and dtypes."""
+"""Index notation, formats and dtypes as text -> the kernel that they compile to: loop IR, LLVM IR or assembly."""
 
 from __future__ import annotations
 
@@ -55,9 +55,11 @@ def build_kernel(expression: str, formats: Mapping[str, str], dtypes: Mapping[st
     """The simplified loop IR of a statement, int32 indices, the vector index of extent 32."""
     stmt = parse(expression)
     names = [*stmt.tensors, stmt.lhs.tensor]
-    for given in (*formats, *dtypes):
-        if given not in names:
-            raise FormatError(f"{expression!r} has no operand {given!r}\n  help: its operands are {', '.join(names)}")
+    for name_given in (*formats, *dtypes):
+        if name_given not in names:
+            raise FormatError(
+                f"{expression!r} has no operand {name_given!r}\n  help: its operands are {', '.join(names)}"
+            )
     scalars = {n: scalar_name(dtypes.get(n, "float64")) for n in stmt.tensors}
     out = scalar_name(dtypes[stmt.lhs.tensor]) if stmt.lhs.tensor in dtypes else promote(tuple(scalars.values()))
     operands = {a.tensor: _operand(formats.get(a.tensor), len(a.indices), scalars[a.tensor]) for a in stmt.accesses}

@@ -1,4 +1,4 @@
-"""Recognising the layouts that SciPy and torch have in a format of any spelling."""
+"""A format -> the layout of SciPy's or torch's that has the same buffers: COO, CSR, CSC, BSR, BSC, DIA or dense."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selections along the outermost level: ranges of positions, so that everything below is a range of its buffer.
+"""A storage and coordinates of its outermost dimension -> the slice, rows or elements, by ranges of positions.
 
 A[i:j] of CSR shares crd and values and rebases pos; A[rows] copies the rows' ranges; A[i] drops the level as well.
 """
@@ -58,7 +58,7 @@ def outer_dim(format: Format) -> int | None:
 
 
 def _keeps_ranges(level: LevelFormat) -> bool:
-    """Whether the children of consecutive parents lie behind one another, or pos says where each one's are."""
+    """Whether the children of consecutive parents are contiguous, or pos bounds those of each parent."""
     return level.is_located or level.is_compressed or level.is_loose or level.is_singleton or level.slots is not None
 
 
@@ -104,7 +104,7 @@ def _pair(end: int, like: Array) -> Array:
 
 
 def join_outer(parts: Sequence[Storage]) -> Storage | None:
-    """Tensors of one format, behind one another along `outer_dim` of it; None where index buffers would overflow."""
+    """Tensors of one format, concatenated along `outer_dim` of it; None where index buffers would overflow."""
     first = parts[0]
     d = outer_dim(first.format)
     assert d is not None
@@ -112,8 +112,8 @@ def join_outer(parts: Sequence[Storage]) -> Storage | None:
     extent = sum(s.shape[d] for s in parts)
     total = sum(length(s.values) for s in parts)
     for at, level in enumerate(first.format.levels):
-        held = [s.crd[at] for s in parts]
-        sizes = [0 if b is None else length(b) for b in held]
+        crds = [s.crd[at] for s in parts]
+        sizes = [0 if b is None else length(b) for b in crds]
         bases = list(accumulate(sizes, initial=0))
         if "pos" in level.format.buffers:
             scalars = {scalar_of(b) for s in parts for b in (s.pos[at], s.crd[at]) if b is not None}
@@ -122,14 +122,14 @@ def join_outer(parts: Sequence[Storage]) -> Storage | None:
         edges = [to_numpy(s.pos[at]) for s in parts if s.pos[at] is not None]
         if at == 0 and edges:
             starts = accumulate((s.shape[d] for s in parts), initial=0)
-            held = [to_numpy(b) + to_numpy(b).dtype.type(n) for b, n in zip(held, starts, strict=False)]
+            crds = [to_numpy(b) + to_numpy(b).dtype.type(n) for b, n in zip(crds, starts, strict=False)]
             pos[at] = _pair(bases[-1], first.pos[0])
         elif edges:
             loose = level.format.is_loose
             shifted = [e[0 if loose or not k else 1 :] + e.dtype.type(bases[k]) for k, e in enumerate(edges)]
             pos[at] = as_array(np.concatenate(shifted), like=first.pos[at])
-        if held[0] is not None:
-            crd[at] = as_array(np.concatenate([to_numpy(b) for b in held]), like=first.crd[at])
+        if crds[0] is not None:
+            crd[at] = as_array(np.concatenate([to_numpy(b) for b in crds]), like=first.crd[at])
     values = as_array(np.concatenate([to_numpy(s.values) for s in parts]), like=first.values)
     shape = (*first.shape[:d], extent, *first.shape[d + 1 :])
     return Storage(shape, first.format, first.scalar, first.fill_value, tuple(pos), tuple(crd), values)
@@ -149,15 +149,15 @@ def _without(format: Format, d: int) -> Format | None:
         return None
     position = [k - (k > d) for k in range(format.ndim)]
     levels = tuple(Level(rename(level.expression, position), level.format) for level in rest)
-    made = Format((*format.dims[:d], *format.dims[d + 1 :]), levels)
-    return None if made.is_dense else made
+    reduced = Format((*format.dims[:d], *format.dims[d + 1 :]), levels)
+    return None if reduced.is_dense else reduced
 
 
 def drop_outer(s: Storage) -> Storage | None:
     """The tensor of rank one less, where the outermost dimension's extent is 1; None where its level holds more."""
     d = outer_dim(s.format)
-    made = None if d is None else _without(s.format, d)
-    if d is None or made is None:
+    format = None if d is None else _without(s.format, d)
+    if d is None or format is None:
         return None
     shape = (*s.shape[:d], *s.shape[d + 1 :])
     pos, crd = list(s.pos[1:]), list(s.crd[1:])
@@ -166,16 +166,16 @@ def drop_outer(s: Storage) -> Storage | None:
             pos[0] = _pair(length(s.crd[0]), s.pos[0])
         elif not length(s.crd[0]):
             pos[0] = zeros(2, scalar_of(pos[0]), pos[0])
-    return Storage(shape, made, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values)
+    return Storage(shape, format, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values)
 
 
 def _is_rows(format: Format) -> bool:
-    """Whether the levels are a dense one, a compressed one, and dense ones."""
+    """Whether the levels are dense, compressed, and dense ones below: CSR and its kind."""
     kinds = [level.format for level in format.levels]
     return len(kinds) > 1 and kinds[1].is_compressed and all(kind.is_dense for kind in (kinds[0], *kinds[2:]))
 
 
-def _taking(pos: str, crd: str, scalar: str) -> Prepared:
+def _copy_kernel(pos: str, crd: str, scalar: str) -> Prepared:
     """The kernel that copies children of parents."""
     return prepared(f"take ranges {pos} {crd} {scalar}", lambda: ranges_kernel(pos, crd, scalar))
 
@@ -191,19 +191,19 @@ class RowGather:
     def __init__(self, s: Storage) -> None:
         pos, crd = scalar_of(s.pos[1]), scalar_of(s.crd[1])
         self.edges = prepared(f"take edges {pos}", lambda: edges_kernel(pos))[0]
-        self.copy, self.pick, _ = _taking(pos, crd, s.scalar)
+        self.copy, self.pick, _ = _copy_kernel(pos, crd, s.scalar)
         self.block = math.prod(hi - lo for lo, hi in s.format.level_intervals(s.shape)[2:])
         self.extent, self.pos, self.crd = s.shape[0], numpy_dtype(pos), numpy_dtype(crd)
 
     @staticmethod
     def of(s: Storage) -> RowGather | None:
-        """For a storage; None where it is not of this kind."""
-        few = length(s.values) <= FEW
-        suits = s.library == "numpy" and few and outer_dim(s.format) == 0 and _is_rows(s.format)
-        return RowGather(s) if suits else None
+        """The gather of a storage; None for large ones, other formats and other libraries."""
+        is_small = length(s.values) <= FEW
+        applies = s.library == "numpy" and is_small and outer_dim(s.format) == 0 and _is_rows(s.format)
+        return RowGather(s) if applies else None
 
     def __call__(self, s: Storage, rows: Ints) -> Storage | None:
-        """The rows, an array that may be written to; None where one is not there, or where they are many."""
+        """The tensor of `rows`, a writable array; None where a row is out of bounds, or they are many."""
         count = rows.shape[0]
         if count > FEW_ROWS:
             return None
@@ -215,8 +215,8 @@ class RowGather:
         if total < 0:
             return None
         crd, values = np.empty(total, self.crd), np.empty(total * self.block, s.values.dtype)
-        words = (at_rows, at_ends, self.block, at_pos, at_crd, at_values, address(crd), address(values))
-        self.copy.run(words, 0, count)
+        arguments = (at_rows, at_ends, self.block, at_pos, at_crd, at_values, address(crd), address(values))
+        self.copy.run(arguments, 0, count)
         shape = (count, *s.shape[1:])
         return Storage(
             shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values
@@ -224,7 +224,7 @@ class RowGather:
 
 
 def take_outer(s: Storage, rows: Ints) -> Storage | None:
-    """The coordinates `rows` of `outer_dim(s.format)`, in that order; None where ranges do not lie in one buffer."""
+    """The slices at coordinates `rows` of `outer_dim(s.format)`, in order; None for formats not row by row."""
     d = outer_dim(s.format)
     if d is None or not _is_rows(s.format):
         return None
@@ -242,23 +242,23 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     index = scalar_of(s.crd[1])
     pos = as_array(ends.astype(edges.dtype), like=s.pos[1])
     crd, values = empty(total, index, s.like), empty(total * block, s.scalar, s.like)
-    words: Words = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
-    words |= {"crd": address(s.crd[1]), "vals": address(s.values), "b_crd": address(crd), "b_vals": address(values)}
-    executable, pick, _ = _taking(scalar, index, s.scalar)
+    arguments: Words = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
+    arguments |= {"crd": address(s.crd[1]), "vals": address(s.values), "b_crd": address(crd), "b_vals": address(values)}
+    executable, pick, _ = _copy_kernel(scalar, index, s.scalar)
     threads = pool.get_num_threads() if total * block >= PARALLEL_NSE else 1
     if threads > 1:
-        pool.parallel(executable, pick(words), _cuts(ends, threads), total * block)
+        pool.parallel(executable, pick(arguments), _even_cuts(ends, threads), total * block)
     else:
-        executable.run_sized(total * block, pick(words), 0, len(rows))
+        executable.run_sized(total * block, pick(arguments), 0, len(rows))
     shape = (*s.shape[:d], len(rows), *s.shape[d + 1 :])
-    found = Storage(shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values)
+    result = Storage(shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values)
     if trace.active():
-        trace.moved("ranges of the outermost dimension", (s,), found)
-    return found
+        trace.moved("ranges of the outermost dimension", (s,), result)
+    return result
 
 
 def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
-    """Takes the elements at single places of a matrix, as a vector; None where no row can be searched for them."""
+    """The elements at single coordinates of a matrix, as a gather; None where rows cannot be searched by bisection."""
     d = outer_dim(s.format)
     if d is None or len(s.shape) != 2 or not _is_rows(s.format) or s.format.nlevels != 2:
         return None
@@ -267,12 +267,17 @@ def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
     scalar, index = scalar_of(s.pos[1]), scalar_of(s.crd[1])
     if len(rows) >= 2**31:
         index = "i64"
-    words: Words = {"rows": address(rows), "cols": address(cols), "pos": address(s.pos[1]), "crd": address(s.crd[1])}
-    stored = scalar_of(s.crd[1])
+    arguments: Words = {
+        "rows": address(rows),
+        "cols": address(cols),
+        "pos": address(s.pos[1]),
+        "crd": address(s.crd[1]),
+    }
+    crd_scalar = scalar_of(s.crd[1])
     call(
-        f"points {scalar} {stored}",
-        lambda: points_kernel(scalar, stored),
-        words | {"places": address(places)},
+        f"points {scalar} {crd_scalar}",
+        lambda: points_kernel(scalar, crd_scalar),
+        arguments | {"places": address(places)},
         Ranges((0, len(rows))),
     )
     keep = np.flatnonzero(places >= 0)
@@ -282,7 +287,7 @@ def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
     return Gather(structure, as_array(places[keep], like=s.values))
 
 
-def _cuts(ends: np.ndarray[Any, Any], parts: int) -> Sequence[int]:
+def _even_cuts(ends: np.ndarray[Any, Any], parts: int) -> Sequence[int]:
     """Ranges of rows with about as many elements each."""
     work = np.linspace(0, int(ends[-1]), parts + 1)[1:-1]
     inner = np.searchsorted(ends, work).tolist()

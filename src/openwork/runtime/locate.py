@@ -1,7 +1,7 @@
 """Coordinates of one element -> its position among the values, level by level, from the root to the leaf.
 
-compressed: crd[pos[p] : pos[p + 1]] is searched;  dense: p * n + c;  singleton: what is left of the range is
-searched, as of COO's rows.
+compressed: crd[pos[p] : pos[p + 1]] is searched;  dense: p * n + c;  singleton: the current segment is searched, as in
+the columns of a row of COO.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..storage.storage import Storage
 __all__ = ["ABSENT", "SEVERAL", "Locator", "locator"]
 
 ABSENT, SEVERAL = -1, -2
-"""What stands for a position where nothing is stored, and where several elements are."""
+"""Returned instead of a position where no element is stored, and where several are."""
 
 
 class Locator:
-    """The search of elements of one structure.
+    """Locates elements of one structure by their coordinates.
 
     levels : for each one its dimension, lowest coordinate, extent, pos, crd, and whether it is unique
     """
@@ -54,7 +54,7 @@ class Locator:
 
 
 def locator(s: Storage) -> Locator | None:
-    """The search of a storage's elements; None where its levels are not all dense, compressed or singleton ones in
+    """The locator of a storage's elements; None where its levels are not all dense, compressed or singleton ones in
     order, each of a dimension."""
     format = s.format
     if format.batch_ndim or not format.is_ordered or s.library != "numpy" or not format.levels:

@@ -1,4 +1,4 @@
-"""From a function of tensors to its block: the one record that says where and how an operation is public.
+"""A function of tensors, decorated -> its block: the one record of where and how an operation is public.
 
     @operation(method=True, torch="roll(shifts: shift, dims: axis = None)", masked="moves")
     def roll(x, shift, /, *, axis=None): ...
@@ -32,7 +32,7 @@ class Operation:
     """An operation, and where it is public.
 
     name : in the namespace
-    function : what computes it; it knows nothing of the rest
+    function : computes it
     method : whether it is a method of Tensors too, the tensor first
     numpy : names of NumPy's functions and ufuncs that it is, besides the one of its own name; "add.reduce" of a ufunc's
         method. One with other arguments is a `Spelling`
@@ -41,7 +41,7 @@ class Operation:
         their method of this name, "method NAME" of another; else a function of masked tensors, or None for a refusal
     lazy : whether it is deferred on tensors to be computed later; else they are computed first
     grad : whether it takes `grad=`, the elements that have gradients; what has operands does, unless it says otherwise
-    operands : whether its operands' types are asked for the result: not of functions that make tensors
+    operands : whether types of its operands may override it: not of functions that make tensors
     op : the elementwise operation of the loop IR, or of the array library, that it is
     arity : of `op`
     shape, dtype, fill : the rules of the result, words of `runtime.result_rules`; of elementwise operations they follow
@@ -68,7 +68,7 @@ class Operation:
 
     @property
     def module(self) -> str:
-        """Where the block stands."""
+        """The module of the block."""
         return self.function.__module__.removeprefix("openwork.")
 
     @property
@@ -94,7 +94,7 @@ def block(name: str) -> Operation:
 
 
 def namespace() -> Any:
-    """The package: its functions are the operations, with all that wraps them for other operands' types."""
+    """The package: its functions are the operations, wrapped for other types of operands."""
     return sys.modules[__name__.partition(".")[0]]
 
 
@@ -119,8 +119,8 @@ class Spelling:
         if self.signature is None:
             return function(*args, **kwargs)
         operands, rest = args[: self.operands], args[self.operands :]
-        theirs = {ours: key for key, ours in self.ours.items()}
-        kwargs = {key if key in self.ours else theirs.get(key, key): value for key, value in kwargs.items()}
+        their_names = {ours: key for key, ours in self.ours.items()}
+        kwargs = {key if key in self.ours else their_names.get(key, key): value for key, value in kwargs.items()}
         try:
             bound = self.signature.bind(*rest, **kwargs)
         except TypeError as error:
@@ -184,15 +184,15 @@ def operation(
     """Register a function as the operation of its name; see `Operation`."""
 
     def register(function: F) -> F:
-        called = name or function.__name__
+        operation_name = name or function.__name__
         rules = (shape, dtype, fill)
         if op is not None:
             rules = elementwise_rules(op, arity)
         elif masked == "moves":
             rules = (shape or "moved", dtype or "same", fill or "same")
-        OPERATIONS[called] = Operation(
-            called, function, method, _texts(numpy), _texts(torch), masked, lazy, operands if grad is None else grad,
-            operands, op, arity, returns, *rules,
+        OPERATIONS[operation_name] = Operation(
+            operation_name, function, method, _texts(numpy), _texts(torch), masked, lazy,
+            operands if grad is None else grad, operands, op, arity, returns, *rules,
         )  # fmt: skip
         return function
 

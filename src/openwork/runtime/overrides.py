@@ -1,8 +1,8 @@
-"""Functions of the namespace: operands whose type takes the call over, and operands so long that it is handed over.
+"""A function of the namespace -> the function with overrides by operands' types, and long calls on a helper thread.
 
-A type that has `__openwork_function__(function, args, kwargs)` is asked for the result; masked tensors are of such a
-type. A call with long operands runs on a helper thread, as a whole: between its kernels it sorts, searches and gathers
-by NumPy, and the main thread could not answer signals meanwhile. The functions themselves know nothing of either.
+A type that has `__openwork_function__(function, args, kwargs)` computes the result, as masked tensors do. A call with
+long operands runs on a helper thread, as a whole: between its kernels it sorts, searches and gathers by NumPy, and the
+main thread could not answer signals meanwhile. The functions themselves are independent of both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..interruptible import LONG, whole
 from . import gradient_hook
 from .too_large import FAILURES, size_error
 
-__all__ = ["answering", "asking", "is_long", "overridable", "takes_over"]
+__all__ = ["answering", "with_hints", "is_long", "overridable", "takes_over"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HOOK = "__openwork_function__"
@@ -34,7 +34,7 @@ def takes_over(x: Any) -> bool:
 
 @cache
 def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of the namespace, which asks the types of its operands first."""
+    """The function of the namespace, which types of its operands may override."""
 
     plain = getattr(function, "plain", None)
     """the function itself, of one that takes `grad=` too"""
@@ -44,11 +44,11 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
         for x in args:
             kind = type(x)
             if kind is list or kind is tuple or kind is dict:
-                found = _inside(x.values() if kind is dict else x)
-                if found is not None:
-                    return _taken_over(found, function, args, kwargs)
+                overriding = _overriding_type(x.values() if kind is dict else x)
+                if overriding is not None:
+                    return _call_override(overriding, function, args, kwargs)
             elif kind not in _PLAIN and _has_hook(kind):
-                return _taken_over(kind, function, args, kwargs)
+                return _call_override(kind, function, args, kwargs)
         try:
             if is_long(args):
                 return whole(function, args, kwargs)
@@ -56,39 +56,39 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
                 return function(*args, **kwargs)
             return plain(*args, **kwargs)
         except FAILURES as error:
-            refused = size_error(function.__name__, error, _operands(args))
-            if refused is None:
+            size_failure = size_error(function.__name__, error, _operands(args))
+            if size_failure is None:
                 raise
-            raise refused from None
+            raise size_failure from None
         except TypeError as error:
-            meant = _meant(function, kwargs, error)
-            if not meant:
+            hint = _hint_of_argument(function, kwargs, error)
+            if not hint:
                 raise
-            raise TypeError(f"{error}{meant}") from None
+            raise TypeError(f"{error}{hint}") from None
 
     call.__module__ = __name__.partition(".")[0]
     return call
 
 
 @cache
-def asking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the namespace that makes tensors, which says what was meant by an argument that it has not."""
+def with_hints(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the namespace that makes tensors; an error of a misspelt argument names the nearest one."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            meant = _meant(function, kwargs, error)
-            if not meant:
+            hint = _hint_of_argument(function, kwargs, error)
+            if not hint:
                 raise
-            raise TypeError(f"{error}{meant}") from None
+            raise TypeError(f"{error}{hint}") from None
 
     return call
 
 
-def _meant(function: Callable[..., Any], kwargs: dict[str, Any], error: TypeError) -> str:
-    """What to say of an argument that the function has not, where it has one of nearly that name."""
+def _hint_of_argument(function: Callable[..., Any], kwargs: dict[str, Any], error: TypeError) -> str:
+    """The hint for an argument that the function does not have, where it has one of nearly that name."""
     if type(error) is not TypeError or "unexpected keyword argument" not in str(error):
         return ""
     known = signature(function).parameters
@@ -97,11 +97,11 @@ def _meant(function: Callable[..., Any], kwargs: dict[str, Any], error: TypeErro
 
 _NUMBERS: frozenset[type] = frozenset((int, float, bool, complex, str, type(None), slice))
 _PLAIN: set[type] = {np.ndarray, *_NUMBERS}
-"""Types that are known to take no calls over: those, and ours."""
+"""Types that are known to have no override: those, and the package's own."""
 
 
 def _has_hook(kind: type) -> bool:
-    """Whether a type that is met for the first time takes calls over."""
+    """Whether a type has an override; types of the package without one are remembered."""
     if hasattr(kind, _HOOK):
         return True
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
@@ -109,15 +109,15 @@ def _has_hook(kind: type) -> bool:
     return False
 
 
-def _taken_over(kind: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the type of an operand makes of a call."""
+def _call_override(kind: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a call by the override of an operand's type."""
     if is_long(args):
         return whole(kind.__openwork_function__, (function, args, kwargs), {})
     return kind.__openwork_function__(function, args, kwargs)
 
 
 def answering(function: F) -> F:
-    """The function, which changes no operand, so that the main thread answers signals while operands are long."""
+    """A function that changes no operand, run on a helper thread for long ones, so that signals are answered."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -129,25 +129,25 @@ def answering(function: F) -> F:
 
 
 def is_long(args: Iterable[Any]) -> bool:
-    """Whether one of the operands, or of a list of them, is long, and none a torch tensor's: torch has states of
-    threads, such as `no_grad`."""
-    found = False
+    """Whether one of the operands, or of a list of them, is long, and none is over torch buffers: torch has state per
+    thread, such as `no_grad`."""
+    long = False
     for x in args:
         kind = type(x)
         if kind in _NUMBERS:
             continue
         if kind is np.ndarray:
-            found = found or x.size >= LONG
+            long = long or x.size >= LONG
         elif kind is list or kind is tuple:
-            found = found or is_long(x[:_FEW])
+            long = long or is_long(x[:_FEW])
         else:
-            held = x if hasattr(kind, "_kept") else getattr(x, "_tensor", None)
-            kept = None if held is None else getattr(held, "_kept", None)
-            if kept is not None:
-                if type(kept.values) is not np.ndarray:
+            tensor = x if hasattr(kind, "_kept") else getattr(x, "_tensor", None)
+            storage = None if tensor is None else getattr(tensor, "_kept", None)
+            if storage is not None:
+                if type(storage.values) is not np.ndarray:
                     return False
-                found = found or len(kept.values) >= LONG
-    return found
+                long = long or len(storage.values) >= LONG
+    return long
 
 
 def _operands(args: Iterable[Any]) -> Iterator[Any]:
@@ -156,9 +156,9 @@ def _operands(args: Iterable[Any]) -> Iterator[Any]:
         yield from x if isinstance(x, list | tuple) else (x,)
 
 
-def _inside(several: Iterable[Any]) -> Any:
-    """The type of the first operand of a list that takes calls over; numbers are looked at no further."""
-    for x in several:
+def _overriding_type(items: Iterable[Any]) -> Any:
+    """The type of the first operand of a list that overrides calls; a list that begins with numbers has none."""
+    for x in items:
         if hasattr(type(x), _HOOK):
             return type(x)
         if isinstance(x, int | float | complex | list):

@@ -13,7 +13,7 @@ from ..storage.buffers import is_torch, itemsize, length
 from ..storage.storage import Storage
 from ..storage.structure import keep
 from .launch import launch
-from .private_accumulators import Overlap
+from .private_accumulators import PrivateAccumulators
 from .single_operand import Prepared, Problem, bounds_of, describe, threads_for, words_of
 from .split_rows import LongRows, with_short_rows
 from .strided import LINE, Strided
@@ -62,11 +62,11 @@ class Ready:
         self.values = places.get(("vals", prepared.schedule.driver), -1)
         target = problem.stmt.lhs.tensor
         self.out = places.get(("data", target), places.get(("vals", target), -1))
-        self.overlap: Overlap | None = None
+        self.overlap: PrivateAccumulators | None = None
         if parts > 1:
             assert size is not None
             scalar = problem.operands[target].scalar
-            self.overlap = Overlap(self.bounds, parts, problem.stmt.reduction, scalar, size, self.out)
+            self.overlap = PrivateAccumulators(self.bounds, parts, problem.stmt.reduction, scalar, size, self.out)
         names = [n for n, v in problem.values.items() if isinstance(v, Strided)]
         self.inputs = tuple(
             (n, problem.operands[n].unit if n in problem.copies else None, _on_lines(problem, n, driver)) for n in names

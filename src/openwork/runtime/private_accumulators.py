@@ -1,9 +1,9 @@
-"""Ranges whose results overlap, as in `y[i] += A[i, j] * x[j]` walked by columns: some parts with results of their own.
+"""A kernel whose ranges write to the same elements -> its launches on private accumulators, combined in order.
 
-Every part takes its share of the ranges, one after the other, and adds into its own array; the arrays are combined in
-order at the end. Sums of integers are the same for any number of threads. Of floating-point numbers they are where the
-result is so small that many parts cost nothing (`PARTS`, whatever the threads); else there is a part for each thread,
-and sums differ by rounding.
+As in `y[i] += A[i, j] * x[j]` walked by columns. Every part takes its share of the ranges, one after the other, and
+adds into its private array. Sums of integers are the same for any number of threads. So are those of floating-point
+numbers where the result is so small that a fixed number of parts (`PARTS`) costs nothing; else there is a part for each
+thread, and sums differ by rounding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..storage.storage import Storage
 from .conversion.conversion_kernels import call
 from .conversion.ranges import Ranges, of_numbers
 
-__all__ = ["PIECES", "Overlap", "has_long_run", "join", "least_row", "parts_for"]
+__all__ = ["PIECES", "PrivateAccumulators", "has_long_run", "combine", "split_threshold", "parts_for"]
 
 COST = tuning.OVERLAP_COST
 PARTS = tuning.OVERLAP_PARTS
@@ -36,33 +36,33 @@ ROW = tuning.OVERLAP_BLOCK
 
 
 def parts_for(work: int, size: int, threads: int) -> int:
-    """How many parts pay for a result of `size` elements."""
+    """The number of private accumulators that pay for a result of `size` elements."""
     if work >= max(FIXED_WORK, 100 * COST * PARTS * size):
         return PARTS
     return max(1, min(threads, work // (COST * max(1, size))))
 
 
-def least_row(total: int, threads: int) -> int:
-    """Elements of a row from which on it is cut."""
+def split_threshold(total: int, threads: int) -> int:
+    """The number of elements from which on a row is split."""
     return max(PIECES, min(LONG_ROW, int(SHARE * total / threads)) if threads > 1 else LONG_ROW)
 
 
 def has_long_run(s: Storage, threads: int) -> bool:
-    """Whether elements of one coordinate of an ordered outermost level, such as COO's, are to be cut."""
+    """Whether a segment of an ordered outermost level, a row of COO, say, is so long that it is split."""
     first, crd = s.format.levels[0].format, s.crd[0]
     if crd is None or first.unique or not first.ordered or s.format.batch_ndim:
         return False
-    least = least_row(length(crd), threads)
+    least = split_threshold(length(crd), threads)
     places = to_numpy(crd)[:: least // 2]
-    again = places[:-1][places[1:] == places[:-1]]
-    ends = (np.searchsorted(to_numpy(crd), again, side=side) for side in ("right", "left"))
-    return bool(len(again)) and bool((next(ends) - next(ends) >= least).any())
+    repeated = places[:-1][places[1:] == places[:-1]]
+    ends = (np.searchsorted(to_numpy(crd), repeated, side=side) for side in ("right", "left"))
+    return bool(len(repeated)) and bool((next(ends) - next(ends) >= least).any())
 
 
-class Overlap:
+class PrivateAccumulators:
     """The launches of a kernel on ranges, for results of `size` elements combined by `op`.
 
-    slot: which of the kernel's words is the result's address.
+    slot: the number of the kernel's argument that is the result's address.
     """
 
     __slots__ = ("bounds", "op", "parts", "scalar", "size", "slot", "step")
@@ -74,24 +74,24 @@ class Overlap:
 
     @property
     def nbytes(self) -> int:
-        """Of the parts, but for the first, which is the result."""
+        """Bytes of the accumulators besides the result, which is the first of them."""
         return (self.parts - 1) * self.step * itemsize(self.scalar)
 
-    def run(self, executable: Executable, words: list[int], out: int) -> None:
-        """Add to the result at the address `out`, which is at the value that its reduction begins with."""
-        arrays = self._cleared()
+    def run(self, executable: Executable, shared_arguments: list[int], out: int) -> None:
+        """Add to the result at the address `out`, which holds the reduction's identity."""
+        arrays = self._initialised()
         first, stride = address(arrays), self.step * itemsize(self.scalar)
-        every = [words.copy() for _ in range(self.parts)]
-        for part, own in enumerate(every):
-            own[self.slot] = first + (part - 1) * stride if part else out
+        arguments_of_parts = [shared_arguments.copy() for _ in range(self.parts)]
+        for part, arguments in enumerate(arguments_of_parts):
+            arguments[self.slot] = first + (part - 1) * stride if part else out
         ends = list(zip(self.bounds, self.bounds[1:], strict=False))
         for at in range(0, len(ends), self.parts):
             wave = ends[at : at + self.parts]
-            pool.apart(executable, every[: len(wave)], wave)
-        join(self.op, self.scalar, self.size, self.parts - 1, self.step, first, out)
+            pool.parallel_private(executable, arguments_of_parts[: len(wave)], wave)
+        combine(self.op, self.scalar, self.size, self.parts - 1, self.step, first, out)
 
-    def _cleared(self) -> Array:
-        """Room for the parts, each at the value that its reduction begins with."""
+    def _initialised(self) -> Array:
+        """The accumulators of all parts but the first, filled with the reduction's identity."""
         count, dtype, start = (
             (self.parts - 1) * self.step,
             numpy_dtype(self.scalar),
@@ -104,9 +104,9 @@ class Overlap:
         return arrays
 
 
-def join(op: str, scalar: str, size: int, parts: int, step: int, first: int, out: int) -> None:
+def combine(op: str, scalar: str, size: int, parts: int, step: int, first: int, out: int) -> None:
     """Combine arrays of `size` elements, `step` elements apart from the address `first` on, into the one at `out`."""
     rows = -(-size // ROW)
-    words = {"row": ROW, "size": size, "count": parts, "step": step, "parts": first, "y": out}
+    arguments = {"row": ROW, "size": size, "count": parts, "step": step, "parts": first, "y": out}
     ranges = of_numbers(rows, (parts + 1) * size) or Ranges((0, rows))
-    call(f"join {op} {scalar}", lambda: join_kernel(op, scalar), words, ranges)
+    call(f"join {op} {scalar}", lambda: join_kernel(op, scalar), arguments, ranges)

@@ -1,4 +1,4 @@
-"""Type promotion: NumPy's table for NumPy operands, torch's where one is torch's; Python scalars are weak."""
+"""Scalar types of operands -> that of the result, by NumPy's promotion or torch's; Python scalars are weak."""
 
 from __future__ import annotations
 

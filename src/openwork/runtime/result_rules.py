@@ -38,16 +38,16 @@ FILLS = {
 }
 
 
-_OWN = {"div": "promoted float", "erf": "float", "reciprocal": "same"}
-"""Dtypes of operations that are not what the table of the loop IR says of kernels."""
+_EXCEPTIONS = {"div": "promoted float", "erf": "float", "reciprocal": "same"}
+"""Dtype rules of operations whose result differs from that of the loop IR's operation."""
 
 
 def elementwise_rules(op: str, arity: int) -> tuple[str, str, str]:
     """The rules of shape, dtype and fill value of an elementwise operation."""
     row = OPERATIONS.get(op)
     kind = "promoted" if arity > 1 else "same"
-    if op in _OWN:
-        kind = _OWN[op]
+    if op in _EXCEPTIONS:
+        kind = _EXCEPTIONS[op]
     elif row is not None and row.result != "same":
         kind = row.result
     elif row is None or "floating" in row.traits:

@@ -1,4 +1,4 @@
-"""Semirings by name, those of the user included."""
+"""The name of a semiring or monoid -> its value, those that users have registered included."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ __all__ = ["Monoid", "Semiring", "monoid", "register_semiring", "semiring"]
 def semiring(name: str | Semiring) -> Semiring:
     """The semiring of a name: "plus_times", "min_plus", "any_pair", "lor_land", ...; a Semiring is itself.
 
-    Raises UnsupportedError for a name that nobody has registered.
+    Raises UnsupportedError for a name that is not registered.
     """
     if isinstance(name, Semiring):
         return name
-    found = SEMIRINGS.get(name)
-    if found is None:
+    known_semiring = SEMIRINGS.get(name)
+    if known_semiring is None:
         raise UnsupportedError(
             f"semiring {name!r} is not known\n  supported: {', '.join(sorted(SEMIRINGS))}"
             f"{suggestion(name, SEMIRINGS)}\n  help: Semiring(name, monoid(add), multiply) makes one"
         )
-    return found
+    return known_semiring
 
 
 def monoid(name: str | Monoid) -> Monoid:
     """The monoid of a name: "plus", "times", "min", "max", "any", "lor", "land", "lxor"."""
     if isinstance(name, Monoid):
         return name
-    found = MONOIDS.get(name)
-    if found is None:
+    known_monoid = MONOIDS.get(name)
+    if known_monoid is None:
         raise UnsupportedError(
             f"monoid {name!r} is not known\n  supported: {', '.join(MONOIDS)}{suggestion(name, MONOIDS)}"
             "\n  help: Monoid(name, operation, identity) makes one"
         )
-    return found
+    return known_monoid
 
 
 def register_semiring(value: Semiring) -> Semiring:
-    """Let a semiring be asked for by its name; returns it. Raises ValueError where the name means another one."""
+    """Register a semiring under its name; returns it. Raises ValueError where the name is another one's."""
     known = SEMIRINGS.setdefault(value.name, value)
     if known != value:
         raise ValueError(f"semiring {value.name!r} exists already, as {known.add.operation!r} and {known.multiply!r}")

@@ -1,4 +1,4 @@
-"""Run a statement with one sparse operand: check extents, lay out, compile once, allocate, launch.
+"""A statement with one sparse operand, and its operands -> a compiled kernel, its arguments and ranges, a launch.
 
 The path of `A @ x`: `ops.products.matmul` writes the statement `y[i] += A[i,j] * x[j]`; `prepare` gives the kernel,
 through `compiler.schedule` (which loops), `compiler.single.lower` (loop IR) and `codegen.cache` (machine code);
@@ -50,7 +50,7 @@ _prepared: PlanCache[Any, Prepared] = PlanCache("statements")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A compiled statement and where the words of its parameters come from."""
+    """A compiled statement, and for each kernel parameter the part of an operand that it stands for."""
 
     schedule: Schedule
     executable: Executable
@@ -75,13 +75,13 @@ class Problem:
 
 
 def operand_of(s: Storage) -> Operand:
-    """What the compiler knows of a storage."""
-    found = _operands.get(s.signature)
-    if found is None:
+    """The type of a storage, as the compiler sees it."""
+    operand = _operands.get(s.signature)
+    if operand is None:
         pos, crd = (tuple(None if b is None else scalar_of(b) for b in buffers) for buffers in (s.pos, s.crd))
-        found = Operand(s.scalar, len(s.shape), s.format, pos, crd, s.format.ragged(s.shape))
-        _operands.keep(s.signature, found)
-    return found
+        operand = Operand(s.scalar, len(s.shape), s.format, pos, crd, s.format.ragged(s.shape))
+        _operands.keep(s.signature, operand)
+    return operand
 
 
 def _strided_operand(view: Strided, unit: int | None) -> Operand:
@@ -111,7 +111,7 @@ def extents_of(stmt: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[
 
 
 def canonical(extent: int) -> int:
-    """The extent that a schedule is told: exact when small, else one that leaves the same rest after every tile."""
+    """The extent in a schedule's facts: exact when small, else one with the same remainder after every tile."""
     return extent if extent <= MAX_CONSTANT else 2 * MAX_CONSTANT + extent % MAX_CONSTANT
 
 
@@ -173,9 +173,9 @@ def bind_operands(
     else:
         ndim = len(stmt.lhs.indices)
         operands[target] = Operand(out_scalar, ndim, unit=last if last is not None else max(0, ndim - 1))
-    known = ((vector, canonical(extents[vector])),) if vector is not None else ()
+    known_extents = ((vector, canonical(extents[vector])),) if vector is not None else ()
     facts = Facts(
-        known,
+        known_extents,
         gathered > (LARGE_VECTOR if vector is None else LARGE_ROWS),
         _is_long(values[name]),
         _is_short(values[name]),
@@ -184,7 +184,7 @@ def bind_operands(
 
 
 def _is_long(s: Storage) -> bool:
-    """Whether the innermost fibres are long: on average, or most elements are in long ones and short ones few."""
+    """Whether the innermost fibers are long: on average, or most elements are in long ones and short ones few."""
     if not s.positions:
         return False
     last = s.format.levels[-1].format
@@ -200,7 +200,7 @@ def _is_long(s: Storage) -> bool:
 
 
 def _is_short(s: Storage) -> bool:
-    """Whether the innermost fibres are short and of many lengths: a processor cannot tell where they end."""
+    """Whether the innermost fibers are short and of many lengths, so that branches at their ends are mispredicted."""
     if len(s.positions) < 2 or s.positions[-1] < SHORT_WORK or s.batches != 1:
         return False
     pos, (above, n) = s.pos[-1], s.positions[-2:]
@@ -216,17 +216,17 @@ def _is_short(s: Storage) -> bool:
 def prepare(problem: Problem) -> Prepared:
     """The compiled kernel of a problem: from memory, from disk, or new."""
     key = (problem.stmt, tuple(sorted(problem.operands.items())), problem.facts, problem.compute)
-    found = _prepared.get(key)
-    if found is None:
+    prepared = _prepared.get(key)
+    if prepared is None:
         operands = dict(problem.operands)
         plan = schedule(problem.stmt, operands, problem.facts)
         text = f"drive {problem.stmt} {sorted(operands.items())} {problem.facts} {problem.compute}"
-        bare = replace(problem, values={})  # a kernel knows how it is built for as long as it lives
+        bare = replace(problem, values={})  # an executable keeps the function that builds its kernel
         executable = cache.get(text, lambda: lower(bare, plan))
         arrays = [n for n, o in operands.items() if o.format is None and (o.unit is not None or o.ndim)]
         refs = tuple(parse_ref(p.name, operands, arrays) for p in executable.params)
-        found = _prepared.keep(key, Prepared(plan, executable, refs))
-    return found
+        prepared = _prepared.keep(key, Prepared(plan, executable, refs))
+    return prepared
 
 
 def lower(problem: Problem, plan: Schedule) -> Kernel:
@@ -235,36 +235,40 @@ def lower(problem: Problem, plan: Schedule) -> Kernel:
 
 
 def threads_for(problem: Problem, prepared: Prepared) -> int:
-    """How many threads the work is enough for: all or one."""
+    """The number of threads that the work is worth: all or one."""
     return pool.get_num_threads() if work_of(problem, prepared) >= PARALLEL_WORK else 1
 
 
 def bounds_of(problem: Problem, prepared: Prepared, size: int | None = None) -> tuple[tuple[int, ...], int]:
-    """The ranges to run, and how many results of their own they write to: one, unless outputs overlap and more pay.
+    """The ranges to run, and the number of private accumulators: one, unless outputs overlap and more pay.
 
-    Ranges are as many as there are threads where there is enough to do, and more where there is very much. size:
-    elements of the output, where these may be added up in results of their own.
+    There are as many ranges as threads where there is enough work, and more where there is very much. size: elements of
+    the output, where private accumulators are allowed.
     """
     plan = prepared.schedule
     driver: Storage = problem.values[plan.driver]
     if not driver.format.levels:
         return (0, 0), 1
     work, threads, parts = work_of(problem, prepared), threads_for(problem, prepared), 1
-    whole = plan.parallel and plan.run_reduce
-    if size is not None and work >= PARALLEL_WORK and (not plan.parallel or (whole and has_long_run(driver, threads))):
+    whole_runs = plan.parallel and plan.run_reduce
+    if (
+        size is not None
+        and work >= PARALLEL_WORK
+        and (not plan.parallel or (whole_runs and has_long_run(driver, threads)))
+    ):
         parts = parts_for(work, size, threads)
     if parts > 1 or not plan.parallel:
-        threads, whole = parts, False
+        threads, whole_runs = parts, False
     count = threads * (1 + work // (threads * LONG_WORK))
     if plan.sliced is not None:
         return even_bounds(0, problem.extents[plan.sliced], count), 1
-    return (outer_range(driver) if count == 1 else work_bounds(driver, count, whole)), parts
+    return (outer_range(driver) if count == 1 else work_bounds(driver, count, whole_runs)), parts
 
 
 def describe(
-    problem: Problem, prepared: Prepared, ranges: int, parts: int, allocated: int, again: bool = False
+    problem: Problem, prepared: Prepared, ranges: int, parts: int, allocated: int, recalled: bool = False
 ) -> None:
-    """Tell `explain` about a launch on some ranges, which write to `parts` results."""
+    """Record a launch for `explain`: on `ranges` ranges, with `parts` accumulators."""
     plan = prepared.schedule
     formats = ", ".join(
         f"{n}: {trace.shown(o.format)}" if o.format else f"{n}: dense {o.scalar}" for n, o in problem.operands.items()
@@ -272,9 +276,9 @@ def describe(
     order = [*plan.outer, *(str(level.format) for level in problem.operands[plan.driver].format.levels)]  # type: ignore[union-attr]
     facts = [("formats", formats), ("walks", f"{plan.driver}, level by level: {', '.join(order)}")]
     if plan.vector:
-        known = f", extent {problem.extents[plan.vector]}"
+        extent = f", extent {problem.extents[plan.vector]}"
         pieces = [t.lanes for t in (plan.main or plan.rest)]
-        facts.append(("vectorised", f"{plan.vector}{known}, register tile of {' + '.join(map(str, pieces))} lanes"))
+        facts.append(("vectorised", f"{plan.vector}{extent}, register tile of {' + '.join(map(str, pieces))} lanes"))
     if plan.short:
         facts.append(("fibres", "short and of many lengths: all in one loop"))
     if problem.copies:
@@ -282,25 +286,25 @@ def describe(
     where = f"coordinates of {plan.sliced}" if plan.sliced else "the outermost loop"
     added = "" if plan.parallel else f", added up in {parts} result(s)"
     facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
-    facts.append(trace.prepared(again, "with the structure"))
+    facts.append(trace.prepared(recalled, "with the structure"))
     trace.note(trace.Step(f"kernel {problem.stmt}", tuple(facts), allocated, prepared.executable))
 
 
 def words_of(problem: Problem, prepared: Prepared, out: Any) -> list[int]:
-    """The words of a launch."""
+    """The arguments of a launch, in the order of the kernel's parameters."""
     values = {**problem.values, problem.stmt.lhs.tensor: out}
     scalars = {n: o.scalar for n, o in problem.operands.items()}
     return [word(ref, values, problem.extents, scalars) for ref in prepared.refs]
 
 
 def run(problem: Problem, prepared: Prepared, out: Any) -> None:
-    """Bind the words of a kernel and launch it."""
+    """Bind the arguments of a kernel and launch it."""
     bounds, _ = bounds_of(problem, prepared)
     launch(prepared.executable, words_of(problem, prepared, out), bounds, prepared.schedule.parallel)
 
 
 def work_of(problem: Problem, prepared: Prepared) -> int:
-    """Multiplications, about: stored elements times the extents of the dense indices."""
+    """An estimate of the multiplications: stored elements times the extents of the dense indices."""
     driver: Storage = problem.values[prepared.schedule.driver]
     work = driver.positions[-1] if driver.positions else 1
     for i, n in problem.extents.items():

@@ -1,7 +1,7 @@
-"""A row so long that it is work for several threads is cut in pieces: rows of a matrix of their own, then summed up.
+"""A launch with rows that are work for several threads -> launches on pieces of these rows, and the sums of the pieces.
 
-The pieces have the row's buffers, and positions of their own; of a dense operand each has the same elements, at
-a stride of 0. So the kernel is the one that runs on all the other rows.
+The pieces of a row are rows of a matrix that shares its buffers but for pos; of a dense operand each reads the same
+elements, at a stride of 0. So the kernel is the one that runs on all the other rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..format.expression import Dim, dimensions
 from ..ir.index import Access
 from ..storage.buffers import Array, address, itemsize, numpy_dtype, to_numpy
 from ..storage.storage import Storage
-from .private_accumulators import PIECES, join, least_row
+from .private_accumulators import PIECES, combine, split_threshold
 from .single_operand import Prepared, Problem, words_of
 from .strided import Strided
 
@@ -33,22 +33,22 @@ MOST = tuning.SPLIT_ROWS
 
 
 def long_rows(s: Storage, threads: int) -> list[int]:
-    """The rows to be cut, numbered as the positions of the outermost level."""
+    """The rows to be split, numbered as the positions of the outermost level."""
     pos = _positions(s)
     if pos is None:
         return []
     total = int(pos[-1])
-    least = least_row(total, threads)
+    least = split_threshold(total, threads)
     if total < least:
         return []
-    goals = np.arange(0, total, least // 2)  # no such row lies between two
-    rows = np.unique(np.searchsorted(pos, goals, side="right") - 1)
-    found = rows[pos[rows + 1] - pos[rows] >= least]
-    return found.tolist() if len(found) <= MOST else []
+    samples = np.arange(0, total, least // 2)  # no such row lies between two
+    rows = np.unique(np.searchsorted(pos, samples, side="right") - 1)
+    long_ones = rows[pos[rows + 1] - pos[rows] >= least]
+    return long_ones.tolist() if len(long_ones) <= MOST else []
 
 
 def with_short_rows(problem: Problem, prepared: Prepared, threads: int) -> Problem:
-    """The problem with long rows as `PIECES` rows each, where nobody asks which row they are."""
+    """The problem with long rows as `PIECES` rows each, where no operand or result is indexed by the row."""
     plan = prepared.schedule
     s: Storage = problem.values[plan.driver]
     rows = [] if plan.parallel else long_rows(s, threads)
@@ -66,7 +66,7 @@ def with_short_rows(problem: Problem, prepared: Prepared, threads: int) -> Probl
 
 
 def _positions(s: Storage) -> Any:
-    """Where the children of each coordinate of the outermost level begin, if cutting these cuts a row."""
+    """pos of the level below the outermost, if that is one level of rows, whose segments can be split; else None."""
     levels = s.format.levels
     if len(levels) < 2 or s.format.batch_ndim or s.pos[1] is None or not levels[1].format.is_compressed:
         return None
@@ -79,13 +79,13 @@ def _positions(s: Storage) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """The launches on one row's pieces: words of which only the addresses of dense operands are to be filled in.
+class RowPieces:
+    """The launches on one row's pieces: arguments in which only the addresses of dense operands are left to fill in.
 
-    values: slot of the stored values' address, -1 where the kernel reads none; shifts: (slot, bytes that the row's
-    elements lie behind the first) of the dense operands; slot: of the result;
-    out: bytes that the row of the result lies behind its first, and how many elements it has (none: the result has the
-    operand's structure, and every piece its own elements).
+    words: the arguments; values: number of the one that is the stored values' address, -1 where the kernel reads none;
+    shifts: (number, byte offset of the row's elements) of the dense operands; slot: number of the result's address;
+    out: byte offset of the result's row; size: its elements (0: the result has the operand's structure, and every piece
+    its own elements).
     """
 
     words: tuple[int, ...]
@@ -96,57 +96,61 @@ class Pieces:
     size: int
     scalar: str
     op: str
-    held: tuple[Any, ...]
+    owners: tuple[Any, ...]
 
-    def tasks(self, given: Sequence[int], out: int) -> tuple[Array, list[list[int]], list[tuple[int, int]]]:
-        """Room for the sums of the pieces, and what to launch; `given` are the words of the other rows.
+    def tasks(self, row_arguments: Sequence[int], out: int) -> tuple[Array, list[list[int]], list[tuple[int, int]]]:
+        """Buffers for the sums of the pieces, and their launches; `row_arguments` are those of the other rows.
 
         The first piece writes to the row of the result, which begins at `out`.
         """
-        room = np.full(PIECES * self.size, identity(self.op, self.scalar).value, numpy_dtype(self.scalar))
-        words = list(self.words)
+        results = np.full(PIECES * self.size, identity(self.op, self.scalar).value, numpy_dtype(self.scalar))
+        piece_arguments = list(self.words)
         if self.values >= 0:
-            words[self.values] = given[self.values]
+            piece_arguments[self.values] = row_arguments[self.values]
         for slot, shift in self.shifts:
-            words[slot] = given[slot] + shift
-        first = words.copy()
-        first[self.slot], words[self.slot] = out + self.out, address(room) if self.size else out
-        return room, [first] + [words] * (PIECES - 1), list(pairwise(range(PIECES + 1)))
+            piece_arguments[slot] = row_arguments[slot] + shift
+        first = piece_arguments.copy()
+        first[self.slot], piece_arguments[self.slot] = out + self.out, address(results) if self.size else out
+        return results, [first] + [piece_arguments] * (PIECES - 1), list(pairwise(range(PIECES + 1)))
 
-    def join(self, room: Array, out: int) -> None:
+    def join(self, results: Array, out: int) -> None:
         """The pieces' sums, combined in order, into the row of the result."""
-        second = address(room) + self.size * itemsize(self.scalar)
+        second = address(results) + self.size * itemsize(self.scalar)
         if self.size:
-            join(self.op, self.scalar, self.size, PIECES - 1, self.size, second, out + self.out)
+            combine(self.op, self.scalar, self.size, PIECES - 1, self.size, second, out + self.out)
 
 
-def pieces_of(problem: Problem, prepared: Prepared, row: int, out: Strided | Storage) -> Pieces | None:
-    """How to run one row in pieces; None where the result's elements of a row do not lie side by side, or those of an
-    operand do for different rows."""
+def split_row(problem: Problem, prepared: Prepared, row: int, out: Strided | Storage) -> RowPieces | None:
+    """The launches of one row in pieces; None where the result's elements of a row are not contiguous, or where an
+    operand's elements are contiguous across rows."""
     stmt, name = problem.stmt, prepared.schedule.driver
     driver: Storage = problem.values[name]
     dim = driver.format.levels[0].expression.index  # type: ignore[union-attr]
     index = next(a for a in stmt.accesses if a.tensor == name).indices[dim]
     pos = to_numpy(driver.pos[1])
-    short = _rows(driver, dim, np.linspace(int(pos[row]), int(pos[row + 1]), PIECES + 1).astype(pos.dtype))
-    room = _room(stmt.lhs.indices, index, out, short)
+    piece_rows = _rows(driver, dim, np.linspace(int(pos[row]), int(pos[row + 1]), PIECES + 1).astype(pos.dtype))
+    piece_results = _piece_results(stmt.lhs.indices, index, out, piece_rows)
     dense = [a for a in stmt.accesses if isinstance(problem.values[a.tensor], Strided)]
-    if room is None or any(_unit(problem, a) == index for a in dense):
+    if piece_results is None or any(_unit(problem, a) == index for a in dense):
         return None
-    values = {**problem.values, name: short} | {a.tensor: _repeated(problem.values[a.tensor], a, index) for a in dense}
-    words = words_of(replace(problem, values=values, extents={**problem.extents, index: PIECES}), prepared, room)
+    values = {**problem.values, name: piece_rows} | {
+        a.tensor: _repeated(problem.values[a.tensor], a, index) for a in dense
+    }
+    words = words_of(
+        replace(problem, values=values, extents={**problem.extents, index: PIECES}), prepared, piece_results
+    )
     places = {(r.kind, r.tensor): at for at, r in enumerate(prepared.refs)}
     coordinate = row if driver.crd[0] is None else int(to_numpy(driver.crd[0])[row])
     shifts = tuple(
-        (places["data", a.tensor], coordinate * _ahead(problem.values[a.tensor], a, index))
+        (places["data", a.tensor], coordinate * _byte_stride(problem.values[a.tensor], a, index))
         for a in dense
         if ("data", a.tensor) in places
     )
-    shared = isinstance(room, Storage)
-    size = 0 if isinstance(room, Storage) else math.prod(room.shape) // PIECES
+    shared = isinstance(piece_results, Storage)
+    size = 0 if isinstance(piece_results, Storage) else math.prod(piece_results.shape) // PIECES
     scalar = problem.operands[stmt.lhs.tensor].scalar
     slot = places["vals" if shared else "data", stmt.lhs.tensor]
-    return Pieces(
+    return RowPieces(
         tuple(words),
         places.get(("vals", name), -1),
         shifts,
@@ -155,14 +159,16 @@ def pieces_of(problem: Problem, prepared: Prepared, row: int, out: Strided | Sto
         size,
         scalar,
         stmt.reduction,
-        (short.pos, short.crd),
+        (piece_rows.pos, piece_rows.crd),
     )
 
 
-def _room(lhs: tuple[str, ...], index: str, out: Strided | Storage, short: Storage) -> Strided | Storage | None:
-    """The results of the pieces, side by side: an array whose address is not known yet, or the shared structure."""
+def _piece_results(
+    lhs: tuple[str, ...], index: str, out: Strided | Storage, piece_rows: Storage
+) -> Strided | Storage | None:
+    """The results of the pieces, contiguous: an array whose address is not known yet, or the shared structure."""
     if isinstance(out, Storage):
-        return short.with_values(out.values)
+        return piece_rows.with_values(out.values)
     size = math.prod(n for i, n in zip(lhs, out.shape, strict=True) if i != index)
     if lhs.count(index) != 1 or (out.strides[lhs.index(index)] != size and out.shape[lhs.index(index)] > 1):
         return None
@@ -173,20 +179,20 @@ def _room(lhs: tuple[str, ...], index: str, out: Strided | Storage, short: Stora
 
 
 def _repeated(view: Strided, access: Access, index: str) -> Strided:
-    """The same elements whatever the index."""
+    """A view with the same elements at every coordinate of the index: stride 0."""
     return replace(
         view, strides=tuple(0 if i == index else s for i, s in zip(access.indices, view.strides, strict=True))
     )
 
 
-def _ahead(view: Strided, access: Access, index: str) -> int:
-    """Bytes from an element to that of the next index."""
+def _byte_stride(view: Strided, access: Access, index: str) -> int:
+    """The stride of the index, in bytes."""
     steps = (s for i, s in zip(access.indices, view.strides, strict=True) if i == index)
     return sum(steps) * itemsize(view.scalar)
 
 
 def _unit(problem: Problem, access: Access) -> str | None:
-    """The index along which an operand's elements are known to lie side by side."""
+    """The index along which an operand is known to be contiguous."""
     unit = problem.operands[access.tensor].unit
     return None if unit is None or not access.indices else access.indices[unit]
 
@@ -202,47 +208,47 @@ def _rows(s: Storage, dim: int, ends: Any) -> Storage:
 
 
 class LongRows:
-    """A launch on ranges of rows, and on the pieces of some."""
+    """A launch on ranges of short rows, and on the pieces of long ones."""
 
     __slots__ = ("pieces", "ranges")
 
-    def __init__(self, pieces: Sequence[Pieces], ranges: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, pieces: Sequence[RowPieces], ranges: Sequence[tuple[int, int]]) -> None:
         self.pieces, self.ranges = pieces, ranges
 
     @staticmethod
     def of(
         problem: Problem, prepared: Prepared, out: Any, bounds: Sequence[int], threads: int
     ) -> LongRows | None:  # fmt: skip
-        """For the rows between the bounds; None where none of them is long, or it cannot be cut."""
+        """The launch on the rows between the bounds; None where none of them is long, or one cannot be split."""
         plan = prepared.schedule
         if not plan.parallel or plan.sliced is not None:
             return None
         rows = long_rows(problem.values[plan.driver], threads)
-        found = [pieces_of(problem, prepared, row, out) for row in rows]
-        pieces = [p for p in found if p is not None]
+        split = [split_row(problem, prepared, row, out) for row in rows]
+        pieces = [p for p in split if p is not None]
         if not rows or len(pieces) < len(rows):
             return None
         ends = sorted({*bounds, *(bounds[0] + r for r in rows), *(bounds[0] + r + 1 for r in rows)})
-        cut = {bounds[0] + r for r in rows}
-        return LongRows(pieces, [(lo, hi) for lo, hi in pairwise(ends) if lo not in cut])
+        split_at = {bounds[0] + r for r in rows}
+        return LongRows(pieces, [(lo, hi) for lo, hi in pairwise(ends) if lo not in split_at])
 
     @property
     def count(self) -> int:
-        """Launches."""
+        """The number of launches."""
         return len(self.ranges) + PIECES * len(self.pieces)
 
     def run(self, executable: Executable, words: list[int], out: int) -> None:
-        """Write the result to the address `out`; `words` are those of the other rows."""
-        rooms = []
-        every = [words] * len(self.ranges)
+        """Write the result to the address `out`; `words` are the arguments of the launches on short rows."""
+        buffers = []
+        arguments = [words] * len(self.ranges)
         ranges = list(self.ranges)
         for row in self.pieces:
-            room, own, pieces = row.tasks(words, out)
-            rooms.append(room)
-            every += own
+            buffer, piece_arguments, pieces = row.tasks(words, out)
+            buffers.append(buffer)
+            arguments += piece_arguments
             ranges += pieces
         wave = WAVE * pool.get_num_threads()
         for at in range(0, len(ranges), wave):
-            pool.apart(executable, every[at : at + wave], ranges[at : at + wave])
-        for row, room in zip(self.pieces, rooms, strict=True):
-            row.join(room, out)
+            pool.parallel_private(executable, arguments[at : at + wave], ranges[at : at + wave])
+        for row, buffer in zip(self.pieces, buffers, strict=True):
+            row.join(buffer, out)

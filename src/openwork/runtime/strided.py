@@ -1,4 +1,4 @@
-"""Strided arrays of any library as a kernel sees them: address, shape, strides in elements, scalar type."""
+"""A dense array of any library -> a strided view for kernels: address, shape, strides in elements, scalar type."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Strided:
     @property
     def unit(self) -> int | None:
         """The last dimension of stride one; a dimension of extent 1 counts only if no other does."""
-        found = [d for d, s in enumerate(self.strides) if s == 1]
-        long = [d for d in found if self.shape[d] > 1]
-        return next(iter((long or found)[::-1]), None)
+        units = [d for d, s in enumerate(self.strides) if s == 1]
+        extended = [d for d in units if self.shape[d] > 1]
+        return next(iter((extended or units)[::-1]), None)
 
     @property
     def nbytes(self) -> int:
@@ -65,28 +65,28 @@ def contiguous_along(view: Strided, dim: int) -> Strided:
     if view.strides[dim] == 1 or (view.shape[dim] <= 1 and view.unit is None):
         return view
     order = [d for d in range(len(view.shape)) if d != dim] + [dim]
-    back = sorted(range(len(order)), key=order.__getitem__)
+    inverse = sorted(range(len(order)), key=order.__getitem__)
     if is_torch(view.owner):
-        copy = view.owner.permute(order).contiguous().permute(back)
+        copy = view.owner.permute(order).contiguous().permute(inverse)
     else:
-        turned = view.owner.transpose(order)
-        copy = fresh(turned.shape, turned.dtype)
-        np.copyto(copy, turned)
-        copy = copy.transpose(back)
+        permuted = view.owner.transpose(order)
+        copy = fresh(permuted.shape, permuted.dtype)
+        np.copyto(copy, permuted)
+        copy = copy.transpose(inverse)
     return strided(copy)
 
 
 def on_lines(view: Strided) -> Strided:
-    """The same array beginning at a cache line: itself, or a copy. Vectors of a line's length then touch one line."""
+    """The same array, aligned to a cache line: itself, or a copy. Vectors of a line's length then touch one line."""
     if not view.address % LINE or is_torch(view.owner):
         return view
     source = view.owner
     order = sorted(range(source.ndim), key=lambda d: -view.strides[d])
     n = source.size
     if n * source.itemsize < LARGE:
-        room = np.empty(n * source.itemsize + LINE, np.uint8)
-        begin = -address(room) % LINE
-        flat = room[begin : begin + n * source.itemsize].view(source.dtype)
+        buffer = np.empty(n * source.itemsize + LINE, np.uint8)
+        begin = -address(buffer) % LINE
+        flat = buffer[begin : begin + n * source.itemsize].view(source.dtype)
     else:
         flat = reserve(n, source.dtype)
     copy = flat.reshape([source.shape[d] for d in order]).transpose(sorted(range(len(order)), key=order.__getitem__))
@@ -95,21 +95,21 @@ def on_lines(view: Strided) -> Strided:
 
 
 def new_output(shape: tuple[int, ...], scalar: str, like: Array, last: int | None, zero: bool) -> Array:
-    """A fresh array, row-major but for dimension `last`, which comes to lie innermost."""
+    """A fresh array, row-major but for dimension `last`, which is innermost."""
     order = list(range(len(shape)))
     if last is not None:
         order.remove(last)
         order.append(last)
     stored = tuple(shape[d] for d in order)
-    back = tuple(sorted(range(len(order)), key=order.__getitem__))
+    inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
     if library_of(like) == "torch":
         import torch
 
         make = torch.zeros if zero else torch.empty
         out: Any = make(stored, dtype=dtype_of(scalar, like))
-        return out if order == list(back) == sorted(order) else out.permute(back)
+        return out if order == list(inverse) == sorted(order) else out.permute(inverse)
     array = (np.zeros if zero else fresh)(stored, numpy_dtype(scalar))
-    return array if order == sorted(order) else array.transpose(back)
+    return array if order == sorted(order) else array.transpose(inverse)
 
 
 def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -17,8 +17,8 @@ __all__ = ["FAILURES", "check_room", "size_error", "sized"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 FAILURES = (MemoryError, ValueError, OverflowError, RuntimeError)
-"""What may be about an array that is too large."""
-_WORDS = (
+"""Types of errors that array libraries raise for an array that is too large."""
+_PHRASES = (
     "array is too big",
     "Maximum allowed dimension exceeded",
     "negative dimensions are not allowed",
@@ -30,18 +30,18 @@ _WORDS = (
 
 
 def size_error(operation: str, error: BaseException, operands: Iterable[Any]) -> SizeError | None:
-    """The error of an operation on these operands, where what the library raised is about an array's size."""
+    """The SizeError of an operation on these operands, where the error is about an array's size; else None."""
     if isinstance(error, SizeError):
         return None
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if isinstance(error, MemoryError) and isinstance(shape, tuple) and dtype is not None:
         extents, itemsize = shape, np.dtype(dtype).itemsize
-    elif type(error).__module__ == "builtins" and any(words in str(error) for words in _WORDS):
-        found = [(x.size, tuple(x.shape), x.dtype) for x in operands if hasattr(x, "_storage")]
-        if not found:
+    elif type(error).__module__ == "builtins" and any(phrase in str(error) for phrase in _PHRASES):
+        tensors = [(x.size, tuple(x.shape), x.dtype) for x in operands if hasattr(x, "_storage")]
+        if not tensors:
             expected = "expected: no more than there is memory for"
             return SizeError(f"{operation}: {error}\n  {expected}\n  help: ask for less")
-        _, extents, kind = max(found, key=lambda f: f[0], default=(0, (), np.dtype(np.float64)))
+        _, extents, kind = max(tensors, key=lambda f: f[0], default=(0, (), np.dtype(np.float64)))
         itemsize = getattr(kind, "itemsize", 8)
     elif isinstance(error, MemoryError) and str(error).startswith("no memory for "):
         return SizeError(f"{operation}: {error}\n  help: take a part of the tensor")
@@ -55,7 +55,7 @@ def size_error(operation: str, error: BaseException, operands: Iterable[Any]) ->
 
 
 def check_room(operation: str, count: int, itemsize: int = 8) -> None:
-    """Raise SizeError for so many elements where no memory could have that many bytes."""
+    """Raise SizeError for more elements than any memory could hold."""
     if count * itemsize > LARGEST:
         raise SizeError(
             f"{operation}: {count:,} elements have {count * itemsize:,} bytes\n  expected: at most {LARGEST:,}"
@@ -72,9 +72,9 @@ def sized(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except FAILURES as error:
-            refused = size_error(name, error, args)
-            if refused is None:
+            size_failure = size_error(name, error, args)
+            if size_failure is None:
                 raise
-            raise refused from None
+            raise size_failure from None
 
     return cast("F", call)

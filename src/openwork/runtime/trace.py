@@ -1,4 +1,4 @@
-"""A record of what is run, for `explain`: off unless somebody asks."""
+"""Steps that run inside `record()` -> a list of them, with facts and bytes, for `explain`; nothing is recorded else."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Step", "active", "note", "record", "rows", "shown"]
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that was run."""
+    """One step that was run: a kernel, a conversion, a move of elements."""
 
     title: str
     facts: tuple[tuple[str, str], ...] = ()
     nbytes: int = 0
     executable: Executable | None = None
     heads: bool = False
-    """whether it only says what the steps behind it are for"""
+    """whether it is a heading of the steps after it"""
 
 
 def shown(format: Format) -> str:
@@ -34,28 +34,28 @@ def shown(format: Format) -> str:
 
 
 def rows(executable: Executable, words: Sequence[int]) -> list[tuple[str, str]]:
-    """What to say of the rows that a merge keeps for a moment, in memory of its kernel: how many, and their bytes."""
+    """The fact of a merge's workspaces: the number of its rows, and the bytes that they take."""
 
-    found = [s for s in executable.kernel.body if isinstance(s, Alloc)]
-    if not found:
+    workspaces = [s for s in executable.kernel.body if isinstance(s, Alloc)]
+    if not workspaces:
         return []
     names = {p.name: w for p, w in zip(executable.params, words, strict=True) if isinstance(p, Scalar)}
-    nbytes = sum(int(evaluate(s.size, names)) * itemsize(s.scalar) for s in found)
-    count = sum("_crd" in s.buffer for s in found)
+    nbytes = sum(int(evaluate(s.size, names)) * itemsize(s.scalar) for s in workspaces)
+    count = sum("_crd" in s.buffer for s in workspaces)
     return [("rows", f"{count} kept for a moment, in workspaces of at most {nbytes:,} bytes on each thread")]
 
 
-def prepared(again: bool, where: str) -> tuple[str, str]:
-    """The fact that says whether an earlier call had prepared this one, and where that is kept."""
-    return "prepared", f"by an earlier call, kept {where}" if again else "by this call"
+def prepared(recalled: bool, where: str) -> tuple[str, str]:
+    """The fact of whether the call was prepared by an earlier one, and where that is kept."""
+    return "prepared", f"by an earlier call, kept {where}" if recalled else "by this call"
 
 
 steps: list[list[Step]] = []
-"""The records that are being made, empty where nobody listens."""
+"""The records under construction, empty where none is wanted."""
 
 
 def active() -> bool:
-    """Whether somebody listens."""
+    """Whether a record is wanted."""
     return bool(steps)
 
 
@@ -65,15 +65,15 @@ def note(step: Step) -> None:
         steps[-1].append(step)
 
 
-def moved(operation: str, sources: Iterable[Storage], found: Storage) -> None:
+def moved(operation: str, sources: Iterable[Storage], result: Storage) -> None:
     """Add a step that gives the elements of some operands new coordinates."""
-    every = tuple(sources)
+    storages = tuple(sources)
     facts = (
-        ("from", ", ".join(shown(s.format) for s in every)),
-        ("to", shown(found.format)),
-        ("moves", f"{found.nse:,} of {sum(s.nse for s in every):,} elements"),
+        ("from", ", ".join(shown(s.format) for s in storages)),
+        ("to", shown(result.format)),
+        ("moves", f"{result.nse:,} of {sum(s.nse for s in storages):,} elements"),
     )
-    note(Step(f"elements moved: {operation}", facts, found.nbytes))
+    note(Step(f"elements moved: {operation}", facts, result.nbytes))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Functions of single elements, as the array libraries have them: NumPy's ufuncs and torch's functions by name."""
+"""The name of an elementwise operation, and arrays -> the result by NumPy's ufunc or torch's function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..storage.buffers import Array, is_torch
 from ..tables import SPOKEN
 from .overrides import is_long
 
-__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "loudly", "spoken"]
+__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "loudly", "user_name"]
 
 UNARY = {name: o.numpy for name, o in OPERATIONS.items() if o.numpy is not None and o.arity == 1}
 """Operation names of the loop IR, and NumPy's."""
@@ -28,12 +28,12 @@ BINARY = {
     "logaddexp": "logaddexp",
     "nextafter": "nextafter",
 }
-"""The same of two operands, with those that the array libraries alone have."""
+"""The same of two operands, with those that only the array libraries have."""
 
 _NEVER_TORCH = frozenset((np.ndarray, float, int, bool, complex))
 
 
-def spoken(op: str) -> str:
+def user_name(op: str) -> str:
     """An operation as users know it, for messages: the namespace's name of what the loop IR calls `op`."""
     return SPOKEN.get(op, op)
 
@@ -44,15 +44,15 @@ _TORCH = {"min": "minimum", "max": "maximum", "conj": "conj_physical", "bnot": "
 
 
 def _erf(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """SciPy's error function, in half precision by way of single."""
+    """SciPy's error function; half precision is computed in single."""
     from scipy.special import erf
 
     half = x.dtype == np.float16
-    found: np.ndarray[Any, Any] = erf(x.astype(np.float32) if half else x)
-    return found.astype(np.float16) if half else found
+    result: np.ndarray[Any, Any] = erf(x.astype(np.float32) if half else x)
+    return result.astype(np.float16) if half else result
 
 
-_OWN: dict[str, Callable[..., Any]] = {
+_STANDARD: dict[str, Callable[..., Any]] = {
     "erf": _erf,
     "expm1": expm1,
     "round": lambda x: x.copy() if x.dtype.kind in "iu" else np.rint(x),
@@ -60,7 +60,7 @@ _OWN: dict[str, Callable[..., Any]] = {
 """Functions of which NumPy's differ from the standard's, for arrays of NumPy."""
 _SCALED = frozenset(("mul", "div"))
 _EXACT = 2**53
-"""The integers below are floats as they are."""
+"""Integers below are exact in float64."""
 _VIEWS = ("real", "imag")
 """Operations that give every second element of a complex array."""
 
@@ -75,10 +75,10 @@ def _function(name: str, torch_like: bool) -> Callable[..., Any]:
     if torch_like:
         import torch
 
-        own = _TORCH.get(name) or (name if hasattr(torch, name) else numpy_name)
-        found: Callable[..., Any] = getattr(torch, own)
-        return found
-    return _OWN.get(name) or cast("Callable[..., Any]", getattr(np, numpy_name))
+        torch_name = _TORCH.get(name) or (name if hasattr(torch, name) else numpy_name)
+        function: Callable[..., Any] = getattr(torch, torch_name)
+        return function
+    return _STANDARD.get(name) or cast("Callable[..., Any]", getattr(np, numpy_name))
 
 
 def apply(name: str, *args: Any) -> Any:
@@ -98,9 +98,9 @@ _LIMITS = {np.dtype(np.float64): 1e300, np.dtype(np.float32): 1e36}
 
 
 def _is_quiet(name: str, args: tuple[Any, ...]) -> bool:
-    """Whether NumPy has nothing to tell of an operation on few floats: it cannot overflow, nor is it invalid.
+    """Whether NumPy warns of nothing in an operation on few floats: it cannot overflow, nor is it invalid.
 
-    A product of two vectors that asks this takes a tenth of the time of `np.errstate`.
+    The dot products that decide it take a tenth of the time of `np.errstate`.
     """
     bounded = name in _BOUNDED
     if not bounded and name not in _SILENT:
@@ -116,7 +116,7 @@ def _is_quiet(name: str, args: tuple[Any, ...]) -> bool:
 
 
 def loudly(name: str, *args: Any) -> Any:
-    """The same, with NumPy's warnings as `np.errstate` asks, of the line that called the package."""
+    """The operation with NumPy's warnings as `np.errstate` asks, attributed to the line that called the package."""
     for a in args:
         if type(a) not in _NEVER_TORCH and is_torch(a):
             return _torch_apply(name, _function(name, True), args)
@@ -124,17 +124,17 @@ def loudly(name: str, *args: Any) -> Any:
     try:
         if name not in _VIEWS and _is_quiet(name, args):
             return function(*args)
-        found = telling(function.__name__, lambda: whole(function, args, {}) if is_long(args) else function(*args))
-        return np.array(found) if name in _VIEWS else found
+        result = telling(function.__name__, lambda: whole(function, args, {}) if is_long(args) else function(*args))
+        return np.array(result) if name in _VIEWS else result
     except ValueError as error:
         if name == "pow" and "negative integer power" in str(error):
             raise negative_power("a negative exponent") from None
-        if _fit(args):
+        if _do_broadcast(args):
             raise
-        raise _apart(name, args) from error
+        raise _broadcast_error(name, args) from error
     except TypeError as error:
         kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        raise DTypeError(f"{spoken(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
+        raise DTypeError(f"{user_name(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
 
 
 class PowerError(DTypeError, ValueError):
@@ -152,7 +152,7 @@ def _shapes(args: tuple[Any, ...]) -> list[tuple[int, ...]]:
     return [tuple(getattr(a, "shape", ())) for a in args]
 
 
-def _fit(args: tuple[Any, ...]) -> bool:
+def _do_broadcast(args: tuple[Any, ...]) -> bool:
     """Whether the operands' shapes broadcast."""
     try:
         np.broadcast_shapes(*_shapes(args))
@@ -161,9 +161,9 @@ def _fit(args: tuple[Any, ...]) -> bool:
     return True
 
 
-def _apart(name: str, args: tuple[Any, ...]) -> ShapeError:
+def _broadcast_error(name: str, args: tuple[Any, ...]) -> ShapeError:
     shapes = " and ".join(map(str, _shapes(args)))
-    return ShapeError(f"{spoken(name)}: shapes {shapes} do not broadcast\n  help: reshape an operand")
+    return ShapeError(f"{user_name(name)}: shapes {shapes} do not broadcast\n  help: reshape an operand")
 
 
 def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -181,10 +181,12 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
     try:
         return function(*boxed).contiguous() if name in _VIEWS else function(*boxed)
     except (RuntimeError, TypeError) as error:
-        if not _fit(args):
-            raise _apart(name, args) from error
+        if not _do_broadcast(args):
+            raise _broadcast_error(name, args) from error
         kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        raise DTypeError(f"{spoken(name)} does not take {kinds}: {error}\n  help: convert with .astype(...)") from error
+        raise DTypeError(
+            f"{user_name(name)} does not take {kinds}: {error}\n  help: convert with .astype(...)"
+        ) from error
 
 
 _TENSORS_ONLY = with_trait("tensors-only") | {"logaddexp", "nextafter"}
@@ -193,7 +195,7 @@ _TENSORS_ONLY = with_trait("tensors-only") | {"logaddexp", "nextafter"}
 def apply_scalar(name: str, like: Array, *args: Any, loud: bool = False) -> Any:
     """The operation on elements of the dtype of `like` and Python scalars: a Python scalar; `loud`: with warnings.
 
-    `None` among the arguments stands for nothing; a tuple (value,) is a value of the dtype, else a weak scalar.
+    An argument that is a tuple (value,) is a value of the dtype, any other a weak scalar.
     """
     boxed: list[Any] = []
     for a in args:

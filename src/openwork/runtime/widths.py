@@ -1,10 +1,10 @@
-"""A statement and its operands -> the same with the dense index rounded up, where its kernels would become too many.
+"""A statement and its operands -> operands whose dense index is rounded up, so that many widths share a kernel.
 
     y[i,k] += A[i,j] * X[j,k]        X of 77 columns -> of 80, the last three 0, and y cut to 77
 
-A kernel is compiled for the rest of the columns that its register tiles leave: the loops over it are written out. A
-batch whose size changes from call to call would compile hundreds. The first widths that a statement meets have kernels
-of their own, as do those that come back; all others share those of multiples of `STEP`.
+A kernel is compiled for the remainder of the columns after its register tiles: the loops over it are unrolled. A batch
+whose size changes from call to call would compile hundreds. The first widths of a statement have exact kernels, as do
+those that recur; all others share those of multiples of `STEP`.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ SEEN = tuning.WIDTH_SEEN
 
 @dataclass(slots=True)
 class _Widths:
-    """The widths that a statement has met: those with kernels of their own, and how often the others came."""
+    """The widths that a statement has had: `exact`, those with kernels of their own, and `counts` of the others."""
 
-    own: set[int] = field(default_factory=set)
-    seen: dict[int, int] = field(default_factory=dict)
+    exact: set[int] = field(default_factory=set)
+    counts: dict[int, int] = field(default_factory=dict)
 
     def shared(self, n: int) -> bool:
-        """Whether this width takes the kernel of a multiple of STEP."""
-        if n <= STEP or n % STEP == 0 or n in self.own:
+        """Whether this width is rounded up to a multiple of STEP."""
+        if n <= STEP or n % STEP == 0 or n in self.exact:
             return False
-        self.seen[n] = self.seen.get(n, 0) + 1
-        if len(self.own) < OWN or (self.seen[n] >= SEEN and len(self.own) < 4 * OWN):
-            self.own.add(n)
-            self.seen.pop(n, None)
+        self.counts[n] = self.counts.get(n, 0) + 1
+        if len(self.exact) < OWN or (self.counts[n] >= SEEN and len(self.exact) < 4 * OWN):
+            self.exact.add(n)
+            self.counts.pop(n, None)
             return False
-        if len(self.seen) > 16 * OWN:
-            self.seen.clear()
+        if len(self.counts) > 16 * OWN:
+            self.counts.clear()
         return True
 
 
@@ -72,18 +72,18 @@ def rounded(
     if 0 in extents.values() or any(a.indices.count(index) > 1 for a in (stmt.lhs, *stmt.accesses)):
         return None
     n, key = extents[index], (stmt, storage.signature, scalar)
-    known = _widths.get(key) or _widths.keep(key, _Widths())
-    if not known.shared(n):
+    widths = _widths.get(key) or _widths.keep(key, _Widths())
+    if not widths.shared(n):
         return None
-    wide = dict(values)
+    operands = dict(values)
     for access in stmt.accesses:
         if index in access.indices:
-            wide[access.tensor] = _padded(values[access.tensor], access.indices.index(index), -(-n // STEP) * STEP)
-    return wide, stmt.lhs.indices.index(index) if index in stmt.lhs.indices else -1, n
+            operands[access.tensor] = _padded(values[access.tensor], access.indices.index(index), -(-n // STEP) * STEP)
+    return operands, stmt.lhs.indices.index(index) if index in stmt.lhs.indices else -1, n
 
 
 def _only_zeros(stmt: Assignment, driver: Access, index: str) -> bool:
-    """Whether zeros in the place of a summed index add 0 and nothing else: all that they meet are zeros."""
+    """Whether zero padding along a summed index adds 0: every dense operand has the index, and is multiplied."""
     dense = [a for a in stmt.accesses if a is not driver and a != driver]
     return stmt.op == "+=" and all(index in a.indices for a in dense) and _is_product(stmt.rhs, driver)
 
@@ -96,17 +96,17 @@ def _is_product(e: Expression, driver: Access) -> bool:
 
 
 def _padded(view: Strided, dim: int, extent: int) -> Strided:
-    """A copy whose dimension `dim` has this extent and lies innermost, 0 beyond the view's own."""
+    """A copy whose dimension `dim` has this extent and is innermost, zero beyond the view's extent."""
     order = [d for d in range(len(view.shape)) if d != dim] + [dim]
-    back = sorted(range(len(order)), key=order.__getitem__)
+    inverse = sorted(range(len(order)), key=order.__getitem__)
     shape = [*(view.shape[d] for d in order[:-1]), extent]
     if isinstance(view.owner, np.ndarray):
         out: Any = np.zeros(shape, view.owner.dtype)
         out[..., : view.shape[dim]] = view.owner.transpose(order)
-        return strided(out.transpose(back))
+        return strided(out.transpose(inverse))
     out = view.owner.new_zeros(shape)
     out[..., : view.shape[dim]] = view.owner.permute(order)
-    return strided(out.permute(back))
+    return strided(out.permute(inverse))
 
 
 def cut(result: Array, dim: int, n: int) -> Array:

@@ -1,7 +1,7 @@
-"""Values -> whether an unspecified zero may meet infinity or NaN, and the elements that NumPy has there.
+"""Values and a limit -> whether all are at most that large, so that zeros annihilate and sparse products are NumPy's.
 
-0 * x is 0 for every finite x. Whether all values are finite is asked of memory once, without a temporary; where they
-are, as nearly always, a product is as sparse as its operands, and NumPy's.
+0 * x is 0 for every finite x. Values are checked in one pass without a temporary; where they are finite, as nearly
+always, a product is as sparse as its operands, and NumPy's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def squares(lo: i64, hi: i64, x: T[const], n: i64, parts: i64, out: f64[mut]):  
 
 
 def bounded(values: Array, limit: float) -> bool:
-    """Whether no value is NaN or larger than `limit` in size; may say no where the sum of their squares overflows.
+    """Whether no value is NaN or larger than `limit` in size.
 
     values: one-dimensional and contiguous; no number is small enough for a limit of 0, which stands for no limit known.
     Cost: O(n), as fast as memory is read.
@@ -46,8 +46,8 @@ def bounded(values: Array, limit: float) -> bool:
     if type(values) is not np.ndarray:
         plain = is_unrecorded(values) and scalar_of(values) != "bf16"
         x = values.numpy() if plain else to_numpy(bare(values, all_of_batch=True), detach=True)
-    few = x.dtype is _F64 and len(x) <= FEW
-    if few and math.sqrt(np.vdot(x, x)) <= limit:  # `dot` would warn of overflow
+    is_short = x.dtype is _F64 and len(x) <= FEW
+    if is_short and math.sqrt(np.vdot(x, x)) <= limit:  # `dot` would warn of overflow
         return True
     if not len(x):
         return True

@@ -22,7 +22,7 @@ from ...runtime.float_errors import report, report_dense
 from ...runtime.gradient_hook import differentiable, rule, tracked
 from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
-from ...runtime.values import apply, apply_scalar, loudly, negative_power, spoken
+from ...runtime.values import apply, apply_scalar, loudly, negative_power, user_name
 from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of, to_numpy
 from ...storage.scalars import python_scalar
@@ -267,7 +267,7 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _broadcasts(t.shape, tuple(array.shape)) else None
     if shape is None:
         raise ShapeError(
-            f"{spoken(op)}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
+            f"{user_name(op)}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
         )
     if shape != t.shape:
         t = broadcast_to(t, shape)

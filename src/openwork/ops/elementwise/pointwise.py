@@ -20,8 +20,8 @@ from ...ir.index import accesses as accesses_of
 from ...ir.index_text import parse, parse_expression
 from ...late import late
 from ...runtime.coiterate.plan import MergePlan, plan_merge
-from ...runtime.coiterate.run import run_plan, run_told
-from ...runtime.float_errors import Told, report
+from ...runtime.coiterate.run import run_plan, run_silently
+from ...runtime.float_errors import WarningSource, report
 from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
 from ...runtime.values import apply, loudly
@@ -85,16 +85,19 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
         e, dims = _expression(op, len(s.shape)), tuple(range(len(s.shape)))
         plan = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
         _BINARY.keep((op, s.kind, t.kind), plan)
-    if plan.keeps and same_structure(s, t):
+    if plan.same_structure and same_structure(s, t):
         found, silent = _of_one_structure(op, s, t, plan)
     elif (
         plan.nonfinite_guard is not None
         and not zero_annihilates
         and not (bounded(s.values, plan.nonfinite_guard) and bounded(t.values, plan.nonfinite_guard))
     ):
-        found, silent = _exact(plan, _expression(op, len(s.shape)), (s, t), s.shape), plan.told is Told.NEVER
+        found, silent = (
+            _exact(plan, _expression(op, len(s.shape)), (s, t), s.shape),
+            plan.warnings is WarningSource.NEVER,
+        )
     else:
-        found, silent = run_told(plan, (s, t), s.shape)
+        found, silent = run_silently(plan, (s, t), s.shape)
     if not silent:
         report(_pair(op), plan.dims, {"A": s, "B": t}, found)
     return found
@@ -105,9 +108,9 @@ def _of_one_structure(op: str, s: Storage, t: Storage, plan: MergePlan) -> tuple
 
     NumPy says itself what is to be said of values that are elements, each one.
     """
-    if plan.loud:
+    if plan.operands_warn:
         return s.with_values(loudly(op, s.values, t.values), plan.fill), True
-    return s.with_values(apply(op, s.values, t.values), plan.fill), plan.told is Told.NEVER
+    return s.with_values(apply(op, s.values, t.values), plan.fill), plan.warnings is WarningSource.NEVER
 
 
 @lru_cache(maxsize=256)
@@ -128,7 +131,7 @@ def _exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape:
 
     if plan.exact is None:
         named = dict(zip(plan.dims, storages, strict=True))
-        format = plan.format if plan.asked else None
+        format = plan.format if plan.format_given else None
         plan.exact = plan_merge(e, named, plan.dims, len(shape), format, annihilate=False)
     return prune(Tensor._from_storage(run_plan(plan.exact, storages, shape)))._storage
 
@@ -273,9 +276,9 @@ def _evaluate(
         and not how.zero_annihilates
         and not all(bounded(s.values, plan.nonfinite_guard) for s in every)
     ):
-        found, silent = _exact(plan, e, every, shape), plan.told is Told.NEVER
+        found, silent = _exact(plan, e, every, shape), plan.warnings is WarningSource.NEVER
     else:
-        found, silent = run_told(plan, every, shape)
+        found, silent = run_silently(plan, every, shape)
     if not silent:
         report(e, dims, operands, found)
     return found

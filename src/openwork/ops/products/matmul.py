@@ -13,7 +13,7 @@ from ...ir.index import Access, Apply, Assignment
 from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
-from ...runtime.contraction.prepared import quick_product
+from ...runtime.contraction.prepared import prepared_product
 from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
@@ -104,7 +104,7 @@ def _matmul(a: Any, b: Any) -> Any:
     a, b = adopted(a), adopted(b)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and not trace.steps:
-        small = quick_product(a._storage, b._storage)
+        small = prepared_product(a._storage, b._storage)
         if small is not None:
             return Tensor._from_storage(small)
     a, b = plain(a), plain(b)

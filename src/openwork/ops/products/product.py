@@ -20,7 +20,7 @@ from ...format.format import Format
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...runtime import trace
 from ...runtime.contract import contract, shared
-from ...runtime.contraction.prepared import quick_product
+from ...runtime.contraction.prepared import prepared_product
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
 from ...runtime.promote import promote
 from ...runtime.strided import strided
@@ -204,7 +204,7 @@ def _merge(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
 def _contract(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
     x, y, kept = values[0], values[-1], _kept(step)
     if ring.name == "plus_times" and x.letters[1:] + kept == y.letters[:1] + x.letters[:1] + y.letters[1:]:
-        small = None if trace.steps else quick_product(x.storage, y.storage)
+        small = None if trace.steps else prepared_product(x.storage, y.storage)
         if small is not None:
             return Term(kept, small)
     return pair(x, y, kept, ring)

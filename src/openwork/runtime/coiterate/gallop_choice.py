@@ -1,7 +1,7 @@
-"""Sizes of a merge's operands -> the ones far shorter than the others, which are part of a kernel's key.
+"""Sizes of a merge's operands -> for each loop the operand that is far shorter than the others, to gallop in these.
 
-A kernel that searches long operands for the elements of a short one is another kernel than that of operands that are
-about as long, which costs nothing more than before.
+The choice is part of a kernel's key: a kernel that searches long operands for the elements of a short one is another
+than that of operands of about equal length, which costs nothing more than without the choice.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ...format.format import Format
 from ...format.level import Iterate
 from ...storage.storage import Storage
 
-__all__ = ["Leads", "GallopChooser", "scout"]
+__all__ = ["Drivers", "GallopChooser", "gallop_chooser_of"]
 
-Leads = tuple[str | None, ...]
-"""For each loop the operand that leads; empty where none does anywhere."""
+Drivers = tuple[str | None, ...]
+"""For each loop the operand that is walked alone, the others being searched; empty where there is none in any loop."""
 
 RATIO = tuning.GALLOP_RATIO
 SMALL = tuning.GALLOP_SMALL
-KEPT = 256
-"""Sizes whose leaders are kept."""
+MAX_REMEMBERED = 256
+"""Sizes whose choice is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class GallopChooser:
-    """What has to be known of a plan: for each loop the operands that take part, by number, and their levels there.
+    """Facts of a plan that decide the choice: for each loop the operands that take part, by number, and their levels.
 
     names : of the operands without which nothing is computed, by number
     full : loops that visit every coordinate, from the outermost on
@@ -42,44 +42,44 @@ class GallopChooser:
     names: Mapping[int, str]
     loops: tuple[tuple[tuple[int, int], ...], ...]
     full: int
-    known: dict[Any, Leads] = field(default_factory=dict, compare=False, repr=False)
-    """what was found for sizes of before"""
+    remembered: dict[Any, Drivers] = field(default_factory=dict, compare=False, repr=False)
+    """choices by shape and sizes"""
 
-    def leads(self, storages: Sequence[Storage], shape: tuple[int, ...], target: Format) -> Leads:
-        """The operand that leads each loop."""
-        most = 0
+    def drivers(self, storages: Sequence[Storage], shape: tuple[int, ...], target: Format) -> Drivers:
+        """The operand to walk alone in each loop, for storages of these sizes."""
+        total = 0
         for s in storages:
-            most += s.values.shape[0]
-        if most <= SMALL and (not self.full or max(shape) <= SMALL):
+            total += s.values.shape[0]
+        if total <= SMALL and (not self.full or max(shape) <= SMALL):
             return ()
         counts = tuple([_counts(s) for s in storages])
-        found = self.known.get((shape, counts))
-        if found is None:
-            if len(self.known) >= KEPT:
-                self.known.clear()
-            found = self.known[shape, counts] = self._leads(counts, shape, target)
-        return found
+        drivers = self.remembered.get((shape, counts))
+        if drivers is None:
+            if len(self.remembered) >= MAX_REMEMBERED:
+                self.remembered.clear()
+            drivers = self.remembered[shape, counts] = self._choose(counts, shape, target)
+        return drivers
 
-    def _leads(self, counts: tuple[tuple[int, ...], ...], shape: tuple[int, ...], target: Format) -> Leads:
+    def _choose(self, counts: tuple[tuple[int, ...], ...], shape: tuple[int, ...], target: Format) -> Drivers:
         extents = [hi - lo for lo, hi in target.level_intervals(shape)]
-        found: list[str | None] = []
+        drivers: list[str | None] = []
         for at, members in enumerate(self.loops):
             sizes = {k: counts[k][level] for k, level in members}
-            mine = min((k for k in sizes if k in self.names), key=sizes.__getitem__, default=None)
+            shortest = min((k for k in sizes if k in self.names), key=sizes.__getitem__, default=None)
             visited = math.prod(extents[: at + 1]) if at < self.full else 0
             longest = max(visited, *sizes.values(), 0)
-            leads = mine is not None and longest > SMALL and RATIO * sizes[mine] < longest
-            found.append(self.names[mine] if leads and mine is not None else None)
-        return tuple(found) if any(found) else ()
+            gallops = shortest is not None and longest > SMALL and RATIO * sizes[shortest] < longest
+            drivers.append(self.names[shortest] if gallops and shortest is not None else None)
+        return tuple(drivers) if any(drivers) else ()
 
 
-def scout(
+def gallop_chooser_of(
     regions: Regions, formats: Mapping[str, Format], dims: Mapping[str, Dims], order: Sequence[Expression],
-    covered: int = 0,
+    visited: int = 0,
 ) -> GallopChooser | None:  # fmt: skip
-    """What to look at, for operands of these formats; None where nothing can lead.
+    """The chooser for operands of these formats; None where no operand can be walked alone.
 
-    covered : the outermost loops that the result has a place for every coordinate of
+    visited : the number of outermost loops that visit every coordinate, as the result stores a pos for each
     """
     if len(formats) < 2 or len(formats) > MAX_CASE_OPERANDS:
         return None
@@ -87,20 +87,20 @@ def scout(
     if not names:
         return None
     levels = [levels_in_order(f, dims[n], order) or () for n, f in formats.items()]
-    loops = tuple(tuple((k, own.index(e)) for k, own in enumerate(levels) if e in own) for e in order)
+    loops = tuple(tuple((k, counted.index(e)) for k, counted in enumerate(levels) if e in counted) for e in order)
     kinds = [f.levels for f in formats.values()]
     located = [all(kinds[k][at].format.functions.iterate is Iterate.COORDINATE for k, at in loop) for loop in loops]
-    full = next((at for at, every in enumerate(located) if not every), len(located))
-    return GallopChooser(names, loops, max(full, covered))
+    full = next((at for at, is_located in enumerate(located) if not is_located), len(located))
+    return GallopChooser(names, loops, max(full, visited))
 
 
 def _counts(s: Storage) -> tuple[int, ...]:
-    """How many coordinates of each level have elements below them, at most."""
-    found: tuple[int, ...] | None = s.plans.facts.get("counts")
-    if found is None:
+    """Upper bounds of the coordinates of each level that have elements below."""
+    known_counts: tuple[int, ...] | None = s.plans.facts.get("counts")
+    if known_counts is None:
         counts = list(s.positions)
         for k in range(len(counts) - 2, -1, -1):
             if s.format.levels[k].format.functions.iterate is Iterate.COORDINATE:
                 counts[k] = min(counts[k], counts[k + 1])
-        found = s.plans.facts["counts"] = tuple(counts)
-    return found
+        known_counts = s.plans.facts["counts"] = tuple(counts)
+    return known_counts

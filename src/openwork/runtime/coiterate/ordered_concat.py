@@ -1,9 +1,9 @@
-"""A merge by several threads, each range put in its place as soon as it is known how much came before.
+"""A merge on ranges by several threads -> their results concatenated in order, each once those before are counted.
 
-A thread walks one range of the outermost loop after another and writes what it finds to memory of its own, small enough
-for the cache. When its turn has come, the elements before the range are counted, and it copies the range to where it
-belongs. So the result has no gaps to close, memory behind its end is never touched, and nothing is counted twice.
-Results do not depend on how the loop is cut.
+A thread walks one range of the outermost loop after another and writes its elements to private memory, small enough for
+the cache. Once the elements before the range are counted, it copies the range to its final position. So the result has
+no gaps to close, memory past its end is never touched, and nothing is counted twice. Results do not depend on how the
+loop is cut.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["orderable", "run_ordered"]
 
 
 def orderable(plan: MergePlan) -> bool:
-    """Whether ranges of the result can be copied: it is appended to, and has no bitmap below that."""
+    """Whether ranges of the result can be concatenated: it has a chain that is appended to, and no bitmap below."""
     kinds = [run.kind for run in plan.runs]
     if Kind.CHAIN not in kinds:
         return False
@@ -37,69 +37,71 @@ def orderable(plan: MergePlan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A buffer that is written range by range: of positions, which move on by what came before, or not."""
+    """A buffer that is written range by range: pos, to which the count of earlier elements is added, or another."""
 
     name: str
     scalar: str
-    edges: bool
+    is_pos: bool
 
 
 def run_ordered(
-    plan: MergePlan, made: Compiled, words: Sequence[int], spans: tuple[tuple[int, int], ...], cuts: list[int],
+    plan: MergePlan, kernel: Compiled, words: Sequence[int], spans: tuple[tuple[int, int], ...], cuts: list[int],
     caps: Mapping[Run, Any], like: Array,
 ) -> dict[Run, int] | None:  # fmt: skip
-    """Run the merge range by range; how many positions each chain has, or None where there are no threads to be had.
+    """Run the merge range by range; the number of positions of each chain, or None where no threads are available.
 
-    words: of the kernel in one range, with the buffers of the whole result.
+    words: arguments of the kernel on a single range, with the buffers of the whole result.
     """
     count, chains = len(cuts) - 1, list(caps)
-    names = [p.name for p in made.executable.params]
+    names = [p.name for p in kernel.executable.params]
     state = np.zeros(1 + count + 2 * count * len(chains), np.int64)
     state[: count + 1] = cuts
     ends = np.zeros(len(chains) * (count + 1), np.int64)
     counts = address(state) + 8 * (1 + count * (1 + len(chains)))
     shared = dict(zip(names, words, strict=True)) | {"meta": address(state), "chunks": count}
-    place = _place_executable(plan, made)
+    place = _place_executable(plan, kernel)
     fixed = {"cuts": address(state), "ends": address(ends), "counts": counts, "chunks": count, "low": spans[0][0]}
     fixed |= {f"size{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
-    own = [_own(plan, made, spans, caps, like) for _ in range(min(pool.get_num_threads(), count))]
+    thread_buffers = [
+        _thread_buffers(plan, kernel, spans, caps, like) for _ in range(min(pool.get_num_threads(), count))
+    ]
     first, second = [], []
-    for buffers in own:
-        mine = {name: address(buffer) for name, buffer in buffers.items()}
-        first.append([(shared | mine)[name] for name in names])
-        known = {**shared, **fixed, **{f"own_{name}": a for name, a in mine.items()}}
-        second.append([known[p.name] for p in place.params])
-    if not pool.ordered(made.executable, place, first, second, count, counts, address(ends), len(chains)):
+    for buffers in thread_buffers:
+        addresses = {name: address(buffer) for name, buffer in buffers.items()}
+        first.append([(shared | addresses)[name] for name in names])
+        place_arguments = {**shared, **fixed, **{f"own_{name}": a for name, a in addresses.items()}}
+        second.append([place_arguments[p.name] for p in place.params])
+    if not pool.ordered(kernel.executable, place, first, second, count, counts, address(ends), len(chains)):
         return None
     return {run: int(ends[(r + 1) * (count + 1) - 1]) for r, run in enumerate(chains)}
 
 
-def _own(
-    plan: MergePlan, made: Compiled, spans: tuple[tuple[int, int], ...], caps: Mapping[Run, Any], like: Array
+def _thread_buffers(
+    plan: MergePlan, kernel: Compiled, spans: tuple[tuple[int, int], ...], caps: Mapping[Run, Any], like: Array
 ) -> dict[str, Array]:
-    """Memory for one range: what lies at or below the first chain, but for that one's edges."""
-    found: dict[str, Array] = {}
+    """Private buffers for one range: those at and below the first chain, but for its pos."""
+    buffers: dict[str, Array] = {}
     parents = 0
     for run in plan.runs:
         if run.kind is Kind.CHAIN:
             if parents:
-                found[f"out_pos{run.first}"] = empty(parents + 1, made.index, like)
+                buffers[f"out_pos{run.first}"] = empty(parents + 1, kernel.index, like)
             parents = int(caps[run].max())
             for at in run.levels:
-                found[f"out_crd{at}"] = empty(parents, made.index, like)
+                buffers[f"out_crd{at}"] = empty(parents, kernel.index, like)
         elif parents:
             parents *= math.prod(spans[at][1] - spans[at][0] for at in run.levels)
-    found["out_vals"] = empty(parents, plan.scalar, like)
-    return found
+    buffers["out_vals"] = empty(parents, plan.scalar, like)
+    return buffers
 
 
-def _place_executable(plan: MergePlan, made: Compiled) -> Executable:
-    key = f"merge place {plan.target.canonical} {made.index} {plan.scalar}"
-    return cache.get(key, lambda: _place_kernel(plan, made.index))
+def _place_executable(plan: MergePlan, kernel: Compiled) -> Executable:
+    key = f"merge place {plan.target.canonical} {kernel.index} {plan.scalar}"
+    return cache.get(key, lambda: _place_kernel(plan, kernel.index))
 
 
 def _place_kernel(plan: MergePlan, index: str) -> Kernel:
-    """Copy ranges from a thread's memory to the result; edges move on by the positions before the range."""
+    """The kernel that copies ranges from a thread's memory to the result, adding the positions before to pos."""
     builder = Builder("place", ranged=True)
     for name in ("cuts", "ends", "counts"):
         builder.buffer(name, "i64")
@@ -128,14 +130,14 @@ def _place_kernel(plan: MergePlan, index: str) -> Kernel:
 
 
 def _copy(builder: Builder, part: _Part, stage: int, chain: int) -> list[str]:
-    """Lines that copy one buffer; the edges of the first chain are in their place, and only move on."""
+    """Lines that copy one buffer; pos of the first chain is in place already, and only grows."""
     out = f"out_{part.name}"
-    builder.buffer(out, part.scalar, mutable=True, wide=part.edges)
+    builder.buffer(out, part.scalar, mutable=True, wide=part.is_pos)
     source = f"own_{out}[1 + e]"
-    if part.edges and chain == 0:
+    if part.is_pos and chain == 0:
         source = f"{out}[begin{stage} + 1 + e]"
     else:
-        builder.buffer(f"own_{out}", part.scalar, wide=part.edges)
-    if part.edges:
+        builder.buffer(f"own_{out}", part.scalar, wide=part.is_pos)
+    if part.is_pos:
         return [f"for e in range(0, count{stage}):", f"    {out}[begin{stage} + 1 + e] = {source} + goal{chain}"]
     return [f"for e in range(0, count{stage}):", f"    {out}[begin{stage} + e] = own_{out}[e]"]

@@ -1,4 +1,4 @@
-"""Plans of merges: formats, conversions of operands, regions, and the compiled kernel."""
+"""An elementwise expression over storages -> the plan of its merge: result format, conversions, regions, kernels."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ from ...storage.buffers import address
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ..conversion.remap import has_gaps
-from ..float_errors import Told, is_small, told_by
+from ..float_errors import WarningSource, is_small, warning_source
 from ..single_operand import operand_of
-from .gallop_choice import GallopChooser, Leads, scout
+from .gallop_choice import Drivers, GallopChooser, gallop_chooser_of
 from .types import typed
 
 __all__ = ["Bound", "Compiled", "MergePlan", "plan_merge"]
 
 
 _PASSED = frozenset(("f32", "f64", "i32", "i64", "u32", "u64"))
-"""Types of which fill values are passed."""
+"""Scalar types whose fill values are passed to the kernel."""
 _FILLS = 100
-"""The number of the first operand's fill value: behind those of an expression."""
+"""The number of the first operand's fill value, after the numbers of an expression."""
 _FEW = tuning.FILLS_PASSED
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How many positions a chain can have: the least of the sums over `sums`, and the product of its loops' extents.
+    """An upper bound of a chain's positions: the least of the sums in `sums` and of the product of its loops' extents.
 
-    Each term is an operand's number, the level whose positions count (-1: one), and the loops that it lacks.
+    Each term is an operand's number, the level whose positions are counted (-1: one), and the loops that it lacks.
     """
 
     at: int
@@ -76,14 +76,14 @@ class Compiled:
     executable: Executable
     refs: dict[str, ParamRef]
     names: tuple[str, ...]
-    """parameters behind the operands' buffers"""
+    """parameters after the operands' buffers"""
     prefix: int
-    """how many parameters are operands' buffers"""
+    """the number of parameters that are operands' buffers"""
 
 
 @dataclass(slots=True)
 class MergePlan:
-    """What a merge does: convert operands, run the nest, convert the result."""
+    """The plan of a merge: conversions of operands, the loop nest, the conversion of the result."""
 
     text: str
     regions: Regions
@@ -95,39 +95,39 @@ class MergePlan:
     scalar: str
     fill: Any
     runs: tuple[Run, ...]
-    keeps: bool
+    same_structure: bool
     """whether operands of one structure give a result of that structure, and nothing is converted"""
     numbers: tuple[str, ...]
     """numbers of the expression, which the kernel is passed"""
     shares: tuple[int, ...]
     """operands whose structure is the result's where both have as many elements: one contains the other"""
     compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
-    scout: GallopChooser | None = None
-    """what tells whether an operand is far shorter than others; None where it makes no difference"""
+    gallop_chooser: GallopChooser | None = None
+    """chooses an operand that is far shorter than others; None where none can be walked alone"""
     nonfinite_guard: float | None = None
-    """None where NumPy's answer is certain; else the size up to which values make it so: `compiler.nonfinite_guard`"""
-    asked: bool = False
-    """whether the format was asked for"""
+    """None where the result is NumPy's; else the size of values up to which it is: `compiler.nonfinite_guard`"""
+    format_given: bool = False
+    """whether the caller gave the format"""
     masked: bool = False
-    """whether elements that are not specified are missing; `fill` stands in their place"""
+    """whether unspecified elements are missing; `fill` is a placeholder then"""
     exact: MergePlan | None = None
-    """the plan for larger values, once there were some"""
+    """the plan without annihilation, for larger values, once there were some"""
     launches: dict[Any, Any] = field(default_factory=dict)
-    """what was found for launches, by shape, leaders and signatures"""
-    quick: Any = None
-    """the lean launch of the last shape"""
-    passed: Regions | None = None
-    """the regions over fill values that the kernel is passed, where their kind is all that it depends on"""
+    """prepared launches by shape, drivers and signatures"""
+    prepared: Any = None
+    """the prepared call of the last shape"""
+    fill_regions: Regions | None = None
+    """the regions over fill values that the kernel is passed, where it depends on their signs only"""
     constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     """these fill values, by name"""
-    told: Told = Told.VALUES
-    """what tells whether NumPy would warn of the result"""
-    loud: bool = False
-    """whether stored values of operands of one structure are all that NumPy would warn of"""
+    warnings: WarningSource = WarningSource.VALUES
+    """how it is known whether NumPy would warn of the result"""
+    operands_warn: bool = False
+    """whether NumPy would warn of stored values only, for operands of one structure"""
     constant_words: tuple[int, ...] = field(init=False)
     """the addresses of the fill values that are passed"""
     row: MergePlan | None = None
-    """the plan for one row alone, once there was a matrix of one long row"""
+    """the plan for a vector, once there was a matrix of one long row"""
 
     def __post_init__(self) -> None:
         self.constant_words = tuple(map(address, self.constants.values()))
@@ -150,11 +150,11 @@ def plan_merge(
     annihilate: bool = True,
     lacking: Collection[str] = (),
 ) -> MergePlan:
-    """The plan of an expression over storages; `dims` says where their dimensions are in the result.
+    """The plan of an expression over storages; `dims` maps their dimensions to the result's.
 
-    annihilate: an absent zero makes a product zero, whatever it meets.
-    lacking: operands whose unspecified elements are missing; those of the result are then, and no zero annihilates.
-        The result gets a bitmap where its last level would hold all children.
+    annihilate: an absent zero makes a product zero, whatever the other factor.
+    lacking: operands whose unspecified elements are missing; so are those of the result then, and no zero annihilates.
+        The result gets a bitmap where its last level would store all children.
     """
     library = "torch" if any(s.library == "torch" for s in storages.values()) else "numpy"
     scalars = {name: s.scalar for name, s in storages.items()}
@@ -165,46 +165,47 @@ def plan_merge(
     regions = Regions(expr, fills, missing(expr.type) if lacking else None, annihilate and not lacking)
     scalar = expr.type.scalar
     fill = python_scalar(regions.fill.value if isinstance(regions.fill, Const) else 0, scalar)
-    wanted = format or _default(regions, storages, dims, ndim)
+    result_format = format or _default(regions, storages, dims, ndim)
     if lacking:
-        wanted = with_bitmap(wanted) or wanted
-    target = merge_format(wanted)
+        result_format = with_bitmap(result_format) or result_format
+    target = merge_format(result_format)
     if not all(is_projectable(target, d) for d in dims.values()):
         target = default_format(ndim)
     order = [level.expression for level in target.levels]
     steps: list[Format | None] = []
     for name, s in storages.items():
-        fits = levels_in_order(s.format, dims[name], order) is not None
-        steps.append(None if fits else project(target, dims[name], name in lacking))
-    final = wanted if format is not None else target
-    if format is None and wanted.batch_ndim:
-        final = _batches(wanted, target) or target
-    same = all(s.format == final == target and None not in dims[name] for name, s in storages.items())
+        in_order = levels_in_order(s.format, dims[name], order) is not None
+        steps.append(None if in_order else project(target, dims[name], name in lacking))
+    final = result_format if format is not None else target
+    if format is None and result_format.batch_ndim:
+        final = _batches(result_format, target) or target
+    same_structure = all(s.format == final == target and None not in dims[name] for name, s in storages.items())
     text = f"{e} -> {target}"
     shares = _shares(regions, storages, dims, target)
     formats = {n: step or s.format for step, (n, s) in zip(steps, storages.items(), strict=True)}
     kinds = [run.kind for run in runs(target)]
-    covered = sum(len(run.levels) for run in runs(target)[: kinds.index(Kind.CHAIN)]) if Kind.CHAIN in kinds else 0
-    passed, constants = _by_kind(regions, storages) if not lacking else (None, {})
-    told = Told.NEVER if lacking else told_by(e, scalar, fill, library)
+    visited = sum(len(run.levels) for run in runs(target)[: kinds.index(Kind.CHAIN)]) if Kind.CHAIN in kinds else 0
+    fill_regions, constants = _by_kind(regions, storages) if not lacking else (None, {})
+    warnings = WarningSource.NEVER if lacking else warning_source(e, scalar, fill, library)
     gaps = any(not s.format.is_unique or has_gaps(s) for s in storages.values())
-    loud = not gaps and told is not Told.NEVER and is_small(scalar, fill)
+    operands_warn = not gaps and warnings is not WarningSource.NEVER and is_small(scalar, fill)
     return MergePlan(
-        text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same,
+        text, regions, dict(dims), tuple(steps), target, final, scalar, fill, runs(target), same_structure,
         tuple(dict.fromkeys(numbers_of(expr))), shares,
-        scout=scout(regions, formats, dims, order, covered),
-        nonfinite_guard=_nonfinite_guard(regions, steps, storages) if annihilate else None, asked=format is not None,
-        masked=bool(lacking), passed=passed, constants=constants,
-        told=told, loud=loud,
+        gallop_chooser=gallop_chooser_of(regions, formats, dims, order, visited),
+        nonfinite_guard=_nonfinite_guard(regions, steps, storages) if annihilate else None,
+        format_given=format is not None,
+        masked=bool(lacking), fill_regions=fill_regions, constants=constants,
+        warnings=warnings, operands_warn=operands_warn,
     )  # fmt: skip
 
 
 def _by_kind(
     regions: Regions, storages: Mapping[str, Storage]
 ) -> tuple[Regions | None, dict[str, np.ndarray[Any, Any]]]:
-    """The regions with numbers in the place of fill values, and these: for a kernel that serves all of their kind.
+    """The regions with fill values as kernel arguments, and these: for a kernel that serves all values of their sign.
 
-    Only where the regions are the same: what a fill value decides is a part of the kernel.
+    Only where the regions are the same: a fill value that decides them is a part of the kernel.
     """
     constants: dict[str, np.ndarray[Any, Any]] = {}
     fills = dict(regions.fills)
@@ -216,46 +217,46 @@ def _by_kind(
             fills[name] = cast(Var(number, Type("f64")), s.scalar)  # type: ignore[assignment]
     if not constants or len(fills) > _FEW:
         return None, {}
-    made = Regions(regions.expr, fills, None, regions.annihilate)
+    fill_regions = Regions(regions.expr, fills, None, regions.annihilate)
     names = frozenset(fills)
-    every = [frozenset(s) for n in range(len(names) + 1) for s in combinations(sorted(names), n)]
-    same = all((made.body(s) is None) == (regions.body(s) is None) for s in every)
-    return (made, constants) if same else (None, {})
+    subsets = [frozenset(s) for n in range(len(names) + 1) for s in combinations(sorted(names), n)]
+    same_regions = all((fill_regions.body(s) is None) == (regions.body(s) is None) for s in subsets)
+    return (fill_regions, constants) if same_regions else (None, {})
 
 
 def _nonfinite_guard(regions: Regions, steps: Sequence[Format | None], storages: Mapping[str, Storage]) -> float | None:
-    """`nonfinite_guard`; no values will do where a conversion may make elements of a fill value that is too large."""
-    most = nonfinite_guard(regions)
-    exposed = (s.fill_value for step, s in zip(steps, storages.values(), strict=True) if step is not None)
-    return most if most is None or all(abs(fill) <= most for fill in exposed) else -1.0
+    """`nonfinite_guard`; -1, for no values at all, where a conversion may store a fill value that is too large."""
+    bound = nonfinite_guard(regions)
+    converted_fills = (s.fill_value for step, s in zip(steps, storages.values(), strict=True) if step is not None)
+    return bound if bound is None or all(abs(fill) <= bound for fill in converted_fills) else -1.0
 
 
 def _shares(
     regions: Regions, storages: Mapping[str, Storage], dims: Mapping[str, Dims], target: Format
 ) -> tuple[int, ...]:
-    """The operands of the target's format that contain every element of the result, or the other way round."""
+    """The operands of the target's format whose elements contain those of the result, or are contained in them."""
     if len(storages) > MAX_CASE_OPERANDS or not target.levels or runs(target)[-1].kind is not Kind.CHAIN:
         return ()
-    found = []
+    shares = []
     sets = storable_sets(regions)
     for k, (name, s) in enumerate(storages.items()):
         if s.format != target or dims[name] != tuple(range(target.ndim)):
             continue
         contains = all(name in present for present in sets)
         if contains or regions.keeps(name):
-            found.append(k)
-    return tuple(found)
+            shares.append(k)
+    return tuple(shares)
 
 
-def _batches(wanted: Format, target: Format) -> Format | None:
-    """The target with the batch levels of an operand; None where it has other levels in their place."""
-    n = wanted.batch_ndim
+def _batches(format: Format, target: Format) -> Format | None:
+    """The target with the batch levels of an operand; None where its leading levels are others."""
+    n = format.batch_ndim
     if any(
         not t.format.is_dense or t.expression != w.expression
-        for t, w in zip(target.levels[:n], wanted.levels, strict=False)
+        for t, w in zip(target.levels[:n], format.levels, strict=False)
     ):
         return None
-    return Format(target.dims, (*wanted.levels[:n], *target.levels[n:]))
+    return Format(target.dims, (*format.levels[:n], *target.levels[n:]))
 
 
 def _default(regions: Regions, storages: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int) -> Format:
@@ -280,16 +281,16 @@ def _aligned(format: Format, dims: Dims, ndim: int) -> Format:
     return format if axes == list(range(ndim)) else format.permute(axes)
 
 
-def compiled(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: Leads = ()) -> Compiled:
+def compiled(plan: MergePlan, storages: tuple[Storage, ...], index: str, drivers: Drivers = ()) -> Compiled:
     """The kernel for storages that follow the target's order, with result indices of type `index`."""
-    key = (index, leads, tuple(s.signature for s in storages))
-    found = plan.compiled.get(key)
-    if found is None:
-        found = plan.compiled[key] = _compile(plan, storages, index, leads)
-    return found
+    key = (index, drivers, tuple(s.signature for s in storages))
+    kernel = plan.compiled.get(key)
+    if kernel is None:
+        kernel = plan.compiled[key] = _compile(plan, storages, index, drivers)
+    return kernel
 
 
-def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: Leads) -> Compiled:
+def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, drivers: Drivers) -> Compiled:
     order = [level.expression for level in plan.target.levels]
     inputs = []
     for name, s in zip(plan.dims, storages, strict=True):
@@ -301,13 +302,13 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, leads: 
     crd = tuple(("bool" if f.is_bitmap else index) if "crd" in f.buffers else None for f in formats)
     target = Operand(plan.scalar, plan.target.ndim, plan.target, pos, crd)
     arrays = tuple(Array(n, Operand("f64", 0), ((),) * len(order)) for n in plan.parameters)
-    merge = Merge(tuple(inputs), plan.passed or plan.regions, target, arrays, drivers=leads)
+    merge = Merge(tuple(inputs), plan.fill_regions or plan.regions, target, arrays, drivers=drivers)
     executable = cache.get(_key(merge), lambda: build(merge))
-    names = {given.name: given.operand for given in inputs}
-    own = tuple(p.name for p in executable.params)
+    names = {entry.name: entry.operand for entry in inputs}
+    params = tuple(p.name for p in executable.params)
     prefix = sum(len(s.buffers) for s in storages)
-    refs = {n: parse_ref(n, names, ()) for n in own[prefix:] if _belongs(n, names)}
-    return Compiled(merge, index, executable, refs, own[prefix:], prefix)
+    refs = {n: parse_ref(n, names, ()) for n in params[prefix:] if _belongs(n, names)}
+    return Compiled(merge, index, executable, refs, params[prefix:], prefix)
 
 
 def build(merge: Merge) -> Kernel:
@@ -327,18 +328,20 @@ def _key(merge: Merge) -> str:
         for n, f in regions.fills.items()
     }
     target = f"{merge.target.format and merge.target.format.canonical} {merge.target}"
-    leads = f" led by {merge.drivers}" if merge.drivers else ""
-    return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}{leads}"
+    gallops = f" led by {merge.drivers}" if merge.drivers else ""
+    return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}{gallops}"
 
 
 def bounds_of(plan: MergePlan, merge: Merge) -> tuple[Bound, ...]:
     """The bounds of the result's chains."""
-    numbers = {given.name: k for k, given in enumerate(merge.inputs)}
-    every = merge.regions.names
+    numbers = {entry.name: k for k, entry in enumerate(merge.inputs)}
+    names_of_operands = merge.regions.names
     sets = (
-        merge.regions.hitting(storable_sets(merge.regions)) if len(every) <= MAX_CASE_OPERANDS else (frozenset(every),)
+        merge.regions.hitting(storable_sets(merge.regions))
+        if len(names_of_operands) <= MAX_CASE_OPERANDS
+        else (frozenset(names_of_operands),)
     )
-    found = []
+    bounds = []
     for run in plan.runs:
         if run.kind is not Kind.CHAIN:
             continue
@@ -347,11 +350,11 @@ def bounds_of(plan: MergePlan, merge: Merge) -> tuple[Bound, ...]:
         for names in sets:
             terms = []
             for name in sorted(names):
-                given = merge.inputs[numbers[name]]
-                own = [k for k, e in enumerate(given.levels) if e in loops or e is None]
-                prefix = max((k for k in range(len(own)) if own[k] == k), default=-1)
-                lacks = tuple(at for at, e in enumerate(loops) if e not in given.levels[: prefix + 1])
+                entry = merge.inputs[numbers[name]]
+                counted_levels = [k for k, e in enumerate(entry.levels) if e in loops or e is None]
+                prefix = max((k for k in range(len(counted_levels)) if counted_levels[k] == k), default=-1)
+                lacks = tuple(at for at, e in enumerate(loops) if e not in entry.levels[: prefix + 1])
                 terms.append((numbers[name], prefix, lacks))
             sums.append(tuple(terms))
-        found.append(Bound(run.last, tuple(sums)))
-    return tuple(found)
+        bounds.append(Bound(run.last, tuple(sums)))
+    return tuple(bounds)

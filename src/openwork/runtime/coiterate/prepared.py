@@ -1,8 +1,8 @@
-"""The lean way through a merge: nothing to convert or to record, a result of one chain that ends its elements.
+"""A merge's plan and a shape -> a prepared call: no conversion, no record, a result with one chain at its last level.
 
 CSR, CSC, DCSR's last level alone, COO and CSF of one level are of this kind. Whatever does not change from call to
-call is found once for a shape, so that a call on tiny tensors costs some microseconds of Python. Over torch buffers it
-is so for small results that torch does not record: their memory is NumPy's, which makes arrays in less time.
+call is computed once for a shape, so that a call on tiny tensors costs some microseconds of Python. Over torch buffers
+it serves small results that torch does not record: their memory is NumPy's, which allocates in less time.
 """
 
 from __future__ import annotations
@@ -24,61 +24,61 @@ from ...interruptible import LONG
 from ...storage.buffers import address, is_unrecorded, numpy_dtype
 from ...storage.memory import reserve, shrink
 from ...storage.storage import Storage
-from ..float_errors import Told
+from ..float_errors import WarningSource
 from .partition import MINIMUM
 from .plan import Bound, Compiled, MergePlan
 
-__all__ = ["Quick", "quick"]
+__all__ = ["PreparedMerge", "prepare_merge"]
 
 SMALL = 0 if CHECKED else tuning.RESULT_ALLOCATION
 
 
-class Quick:
-    """Launches of one compiled merge for one shape."""
+class PreparedMerge:
+    """The prepared call of one compiled merge for one shape."""
 
     __slots__ = (
-        "_before", "_begin", "_behind", "_fields", "_last", "_layout", "_limit", "_made", "_meta", "_most", "_plan",
-        "_pos", "_shares", "_sums", "_tail", "_torch", "leads", "shape",
+        "_before", "_begin", "_behind", "_capacity", "_fields", "_kernel", "_last", "_layout", "_limit", "_meta",
+        "_plan", "_pos", "_shares", "_sums", "_tail", "_torch", "drivers", "shape",
     )  # fmt: skip
 
-    def __init__(self, plan: MergePlan, made: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
-        self._plan, self._made = plan, made
+    def __init__(self, plan: MergePlan, kernel: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
+        self._plan, self._kernel = plan, kernel
         run = plan.runs[-1]
         sizes = [hi - lo for lo, hi in spans]
-        self._most = math.prod(sizes)
+        self._capacity = math.prod(sizes)
         self._sums = [[(k, math.prod(sizes[at] for at in lacks)) for k, _, lacks in terms] for terms in bound.sums]
         parents = math.prod(sizes[: run.first])
-        index, value = numpy_dtype(made.index), numpy_dtype(plan.scalar)
+        index, value = numpy_dtype(kernel.index), numpy_dtype(plan.scalar)
         self._fields = [index] * len(run.levels) + [value]
         self._pos = parents + 1, index
         self._begin = -(-(parents + 1) * index.itemsize // 16) * 16
         self._meta = np.array([*spans[0], 0, 0], np.int64)
         extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
-        names = made.names[made.names.index("chunks") + 1 :]
+        names = kernel.names[kernel.names.index("chunks") + 1 :]
         self._tail = (1, *(extents[name] for name in names))
         numbers = {name: k for k, name in enumerate(plan.dims)}
-        refs = [ref for name in made.names if (ref := made.refs.get(name)) is not None]
+        refs = [ref for name in kernel.names if (ref := kernel.refs.get(name)) is not None]
         self._last = [(numbers[ref.tensor], ref.level) for ref in refs]
         self._shares = plan.shares
-        self._limit = 2**31 - 1 if made.index == "i32" else 2**62
+        self._limit = 2**31 - 1 if kernel.index == "i32" else 2**62
         self._before = (None,) * run.first
         self._behind = (None,) * (plan.target.nlevels - run.first - 1)
         self._layout: tuple[int, int, tuple[int, ...]] = (-1, 0, ())
-        """of the last call: its bound, the bytes of its allocation, where coordinates and values begin there"""
+        """of the last call: its bound, the bytes of its allocation, the offsets of coordinates and values in it"""
         self.shape: tuple[int, ...] = ()
-        self.leads = made.merge.drivers
+        self.drivers = kernel.merge.drivers
         self._torch: Any = None
         """torch, where buffers are its tensors"""
 
     def run(self, storages: tuple[Storage, ...], passed: Sequence[int] = ()) -> tuple[Storage, bool] | None:
-        """The result for operands of the plan's signatures and this shape, and addresses of numbers; whether it is
-        certain that NumPy would warn of nothing. None where several threads are to do it, the index type may be too
-        narrow, or torch records an operand."""
+        """The result for operands of the plan's signatures and this shape, and addresses of numbers; whether NumPy
+        would certainly warn of nothing. None where several threads pay, the index type may be too narrow, or torch
+        records an operand."""
         if self._torch is not None:
             for s in storages:
                 if not is_unrecorded(s.values):
                     return None
-        cap = self._most
+        cap = self._capacity
         for terms in self._sums:
             total = 0
             for k, factor in terms:
@@ -98,29 +98,29 @@ class Quick:
         meta = self._meta.copy()
         count, index = self._pos
         if small:
-            whole = np.empty(size, np.uint8)
-            base = address(whole)
-            words: tuple[int, ...] = (base, *[base + o for o in offsets])
+            buffer = np.empty(size, np.uint8)
+            base = address(buffer)
+            arguments: tuple[int, ...] = (base, *[base + o for o in offsets])
         else:
             buffers = [reserve(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
-            words = tuple(map(address, buffers))
+            arguments = tuple(map(address, buffers))
         operands: tuple[int, ...] = ()
         for s in storages:
             operands += s._addresses or s.addresses
         last = [max(0, storages[k].positions[level] - 1) for k, level in self._last]
-        executable = self._made.executable
-        words = (*operands, *passed, *last, *words, address(meta), *self._tail)
+        executable = self._kernel.executable
+        arguments = (*operands, *passed, *last, *arguments, address(meta), *self._tail)
         if cap < LONG:
-            executable.run(words, 0, 1)
-            told = self._plan.told
-            silent = told is Told.NEVER or (told is Told.FLAGS and not raised())
+            executable.run(arguments, 0, 1)
+            warnings = self._plan.warnings
+            silent = warnings is WarningSource.NEVER or (warnings is WarningSource.FLAGS and not raised())
         else:
-            executable.run_sized(cap, words, 0, 1)
+            executable.run_sized(cap, arguments, 0, 1)
             silent = False
         used = int(meta[3])
         if small:
-            pos = np.ndarray((count,), index, whole)
-            parts = [np.ndarray((used,), dtype, whole, o) for dtype, o in zip(self._fields, offsets, strict=True)]
+            pos = np.ndarray((count,), index, buffer)
+            parts = [np.ndarray((used,), dtype, buffer, o) for dtype, o in zip(self._fields, offsets, strict=True)]
         else:
             pos = buffers[0]
             parts = [shrink(part, used) for part in buffers[1:]]
@@ -152,11 +152,11 @@ class Quick:
         return Storage(self.shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1]).unshared()
 
 
-def quick(
-    plan: MergePlan, made: Compiled, bounds: tuple[Bound, ...], spans: tuple[tuple[int, int], ...],
+def prepare_merge(
+    plan: MergePlan, kernel: Compiled, bounds: tuple[Bound, ...], spans: tuple[tuple[int, int], ...],
     storages: tuple[Storage, ...], shape: tuple[int, ...],
-) -> Quick | None:  # fmt: skip
-    """The lean launch, where the plan is of its kind."""
+) -> PreparedMerge | None:  # fmt: skip
+    """The prepared call of a plan; None where the plan converts, or its result has another kind of format."""
     chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
     levels = plan.target.levels
     if len(chains) != 1 or chains[0] is not plan.runs[-1] or any(level.format.is_bitmap for level in levels):
@@ -166,16 +166,21 @@ def quick(
     if any(s.device != "cpu" for s in storages) or (storages[0].library == "torch" and plan.scalar == "bf16"):
         return None
     (bound,) = bounds
-    whole = all(level == len(s.pos) - 1 for terms in bound.sums for k, level, _ in terms for s in (storages[k],))
-    if any(ref.kind != "last" for ref in made.refs.values()) or "fill" in made.names or not whole or not bound.sums:
+    leaf_terms = all(level == len(s.pos) - 1 for terms in bound.sums for k, level, _ in terms for s in (storages[k],))
+    if (
+        any(ref.kind != "last" for ref in kernel.refs.values())
+        or "fill" in kernel.names
+        or not leaf_terms
+        or not bound.sums
+    ):
         return None
-    order = [name for name in made.names if name.startswith("out_")]
+    order = [name for name in kernel.names if name.startswith("out_")]
     expected = [f"out_pos{chains[0].first}", *(f"out_crd{at}" for at in chains[0].levels), "out_vals"]
-    first = len(made.refs) + len(plan.parameters)
-    if order != expected or made.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
+    first = len(kernel.refs) + len(plan.parameters)
+    if order != expected or kernel.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
         return None
-    found = Quick(plan, made, bound, spans)
-    found.shape = shape
+    prepared = PreparedMerge(plan, kernel, bound, spans)
+    prepared.shape = shape
     if storages[0].library == "torch":
-        found._torch = sys.modules["torch"]
-    return found
+        prepared._torch = sys.modules["torch"]
+    return prepared

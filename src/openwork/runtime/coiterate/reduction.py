@@ -1,8 +1,8 @@
-"""Reductions of elementwise expressions over several sparse and dense operands, in one pass.
+"""An elementwise expression over sparse and dense operands, and a reduction -> its plan and its result, in one pass.
 
 Loops are those of a merge (`compiler.coiterate`); instead of a sparse result every element is combined into a strided
-array. What one pass cannot see, the elements at which all sparse operands are absent, is one constant: they are
-counted, and it is taken in as often.
+array. The elements at which all sparse operands are absent, which the loops do not visit, have one constant value: it
+is combined as often as there are such elements.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from ..conversion.assembly import full
 from ..launch import word
 from ..single_operand import operand_of
 from ..strided import Strided
-from .gallop_choice import GallopChooser, Leads, scout
+from .gallop_choice import Drivers, GallopChooser, gallop_chooser_of
 from .partition import cut, work_of
 from .plan import Compiled
-from .run import converted, led_text, loops_text
+from .run import converted, gallop_text, loops_text
 from .types import typed
 
 __all__ = ["SumPlan", "Summed", "plan_sum", "run_sum"]
@@ -51,7 +51,7 @@ CONVERSION = tuning.FUSED_CONVERSION_COST
 
 @dataclass(slots=True)
 class SumPlan:
-    """A reduced merge: which operands are converted, the loops, what is kept of them."""
+    """The plan of a reduced merge: conversions of operands, the loops, the dimensions that are kept."""
 
     text: str
     regions: Regions
@@ -68,7 +68,7 @@ class SumPlan:
     fill: Any
     """the value of every element that is not visited"""
     along: str | None = None
-    scout: GallopChooser | None = None
+    gallop_chooser: GallopChooser | None = None
     compiled: dict[Any, Compiled] = field(default_factory=dict)
     last: Any = None
 
@@ -89,7 +89,7 @@ def plan_sum(
     Parameters
     ----------
     operands : sparse storages, and strided arrays
-    dims : which dimension of the loops each of theirs is; None for one of a sparse operand that is stretched
+    dims : which dimension of the loops each of theirs is; None for one of a sparse operand that is broadcast
     op : "add", "mul", "min" or "max"
     scalar : the type that is combined in
     along : the operand in whose structure the result is, where that is not an array; the kept are its dimensions
@@ -97,9 +97,9 @@ def plan_sum(
     expr = typed(e, {name: x.scalar for name, x in operands.items()}, library)
     sparse = {n: x for n, x in operands.items() if isinstance(x, Storage)}
     fills = {n: const(x.fill_value, x.scalar) for n, x in sparse.items()}
-    alone = partial(expr, fills)
+    absent_value = partial(expr, fills)
     neutral = identity(op, scalar)
-    absent = alone if isinstance(alone, Const) else const(neutral.value, expr.type)
+    absent = absent_value if isinstance(absent_value, Const) else const(neutral.value, expr.type)
     regions = Regions(expr, fills, absent)
     loops = _loops(sparse, dims, ndim, kept)
     order = [level.expression for level in loops.levels]
@@ -107,14 +107,14 @@ def plan_sum(
         None if levels_in_order(s.format, dims[n], order) is not None else project(loops, dims[n])
         for n, s in sparse.items()
     )
-    visits = not isinstance(alone, Const)
+    visits = not isinstance(absent_value, Const)
     counts = not visits and not same(cast(absent, scalar), neutral)
     fill = None if visits else python_scalar(absent.value, absent.type.scalar)
     dense = tuple(n for n in operands if n not in sparse)
     formats = {n: step or s.format for step, (n, s) in zip(steps, sparse.items(), strict=True)}
     return SumPlan(
         f"{e}, {op} over {_named(loops, kept)}", regions, dict(dims), tuple(sparse), dense, steps, loops, kept, op,
-        scalar, counts, fill, along, scout(regions, formats, dims, order),
+        scalar, counts, fill, along, gallop_chooser_of(regions, formats, dims, order),
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def _named(loops: Format, kept: tuple[int, ...]) -> str:
 
 
 def _loops(sparse: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int, kept: tuple[int, ...]) -> Format:
-    """The cheapest loops: in the order of one of the operands, others converted; the outermost of the result's."""
+    """The cheapest loops: in the order of one operand, others converted, a kept dimension outermost if possible."""
     best: tuple[float, Format] | None = None
     for name, s in sparse.items():
         if None in dims[name]:
@@ -151,8 +151,8 @@ def _cost(loops: Format, sparse: Mapping[str, Storage], dims: Mapping[str, Dims]
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """A reduction in the type that it was computed in, over the kept dimensions or on a structure; how many elements
-    were combined where the plan counts them."""
+    """A reduction in the type that it was computed in, over the kept dimensions or on a structure; the number of
+    combined elements where the plan counts them."""
 
     array: Array
     counts: Array | None
@@ -161,36 +161,38 @@ class Summed:
 
 def run_sum(plan: SumPlan, values: Mapping[str, Any], extents: tuple[int, ...], like: Array) -> Summed:
     """The reduction of a plan on operands of its types."""
-    ready = dict(values)
+    operands = dict(values)
     for name, step in zip(plan.sparse, plan.steps, strict=True):
         if step is not None:
-            ready[name] = converted(name, ready[name], step)
-    structure = None if plan.along is None else ready[plan.along]
+            operands[name] = converted(name, operands[name], step)
+    structure = None if plan.along is None else operands[plan.along]
     shape = tuple(extents[d] for d in plan.kept) if structure is None else (length(structure.values),)
     spans = plan.loops.level_intervals(extents)
-    made, bounds = _compiled(plan, ready, extents)
-    storages = tuple(ready[n] for n in plan.sparse)
-    cuts = cut(made, storages, spans, fine=False)
+    kernel, bounds = _compiled(plan, operands, extents)
+    storages = tuple(operands[n] for n in plan.sparse)
+    cuts = cut(kernel, storages, spans, fine=False)
     chunks, share = _shares(plan, cuts, math.prod(shape), storages)
     cuts = cuts if chunks > 1 else [cuts[0], cuts[-1]]
     parts = chunks if share else 1
     out = full(parts * math.prod(shape), plan.scalar, identity(plan.op, plan.scalar).value, like)
     counts = np.zeros(parts * math.prod(shape), np.int64) if plan.counts else None
-    words: list[int] = []
+    arguments: list[int] = []
     if 0 not in extents:
         state = np.array(cuts, np.int64)
-        fixed = {"out_vals": address(out), "meta": address(state), "chunks": chunks, "share": share}
+        known_arguments = {"out_vals": address(out), "meta": address(state), "chunks": chunks, "share": share}
         if counts is not None:
-            fixed["out_counts"] = address(counts)
-        words = _words(made, ready, fixed | bounds)
-        pool.parallel(made.executable, words, list(range(chunks + 1)), work_of(storages, spans))
+            known_arguments["out_counts"] = address(counts)
+        arguments = _arguments(kernel, operands, known_arguments | bounds)
+        pool.parallel(kernel.executable, arguments, list(range(chunks + 1)), work_of(storages, spans))
     if trace.active():
-        _describe(plan, made, ready, chunks, out, counts, words)
-    return Summed(_joined(plan, out, parts, shape), None if counts is None else _total(counts, parts, shape), structure)
+        _describe(plan, kernel, operands, chunks, out, counts, arguments)
+    return Summed(
+        _combine_chunks(plan, out, parts, shape), None if counts is None else _total(counts, parts, shape), structure
+    )
 
 
 def _shares(plan: SumPlan, cuts: list[int], size: int, storages: tuple[Storage, ...]) -> tuple[int, int]:
-    """How many chunks, and the elements of each one's own result; 0 where they write to different parts of one."""
+    """The number of chunks, and the elements of their private accumulators; 0 where they write to distinct parts."""
     chunks = len(cuts) - 1
     first = plan.loops.levels[0].expression if plan.loops.levels else None
     if plan.along is not None:
@@ -202,42 +204,48 @@ def _shares(plan: SumPlan, cuts: list[int], size: int, storages: tuple[Storage, 
     return chunks, size
 
 
-def _compiled(plan: SumPlan, ready: Mapping[str, Any], extents: tuple[int, ...]) -> tuple[Compiled, dict[str, int]]:
-    """The kernel, and the words that extents decide."""
-    units = tuple(ready[n].unit for n in plan.dense)
+def _compiled(plan: SumPlan, operands: Mapping[str, Any], extents: tuple[int, ...]) -> tuple[Compiled, dict[str, int]]:
+    """The kernel, and the arguments that follow from the extents."""
+    units = tuple(operands[n].unit for n in plan.dense)
     guards = _guards(plan.loops, extents)
-    storages = tuple([ready[n] for n in plan.sparse])
-    leads = () if plan.scout is None else plan.scout.leads(storages, extents, plan.loops)
-    key = (tuple([s.signature for s in storages]), units, tuple(ready[n].scalar for n in plan.dense), guards, leads)
-    made = plan.compiled.get(key)
-    if made is None:
-        made = plan.compiled[key] = _compile(plan, ready, units, guards, leads)
+    storages = tuple([operands[n] for n in plan.sparse])
+    drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, extents, plan.loops)
+    key = (
+        tuple([s.signature for s in storages]),
+        units,
+        tuple(operands[n].scalar for n in plan.dense),
+        guards,
+        drivers,
+    )
+    kernel = plan.compiled.get(key)
+    if kernel is None:
+        kernel = plan.compiled[key] = _compile(plan, operands, units, guards, drivers)
     if plan.last is None or plan.last[0] != extents:
         plan.last = extents, _extents(plan, extents)
-    return made, plan.last[1]
+    return kernel, plan.last[1]
 
 
 def _extents(plan: SumPlan, extents: tuple[int, ...]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    arguments: dict[str, int] = {}
     for at, (lo, hi) in enumerate(plan.loops.level_intervals(extents)):
-        found |= {f"n{at}": hi - lo, f"lo{at}": lo}
-    found |= {f"e{d}": n for d, n in enumerate(extents)}
+        arguments |= {f"n{at}": hi - lo, f"lo{at}": lo}
+    arguments |= {f"e{d}": n for d, n in enumerate(extents)}
     stride = 1
     for k in range(len(plan.kept) - 1, -1, -1):
-        found[f"out_stride{k}"] = stride
+        arguments[f"out_stride{k}"] = stride
         stride *= extents[plan.kept[k]]
-    return found
+    return arguments
 
 
 def _guards(loops: Format, extents: tuple[int, ...]) -> tuple[int, ...]:
-    """The dimensions that the loops may leave."""
-    found = []
+    """The dimensions whose extents the loops may exceed."""
+    guards = []
     for d, form in enumerate(loops.inverse):
         if len(form) == 1 and form[0][1] == 1 and isinstance(loops.levels[form[0][0]].expression, Dim):
             continue
         if not _divides(loops, form, extents[d]):
-            found.append(d)
-    return tuple(found)
+            guards.append(d)
+    return tuple(guards)
 
 
 def _divides(loops: Format, form: tuple[tuple[int, int], ...], extent: int) -> bool:
@@ -248,45 +256,45 @@ def _divides(loops: Format, form: tuple[tuple[int, int], ...], extent: int) -> b
 
 
 def _moves(loops: Format, dims: tuple[int, ...]) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """How each loop moves in an array of these dimensions."""
+    """For each loop, (dimension, factor) of an array's dimensions that its coordinate advances."""
     steps: list[list[tuple[int, int]]] = [[] for _ in loops.levels]
-    for own, d in enumerate(dims):
+    for dim, d in enumerate(dims):
         for k, factor in loops.inverse[d]:
-            steps[k].append((own, factor))
+            steps[k].append((dim, factor))
     return tuple(map(tuple, steps))
 
 
 def _compile(
-    plan: SumPlan, ready: Mapping[str, Any], units: tuple[int | None, ...], guards: tuple[int, ...], leads: Leads
+    plan: SumPlan, storages: Mapping[str, Any], units: tuple[int | None, ...], guards: tuple[int, ...], drivers: Drivers
 ) -> Compiled:
     order = [level.expression for level in plan.loops.levels]
     inputs: list[Input] = []
     arrays: list[Located] = []
     for name in plan.sparse:
-        levels = levels_in_order(ready[name].format, plan.dims[name], order)
+        levels = levels_in_order(storages[name].format, plan.dims[name], order)
         assert levels is not None
-        inputs.append(Input(name, operand_of(ready[name]), levels))
+        inputs.append(Input(name, operand_of(storages[name]), levels))
     for name, unit in zip(plan.dense, units, strict=True):
         dims = tuple(d for d in plan.dims[name] if d is not None)
-        operand = Operand(ready[name].scalar, len(dims), unit=unit)
+        operand = Operand(storages[name].scalar, len(dims), unit=unit)
         arrays.append(Located(name, operand, _moves(plan.loops, dims)))
     none = (None,) * plan.loops.nlevels
     target = Operand(plan.scalar, plan.loops.ndim, plan.loops, none, none)
     unit = len(plan.kept) - 1 if plan.kept else None
     moves = _moves(plan.loops, plan.kept if plan.along is None else ())
     reduction = Reduction(plan.op, moves, unit, plan.counts, plan.along, guards)
-    merge = Merge(tuple(inputs), plan.regions, target, tuple(arrays), reduction, leads)
+    merge = Merge(tuple(inputs), plan.regions, target, tuple(arrays), reduction, drivers)
     fills = {n: show(f) for n, f in plan.regions.fills.items()}
-    whole = f"{show(plan.regions.expr)} {fills} {show(plan.regions.fill)}"
+    expression_text = f"{show(plan.regions.expr)} {fills} {show(plan.regions.fill)}"
     listed = [(g.name, g.operand, g.levels) for g in inputs]
-    text = f"sum {whole} {listed} {arrays} {plan.loops.canonical} {plan.scalar} {reduction} {leads}"
+    text = f"sum {expression_text} {listed} {arrays} {plan.loops.canonical} {plan.scalar} {reduction} {drivers}"
     executable = cache.get(text, lambda: build(merge))
     operands = {g.name: g.operand for g in inputs} | {g.name: g.operand for g in arrays}
-    own = [p.name for p in executable.params]
+    params = [p.name for p in executable.params]
     refs = {
-        n: parse_ref(n, operands, plan.dense) for n in own if any(n == o or n.startswith(f"{o}_") for o in operands)
+        n: parse_ref(n, operands, plan.dense) for n in params if any(n == o or n.startswith(f"{o}_") for o in operands)
     }
-    return Compiled(merge, "i32", executable, refs, tuple(own), 0)
+    return Compiled(merge, "i32", executable, refs, tuple(params), 0)
 
 
 def build(merge: Merge) -> Kernel:
@@ -294,19 +302,19 @@ def build(merge: Merge) -> Kernel:
     return simplify(lower_merge("merge_sum", merge, target.expands()))
 
 
-def _words(made: Compiled, ready: Mapping[str, Any], fixed: Mapping[str, int]) -> list[int]:
+def _arguments(kernel: Compiled, operands: Mapping[str, Any], fixed: Mapping[str, int]) -> list[int]:
     none: dict[str, str] = {}
-    words = []
-    for name in made.names:
-        ref = made.refs.get(name)
-        words.append(fixed[name] if ref is None else word(ref, ready, {}, none))
-    return words
+    arguments = []
+    for name in kernel.names:
+        ref = kernel.refs.get(name)
+        arguments.append(fixed[name] if ref is None else word(ref, operands, {}, none))
+    return arguments
 
 
 # -- the result --------------------------------------------------------------------------------------------------------
 
 
-def _joined(plan: SumPlan, out: Array, parts: int, shape: tuple[int, ...]) -> Array:
+def _combine_chunks(plan: SumPlan, out: Array, parts: int, shape: tuple[int, ...]) -> Array:
     """The chunks' results combined."""
     if parts == 1:
         return out.reshape(shape)
@@ -320,7 +328,7 @@ def _joined(plan: SumPlan, out: Array, parts: int, shape: tuple[int, ...]) -> Ar
     return np.asarray(reduce.reduce(rows, axis=0))
 
 
-def _two(name: str) -> Any:
+def _torch_function(name: str) -> Any:
     def combine(a: Any, b: Any) -> Any:
         import torch
 
@@ -329,7 +337,12 @@ def _two(name: str) -> Any:
     return combine
 
 
-_COMBINE = {"add": _two("add"), "mul": _two("mul"), "min": _two("minimum"), "max": _two("maximum")}
+_COMBINE = {
+    "add": _torch_function("add"),
+    "mul": _torch_function("mul"),
+    "min": _torch_function("minimum"),
+    "max": _torch_function("maximum"),
+}
 
 
 def _total(counts: Any, parts: int, shape: tuple[int, ...]) -> Any:
@@ -343,21 +356,27 @@ def _result(plan: SumPlan) -> str:
 
 
 def _describe(
-    plan: SumPlan, made: Compiled, ready: Mapping[str, Any], chunks: int, out: Array, counts: Any, words: list[int]
+    plan: SumPlan,
+    kernel: Compiled,
+    operands: Mapping[str, Any],
+    chunks: int,
+    out: Array,
+    counts: Any,
+    arguments: list[int],
 ) -> None:
-    """Tell `explain` about a launch."""
-    formats = [f"{n}: {trace.shown(ready[n].format)}" for n in plan.sparse]
-    formats += [f"{n}: dense {ready[n].scalar}" for n in plan.dense]
+    """Record a launch for `explain`."""
+    formats = [f"{n}: {trace.shown(operands[n].format)}" for n in plan.sparse]
+    formats += [f"{n}: dense {operands[n].scalar}" for n in plan.dense]
     facts = [
         ("formats", ", ".join(formats)),
         ("loops", loops_text(plan.loops)),
         ("computes", f"where these are present: {plan.regions}"),
-        *led_text(made.merge.drivers, plan.loops),
-        *(trace.rows(made.executable, words) if words else ()),
+        *gallop_text(kernel.merge.drivers, plan.loops),
+        *(trace.rows(kernel.executable, arguments) if arguments else ()),
         ("result", _result(plan)),
         ("parallel", f"{chunks} range(s) of the outermost loop"),
     ]
     if counts is not None:
         facts.insert(3, ("counts", f"the elements visited; the others are {plan.fill!r}"))
     nbytes = out.nbytes + (0 if counts is None else counts.nbytes)
-    trace.note(trace.Step(f"merge {plan.text}", tuple(facts), nbytes, made.executable))
+    trace.note(trace.Step(f"merge {plan.text}", tuple(facts), nbytes, kernel.executable))

@@ -1,4 +1,4 @@
-"""Run a merge: convert what does not follow, bound the result, launch, trim."""
+"""A merge's plan and its operands -> the result: convert operands out of order, bound the result, launch, trim."""
 
 from __future__ import annotations
 
@@ -20,55 +20,61 @@ from .. import trace
 from ..conversion.assembly import full
 from ..conversion.batch import batched
 from ..conversion.convert import convert, describe, replace_format
-from ..float_errors import Told
+from ..float_errors import WarningSource
 from ..gradient_hook import differentiable
 from ..launch import storage_word
-from .gallop_choice import Leads
+from .gallop_choice import Drivers
 from .ordered_concat import orderable, run_ordered
 from .partition import capacities, cut, work_of
 from .plan import Bound, Compiled, MergePlan, bounds_of, compiled
-from .prepared import Quick, quick
+from .prepared import PreparedMerge, prepare_merge
 from .single_rows import as_matrix, as_vectors
 
-__all__ = ["converted", "led_text", "loops_text", "run_plan", "run_told"]
+__all__ = ["converted", "gallop_text", "loops_text", "run_plan", "run_silently"]
 
 
 @dataclass(slots=True)
 class _Launch:
-    """What a launch needs beside addresses, for operands of given signatures and a shape."""
+    """A prepared launch, complete but for addresses, for operands of given signatures and a shape."""
 
-    made: Compiled
+    kernel: Compiled
     bounds: tuple[Bound, ...]
     spans: tuple[tuple[int, int], ...]
     extents: dict[str, int]
-    quick: Quick | None
+    prepared: PreparedMerge | None
 
 
-KEPT = 16
-"""Launches that a plan keeps."""
+MAX_LAUNCHES = 16
+"""The number of prepared launches that a plan keeps."""
 
 
-def run_lean(
+def run_prepared(
     plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[int] = ()
 ) -> tuple[Storage, bool] | None:
-    """The result by the launch of the last shape, and whether NumPy would warn of nothing; None where it does not fit.
+    """The result by the prepared call of the last shape, and whether NumPy would warn of nothing; None for others.
 
     numbers: addresses of the plan's numbers
     """
-    lean: Quick | None = plan.quick
+    prepared: PreparedMerge | None = plan.prepared
     if (
-        lean is None
-        or lean.shape != shape
+        prepared is None
+        or prepared.shape != shape
         or trace.active()
-        or (plan.scout is not None and plan.scout.leads(storages, shape, plan.target) != lean.leads)
+        or (
+            plan.gallop_chooser is not None
+            and plan.gallop_chooser.drivers(storages, shape, plan.target) != prepared.drivers
+        )
     ):
         return None
-    return lean.run(storages, (*numbers, *plan.constant_words))
+    return prepared.run(storages, (*numbers, *plan.constant_words))
 
 
-def run_told(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> tuple[Storage, bool]:
-    """The result of a plan without numbers, and whether it is certain that NumPy would warn of nothing."""
-    return run_lean(plan, storages, shape) or (run_plan(plan, storages, shape), plan.told is Told.NEVER)
+def run_silently(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> tuple[Storage, bool]:
+    """The result of a plan without numbers, and whether NumPy would certainly warn of nothing."""
+    return run_prepared(plan, storages, shape) or (
+        run_plan(plan, storages, shape),
+        plan.warnings is WarningSource.NEVER,
+    )
 
 
 @differentiable(lambda plan, storages, shape, numbers=(): [s.values for s in storages])
@@ -76,26 +82,26 @@ def run_plan(
     plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[float] = ()
 ) -> Storage:
     """The result of a plan on storages of its signatures, in the plan's format; `numbers` are those of the plan."""
-    own = [np.array([x]) for x in numbers]
-    found = run_lean(plan, storages, shape, [address(x) for x in own])
-    if found is not None:
-        return found[0]
-    passed = [*own, *plan.constants.values()]
+    boxed = [np.array([x]) for x in numbers]
+    silent_result = run_prepared(plan, storages, shape, [address(x) for x in boxed])
+    if silent_result is not None:
+        return silent_result[0]
+    passed = [*boxed, *plan.constants.values()]
     if any(s.device != "cpu" for s in storages):
         raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
     like = storages[0].values
-    ready = storages
+    operands = storages
     for k, step in enumerate(plan.steps):
         if step is not None:
-            ready = (*ready[:k], converted(list(plan.dims)[k], ready[k], step), *ready[k + 1 :])
-    row = as_vectors(plan, ready, shape)
+            operands = (*operands[:k], converted(list(plan.dims)[k], operands[k], step), *operands[k + 1 :])
+    row = as_vectors(plan, operands, shape)
     if 0 in shape:
-        result = _nothing(plan, shape, like)
+        result = _empty_result(plan, shape, like)
     elif row is not None:
         single, vectors = row
         result = as_matrix(_run(single, vectors, vectors[0].shape, like, passed), plan.target, shape)
     else:
-        result = _run(plan, ready, shape, like, passed)
+        result = _run(plan, operands, shape, like, passed)
     if plan.format is plan.target:
         return result
     n = plan.format.batch_ndim
@@ -105,27 +111,26 @@ def run_plan(
 
 
 def _in_batches(plan: MergePlan, result: Storage) -> Storage:
-    """The result with batch levels; dense ones stay in their place where slices differ in length, unless they were
-    asked for."""
+    """The result with batch levels, or dense ones where slices differ in length and no format was given."""
     try:
         return batched(result, plan.format)
     except ShapeError:
-        if plan.asked:
+        if plan.format_given:
             raise
         return result
 
 
 def converted(name: str, s: Storage, format: Format) -> Storage:
-    """An operand that the loops cannot follow, or the result, in another format."""
+    """An operand that is not in the loops' order, or the result, converted to another format."""
     if not trace.active() or s.format == format:
         return convert(s, format)
     with trace.record():
-        found = convert(s, format)
-    describe(name, s, found)
-    return found
+        result = convert(s, format)
+    describe(name, s, result)
+    return result
 
 
-def _nothing(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:
+def _empty_result(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:
     """A result without elements."""
 
     index = "i64" if is_torch(like) else "i32"
@@ -153,70 +158,70 @@ def _width(storages: tuple[Storage, ...], largest: int, like: Array) -> str:
 
 
 def _prepare(
-    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, leads: Leads
+    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, drivers: Drivers
 ) -> _Launch:
     spans = plan.target.level_intervals(shape)
     largest = max((max(-lo, hi) for lo, hi in spans), default=0)
-    made = compiled(plan, storages, _width(storages, largest, like), leads)
-    bounds = bounds_of(plan, made.merge)
+    kernel = compiled(plan, storages, _width(storages, largest, like), drivers)
+    bounds = bounds_of(plan, kernel.merge)
     extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
     extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
-    return _Launch(made, bounds, spans, extents, quick(plan, made, bounds, spans, storages, shape))
+    return _Launch(kernel, bounds, spans, extents, prepare_merge(plan, kernel, bounds, spans, storages, shape))
 
 
 def _run(
     plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, passed: Sequence[Array]
 ) -> Storage:
-    leads = () if plan.scout is None else plan.scout.leads(storages, shape, plan.target)
-    key = (shape, leads, tuple(s.signature for s in storages))
+    drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, shape, plan.target)
+    key = (shape, drivers, tuple(s.signature for s in storages))
     launch: _Launch | None = plan.launches.get(key)
-    again = launch is not None
+    recalled = launch is not None
     if launch is None:
-        if len(plan.launches) >= KEPT:
+        if len(plan.launches) >= MAX_LAUNCHES:
             plan.launches.clear()
-        launch = plan.launches[key] = _prepare(plan, storages, shape, like, leads)
-    plan.quick = launch.quick
+        launch = plan.launches[key] = _prepare(plan, storages, shape, like, drivers)
+    plan.prepared = launch.prepared
     with outside():  # nothing is recorded: buffers that are made here belong to no transform
-        return _assembled(plan, launch, storages, shape, like, passed, again)
+        return _assembled(plan, launch, storages, shape, like, passed, recalled)
 
 
 def _assembled(
     plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array,
-    passed: Sequence[Array], again: bool,
+    passed: Sequence[Array], recalled: bool,
 ) -> Storage:  # fmt: skip
-    """Into buffers that hold whatever the merge may find, at once or range by range; then cut to what it found."""
-    made, spans = launch.made, launch.spans
+    """The result: buffers allocated by its bounds, filled at once or range by range, then trimmed."""
+    kernel, spans = launch.kernel, launch.spans
     chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
     in_order = orderable(plan)
-    cuts = cut(made, storages, spans, fine=in_order)
+    cuts = cut(kernel, storages, spans, fine=in_order)
     if chains and not in_order:
         cuts = [cuts[0], cuts[-1]]
-    caps = {r: capacities(b, made, storages, spans, cuts) for r, b in zip(chains, launch.bounds, strict=True)}
+    caps = {r: capacities(b, kernel, storages, spans, cuts) for r, b in zip(chains, launch.bounds, strict=True)}
     slots = {run: int(cap.sum()) for run, cap in caps.items()}
-    if made.index == "i32" and any(n >= 2**31 - 1 for n in slots.values()):
-        made = compiled(plan, storages, "i64", made.merge.drivers)
-    pos, crd, values, words = _allocate(plan, made, slots, spans, like)
-    whole = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
+    if kernel.index == "i32" and any(n >= 2**31 - 1 for n in slots.values()):
+        kernel = compiled(plan, storages, "i64", kernel.merge.drivers)
+    pos, crd, values, arguments = _allocate(plan, kernel, slots, spans, like)
+    meta = np.array([cuts[0], cuts[-1], *[0] * (2 * len(chains))], np.int64)
     reserved = sum(length(b) * itemsize(scalar_of(b)) for b in (*pos, *crd, values) if b is not None)
-    words |= {"meta": address(whole), "chunks": 1, **launch.extents}
-    words |= {name: address(x) for name, x in zip(plan.parameters, passed, strict=True)}
-    fill = full(1, plan.scalar, plan.fill, like) if "fill" in made.names else like
-    words["fill"] = address(fill)
+    arguments |= {"meta": address(meta), "chunks": 1, **launch.extents}
+    arguments |= {name: address(x) for name, x in zip(plan.parameters, passed, strict=True)}
+    fill = full(1, plan.scalar, plan.fill, like) if "fill" in kernel.names else like
+    arguments["fill"] = address(fill)
     packed = [w for s in storages for w in s.addresses]
     by_name = dict(zip(plan.dims, storages, strict=True))
-    for name in made.names:
-        ref = made.refs.get(name)
-        packed.append(words[name] if ref is None else storage_word(ref, by_name[ref.tensor]))
+    for name in kernel.names:
+        ref = kernel.refs.get(name)
+        packed.append(arguments[name] if ref is None else storage_word(ref, by_name[ref.tensor]))
     used: dict[Run, int] | None = None
     if len(cuts) > 2 and not chains:
-        _run_located(made, packed, cuts, work_of(storages, spans))
+        _run_located(kernel, packed, cuts, work_of(storages, spans))
         used = {}
     elif len(cuts) > 2:
-        used = run_ordered(plan, made, packed, spans, cuts, caps, like)
+        used = run_ordered(plan, kernel, packed, spans, cuts, caps, like)
     if used is None:
         cuts = [cuts[0], cuts[-1]]
-        pool.parallel(made.executable, packed, (0, 1), work_of(storages, spans))
-        used = dict(zip(chains, whole[2 + len(chains) :].tolist(), strict=True))
+        pool.parallel(kernel.executable, packed, (0, 1), work_of(storages, spans))
+        used = dict(zip(chains, meta[2 + len(chains) :].tolist(), strict=True))
     for run in chains:
         edges = pos[run.first]
         edges[0] = 0  # type: ignore[index]
@@ -229,12 +234,12 @@ def _assembled(
             ("loops", loops_text(plan.target)),
             ("result", f"{trace.shown(plan.target)}, {result.nbytes:,} bytes once it is cut to what was found"),
             ("computes", f"where these are present: {plan.regions}"),
-            *led_text(made.merge.drivers, plan.target),
-            *trace.rows(made.executable, packed),
+            *gallop_text(kernel.merge.drivers, plan.target),
+            *trace.rows(kernel.executable, packed),
             ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
-            trace.prepared(again, "for operands of these formats, types and shapes"),
+            trace.prepared(recalled, "for operands of these formats, types and shapes"),
         )
-        trace.note(trace.Step(f"merge {plan.text}", facts, reserved, made.executable))
+        trace.note(trace.Step(f"merge {plan.text}", facts, reserved, kernel.executable))
     for k in plan.shares:
         if length(storages[k].values) == length(result.values):
             return storages[k].with_values(result.values, plan.fill)
@@ -242,54 +247,54 @@ def _assembled(
 
 
 def loops_text(format: Format) -> str:
-    """The loops over a format's levels: which count every coordinate, and which walk those that are stored."""
+    """The loops over a format's levels as text: those over every coordinate, and those over stored ones."""
     kinds = ["every" if level.format.is_located else "stored" for level in format.levels]
     named = [render(level.expression, format.dims) for level in format.levels]
     return ", ".join(f"{kind} {e}" for kind, e in zip(kinds, named, strict=True)) or "none"
 
 
-def led_text(leads: Leads, format: Format) -> list[tuple[str, str]]:
-    """What `explain` says of operands that are far shorter than others."""
-    levels = format.levels[: len(leads)]
-    named = [f"{n} walks {render(e.expression, format.dims)}" for n, e in zip(leads, levels, strict=True) if n]
+def gallop_text(drivers: Drivers, format: Format) -> list[tuple[str, str]]:
+    """The fact of `explain` on operands that are walked alone, being far shorter than others."""
+    levels = format.levels[: len(drivers)]
+    named = [f"{n} walks {render(e.expression, format.dims)}" for n, e in zip(drivers, levels, strict=True) if n]
     return [("gallop", f"{', '.join(named)}; the others are searched")] if named else []
 
 
-def _run_located(made: Compiled, words: list[int], cuts: list[int], work: int) -> None:
-    """Ranges of a result whose elements have their places."""
+def _run_located(kernel: Compiled, arguments: list[int], cuts: list[int], work: int) -> None:
+    """Run ranges of a result whose positions are computed."""
     state = np.array(cuts, np.int64)
-    names = [p.name for p in made.executable.params]
-    words = words.copy()
-    words[names.index("meta")], words[names.index("chunks")] = address(state), len(cuts) - 1
-    pool.parallel(made.executable, words, list(range(len(cuts))), work)
+    names = [p.name for p in kernel.executable.params]
+    arguments = arguments.copy()
+    arguments[names.index("meta")], arguments[names.index("chunks")] = address(state), len(cuts) - 1
+    pool.parallel(kernel.executable, arguments, list(range(len(cuts))), work)
 
 
 def _allocate(
-    plan: MergePlan, made: Compiled, slots: dict[Run, int], spans: tuple[tuple[int, int], ...], like: Array
+    plan: MergePlan, kernel: Compiled, slots: dict[Run, int], spans: tuple[tuple[int, int], ...], like: Array
 ) -> tuple[list[Array | None], list[Array | None], Array, dict[str, int]]:
     """Buffers with the given number of positions for each chain."""
     n = len(spans)
     pos: list[Array | None] = [None] * n
     crd: list[Array | None] = [None] * n
-    words: dict[str, int] = {}
+    arguments: dict[str, int] = {}
     parents = 1
     for run in plan.runs:
         if run.kind is Kind.CHAIN:
-            pos[run.first] = buffer = empty(parents + 1, made.index, like)
-            words[f"out_pos{run.first}"] = address(buffer)
+            pos[run.first] = buffer = empty(parents + 1, kernel.index, like)
+            arguments[f"out_pos{run.first}"] = address(buffer)
             parents = slots[run]
             for at in run.levels:
-                crd[at] = buffer = empty(parents, made.index, like)
-                words[f"out_crd{at}"] = address(buffer)
+                crd[at] = buffer = empty(parents, kernel.index, like)
+                arguments[f"out_crd{at}"] = address(buffer)
             continue
         for at in run.levels:
             parents *= spans[at][1] - spans[at][0]
             if plan.target.levels[at].format.is_bitmap:
                 crd[at] = buffer = zeros(parents, "bool", like)
-                words[f"out_crd{at}"] = address(buffer)
+                arguments[f"out_crd{at}"] = address(buffer)
     values = empty(parents, plan.scalar, like) if slots or plan.masked else full(parents, plan.scalar, plan.fill, like)
-    words["out_vals"] = address(values)
-    return pos, crd, values, words
+    arguments["out_vals"] = address(values)
+    return pos, crd, values, arguments
 
 
 def _trim(
@@ -318,12 +323,12 @@ def _trim(
 
 
 def _cut(buffer: Array, n: int) -> Array:
-    """The first n elements; memory that is not used is given back where that is worth it."""
-    have = length(buffer)
-    if have == n:
+    """The first n elements; unused memory is released where that is worth it."""
+    size = length(buffer)
+    if size == n:
         return buffer
-    if have < 4096:
+    if size < 4096:
         return buffer[:n]
     if isinstance(buffer, np.ndarray):
         return shrink(buffer, n)
-    return buffer[:n].clone() if 4 * n < 3 * have else buffer[:n]
+    return buffer[:n].clone() if 4 * n < 3 * size else buffer[:n]

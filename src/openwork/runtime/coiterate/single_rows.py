@@ -1,4 +1,4 @@
-"""Merges of single rows: a matrix of one row is merged as the vector that the row is, so that it can be cut."""
+"""A merge of matrices of one row -> the merge of vectors, whose loop can be cut into ranges, and back."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ __all__ = ["as_matrix", "as_vectors"]
 def as_vectors(
     plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]
 ) -> tuple[MergePlan, tuple[Storage, ...]] | None:
-    """The plan and its operands without an outermost dimension of extent 1 that all count; None where there is none,
-    the work is too little for several threads, or one operand is far shorter than another."""
+    """The plan and its operands without an outermost dimension of extent 1 that all have; None where there is none, the
+    work is too little for several threads, or one operand is far shorter than another."""
     if pool.get_num_threads() < 2 or sum(length(s.values) for s in storages) < merge_chunks.MINIMUM:
         return None
     target = plan.target
-    d = _single(target, shape)
+    d = _single_row_dimension(target, shape)
     if d is None or any(
-        _single(s.format, s.shape) != d or plan.dims[n] != _all(shape) for n, s in _named(plan, storages)
+        _single_row_dimension(s.format, s.shape) != d or plan.dims[n] != _all_dimensions(shape)
+        for n, s in _named(plan, storages)
     ):
         return None
-    if plan.scout is not None and plan.scout.leads(storages, shape, target):
+    if plan.gallop_chooser is not None and plan.gallop_chooser.drivers(storages, shape, target):
         return None
     if plan.row is None:
-        fewer = _without(target, d)
-        dims: dict[str, Dims] = dict.fromkeys(plan.dims, _all(shape)[:-1])
+        vector_format = _without(target, d)
+        dims: dict[str, Dims] = dict.fromkeys(plan.dims, _all_dimensions(shape)[:-1])
         text = f"{plan.text}, the row alone"
         plan.row = replace(
-            plan, text=text, dims=dims, steps=(None,) * len(storages), target=fewer, format=fewer, runs=runs(fewer),
-            compiled={}, scout=None, launches={}, quick=None, exact=None, row=None,
+            plan, text=text, dims=dims, steps=(None,) * len(storages), target=vector_format,
+            format=vector_format, runs=runs(vector_format),
+            compiled={}, gallop_chooser=None, launches={}, prepared=None, exact=None, row=None,
         )  # fmt: skip
     return plan.row, tuple(_vector(s, d) for s in storages)
 
@@ -53,12 +55,12 @@ def _named(plan: MergePlan, storages: tuple[Storage, ...]) -> list[tuple[str, St
     return list(zip(plan.dims, storages, strict=True))
 
 
-def _all(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _all_dimensions(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(range(len(shape)))
 
 
-def _single(format: Format, shape: tuple[int, ...]) -> int | None:
-    """The dimension that the outermost level counts, densely and alone, if its extent is 1."""
+def _single_row_dimension(format: Format, shape: tuple[int, ...]) -> int | None:
+    """The dimension of the outermost level, if that is dense, the only one of the dimension, and of extent 1."""
     if len(format.levels) < 2 or not format.levels[0].format.is_dense:
         return None
     first = format.levels[0].expression
@@ -69,7 +71,7 @@ def _single(format: Format, shape: tuple[int, ...]) -> int | None:
 
 @cached(1024)
 def _without(format: Format, d: int) -> Format:
-    """The format of what lies at one coordinate of the outermost level."""
+    """The format without its outermost level."""
     position = [k - (k > d) for k in range(format.ndim)]
     levels = tuple(Level(rename(e.expression, position), e.format) for e in format.levels[1:])
     return Format(tuple(n for k, n in enumerate(format.dims) if k != d), levels)

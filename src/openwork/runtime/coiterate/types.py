@@ -1,4 +1,4 @@
-"""Types of an elementwise expression: every operation as the array library would type it on dense arrays."""
+"""An elementwise expression and scalar types -> typed loop IR, promoted as the array library does on dense arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEEP = with_trait("own-type")
 
 
 def typed(e: Expression, scalars: Mapping[str, str], library: str = "numpy") -> Expr:
-    """The expression in loop IR, over variables called as its tensors, promoted operation by operation.
+    """The expression in loop IR, over variables named as its tensors, promoted operation by operation.
 
     Numbers are weak, as Python scalars are for the array libraries. Half precision is rounded after every operation.
     Raises DTypeError where the library refuses an operation.
@@ -45,31 +45,31 @@ def _scalar_of_number(value: Any) -> str:
 def _typed(e: Expression, scalars: Mapping[str, str], library: str) -> Any:
     match e:
         case Access(tensor, _):
-            return _Passed(tensor) if is_number(tensor) else Var(tensor, Type(scalars[tensor]))
+            return _PassedNumber(tensor) if is_number(tensor) else Var(tensor, Type(scalars[tensor]))
         case Literal(value):
             return value
         case Apply(name, args):
-            found = [_typed(a, scalars, library) for a in args]
-            if not any(isinstance(v, Expr) for v in found):
+            values = [_typed(a, scalars, library) for a in args]
+            if not any(isinstance(v, Expr) for v in values):
                 if name in PRESENCE:
-                    return found[0]
-                return FUNCTIONS[name](*(np.asarray(v)[()] for v in found)).item()
-            return _apply(name, found, library)
+                    return values[0]
+                return FUNCTIONS[name](*(np.asarray(v)[()] for v in values)).item()
+            return _apply(name, values, library)
     raise DTypeError(f"{e} is no expression")
 
 
 def _apply(name: str, args: list[Any], library: str) -> Expr:
-    kinds = tuple(a.type.scalar if isinstance(a, Expr) else a.weak if isinstance(a, _Passed) else a for a in args)
+    kinds = tuple(a.type.scalar if isinstance(a, Expr) else a.weak if isinstance(a, _PassedNumber) else a for a in args)
     if name in PRESENCE:
-        first = args[0] if isinstance(args[0], Expr) else _boxed(args[0], _own(args[0]))
-        return Op(name, (first, _boxed(args[1], first.type.scalar)), first.type)
+        first = args[0] if isinstance(args[0], Expr) else _cast_to(args[0], _own_type(args[0]))
+        return Op(name, (first, _cast_to(args[1], first.type.scalar)), first.type)
     out, computed = _signature(name, kinds, library)
-    if name == "abs" and _own(args[0]) == "bool":
-        return _boxed(args[0], out)
+    if name == "abs" and _own_type(args[0]) == "bool":
+        return _cast_to(args[0], out)
     if name == "select":
-        cond = _boxed(args[0], "bool")
-        return op("select", cond, _boxed(args[1], out), _boxed(args[2], out))
-    result = op(name, *(_boxed(a, computed or _own(a)) for a in args))
+        cond = _cast_to(args[0], "bool")
+        return op("select", cond, _cast_to(args[1], out), _cast_to(args[2], out))
+    result = op(name, *(_cast_to(a, computed or _own_type(a)) for a in args))
     result = cast(result, out)
     if out in ("f16", "bf16") and not isinstance(result, Cast):
         return Cast(result, result.type)
@@ -77,8 +77,8 @@ def _apply(name: str, args: list[Any], library: str) -> Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class _Passed:
-    """A number that the kernel is passed, weak as any other."""
+class _PassedNumber:
+    """A number that the kernel is passed, weak as a Python scalar."""
 
     name: str
 
@@ -87,20 +87,20 @@ class _Passed:
         return sample(self.name)
 
 
-def _own(a: Any) -> str:
-    if isinstance(a, _Passed):
+def _own_type(a: Any) -> str:
+    if isinstance(a, _PassedNumber):
         return "f64"
     return a.type.scalar if isinstance(a, Expr) else _scalar_of_number(a)
 
 
-def _boxed(a: Any, scalar: str) -> Expr:
-    if isinstance(a, _Passed):
+def _cast_to(a: Any, scalar: str) -> Expr:
+    if isinstance(a, _PassedNumber):
         a = Var(a.name, Type("f64"))
     return cast(a, scalar) if isinstance(a, Expr) else const(a, scalar)
 
 
 @lru_cache(maxsize=4096)
-def _known(name: str, kinds: tuple[Any, ...], weak: tuple[str, ...], library: str) -> tuple[str, str | None]:
+def _types_of(name: str, kinds: tuple[Any, ...], weak: tuple[str, ...], library: str) -> tuple[str, str | None]:
     samples = [_sample(k, library) if isinstance(k, str) else k for k in kinds]
     if name == "select":
         return scalar_of(_common(samples[1:], library)), None
@@ -115,7 +115,7 @@ def _known(name: str, kinds: tuple[Any, ...], weak: tuple[str, ...], library: st
 
 def _signature(name: str, kinds: tuple[Any, ...], library: str) -> tuple[str, str | None]:
     """The type of the result, and that in which operands are taken (None: their own)."""
-    return _known(name, kinds, tuple(type(k).__name__ for k in kinds), library)
+    return _types_of(name, kinds, tuple(type(k).__name__ for k in kinds), library)
 
 
 def _sample(scalar: str, library: str) -> Any:

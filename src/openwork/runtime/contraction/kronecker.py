@@ -1,4 +1,4 @@
-"""Two matrices -> their Kronecker product as CSR: rows are formed in order, and nothing is sorted."""
+"""Two matrices -> their Kronecker product as CSR, row by row in order, without a sort."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _COMPUTED = frozenset(("f32", "f64", "c64", "c128", "i32", "i64", "u32", "u64"))
 
 
 def kronecker(x: Storage, y: Storage) -> Storage | None:
-    """The product of two sparse matrices of fill value 0; None where another way is to do it: gradients, other ranks,
-    formats without stored coordinates, small types."""
+    """The product of two sparse matrices of fill value 0; None for gradients, other ranks, formats without stored
+    coordinates and small types."""
     if len(x.shape) != 2 or len(y.shape) != 2 or x.format.is_dense or y.format.is_dense:
         return None
     scalar = promote((x.scalar, y.scalar), x.library)
@@ -38,21 +38,25 @@ def kronecker(x: Storage, y: Storage) -> Storage | None:
     np.cumsum(np.multiply.outer(*sizes).ravel(), out=ends[1:])
     pos = cast(as_array(ends, like=x.values), index)
     crd, values = empty(count, index, x.values), empty(count, scalar, x.values)
-    words = {
+    arguments = {
         "rows": y.shape[0],
         "columns": y.shape[1],
         "pos": address(pos),
         "crd": address(crd),
         "vals": address(values),
     }
-    held = []
+    cast_values = []
     for name, s in (("a", a), ("b", b)):
-        held.append(cast(s.values, scalar))
-        words |= {f"{name}_pos": address(s.pos[1]), f"{name}_crd": address(s.crd[1]), f"{name}_vals": address(held[-1])}
+        cast_values.append(cast(s.values, scalar))
+        arguments |= {
+            f"{name}_pos": address(s.pos[1]),
+            f"{name}_crd": address(s.crd[1]),
+            f"{name}_vals": address(cast_values[-1]),
+        }
     types = scalar_of(a.crd[1]), scalar_of(b.crd[1]), index, scalar
     if any(scalar_of(s.pos[1]) != t for s, t in zip((a, b), types, strict=False)):
         return None
     ranges = of_numbers(x.shape[0], count) or Ranges((0, x.shape[0]))
     if count:
-        call(f"kronecker {' '.join(types)}", lambda: kronecker_kernel(*types), words, ranges)
+        call(f"kronecker {' '.join(types)}", lambda: kronecker_kernel(*types), arguments, ranges)
     return Storage(shape, CSR, scalar, 0, (None, pos), (None, crd), values)

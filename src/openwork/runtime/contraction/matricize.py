@@ -1,6 +1,6 @@
-"""Tensors as matrices and back: the dimensions of a tensor grouped into rows and columns.
+"""Tensor -> matrix and back: the dimensions of a tensor grouped into rows and columns (matricization).
 
-    T[b, i, j]  ->  M[(b, i), (b, j)]      a dimension may stand in both groups, as that of a stack of matrices does
+    T[b, i, j]  ->  M[(b, i), (b, j)]      a dimension may be in both groups, as that of a stack of matrices is
 
 The conversion sorts where it must; numbers of rows and columns are then computed from sorted coordinates.
 """
@@ -25,7 +25,7 @@ from ...storage.storage import Storage
 from ..conversion.convert import convert
 from .spgemm import Rows
 
-__all__ = ["aligned", "folded", "matching", "rows_of", "unfolded"]
+__all__ = ["align_columns", "as_csr", "align_mask", "matricize", "fold"]
 
 CSR = parse("csr")
 LARGEST = 1 << 62
@@ -34,10 +34,10 @@ SPARE = tuning.MATRICIZE_SPARE
 Ints = NDArray[np.int64]
 
 
-def rows_of(s: Storage, rows: Sequence[int], columns: Sequence[int]) -> Rows:
+def matricize(s: Storage, rows: Sequence[int], columns: Sequence[int]) -> Rows:
     """The matrix whose rows are numbered by the dimensions `rows` and columns by `columns`, row-major.
 
-    Every dimension stands in one of the groups or in both. Duplicates are summed.
+    Every dimension is in one of the groups or in both. Duplicates are summed.
     Raises UnsupportedError where the numbers would not fit 62 bits.
     """
     extents = [math.prod(s.shape[d] for d in group) for group in (rows, columns)]
@@ -81,51 +81,53 @@ def _number(crd: Sequence[NDArray[Any]], extents: Sequence[int], count: int) -> 
 
 
 def _compressed(row: Ints, extent: int) -> tuple[Ints, Ints | None]:
-    """Positions by row from sorted row numbers; only for the rows that occur where there are far more."""
+    """pos and keys from sorted row numbers: pos over all rows, or over those with elements where these are few."""
     if extent <= 4 * len(row) + SPARE:
         return np.searchsorted(row, np.arange(extent + 1)), None
     first = np.flatnonzero(np.concatenate(([True], row[1:] != row[:-1]))) if len(row) else np.zeros(0, np.int64)
     return np.append(first, len(row)), row[first]
 
 
-def aligned(a: Rows, b: Rows) -> tuple[Rows, Rows]:
-    """The operands of a product with the columns of `a` numbered as the stored rows of `b` are."""
+def align_columns(a: Rows, b: Rows) -> tuple[Rows, Rows]:
+    """The operands of a product with the columns of `a` renumbered as the stored rows of `b`."""
     if b.keys is None:
         return a, b
     crd = to_numpy(a.crd)
     place = np.searchsorted(b.keys, crd)
     place[place == len(b.keys)] = 0
-    found = b.keys[place] == crd if len(b.keys) else np.zeros(len(crd), np.bool_)
-    before = np.concatenate(([0], np.cumsum(found)))
+    matched = b.keys[place] == crd if len(b.keys) else np.zeros(len(crd), np.bool_)
+    before = np.concatenate(([0], np.cumsum(matched)))
     pos = before[np.asarray(a.pos)]
     index = np.int32 if len(b.keys) < 2**31 else np.int64
     left = Rows(
         pos.astype(to_numpy(a.pos).dtype),
-        place[found].astype(index),
-        np.ascontiguousarray(to_numpy(a.values)[found]),
+        place[matched].astype(index),
+        np.ascontiguousarray(to_numpy(a.values)[matched]),
         len(b.keys),
         a.keys,
     )
     return left, replace(b, keys=None)
 
 
-def matching(a: Rows, mask: Rows) -> Rows:
-    """The mask with a row for every stored row of `a`."""
+def align_mask(a: Rows, mask: Rows) -> Rows:
+    """The mask with exactly the stored rows of `a`."""
     if a.keys is None and mask.keys is None:
         return mask
-    wanted = np.arange(a.count, dtype=np.int64) if a.keys is None else a.keys
-    have = np.arange(mask.count, dtype=np.int64) if mask.keys is None else mask.keys
+    row_keys = np.arange(a.count, dtype=np.int64) if a.keys is None else a.keys
+    mask_keys = np.arange(mask.count, dtype=np.int64) if mask.keys is None else mask.keys
     pos, crd = np.append(np.asarray(mask.pos).astype(np.int64), mask.nse), to_numpy(mask.crd)
-    at = np.searchsorted(have, wanted)
-    found = np.append(have, -1)[at] == wanted
-    counts = np.where(found, pos[at + 1] - pos[at], 0)
+    at = np.searchsorted(mask_keys, row_keys)
+    matched = np.append(mask_keys, -1)[at] == row_keys
+    counts = np.where(matched, pos[at + 1] - pos[at], 0)
     ends = np.concatenate(([0], np.cumsum(counts)))
     source = np.arange(ends[-1]) + repeat(pos[at] - ends[:-1], counts)
-    kept = crd[source]
-    return Rows(ends.astype(to_numpy(mask.pos).dtype), kept, np.zeros(len(kept), np.bool_), mask.columns, a.keys)
+    mask_crd = crd[source]
+    return Rows(
+        ends.astype(to_numpy(mask.pos).dtype), mask_crd, np.zeros(len(mask_crd), np.bool_), mask.columns, a.keys
+    )
 
 
-def folded(m: Rows, shape: tuple[int, int], scalar: str, fill: Any, like: Array) -> Storage | None:
+def as_csr(m: Rows, shape: tuple[int, int], scalar: str, fill: Any, like: Array) -> Storage | None:
     """The matrix as CSR; None where only some of its rows are stored."""
     if m.keys is not None or m.count != shape[0]:
         return None
@@ -137,7 +139,7 @@ def folded(m: Rows, shape: tuple[int, int], scalar: str, fill: Any, like: Array)
     return Storage(shape, CSR, scalar, fill, (None, next(parts)), (None, next(parts)), as_array(m.values, like=like))
 
 
-def unfolded(m: Rows, rows: Sequence[int], columns: Sequence[int], scalar: str, fill: Any, like: Array) -> Storage:
+def fold(m: Rows, rows: Sequence[int], columns: Sequence[int], scalar: str, fill: Any, like: Array) -> Storage:
     """The tensor of the extents of `rows` and then `columns`, in COO."""
     pos = np.asarray(m.pos)
     keys = np.arange(m.count, dtype=np.int64) if m.keys is None else m.keys

@@ -1,7 +1,7 @@
-"""The lean way through a product of two small CSR matrices: short rows, one thread, nothing to convert.
+"""Two small CSR matrices -> their product by a prepared call: short rows, one thread, no conversion.
 
-Whatever does not change from call to call is found once for a pair of signatures, so that a product of tiny matrices
-costs some microseconds of Python. `spgemm.multiply` does all others.
+Whatever does not change from call to call is computed once for a pair of signatures, so that a product of tiny matrices
+costs some microseconds of Python. `spgemm.multiply` computes all others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..promote import compute_scalar, promote
 from .matricize import CSR
 from .spgemm import SHORT, Rows, executable_of, types_of
 
-__all__ = ["quick_product"]
+__all__ = ["prepared_product"]
 
 ROWS, PRODUCTS = tuning.SPGEMM_SMALL_ROWS, tuning.SPGEMM_SMALL_PRODUCTS
 WINDOW = tuning.SPGEMM_SMALL_WINDOW
@@ -31,13 +31,13 @@ ORDER = (
 """The parameters of the product's kernel, see compiler/spgemm.py."""
 
 _PLANS: PlanCache[tuple[int, int], Any] = PlanCache("sparse products")
-"""By signatures: a _Quick, or None where there is none."""
-_UNKNOWN = object()
+"""By signatures: a prepared product, or None where it does not apply."""
+_NOT_PREPARED = object()
 _FEW = np.zeros(2, np.int64)
 
 
-class _Quick:
-    """The kernels for operands of given signatures."""
+class _PreparedProduct:
+    """The prepared call for operands of given signatures."""
 
     __slots__ = ("_bound", "_index", "_product", "_result", "_value")
 
@@ -64,13 +64,13 @@ class _Quick:
             return None
         pos = np.zeros(rows + 1, self._index)
         crd, values = np.empty(total, self._index), np.empty(total, self._value)
-        few = address(_FEW)
+        no_mask = address(_FEW)
         window = min(columns, WINDOW)
-        words = (
-            apos, acrd, a, bpos, bcrd, b, few, few, at, few, address(pos), address(crd), address(values), columns,
-            window, max(most, 1), 1, bits, digits, SHORT, SHORT + 1, window, max(0, length(s.values) - 1),
+        arguments = (
+            apos, acrd, a, bpos, bcrd, b, no_mask, no_mask, at, no_mask, address(pos), address(crd), address(values),
+            columns, window, max(most, 1), 1, bits, digits, SHORT, SHORT + 1, window, max(0, length(s.values) - 1),
         )  # fmt: skip
-        self._product.run(words, 0, rows)
+        self._product.run(arguments, 0, rows)
         np.cumsum(pos, out=pos)
         end = int(pos[-1])
         if end < total:
@@ -78,17 +78,17 @@ class _Quick:
         return Storage((rows, columns), CSR, self._result, 0, (None, pos), (None, crd), values)
 
 
-def quick_product(s: Storage, t: Storage) -> Storage | None:
-    """The product of two matrices in CSR whose shapes fit; None where it is not small, or not of this kind."""
+def prepared_product(s: Storage, t: Storage) -> Storage | None:
+    """The product of two CSR matrices whose shapes agree; None for large ones and other formats or libraries."""
     if len(s.shape) != 2 or s.shape[0] > ROWS or not s.shape[0]:
         return None
     key = s.signature, t.signature
-    found: Any = _PLANS.get(key, _UNKNOWN)
-    if found is _UNKNOWN:
-        found = _PLANS.keep(key, _Quick(s, t) if _serves(s, t) else None)
-    if found is None or s.fill_value or t.fill_value or not s.shape[1] or not t.shape[1]:
+    product: Any = _PLANS.get(key, _NOT_PREPARED)
+    if product is _NOT_PREPARED:
+        product = _PLANS.keep(key, _PreparedProduct(s, t) if _is_applicable(s, t) else None)
+    if product is None or s.fill_value or t.fill_value or not s.shape[1] or not t.shape[1]:
         return None
-    result: Storage | None = found(s, t)
+    result: Storage | None = product(s, t)
     return result
 
 
@@ -96,7 +96,7 @@ def _result(s: Storage, t: Storage) -> str:
     return SEMIRINGS["plus_times"].result(promote((s.scalar, t.scalar), "numpy"))
 
 
-def _serves(s: Storage, t: Storage) -> bool:
+def _is_applicable(s: Storage, t: Storage) -> bool:
     if any(x.format != CSR or x.library != "numpy" for x in (s, t)):
         return False
     edges = (b for x in (s, t) for b in (x.pos[1], x.crd[1]))

@@ -1,9 +1,9 @@
-"""The product of two sparse matrices with compressed rows: chunks of rows by work, one pass where that is tight.
+"""Two sparse matrices with compressed rows -> their product by Gustavson's algorithm, on chunks of rows of equal work.
 
 bound      products per row, which bound the row's elements
 count      elements per row, only where the bounds would reserve too much
 product    every chunk writes its rows one after the other from where its bound says
-close up   the chunks are moved together, and what is left over is given back
+close up   the gaps between chunks are closed, and unused memory is released
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Rows:
 
 @dataclass(slots=True)
 class _Job:
-    """A product on its way."""
+    """A product in progress: its operands, types, mask, and products per row."""
 
     a: Rows
     b: Rows
@@ -83,7 +83,7 @@ class _Job:
     mask: Rows | None
     complement: bool
     flops: NDArray[np.int64]
-    again: bool = True
+    recalled: bool = True
     """whether all kernels were there"""
 
     def words(self, **more: int) -> dict[str, int]:
@@ -151,18 +151,18 @@ def executable_of(kind: str, types: ProductTypes, semiring: Semiring) -> Executa
     """One of the kernels of a product."""
     text = "" if kind in ("bound", "count", "count complement") else semiring.text
     key = kind, types, text
-    found = _EXECUTABLES.get(key)
-    if found is None:
-        found = cache.get(f"spgemm {kind} {types} {text}", lambda: simplify(_KERNELS[kind](types, semiring)))
-        _EXECUTABLES.keep(key, found)
-    return found
+    executable = _EXECUTABLES.get(key)
+    if executable is None:
+        executable = cache.get(f"spgemm {kind} {types} {text}", lambda: simplify(_KERNELS[kind](types, semiring)))
+        _EXECUTABLES.keep(key, executable)
+    return executable
 
 
 def _executable(kind: str, job: _Job) -> Executable:
-    made = _EXECUTABLES.made
-    found = executable_of(kind, job.types, job.semiring)
-    job.again = job.again and _EXECUTABLES.made == made
-    return found
+    count = _EXECUTABLES.made
+    executable = executable_of(kind, job.types, job.semiring)
+    job.recalled = job.recalled and _EXECUTABLES.made == count
+    return executable
 
 
 def _pick(executable: Executable, words: dict[str, int]) -> list[int]:
@@ -242,10 +242,10 @@ def _accumulators(job: _Job) -> dict[str, int] | None:
 def _counted(job: _Job, plan: dict[str, int], chunks: list[tuple[int, ...]]) -> NDArray[np.int64]:
     """Where each row of the result begins, by counting its elements."""
     pos = np.zeros(job.a.count + 1, np.int64)
-    kept, job.types = job.types, replace(job.types, out=("i64", "i64"))
+    types, job.types = job.types, replace(job.types, out=("i64", "i64"))
     kind = "count complement" if job.complement else "count"
     executable = _executable(kind, job)
-    job.types = kept
+    job.types = types
     words = _pick(executable, job.words(**plan, pos=address(pos), slots=address(pos)))
     for bounds in chunks:
         launch(executable, words, bounds)
@@ -341,6 +341,6 @@ def _describe(
         ("products", f"{work:,} over {job.a.count:,} rows"),
         ("accumulates", how),
         ("parallel", f"{threads} chunk(s) of rows cut by products"),
-        trace.prepared(job.again, "for operands of these formats and types"),
+        trace.prepared(job.recalled, "for operands of these formats and types"),
     )
     trace.note(trace.Step("sparse matrix product, row by row", facts, allocated + workspace, executable))

@@ -1,4 +1,4 @@
-"""The buffers of a conversion's result: their sizes, allocation, and what is done once the elements are in."""
+"""A conversion stage and counts of positions -> the result's buffers: allocated, closed and checked."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ...errors import CompilerBug, FormatError
 from ...format.expression import render
 from ...storage.buffers import Array, address, cast, empty, length, scalar_of, zeros
 from ...storage.storage import Storage
-from .conversion_kernels import Recipe, Spans, Words, call, recipe_of
+from .conversion_kernels import Spans, StageKernels, Words, call, stage_kernels
 from .ranges import of_numbers
 
 __all__ = ["Assembly", "SlotsFull", "copy", "full", "is_zero"]
 
 VACANT = -(2**31)
-"""What an unwritten coordinate of a structured level or of a singleton is, while a result is assembled."""
+"""The unwritten coordinate of a structured level or of a singleton, while a result is assembled."""
 _CLOSE = {"i32": "close_edges i32", "i64": "close_edges i64"}
 EMPTY_SLOT = -1
 """The sentinel of `ell`."""
@@ -51,13 +51,13 @@ def full(n: int, scalar: str, value: Any, like: Array) -> Array:
 
 
 def copy(x: Array) -> Array:
-    """The same elements in memory of their own."""
+    """A copy of a buffer, by several threads where that pays."""
     ranges = of_numbers(length(x), length(x))
     if ranges is not None:
         scalar = scalar_of(x)
         out = empty(length(x), scalar, x)
-        words = {"x": address(x), "out": address(out)}
-        call(f"copy {scalar}", lambda: helpers.copy_kernel(scalar), words, ranges)
+        arguments = {"x": address(x), "out": address(out)}
+        call(f"copy {scalar}", lambda: helpers.copy_kernel(scalar), arguments, ranges)
         return out
     return x.copy() if isinstance(x, np.ndarray) else x.detach().clone()
 
@@ -70,9 +70,9 @@ def is_zero(value: Any) -> bool:
 
 @dataclass(slots=True)
 class Assembly:
-    """A result while it is being made; `words` are the arguments of its kernels."""
+    """A result under construction; `words` are the arguments of its kernels by name."""
 
-    recipe: Recipe
+    kernels: StageKernels
     stage: Stage
     runs: tuple[Run, ...]
     index: str
@@ -90,18 +90,18 @@ class Assembly:
     @classmethod
     def begin(cls, storage: Storage, stage: Stage) -> Assembly:
         """An empty result of the stage's target format."""
-        recipe, spans = recipe_of(storage, stage)
+        kernels, spans = stage_kernels(storage, stage)
         none: list[Array | None] = [None] * len(spans)
-        words = recipe.words(storage)
+        arguments = kernels.words(storage)
         out = cls(
-            recipe, stage, recipe.runs, recipe.index, storage.scalar,
-            storage.shape, storage.fill_value, storage.values, spans, words, none, none.copy(),
+            kernels, stage, kernels.runs, kernels.index, storage.scalar,
+            storage.shape, storage.fill_value, storage.values, spans, arguments, none, none.copy(),
         )  # fmt: skip
-        out.totals = np.zeros(max(len(recipe.runs), 4), np.int64)
-        words["sizes"] = address(out.totals)
-        if recipe.needs_fill:
+        out.totals = np.zeros(max(len(kernels.runs), 4), np.int64)
+        arguments["sizes"] = address(out.totals)
+        if kernels.needs_fill:
             out.fill = full(1, storage.scalar, storage.fill_value, storage.like)
-            words["fill"] = address(out.fill)
+            arguments["fill"] = address(out.fill)
         return out
 
     fill: Array | None = None
@@ -117,7 +117,7 @@ class Assembly:
         self.words["b_vals"] = address(buffer)
 
     def total(self, number: int) -> int:
-        """What a kernel left in sizes[number]."""
+        """The count that a kernel has stored in sizes[number]."""
         assert self.totals is not None
         return int(self.totals[number])
 
@@ -140,39 +140,39 @@ class Assembly:
         return parents
 
     def allocate(
-        self, sizes: Mapping[Run, int], kept: Storage | None = None, owned: bool = False, made: Run | None = None
+        self, sizes: Mapping[Run, int], source: Storage | None = None, owned: bool = False, assembled: Run | None = None
     ) -> None:
-        """Allocate every buffer, given the positions of each chain; those of `kept` that stay as they are, copied, or
-        taken where they are `owned`. Those of the run `made` are there."""
+        """Allocate every buffer, given the positions of each chain; those that the result shares with `source` are
+        copied, or reused where they are `owned`. Those of the run `assembled` exist already."""
         parents = 1
         exact = True
         for run in self.runs:
-            if run is made:
+            if run is assembled:
                 parents, exact = sizes[run], True
                 continue
             if run.kind is Kind.CHAIN:
                 count = parents + 1 if self.stage.target.levels[run.first].format.is_compressed else 2 * parents
                 self.put("pos", run.first, zeros(count, self.index, self.like))
-            self._allocate_crd(run, parents, sizes, () if kept is None else self.recipe.given or ())
+            self._allocate_crd(run, parents, sizes, () if source is None else self.kernels.shared_levels or ())
             exact = run.kind is Kind.CHAIN
             parents = self._positions(run, parents, sizes)
-        if kept is not None:
-            self.put_values(kept.values if owned else copy(kept.values))
-            for at, level in (self.recipe.given or {}).items():
-                buffer = cast(kept.crd[level], self.index)
-                self.put("crd", at, copy(buffer) if buffer is kept.crd[level] and not owned else buffer)
+        if source is not None:
+            self.put_values(source.values if owned else copy(source.values))
+            for at, level in (self.kernels.shared_levels or {}).items():
+                buffer = cast(source.crd[level], self.index)
+                self.put("crd", at, copy(buffer) if buffer is source.crd[level] and not owned else buffer)
         elif exact:
             self.put_values(empty(parents, self.scalar, self.like))
         else:
             self.put_values(full(parents, self.scalar, self.fill_value, self.like))
 
-    def _allocate_crd(self, run: Run, parents: int, sizes: Mapping[Run, int], given: Collection[int]) -> None:
+    def _allocate_crd(self, run: Run, parents: int, sizes: Mapping[Run, int], shared: Collection[int]) -> None:
         total = self._positions(run, parents, sizes)
         for at in run.levels:
             level = self.stage.target.levels[at].format
             if "crd" not in level.buffers:
                 parents *= self.spans[at][1] - self.spans[at][0]
-            elif run.kind is Kind.CHAIN and at in given:
+            elif run.kind is Kind.CHAIN and at in shared:
                 continue
             elif run.kind is Kind.CHAIN:
                 self.put("crd", at, empty(total, self.index, self.like))
@@ -184,7 +184,7 @@ class Assembly:
                 self.put("crd", at, zeros(parents, "bool", self.like))
 
     def finish(self, sizes: Mapping[Run, int]) -> Storage:
-        """Close the edges of parents without children, fill structured slots, and give the storage."""
+        """Complete pos of parents without children, fill structured slots, and return the storage."""
         parents = 1
         for number, run in enumerate(self.runs):
             level = self.stage.target.levels[run.first].format
@@ -198,7 +198,7 @@ class Assembly:
         return self.storage()
 
     def close(self, run: Run, parents: int) -> None:
-        """Give parents without children their edges."""
+        """Complete pos at parents without children."""
         words = {"parents": parents, "pos": self.words[f"b_pos{run.first}"]}
         call(_CLOSE[self.index], partial(helpers.close_kernel, self.index), words)
 
@@ -218,7 +218,7 @@ class Assembly:
         call(f"complete_slots {index} {scalar}", lambda: helpers.complete_kernel(index, scalar), words)
 
     def _expect_all(self, run: Run, parents: int) -> None:
-        """A singleton that stands below located levels needs an element for each of their positions."""
+        """Check that a singleton below located levels has an element for each of their positions."""
         words = {
             "count": parents,
             "vacant": VACANT,
@@ -234,7 +234,7 @@ class Assembly:
             )
 
     def check(self, status: int) -> None:
-        """Raise what a kernel's status says."""
+        """Raise the error of a kernel's status, if it is one."""
         if status == 0:
             return
         where = self.total(0)
@@ -252,14 +252,14 @@ class Assembly:
         raise CompilerBug(f"conversion to {self.stage.target}: a kernel returned status {status}")
 
     def place(self, run: Run, parent: int) -> str:
-        """The parent position in the words of the format: `i = 3`, where the levels above tell it."""
+        """The parent position as coordinates of the format, `i = 3`, where these follow from it."""
         above = [r for r in self.runs if r.first < run.first]
         if any(r.kind is not Kind.LOCATED for r in above):
             return f"position {parent} above level {run.first}"
 
-        said = []
+        coordinates = []
         for at in reversed(range(run.first)):
             lo, hi = self.spans[at]
             parent, c = divmod(parent, hi - lo)
-            said.append(f"{render(self.stage.target.levels[at].expression, self.stage.target.dims)} = {c + lo}")
-        return ", ".join(reversed(said)) or "the tensor"
+            coordinates.append(f"{render(self.stage.target.levels[at].expression, self.stage.target.dims)} = {c + lo}")
+        return ", ".join(reversed(coordinates)) or "the tensor"

@@ -1,4 +1,4 @@
-"""Batch levels put on a result that was assembled with dense levels in their place."""
+"""A storage with leading dense levels -> the storage with batch levels instead, pos counted per slice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["batched"]
 
 
 def batched(storage: Storage, format: Format) -> Storage:
-    """`storage`, whose leading levels are dense, in the format with batch levels in their place.
+    """`storage`, whose leading levels are dense, in the format with batch levels instead.
 
     Positions become those inside a slice. Cost: O(positions above each compressed level).
     Raises ShapeError where slices hold different numbers of elements.

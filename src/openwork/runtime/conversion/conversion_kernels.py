@@ -1,4 +1,4 @@
-"""A conversion stage and a signature -> operands, parameter names and kernels that are ready to run, kept."""
+"""A conversion stage and a storage's signature -> its operands, parameter names and compiled kernels, cached."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ from ...storage.buffers import Array, length, scalar_of
 from ...storage.storage import Storage
 from .ranges import Ranges
 
-__all__ = ["Prepared", "Recipe", "Spans", "Words", "call", "prepared", "recipe_of", "shared"]
+__all__ = ["Prepared", "StageKernels", "Spans", "Words", "call", "prepared", "stage_kernels", "shared"]
 
 Words: TypeAlias = dict[str, int]
 """A kernel's arguments by parameter name: addresses and integers."""
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 Prepared: TypeAlias = tuple[Executable, Callable[[Mapping[str, int]], Sequence[int]], tuple[str, ...]]
-"""A kernel, what picks its words, and the names of its numbers."""
+"""A kernel, the function that picks its arguments by name, and the names of its integers."""
 WORK = "elements of the source"
-"""Among the words, which no kernel takes: what says how long a kernel may run."""
+"""An entry among the arguments that no kernel takes: the elements, by which a kernel's running time is estimated."""
 _SHARED: PlanCache[str, Prepared] = PlanCache("kernels of conversions")
 
 
 def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None) -> int:
-    """Run the kernel of `key`, side by side on the ranges; returns its status, above 1. Raises MemoryError."""
+    """Run the kernel of `key`, in parallel on the ranges; returns its status, above 1. Raises MemoryError."""
     return _run(prepared(key, build), words, ranges)
 
 
 def prepared(key: str, build: Callable[[], Kernel]) -> Prepared:
-    """The kernel of `key`, what picks its words by name, and the names of its numbers."""
-    found = _SHARED.get(key)
-    if found is None:
-        found = _SHARED.keep(key, _ready(key, build))
-    return found
+    """The kernel of `key`, the function that picks its arguments by name, and the names of its integers."""
+    kernel = _SHARED.get(key)
+    if kernel is None:
+        kernel = _SHARED.keep(key, _prepare(key, build))
+    return kernel
 
 
 def shared(key: str, build: Callable[[], Kernel]) -> Executable:
     """The kernel of `key`."""
-    found = _SHARED.get(key)
-    return cache.get(key, build) if found is None else found[0]
+    kernel = _SHARED.get(key)
+    return cache.get(key, build) if kernel is None else kernel[0]
 
 
-def _ready(key: str, build: Callable[[], Kernel]) -> Prepared:
+def _prepare(key: str, build: Callable[[], Kernel]) -> Prepared:
     executable = cache.get(key, build)
     names = [p.name for p in executable.params]
     numbers = tuple(p.name for p in executable.params if isinstance(p, Scalar) and p.scalar[0] in "iu")
     if len(names) == 1:
-        (only,) = names
-        return executable, lambda words: (words[only],), numbers
+        (name,) = names
+        return executable, lambda words: (words[name],), numbers
     return executable, itemgetter(*names), numbers
 
 
-def _run(ready: Prepared, words: Mapping[str, int], ranges: Ranges | None) -> int:
-    executable, pick, numbers = ready
-    work = max([words.get(WORK, 0), *[words[n] for n in numbers]])
+def _run(kernel: Prepared, arguments: Mapping[str, int], ranges: Ranges | None) -> int:
+    executable, pick, numbers = kernel
+    work = max([arguments.get(WORK, 0), *[arguments[n] for n in numbers]])
     if ranges is not None:
-        return pool.parallel(executable, pick(words), ranges.bounds, max(work, ranges.bounds[-1]))
-    status = executable.run_sized(work, pick(words), 0, 0, status=True)
+        return pool.parallel(executable, pick(arguments), ranges.bounds, max(work, ranges.bounds[-1]))
+    status = executable.run_sized(work, pick(arguments), 0, 0, status=True)
     if status == 1:
         raise MemoryError(f"conversion: no memory for a workspace of {executable.name}")
     return status
 
 
-class Recipe:
-    """A stage for operands of known scalar types, with the kernels that it has used so far."""
+class StageKernels:
+    """A stage for operands of known scalar types, with the kernels that it has compiled so far."""
 
     def __init__(self, stage: Stage, source: Operand, index: str) -> None:
         target = stage.target
@@ -95,45 +95,47 @@ class Recipe:
         self._names = (*names, "a_vals")
 
     def words(self, storage: Storage) -> Words:
-        """The parameters that say where the source is."""
-        words = dict(zip(self._names, storage.addresses, strict=True))
-        words[WORK] = length(storage.values)
+        """The arguments that describe the source: addresses, extents, strides of batches."""
+        arguments = dict(zip(self._names, storage.addresses, strict=True))
+        arguments[WORK] = length(storage.values)
         for d, n in enumerate(storage.shape):
-            words[f"n{d}"] = n
+            arguments[f"n{d}"] = n
         if storage.format.batch_ndim:
             slices = storage.batches
             for name, buffer in zip(self._names, storage.buffers, strict=True):
-                words[f"{name}_slice"] = length(buffer) // slices if slices else 0
-        return words
+                arguments[f"{name}_slice"] = length(buffer) // slices if slices else 0
+        return arguments
 
     def run(
-        self, kind: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None
+        self, kind: str, build: Callable[[], Kernel], arguments: Mapping[str, int], ranges: Ranges | None = None
     ) -> int:
-        """Run the kernel `kind` of this recipe, side by side on the ranges; returns its status, above 1."""
+        """Run the kernel `kind` of the stage, in parallel on the ranges; returns its status, above 1."""
         if ranges is not None:
             kind = f"{kind} ranged"
-        ready = self._kernels.get(kind)
-        if ready is None:
-            ready = self._kernels[kind] = _ready(f"convert {kind} | {self.text}", build)
-        return _run(ready, words, ranges)
+        kernel = self._kernels.get(kind)
+        if kernel is None:
+            kernel = self._kernels[kind] = _prepare(f"convert {kind} | {self.text}", build)
+        return _run(kernel, arguments, ranges)
 
     def executable(self, kind: str) -> Executable:
         """The kernel `kind`, which has run before."""
         return self._kernels[kind][0]
 
     @cached_property
-    def given(self) -> dict[int, int] | None:
-        """Where elements keep their positions: the levels of the target whose crd is a level's of the source, and that
-        level; None where they do not."""
+    def shared_levels(self) -> dict[int, int] | None:
+        """Where elements keep their positions: each level of the target whose crd is that of a level of the source, and
+        that level; None where they do not."""
         assert self.source.format is not None
-        mine, stage = runs(self.source.format)[-1:], self.stage
-        if not mine or self.padded or stage.drop or not (stage.unique or stage.keep):
+        last_run, stage = runs(self.source.format)[-1:], self.stage
+        if not last_run or self.padded or stage.drop or not (stage.unique or stage.keep):
             return None
-        if any(run.kind is not Kind.CHAIN for run in (*mine, self.runs[-1])):
+        if any(run.kind is not Kind.CHAIN for run in (*last_run, self.runs[-1])):
             return None
-        at = {self.source.format.levels[level].expression: level for level in mine[0].levels}
+        source_level = {self.source.format.levels[level].expression: level for level in last_run[0].levels}
         levels = stage.target.levels
-        return {x: at[levels[x].expression] for x in self.runs[-1].levels if levels[x].expression in at}
+        return {
+            x: source_level[levels[x].expression] for x in self.runs[-1].levels if levels[x].expression in source_level
+        }
 
     @property
     def padded(self) -> bool:
@@ -147,8 +149,8 @@ def _has(source: Operand, part: str, at: int) -> bool:
     return (source.pos if part == "pos" else source.crd)[at] is not None
 
 
-class _Family:
-    """The recipes of a stage for storages of one signature: by index width."""
+class _KernelsByWidth:
+    """The kernels of a stage for storages of one signature: by index width."""
 
     def __init__(self, storage: Storage, stage: Stage) -> None:
         if storage.device != "cpu":
@@ -160,38 +162,38 @@ class _Family:
         self.source = _operand(storage)
         widths = {s for s in (*self.source.pos, *self.source.crd) if s not in (None, "bool")}
         self.wide = "i64" in widths or (not widths and storage.library == "torch")
-        self.recipes: dict[str, Recipe] = {}
+        self.by_width: dict[str, StageKernels] = {}
         self.spans: tuple[tuple[int, ...], Spans, int] = ((-1,), (), 0)
 
-    def recipe(self, storage: Storage) -> tuple[Recipe, Spans]:
+    def for_shape(self, storage: Storage) -> tuple[StageKernels, Spans]:
         shape, spans, largest = self.spans
         if shape != storage.shape:
             spans = self.stage.target.level_intervals(storage.shape)
             largest = max((max(-lo, hi) for lo, hi in spans), default=0)
             self.spans = storage.shape, spans, largest
         index = "i64" if self.wide or max(largest, length(storage.values)) >= 2**31 else "i32"
-        if index not in self.recipes:
-            self.recipes[index] = Recipe(self.stage, self.source, index)
-        return self.recipes[index], spans
+        if index not in self.by_width:
+            self.by_width[index] = StageKernels(self.stage, self.source, index)
+        return self.by_width[index], spans
 
 
-_FAMILIES: PlanCache[tuple[int, int], _Family] = PlanCache("stages of conversions")
+_KERNELS: PlanCache[tuple[int, int], _KernelsByWidth] = PlanCache("stages of conversions")
 
 
-def recipe_of(storage: Storage, stage: Stage) -> tuple[Recipe, Spans]:
-    """The recipe of a stage for a storage, and the intervals of the target's levels.
+def stage_kernels(storage: Storage, stage: Stage) -> tuple[StageKernels, Spans]:
+    """The kernels of a stage for a storage, and the intervals of the target's levels.
 
     The index width is the source's, or i64 where coordinates or positions need that.
     """
     key = storage.signature, id(stage)
-    family = _FAMILIES.get(key)
-    if family is None:
-        family = _FAMILIES.keep(key, _Family(storage, stage))
-    return family.recipe(storage)
+    kernels = _KERNELS.get(key)
+    if kernels is None:
+        kernels = _KERNELS.keep(key, _KernelsByWidth(storage, stage))
+    return kernels.for_shape(storage)
 
 
 def _operand(storage: Storage) -> Operand:
-    """What a kernel knows of a storage."""
+    """The type of a storage, as kernels see it."""
 
     def scalars(buffers: Sequence[Array | None]) -> tuple[str | None, ...]:
         return tuple(None if b is None else scalar_of(b) for b in buffers)

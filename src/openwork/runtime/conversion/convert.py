@@ -1,4 +1,4 @@
-"""Conversion of any format to any other: the plan of `compiler.conversion`, run stage by stage."""
+"""A storage and a format -> the storage in that format, by the plan of `compiler.conversion`, stage by stage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     ----------
     storage : any format, of the target's rank
     format : the target
-    share : buffers that stay as they are (CSR and COO: crd of the columns, values) may be those of `storage`
+    share : buffers that do not change (CSR and COO: crd of the columns, values) may be those of `storage`
 
     Returns
     -------
@@ -77,20 +77,20 @@ def _convert(storage: Storage, format: Format, *, share: bool) -> Storage:
         return storage
     if trace.active():
         with trace.record():
-            found = _converted(storage, format, share)
-        describe("a tensor", storage, found)
-        return found
-    again: Conversion | None = storage.plans.conversions.get(format)
-    if again is not None and again.valid:
-        return again(storage, format)
+            result = _converted(storage, format, share)
+        describe("a tensor", storage, result)
+        return result
+    prepared: Conversion | None = storage.plans.conversions.get(format)
+    if prepared is not None and prepared.valid:
+        return prepared(storage, format)
     return _converted(storage, format, share)
 
 
-def describe(name: str, s: Storage, found: Storage) -> None:
+def describe(name: str, s: Storage, result: Storage) -> None:
     """Add a conversion to the record that `explain` reads."""
-    held = {address(b) for b in s.buffers}
-    nbytes = sum(length(b) * itemsize(scalar_of(b)) for b in found.buffers if address(b) not in held)
-    facts = (("from", trace.shown(s.format)), ("to", trace.shown(found.format)), ("moves", f"{s.nse:,} elements"))
+    shared = {address(b) for b in s.buffers}
+    nbytes = sum(length(b) * itemsize(scalar_of(b)) for b in result.buffers if address(b) not in shared)
+    facts = (("from", trace.shown(s.format)), ("to", trace.shown(result.format)), ("moves", f"{s.nse:,} elements"))
     trace.note(trace.Step(f"conversion of {name}", facts, nbytes))
 
 
@@ -99,9 +99,9 @@ def _converted(storage: Storage, format: Format, share: bool) -> Storage:
     result = storage
     try:
         for stage in _stages(storage, format):
-            again = result.plans.conversions.get(stage)
-            if again is not None and again.valid:
-                result = again(result, stage.target)
+            prepared = result.plans.conversions.get(stage)
+            if prepared is not None and prepared.valid:
+                result = prepared(result, stage.target)
             elif stage.strategy is Strategy.APPEND:
                 result = _append(result, stage, owned=share or result is not storage)
             else:
@@ -114,13 +114,13 @@ def _converted(storage: Storage, format: Format, share: bool) -> Storage:
 
 
 def _stages(storage: Storage, format: Format) -> tuple[Stage, ...]:
-    """The plan's stages for this tensor: by buckets of the target's first level only where those are few enough."""
-    found = plan(storage.format, format)
-    if found.wide is not None:
-        lo, hi = interval(found.wide.target.levels[0].expression, storage.shape)
+    """The plan's stages for this tensor; the single wide stage where the first level has far more coordinates."""
+    stages = plan(storage.format, format)
+    if stages.wide is not None:
+        lo, hi = interval(stages.wide.target.levels[0].expression, storage.shape)
         if hi - lo > max(FEW, SPARSE * length(storage.values)):
-            return (found.wide,)
-    return found.stages
+            return (stages.wide,)
+    return stages.stages
 
 
 def replace_format(s: Storage, format: Format) -> Storage:
@@ -129,17 +129,17 @@ def replace_format(s: Storage, format: Format) -> Storage:
 
 
 def _copy(storage: Storage, stage: Stage) -> Storage:
-    """Both plain dense: a strided copy by the library."""
+    """The values of a dense format in the order of another one: a strided copy by the array library."""
 
     def order(format: Format) -> list[int]:
         return [level.expression.index for level in format.levels]  # type: ignore[union-attr]
 
-    mine, theirs = order(storage.format), order(stage.target)
-    if mine == theirs:
+    source_order, target_order = order(storage.format), order(stage.target)
+    if source_order == target_order:
         values = storage.values
     else:
-        array = storage.values.reshape([storage.shape[d] for d in mine])
-        axes = [mine.index(d) for d in theirs]
+        array = storage.values.reshape([storage.shape[d] for d in source_order])
+        axes = [source_order.index(d) for d in target_order]
         if isinstance(array, np.ndarray):
             values = np.ascontiguousarray(array.transpose(axes)).reshape(-1)
         else:
@@ -149,9 +149,9 @@ def _copy(storage: Storage, stage: Stage) -> Storage:
 
 
 def _scatter(storage: Storage, stage: Stage) -> Storage:
-    """Every position of the target is computed."""
+    """A scatter into a target whose every position is computed."""
     out = Assembly.begin(storage, stage)
-    recipe = out.recipe
+    kernels = out.kernels
     if plain := not any(part for level in stage.target.levels for part in level.format.buffers):
         size = prod([hi - lo for lo, hi in out.spans])
         out.put_values(full(size, out.scalar, out.fill_value, out.like))
@@ -162,19 +162,21 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
     ranged = ranges is not None
 
     def build(task: Pass) -> Callable[[], Kernel]:
-        return lambda: scatter_kernel("scatter", recipe.stream, recipe.target, task, unique=stage.unique, ranged=ranged)
+        return lambda: scatter_kernel(
+            "scatter", kernels.stream, kernels.target, task, unique=stage.unique, ranged=ranged
+        )
 
     tasks = passes(out)
     for task in tasks:
-        recipe.run(_SCATTER[task], build(task), out.words, ranges)
+        kernels.run(_SCATTER[task], build(task), out.words, ranges)
     if plain and ranges is None and len(tasks) == 1 and is_zero(storage.fill_value):
-        _keep(storage, stage, out, _SCATTER[tasks[0]])
+        _remember(storage, stage, out, _SCATTER[tasks[0]])
     return out.storage() if plain else out.finish({})
 
 
-def _keep(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
-    """Keep a scatter to a plain dense array for the next time."""
-    executable = out.recipe.executable(kind)
+def _remember(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
+    """Keep a scatter to a dense array as a prepared conversion of the structure."""
+    executable = out.kernels.executable(kind)
     if (
         storage.device == "cpu"
         and out.values is not None
@@ -182,38 +184,38 @@ def _keep(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
     ):
         size, like = length(out.values), template(out.values)
         values = Part("values", 0, ("b_vals",), size, dtype_of(out.scalar, out.values), zero=True, like=like)
-        kept = Conversion(stage.target, (executable,), out.words, (values,))
-        keep(storage.plans.conversions, stage.target, kept)
+        prepared = Conversion(stage.target, (executable,), out.words, (values,))
+        keep(storage.plans.conversions, stage.target, prepared)
 
 
 _SCATTER = {task: f"scatter {task.value}" for task in Pass}
 
 
 def _append(storage: Storage, stage: Stage, owned: bool = False) -> Storage:
-    """The walk is in the target's order; buffers of an `owned` storage may become the result's."""
+    """Append the elements, whose walk is in the target's order; buffers of an `owned` storage may be reused."""
     if stage.hoist and not length(storage.values):  # tile by tile of an extent that nothing bounds; no order is needed
         stage = replace(stage, hoist=False)
     out = Assembly.begin(storage, stage)
-    count = None if stage.drop or out.recipe.padded else length(storage.values)
+    count = None if stage.drop or out.kernels.padded else length(storage.values)
     return append_walk(out, storage, count, owned)
 
 
 def _does_not_fit(storage: Storage, format: Format, error: SlotsFull) -> Exception:
-    """The error of a parent with too many elements: its place, and the width that would hold all."""
+    """The error of a parent with too many elements: its coordinates, and the width that would hold all."""
     level = format.levels[error.level]
     levels = [*format.levels[: error.level], build.compressed(level.expression), *format.levels[error.level + 1 :]]
     loose = _converted(storage, Format(format.dims, tuple(levels)), False)
     counts = np.diff(to_numpy(loose.pos[error.level]))
-    most = int(counts.max())
+    longest = int(counts.max())
     out = Assembly.begin(storage, plan(storage.format, format).stages[-1])
     run = next(r for r in out.runs if r.first == error.level)
     place = out.place(run, error.parent)
-    more = (most, *level.format.arguments[1:])
-    remedy = "compressed" if level.format.is_singleton else f"{level.format.name}({', '.join(map(str, more))})"
+    arguments = (longest, *level.format.arguments[1:])
+    remedy = "compressed" if level.format.is_singleton else f"{level.format.name}({', '.join(map(str, arguments))})"
     return FormatError(
         f"conversion to {format}: {place} has {int(counts[error.parent])} elements\n"
         f"  expected: at most {run.width}, as level {error.level} is {level.format}\n"
-        f"  help: use {remedy}; the fullest has {most}"
+        f"  help: use {remedy}; the fullest has {longest}"
     )
 
 

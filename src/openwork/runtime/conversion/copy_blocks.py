@@ -1,4 +1,4 @@
-"""Conversion between formats that end in the same dense levels: the heads are converted, the blocks copied."""
+"""A storage and a stage between formats with the same dense tail -> the result: head converted, blocks copied."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ def move_blocks(storage: Storage, stage: Stage, convert: Callable[[Storage, Form
     head = Storage(
         shape, blocks.source, scalar_of(numbers), 0, storage.pos[:split], storage.crd[:split], numbers
     )  # fmt: skip
-    found = convert(head, blocks.target)
-    at, moved = found.values, length(found.values)
-    values = empty(moved * size, storage.scalar, storage.values)
-    words = {"at": address(at), "x": address(storage.values), "out": address(values)}
-    words |= {f"extent{k}": n for k, n in enumerate(spans)}
-    ranges = of_numbers(moved, moved * size if moved * size >= PARALLEL else 0) or Ranges((0, moved))
+    moved_head = convert(head, blocks.target)
+    at, count_moved = moved_head.values, length(moved_head.values)
+    values = empty(count_moved * size, storage.scalar, storage.values)
+    arguments = {"at": address(at), "x": address(storage.values), "out": address(values)}
+    arguments |= {f"extent{k}": n for k, n in enumerate(spans)}
+    ranges = of_numbers(count_moved, count_moved * size if count_moved * size >= PARALLEL else 0) or Ranges(
+        (0, count_moved)
+    )
     key = f"copy blocks {storage.scalar} {scalar_of(at)} {blocks.sizes} {blocks.order}"
-    if moved and size:
-        call(key, lambda: copy_blocks_kernel(storage.scalar, scalar_of(at), blocks), words, ranges)
+    if count_moved and size:
+        call(key, lambda: copy_blocks_kernel(storage.scalar, scalar_of(at), blocks), arguments, ranges)
     none = (None,) * len(blocks.sizes)
     return Storage(
         storage.shape, stage.target, storage.scalar, storage.fill_value,
-        (*found.pos, *none), (*found.crd, *none), values,
+        (*moved_head.pos, *none), (*moved_head.crd, *none), values,
     )  # fmt: skip

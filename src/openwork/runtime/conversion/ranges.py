@@ -1,4 +1,4 @@
-"""Ranges of about equal work that the kernels of a conversion run on side by side."""
+"""A storage, pos or a count -> ranges of about equal work, on which a conversion's kernels run in parallel."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Ranges:
         return np.array(self.bounds, np.int64)
 
     def words(self) -> dict[str, int]:
-        """The arguments of a kernel that asks which range it is."""
+        """The arguments of a kernel that looks up the number of its range."""
         return {"ranges": self.count, "bounds": address(self.array)}
 
 
 def of_walk(storage: Storage, step: int = 1) -> Ranges | None:
-    """Ranges of the outermost level of `storage`, cut at multiples of `step`; None where one thread is to do it."""
+    """Ranges of the outermost level of `storage`, cut at multiples of `step`; None where one thread is best."""
     threads = _threads(length(storage.values))
     if threads < 2 or not storage.format.levels:
         return None
@@ -65,7 +65,7 @@ def of_numbers(count: int, elements: int) -> Ranges | None:
 
 
 def first_positions(storage: Storage, ranges: Ranges) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Where the values of each range of the outermost level begin, and end; None where that is not seen at once."""
+    """The positions where the values of each range of the outermost level begin; None where pos does not give them."""
     levels, shape = storage.format.levels, storage.shape
     spans = storage.format.level_intervals(shape)
     at = ranges.array.copy()
@@ -85,9 +85,9 @@ def first_positions(storage: Storage, ranges: Ranges) -> np.ndarray[tuple[int], 
 
 
 def _ranges(bounds: tuple[int, ...]) -> Ranges | None:
-    """Without empty ranges; None where fewer than two are left."""
-    some = tuple(dict.fromkeys(bounds))
-    return Ranges(some) if len(some) > 2 else None
+    """The nonempty ranges; None where there are fewer than two."""
+    distinct = tuple(dict.fromkeys(bounds))
+    return Ranges(distinct) if len(distinct) > 2 else None
 
 
 def _threads(elements: int) -> int:

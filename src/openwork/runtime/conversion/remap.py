@@ -1,4 +1,4 @@
-"""Run remaps: from stored elements to coordinates, and from these to the format of the result."""
+"""Storages and maps of their coordinates -> a storage of the remapped elements in coordinate format."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from .conversion_kernels import Words, call
 __all__ = ["Program", "coordinates_format", "remap", "source_words"]
 
 ROOM = 1 << 26
-"""Elements for which room is made without counting: what is not written takes no memory."""
+"""The largest number of elements that is allocated without counting: untouched pages take no memory."""
 NAMES = tuple(f"d{r}" for r in range(64))
 
 
 @dataclass(slots=True)
 class Program:
-    """A remap while it is being written, with the values of its parameters and what is known of its order.
+    """A remap under construction, with the values of its parameters and what is known of its order.
 
-    rises : source dimension -> result dimension that grows strictly with it
-    rises_last : the same, where one coordinate may give several growing ones
-    fixed : source dimensions of which one coordinate is left
+    rises : source dimension -> result dimension that increases strictly with it
+    rises_last : the same, where one coordinate may give several increasing ones
+    fixed : source dimensions restricted to one coordinate
     free : result dimensions that have one coordinate
     loops : result dimensions that are looped over, outermost first
-    copies : how many elements each stored one gives, None where that depends on the element
-    most : the most that it gives, None where that is not known
-    natural : elements that come row-major leave row-major
+    copies : the number of elements that each stored one gives, None where that depends on the element
+    most : an upper bound of it, None where none is known
+    natural : elements in row-major order stay in row-major order
     """
 
     steps: list[str] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Program:
         return name
 
     def bind(self, text: str, stem: str = "t") -> str:
-        """The name of a value of its own."""
+        """The name of a bound value."""
         name = f"{stem}{len(self.steps)}"
         self.steps.append(f"{name} = {text}")
         return name
@@ -93,7 +93,7 @@ class Program:
         return name
 
     def keep(self, dim: int) -> None:
-        """The next result dimension is source dimension `dim`, as it is."""
+        """The next result dimension is source dimension `dim`, unchanged."""
         self.rises[dim] = len(self.coordinates)
         self.coordinates.append(f"x{dim}")
 
@@ -109,33 +109,33 @@ def coordinates_format(order: tuple[int, ...], ordered: bool, unique: bool) -> F
 
 
 def order_of(source: Format, program: Program) -> list[int]:
-    """The result dimensions in whose order elements leave, outermost first; fewer than all where it is not known.
+    """The result dimensions in whose order remapped elements come, outermost first; not all where it is not known.
 
-    Where one element gives several, another one at its place gives the same again: they are in no order.
+    Where one element gives several, a duplicate of it gives the same ones again: they are in no order.
     """
-    alone = is_unique(source)
+    is_source_unique = is_unique(source)
     rank = len(program.coordinates)
-    found = list(program.free)
-    walked = traversal(source)
-    if program.natural and walked == tuple(Dim(d) for d in range(source.ndim)):
+    order = list(program.free)
+    walk_order = traversal(source)
+    if program.natural and walk_order == tuple(Dim(d) for d in range(source.ndim)):
         return list(range(rank))
-    for e in walked:
+    for e in walk_order:
         if not isinstance(e, Dim):
             break
         if e.index in program.fixed:
             continue
         if e.index in program.rises:
-            found.append(program.rises[e.index])
+            order.append(program.rises[e.index])
             continue
-        if alone and e.index in program.rises_last:
-            found.append(program.rises_last[e.index])
+        if is_source_unique and e.index in program.rises_last:
+            order.append(program.rises_last[e.index])
         break
-    loops = program.loops if alone else []
-    return [*found, *loops] if len(found) + len(loops) == rank else found
+    loops = program.loops if is_source_unique else []
+    return [*order, *loops] if len(order) + len(loops) == rank else order
 
 
 def source_words(storage: Storage) -> Words:
-    """The parameters that say where the walked tensor `a` is."""
+    """The arguments that describe the walked tensor `a`: addresses, extents, strides of batches."""
     names = [
         f"a_{part}{at}"
         for at in range(len(storage.pos))
@@ -143,14 +143,14 @@ def source_words(storage: Storage) -> Words:
         if group[at] is not None
     ]
     names.append("a_vals")
-    words = dict(zip(names, storage.addresses, strict=True))
+    arguments = dict(zip(names, storage.addresses, strict=True))
     for d, n in enumerate(storage.shape):
-        words[f"m{d}"] = n
+        arguments[f"m{d}"] = n
     if storage.format.batch_ndim:
         slices = storage.batches
         for name, buffer in zip(names, storage.buffers, strict=True):
-            words[f"{name}_slice"] = length(buffer) // slices if slices else 0
-    return words
+            arguments[f"{name}_slice"] = length(buffer) // slices if slices else 0
+    return arguments
 
 
 def on_host(storage: Storage, operation: str) -> None:
@@ -165,8 +165,8 @@ def index_scalar(storages: Iterable[Storage], shape: Sequence[int], count: int) 
     """The width of a result's indices: that of the operands', or i64 where coordinates or positions need it."""
     widths = set()
     for s in storages:
-        found = {scalar_of(b) for b in (*s.pos, *s.crd) if b is not None} - {"bool"}
-        widths |= found or ({"i64"} if s.library == "torch" else set())
+        scalars = {scalar_of(b) for b in (*s.pos, *s.crd) if b is not None} - {"bool"}
+        widths |= scalars or ({"i64"} if s.library == "torch" else set())
     return "i64" if "i64" in widths or max([*shape, count], default=0) >= 2**31 else "i32"
 
 
@@ -179,11 +179,11 @@ def is_padded(storage: Storage) -> bool:
 def has_gaps(storage: Storage) -> bool:
     """Whether some of the values belong to no specified element."""
     facts = (storage._plans or storage.plans).facts
-    found: bool | None = facts.get("gaps")
-    if found is None:
-        found = is_padded(storage) or any(level.format.is_bitmap for level in storage.format.levels)
-        facts["gaps"] = found
-    return found
+    gaps: bool | None = facts.get("gaps")
+    if gaps is None:
+        gaps = is_padded(storage) or any(level.format.is_bitmap for level in storage.format.levels)
+        facts["gaps"] = gaps
+    return gaps
 
 
 def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], operation: str) -> Storage:
@@ -196,44 +196,44 @@ def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], oper
         on_host(storage, operation)
     sizes = np.zeros(1, np.int64)
     bound = sum(length(s.values) * (1 if p.copies is None else p.copies) for s, p in parts)
-    guess = index_scalar([s for s, _ in parts], shape, bound)
+    bound_index = index_scalar([s for s, _ in parts], shape, bound)
     empty_result = 0 in shape
-    counts = [0 if empty_result else _count(s, p, sizes, guess) for s, p in parts]
-    room = sum(counts)
-    index = index_scalar([s for s, _ in parts], shape, room) if guess == "i64" else guess
-    crd = [empty(room, index, first.like) for _ in shape]
-    values = empty(room, first.scalar, first.like)
+    counts = [0 if empty_result else _count(s, p, sizes, bound_index) for s, p in parts]
+    capacity = sum(counts)
+    index = index_scalar([s for s, _ in parts], shape, capacity) if bound_index == "i64" else bound_index
+    crd = [empty(capacity, index, first.like) for _ in shape]
+    values = empty(capacity, first.scalar, first.like)
     total = 0
     for (storage, program), count in zip(parts, counts, strict=True):
         if count:
-            words = {"begin": total, "filling": 1, "b_vals": address(values)}
-            words |= {f"crd{r}": address(buffer) for r, buffer in enumerate(crd)}
-            _run(storage, program, words, sizes, index)
+            arguments = {"begin": total, "filling": 1, "b_vals": address(values)}
+            arguments |= {f"crd{r}": address(buffer) for r, buffer in enumerate(crd)}
+            _run(storage, program, arguments, sizes, index)
             total = int(sizes[0])
-    if total < room:
+    if total < capacity:
         crd, values = [_shrunk(b, total) for b in crd], _shrunk(values, total)
     order = order_of(first.format, parts[0][1]) if len(parts) == 1 else []
-    known = len(order) == len(shape)
-    order = order if known else list(range(len(shape)))
+    is_ordered = len(order) == len(shape)
+    order = order if is_ordered else list(range(len(shape)))
     unique = all(p.injective and is_unique(s.format) for s, p in parts)
-    format = coordinates_format(tuple(order), known, unique)
+    format = coordinates_format(tuple(order), is_ordered, unique)
     pos = as_array(np.array([0, total], numpy_dtype(index)), like=first.like)
     none: tuple[Array | None, ...] = (None,) * (len(shape) - 1)
-    leveled = tuple(crd[r] for r in order)
-    found = Storage(shape, format, first.scalar, first.fill_value, (pos, *none), leveled, values)
+    level_crd = tuple(crd[r] for r in order)
+    result = Storage(shape, format, first.scalar, first.fill_value, (pos, *none), level_crd, values)
     if trace.active():
-        trace.moved(operation, (s for s, _ in parts), found)
-    return found
+        trace.moved(operation, (s for s, _ in parts), result)
+    return result
 
 
 def _shrunk(buffer: Array, total: int) -> Array:
-    """The first `total` elements: a view where little room is left over."""
+    """The first `total` elements: a view where little memory is unused, else a copy."""
     part = buffer[:total]
     return part if 2 * total >= length(buffer) else copied(part)
 
 
 def _count(storage: Storage, program: Program, sizes: Any, index: str) -> int:
-    """How many elements a part gives, or a bound that costs no walk and not much room."""
+    """The number of elements that a part gives, or a bound of it that costs no walk and little memory."""
     stored = length(storage.values)
     if not stored or 0 in storage.shape:
         return 0
@@ -241,18 +241,20 @@ def _count(storage: Storage, program: Program, sizes: Any, index: str) -> int:
         return stored * program.copies
     if program.most is not None and stored * program.most <= ROOM:
         return stored * program.most
-    words = {"begin": 0, "filling": 0, "b_vals": 0}
-    _run(storage, program, words | {f"crd{r}": 0 for r in range(len(program.coordinates))}, sizes, index)
+    arguments = {"begin": 0, "filling": 0, "b_vals": 0}
+    _run(storage, program, arguments | {f"crd{r}": 0 for r in range(len(program.coordinates))}, sizes, index)
     return int(sizes[0])
 
 
-def _run(storage: Storage, program: Program, words: Words, sizes: Any, index: str) -> None:
+def _run(storage: Storage, program: Program, arguments: Words, sizes: Any, index: str) -> None:
     source = operand_of(storage)
-    made = program.remap
+    remap = program.remap
     assert source.format is not None
     about = f"{source.format.canonical} {source.pos} {source.crd} {source.ragged} {source.scalar} {index}"
-    key = f"remap {about} | {made} | {made.buffers}"
-    call(key, lambda: remap_kernel(source, made, index), source_words(storage) | program.words | words | _at(sizes))
+    key = f"remap {about} | {remap} | {remap.buffers}"
+    call(
+        key, lambda: remap_kernel(source, remap, index), source_words(storage) | program.words | arguments | _at(sizes)
+    )
 
 
 def _at(sizes: Any) -> Words:
