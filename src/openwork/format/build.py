@@ -1,4 +1,4 @@
-"""Expressions to levels of the plainest level formats: every coordinate, stored coordinates, a bit for each."""
+"""An expression -> a level of a basic level format: dense, compressed, coordinates, bitmap."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def dense(e: Expression) -> Level:
 
 
 def compressed(e: Expression, *, unique: bool = True, ordered: bool = True) -> Level:
-    """A level that stores the coordinates of each parent, one parent's behind another's."""
+    """A level that stores the coordinates of each parent, parent after parent."""
     return Level(e, Compressed(unique=unique, ordered=ordered))
 
 
 def coordinates(expressions: Iterable[Expression], *, unique: bool = True, ordered: bool = True) -> tuple[Level, ...]:
     """Levels that store a tuple of coordinates for each element; `unique`: no tuple comes twice."""
-    given = tuple(expressions)
+    dims = tuple(expressions)
     levels = []
-    for at, e in enumerate(given):
+    for at, e in enumerate(dims):
         kind = Singleton if at else Compressed
-        levels.append(Level(e, kind(unique=unique and at == len(given) - 1, ordered=ordered)))
+        levels.append(Level(e, kind(unique=unique and at == len(dims) - 1, ordered=ordered)))
     return tuple(levels)
 
 

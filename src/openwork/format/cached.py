@@ -1,4 +1,4 @@
-"""From a pure function of formats to one that remembers what it returned, names of dimensions included."""
+"""A pure function of formats -> the function with a cache, whose keys include the names of dimensions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def cached(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     these names, so they are part of the key."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        known = lru_cache(maxsize)(lambda names, *args, **kwargs: function(*args, **kwargs))
+        remembered = lru_cache(maxsize)(lambda names, *args, **kwargs: function(*args, **kwargs))
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return known(tuple(a.dims for a in args if isinstance(a, Format)), *args, **kwargs)  # type: ignore[arg-type]
+            return remembered(tuple(a.dims for a in args if isinstance(a, Format)), *args, **kwargs)  # type: ignore[arg-type]
 
         return call
 

@@ -1,4 +1,4 @@
-"""Level expressions: how a level coordinate follows from the coordinates of the tensor.
+"""Level expressions: the coordinate of a level as a function of the coordinates of the tensor.
 
     e ::= i | i + j | i - j | e // c | e % c          c a positive integer, division rounds down
 

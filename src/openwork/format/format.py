@@ -29,7 +29,7 @@ __all__ = ["Format", "Level", "unpickled", "unpickled_level"]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One storage level: which coordinate it holds, and how."""
+    """One storage level: the expression of its coordinate, and its level format."""
 
     expression: Expression
     format: LevelFormat
@@ -48,8 +48,8 @@ class Format:
     levels : the storage levels; a dimension in them is its position in `dims`
 
     Guarantees: `format(str(f)) == f`; equal formats have equal hashes; pickling keeps equality in any process.
-    Raises FormatError, with a caret under the place, if the levels do not determine every dimension or a level
-    stands where it cannot.
+    Raises FormatError, with a caret under the place, if the levels do not determine every dimension, or a level format
+    is not allowed there.
     """
 
     dims: tuple[str, ...]
@@ -60,14 +60,14 @@ class Format:
 
     def __post_init__(self) -> None:
         dims, levels = tuple(self.dims), tuple(self.levels)
-        found = check(dims, levels)
-        if isinstance(found, Problem):
+        solution = check(dims, levels)
+        if isinstance(solution, Problem):
             text, spans = show_with_spans(dims, levels)
-            raise refusal(found.what, text, spans[found.place], found.detail, found.help)
+            raise refusal(solution.what, text, spans[solution.place], solution.detail, solution.help)
         names = tuple(level.format.name for level in levels)
         object.__setattr__(self, "dims", dims)
         object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "inverse", tuple(tuple(sorted(found.forms[d].items())) for d in range(len(dims))))
+        object.__setattr__(self, "inverse", tuple(tuple(sorted(solution.forms[d].items())) for d in range(len(dims))))
         object.__setattr__(self, "_hash", hash((len(dims), names, levels)))
 
     def __hash__(self) -> int:
@@ -121,12 +121,12 @@ class Format:
 
     @cached_property
     def batch_ndim(self) -> int:
-        """How many batch levels lead."""
+        """The number of leading batch levels."""
         return sum(level.format.batched for level in self.levels)
 
     @cached_property
     def dense_ndim(self) -> int:
-        """How many dense levels on dimensions of their own stand last; all but the batch where every level is dense."""
+        """The number of trailing dense levels on dimensions of their own; of a dense format all but the batch."""
         if self.is_dense:
             return self.ndim - self.batch_ndim
         uses = [d for level in self.levels for d in dimensions(level.expression)]
@@ -141,7 +141,7 @@ class Format:
 
     @property
     def sparse_ndim(self) -> int:
-        """How many dimensions are neither batch nor dense."""
+        """The number of dimensions that are neither batch nor dense."""
         return self.ndim - self.batch_ndim - self.dense_ndim
 
     @cached_property
@@ -163,10 +163,10 @@ class Format:
     @cached_property
     def blocksize(self) -> tuple[int, ...] | None:
         """The block's extent in each sparse dimension, 1 where it is not split; None for a format without blocks."""
-        plain = {level.expression.index: level for level in self.levels if isinstance(level.expression, Dim)}
-        apart = [d for d, level in plain.items() if level.format.batched]
+        by_dimension = {level.expression.index: level for level in self.levels if isinstance(level.expression, Dim)}
+        unsplit = [d for d, level in by_dimension.items() if level.format.batched]
         if not self.is_dense:
-            apart += [next(dimensions(level.expression)) for level in self.levels[self.nlevels - self.dense_ndim :]]
+            unsplit += [next(dimensions(level.expression)) for level in self.levels[self.nlevels - self.dense_ndim :]]
         sizes: dict[int, int] = {}
         for level in self.levels:
             size, base = 1, level.expression
@@ -174,7 +174,7 @@ class Format:
                 size, base = size * base.divisor, base.base
             if isinstance(base, Dim) and isinstance(level.expression, Div):
                 sizes[base.index] = max(size, sizes.get(base.index, 1))
-        return tuple(sizes.get(d, 1) for d in range(self.ndim) if d not in apart) if sizes else None
+        return tuple(sizes.get(d, 1) for d in range(self.ndim) if d not in unsplit) if sizes else None
 
     def level_intervals(self, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """The half-open coordinate range of every level for a tensor of this shape."""
@@ -206,7 +206,7 @@ class Format:
 
     @cached_property
     def guarded(self) -> tuple[int, ...]:
-        """The dimensions that can leave the shape: neither a level of their own nor completed by a range level."""
+        """The dimensions that can exceed the shape: neither a level of their own nor completed by a range level."""
         return tuple(
             d for d, form in enumerate(self.inverse) if len(form) > 1 and not self.levels[form[-1][0]].format.is_range
         )
@@ -227,7 +227,7 @@ class Format:
         return Format(tuple(self.dims[axis] for axis in order), levels)
 
     def describe(self) -> str:
-        """A table of the levels: what each holds, stores, and how many positions it has."""
+        """A table of the levels: coordinate, level format, buffers, children and positions."""
         head = ("level", "coordinate", "level format", "buffers", "children of p", "positions")
         rows = [head]
         for index, level in enumerate(self.levels):
@@ -244,16 +244,18 @@ def unpickled_level(expression: Expression, format: LevelFormat) -> Level:
     if not isinstance(format, LevelFormat) or not _is_expression(expression):
         raise FormatError(f"unpickling: no level {expression!r} : {format!r}\n  help: the file was changed")
     try:
-        again = unpickled_format(type(format), format.arguments, format.unique, format.ordered)
+        level_format = unpickled_format(type(format), format.arguments, format.unique, format.ordered)
     except AttributeError as error:
         raise FormatError(f"unpickling: a level format lacks a part: {error}") from error
-    return Level(expression, again)
+    return Level(expression, level_format)
 
 
 def unpickled(dims: tuple[str, ...], levels: tuple[Level, ...]) -> Format:
     """A format of a pickle, which may hold anything. Raises FormatError where it is none."""
-    right = type(dims) is tuple and all(type(d) is str and d.isidentifier() for d in dims) and len({*dims}) == len(dims)
-    if not right or type(levels) is not tuple or not all(isinstance(level, Level) for level in levels):
+    is_valid = (
+        type(dims) is tuple and all(type(d) is str and d.isidentifier() for d in dims) and len({*dims}) == len(dims)
+    )
+    if not is_valid or type(levels) is not tuple or not all(isinstance(level, Level) for level in levels):
         raise FormatError(f"unpickling: no format of {dims!r} and {levels!r}\n  help: the file was changed")
     named = {d for level in levels for d in dimensions(level.expression)}
     if max(named, default=-1) >= len(dims):

@@ -1,16 +1,16 @@
-"""The forms of level formats: every way in which a level may lie in memory, each as its level functions.
+"""The forms of level formats: each layout of a level in memory, as its level functions.
 
     LOCATED      no buffer: position p * N + (c - lo) for every coordinate
-    DIAGONAL     as LOCATED, for the coordinates of a diagonal that lie in the shape
+    DIAGONAL     as LOCATED, for the coordinates of a diagonal that are inside the shape
     BITMAP       as LOCATED, and crd holds a truth value for each position
-    COMPRESSED   crd[pos[p] : pos[p + 1]], parent behind parent
+    COMPRESSED   crd[pos[p] : pos[p + 1]], parent after parent
     LOOSE        crd[pos[2 * p] : pos[2 * p + 1]], anywhere
     SINGLETON    crd[p]
     slots(k)     crd[p * k : p * k + k], all taken;  with a sentinel: -1 in the slots at the end that are not
 
-Conversions, co-iteration, invariants, files and views read and write buffers by these forms, which they tell apart by
-properties (`level.py`): a level format of another form would be taken for one that it is not, and is refused when its
-class is made.
+Conversions, co-iteration, invariants, files and views read and write buffers by these forms, which they distinguish by
+properties (`level.py`): a level format of an unknown form would be mistaken for another, and is refused when its class
+is defined.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def form_of(name: str, functions: LevelFunctions, buffers: tuple[str, ...], para
     if parameters:
         for sentinel in (True, False):
             forms[f"slots({parameters[0]!r}, sentinel={sentinel})"] = slots(parameters[0], sentinel=sentinel), ("crd",)
-    for form, known in forms.items():
-        if known == (functions, buffers):
+    for form, functions_and_buffers in forms.items():
+        if functions_and_buffers == (functions, buffers):
             return form
     raise FormatError(
         f"level format {name}: its level functions are of no form that is known"

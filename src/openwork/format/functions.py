@@ -1,4 +1,4 @@
-"""The level functions: what a loop over a level does, as texts of loop IR, and the facts that a schedule asks for.
+"""The level functions of a level format, as texts of loop IR, and the facts that schedules depend on.
 
 The texts are loop-IR expressions and statements over these names:
 
@@ -6,10 +6,10 @@ The texts are loop-IR expressions and statements over these names:
     c          coordinate
     lo, hi, N  the level's coordinates are lo <= c < hi; N = hi - lo
     pos, crd   the level's buffers
-    parents    how many positions the parent level has;  positions: how many this one has
+    parents    the number of positions of the parent level;  positions: that of this one
     n, m, k    the level format's arguments
     begin      in `append_edges` and `insert_edge`: the position of the first child of p
-    count      in `insert_edge`: how many children p has
+    count      in `insert_edge`: the number of children of p
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Insert", "Iterate", "LevelFunctions", "evaluate"]
 
 
 class Iterate(Enum):
-    """What a loop over a level counts: coordinates (c), or positions (q)."""
+    """The variable of a loop over a level: coordinates (c), or positions (q)."""
 
     COORDINATE = "coordinate"
     POSITION = "position"
@@ -52,7 +52,7 @@ class LevelFunctions:
     coordinate: str
     position: str
     positions: str
-    """how many positions the level has"""
+    """the number of the level's positions"""
     insert: Insert
     present: str | None = None
     """holds where (c or q) is stored; None: always"""
@@ -61,8 +61,8 @@ class LevelFunctions:
     seek: str | None = None
     """holds where position q lies before coordinate c, if coordinates are ordered; None: they are not stored"""
     passed: str | None = None
-    """holds where the children of p, and of all parents before, end at or before position q; None: where parents lie in
-    any order, or all have as many"""
+    """holds where the children of p, and of all parents before, end at or before position q; None where parents are in
+    any order, or all have the same number"""
     pos_length: str | None = None
     crd_length: str | None = None
     """exact lengths; None: no such buffer, or any length that the positions in use fit in"""
@@ -76,7 +76,7 @@ class LevelFunctions:
     """two-phase form: given `count`, the number of children of p; parents in order"""
 
     full: bool = False
-    """every coordinate is there"""
+    """every coordinate is present"""
     branchless: bool = False
     """exactly one child per parent"""
     compact: bool = False
@@ -84,7 +84,7 @@ class LevelFunctions:
     padded: bool = False
     """some positions may hold no element"""
     fixed_width: bool = False
-    """as many positions for every parent"""
+    """the same number of positions for every parent"""
 
     @property
     def may_lack(self) -> bool:
@@ -93,10 +93,10 @@ class LevelFunctions:
 
 
 @cache
-def _compiled(text: str) -> CodeType:
+def _code(text: str) -> CodeType:
     return compile(text, f"<level function {text}>", "eval")
 
 
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
-    """The value of a level function's text over what its names stand for: integers, or NumPy arrays side by side."""
-    return eval(_compiled(text), {"__builtins__": {}}, names)
+    """The value of a level function's text over the values of its names: integers, or NumPy arrays, elementwise."""
+    return eval(_code(text), {"__builtins__": {}}, names)

@@ -1,8 +1,8 @@
-"""The inverse of a format's map: every dimension as an integer linear form of level coordinates.
+"""Level expressions -> the inverse of a format's map: every dimension as an integer linear form of level coordinates.
 
 Each level expression is a digit `base // place % size` of a base (size 0: not bounded). Two facts give the inverse:
 neighbouring digits of one base join to a longer digit, and a sum or difference gives one of its dimensions from the
-other. Each step uses its digits up, so what is left over at the end is redundant.
+other. Each step consumes its digits, so those that remain at the end are redundant.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Base: TypeAlias = Dim | Add | Sub | Digit
 
 
 class Solution(NamedTuple):
-    """`forms[d]` gives dimension d where it can be recovered; `left` are the digits that recovering it did not need."""
+    """`forms[d]` is dimension d where it can be recovered; `unused` are the digits that no dimension needed."""
 
     forms: dict[int, Form]
-    left: list[tuple[Digit, Form]]
+    unused: list[tuple[Digit, Form]]
 
 
 def digit(e: Expression) -> Digit:
@@ -55,10 +55,10 @@ def digit(e: Expression) -> Digit:
 
 
 def solve(expressions: Sequence[Expression]) -> Solution:
-    """Recover what can be recovered from the level coordinates."""
+    """Recover the dimensions that follow from the level coordinates."""
     pool: list[tuple[Digit, Form]] = [(digit(e), {level: 1}) for level, e in enumerate(expressions)]
     forms: dict[int, Form] = {}
-    while _join(pool) or _settle(pool, forms):
+    while _join(pool) or _recover(pool, forms):
         pass
     return Solution(forms, pool)
 
@@ -77,8 +77,8 @@ def _join(pool: list[tuple[Digit, Form]]) -> bool:
     return False
 
 
-def _settle(pool: list[tuple[Digit, Form]], forms: dict[int, Form]) -> bool:
-    """Take a whole base out of the pool: a dimension, or the other one of a sum or difference."""
+def _recover(pool: list[tuple[Digit, Form]], forms: dict[int, Form]) -> bool:
+    """Move a complete base from the pool to `forms`: a dimension, or the other one of a sum or difference."""
     for index, ((base, place, size), form) in enumerate(pool):
         if place != 1 or size != 0:
             continue

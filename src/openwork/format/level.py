@@ -1,7 +1,7 @@
 """Level formats: name, arguments, the buffers that are stored, and a form.
 
-The form is the level functions (`functions.py`), one of those in `forms.py`: all that reads or writes buffers knows
-these. What anybody asks of a level format is a property that follows from its form.
+The form is the level functions (`functions.py`), one of those in `forms.py`: all code that reads or writes buffers
+supports these. Other modules use properties of a level format, which follow from its form.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LevelFormat:
     buffers: ClassVar[tuple[str, ...]] = ()
     """the buffers it stores: "pos", "crd" or both, in this order"""
     may_be: ClassVar[tuple[str, ...]] = ()
-    """the properties it may have beside unique and ordered: "nonunique", "unordered" """
+    """the properties that it may have instead of unique and ordered: "nonunique", "unordered" """
     parameters: ClassVar[tuple[str, ...]] = ()
     """the names of its arguments"""
     invariants: ClassVar[tuple[str, ...]] = ()
@@ -42,7 +42,7 @@ class LevelFormat:
     """the buffers of deeper levels get a leading axis for it"""
 
     def __init_subclass__(cls) -> None:
-        """Refuse a level format whose form nothing knows. Raises FormatError."""
+        """Refuse a level format of an unknown form. Raises FormatError."""
         form_of(cls.name, cls.functions, cls.buffers, cls.parameters)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class LevelFormat:
 
     @property
     def is_range(self) -> bool:
-        """The coordinates are those of a diagonal that lie in the shape; they have positions for all."""
+        """The coordinates are those of a diagonal inside the shape; all of the extent have positions."""
         return self.functions.bounds == ("valid_lo", "valid_hi")
 
     @property
@@ -83,7 +83,7 @@ class LevelFormat:
 
     @property
     def is_compressed(self) -> bool:
-        """pos[p], pos[p + 1] bound the children of p, which lie behind those of the parent before."""
+        """pos[p], pos[p + 1] bound the children of p, which follow those of the parent before."""
         return self.functions.pos_length == "parents + 1"
 
     @property
@@ -98,17 +98,17 @@ class LevelFormat:
 
     @property
     def slots(self) -> int | None:
-        """How many positions each parent has, where the level's first argument says it; else None."""
+        """The number of positions of each parent, where it is the level's first argument; else None."""
         return self.arguments[0] if self.functions.insert is Insert.SLOT else None
 
     @property
     def has_sentinel(self) -> bool:
-        """Slots that no element takes hold a coordinate that is none."""
+        """Unused slots hold a sentinel in place of a coordinate."""
         return self.functions.insert is Insert.SLOT and self.functions.padded
 
     @property
     def is_structured(self) -> bool:
-        """All slots are taken: each parent has as many children."""
+        """All slots are in use: each parent has the same number of children."""
         return self.functions.insert is Insert.SLOT and not self.functions.padded
 
     def interval(self, low: int, high: int) -> tuple[int, int]:
@@ -126,7 +126,7 @@ class LevelFormat:
 
     @classmethod
     def problem(cls, arguments: tuple[int, ...], properties: tuple[str, ...]) -> Problem | None:
-        """What is wrong with these arguments and properties, if anything."""
+        """The problem with these arguments and properties, if there is one."""
         place = ("properties", 0)
         if len(arguments) != len(cls.parameters):
             what = f"{cls.name} takes {counted(len(cls.parameters))}"
@@ -134,12 +134,12 @@ class LevelFormat:
             return Problem(
                 place, what, detail, f"write {cls.usage()}" + " with positive integers" * bool(cls.parameters)
             )
-        for given in properties:
-            if given not in cls.may_be:
+        for name in properties:
+            if name not in cls.may_be:
                 allowed = " or ".join(cls.may_be) or f"no property, {cls.name} is always unique and ordered"
-                detail = f"expected: {allowed}; got: {given}"
+                detail = f"expected: {allowed}; got: {name}"
                 return Problem(
-                    (given, 0), f"{cls.name} cannot be {given}", detail, f"leave it out, or use compressed({given})"
+                    (name, 0), f"{cls.name} cannot be {name}", detail, f"leave it out, or use compressed({name})"
                 )
         for parameter, value in zip(cls.parameters, arguments, strict=True):
             if type(value) is not int or not 1 <= value <= MAX_INTEGER:
@@ -150,7 +150,7 @@ class LevelFormat:
 
     @classmethod
     def usage(cls) -> str:
-        """How the level format is written."""
+        """The level format's text with the names of its arguments."""
         return f"{cls.name}({', '.join(cls.parameters)})" if cls.parameters else cls.name
 
     def __str__(self) -> str:
@@ -160,8 +160,8 @@ class LevelFormat:
 
 def unpickled(kind: type[LevelFormat], arguments: tuple[int, ...], unique: bool, ordered: bool) -> LevelFormat:
     """A level format of a pickle, which may hold anything. Raises FormatError where there is no such level format."""
-    right = isinstance(kind, type) and issubclass(kind, LevelFormat) and type(arguments) is tuple
-    if not right or type(unique) is not bool or type(ordered) is not bool:
+    is_valid = isinstance(kind, type) and issubclass(kind, LevelFormat) and type(arguments) is tuple
+    if not is_valid or type(unique) is not bool or type(ordered) is not bool:
         raise FormatError(f"unpickling: no level format {kind!r} of {arguments!r}\n  help: the file was changed")
     try:
         return kind(*arguments, unique=unique, ordered=ordered)

@@ -1,4 +1,4 @@
-"""A fault in a format's text -> the words of the refusal: what is wrong, a caret, expected and got, a remedy."""
+"""A fault in a format's text -> the error message: what is wrong, a caret, expected and got, a remedy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Place: TypeAlias = tuple[str, int]
 ("nonunique", l) or ("unordered", l)."""
 
 Spans: TypeAlias = dict[Place, int]
-"""Where in a text each part begins."""
+"""The offset in a text where each part begins."""
 
 WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that cannot be accepted. `detail` holds "expected ...; got ..."."""
+    """A fault of a format. `detail` holds "expected ...; got ..."."""
 
     place: Place
     what: str
@@ -30,13 +30,15 @@ class Problem:
 
 
 def refusal(what: str, text: str, offset: int, detail: str, help: str) -> FormatError:
-    """The error for a text that cannot be accepted; long texts are shown around the caret only."""
-    shown, column = window(text, offset)
-    return FormatError(f"format: {clip(what)}\n  {shown}\n  {' ' * column}^\n  {clip(detail)}\n  help: {clip(help)}")
+    """The error for an invalid text; long texts are shown around the caret only."""
+    excerpt_shown, column = window(text, offset)
+    return FormatError(
+        f"format: {clip(what)}\n  {excerpt_shown}\n  {' ' * column}^\n  {clip(detail)}\n  help: {clip(help)}"
+    )
 
 
 def clip(line: str) -> str:
-    """One printable line that is not too long, its end kept: what was got stands there."""
+    """One printable line of limited length, with its end, where the message says what was got."""
     line = "".join(c if c.isprintable() else " " for c in line)
     return line if len(line) <= 2 * WIDTH else f"{line[:WIDTH]}...{line[-WIDTH:]}"
 
@@ -48,10 +50,10 @@ def window(text: str, offset: int) -> tuple[str, int]:
     if len(text) <= WIDTH:
         return line, column
     start = max(0, column - WIDTH // 2)
-    left = "..." if start or offset > WIDTH else ""
-    shown = line[start : start + WIDTH - 6]
-    right = "..." if max(0, offset - WIDTH) + start + len(shown) < len(text) else ""
-    return left + shown + right, column - start + len(left)
+    ellipsis = "..." if start or offset > WIDTH else ""
+    part = line[start : start + WIDTH - 6]
+    right = "..." if max(0, offset - WIDTH) + start + len(part) < len(text) else ""
+    return ellipsis + part + right, column - start + len(ellipsis)
 
 
 def counted(arguments: int) -> str:

@@ -1,4 +1,4 @@
-"""The named formats, and `format`, which makes a Format of a name, a text or a Format."""
+"""A name, a text or a Format -> a Format; the table of named formats; a Format -> its name."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ class Named:
     parameters: tuple[str, ...] = ()
     any_rank: bool = False
     example: str = ""
-    stored: type[LevelFormat] | None = None
-    """the level format whose arguments they are"""
+    level_format: type[LevelFormat] | None = None
+    """the level format that takes the arguments"""
 
 
 NAMED: dict[str, Named] = {
@@ -122,10 +122,10 @@ NAMED: dict[str, Named] = {
     "bsr": Named(_bsr, ("b0", "b1"), example="bsr(4, 4)"),
     "bsc": Named(_bsc, ("b0", "b1"), example="bsc(4, 4)"),
     "dia": Named(_dia),
-    "ell": Named(_ell, ("k",), example="ell(8)", stored=Ell),
+    "ell": Named(_ell, ("k",), example="ell(8)", level_format=Ell),
     "csf": Named(_csf, any_rank=True),
     "bitmap": Named(_bitmap, any_rank=True),
-    "nm": Named(_nm, ("n", "m"), example="nm(2, 4)", stored=Structured),
+    "nm": Named(_nm, ("n", "m"), example="nm(2, 4)", level_format=Structured),
 }
 SPEC = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
 NAMES = "ijklmnopqrstuvwxyz"
@@ -134,7 +134,7 @@ CACHE_SIZE = 4096
 
 
 def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense: int = 0) -> Format:
-    """The format that a text, a name or a Format says.
+    """The format of a text, a name or a Format.
 
     Parameters
     ----------
@@ -164,11 +164,11 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
     try:
         return _cache[key]
     except KeyError:
-        made = _format(spec, ndim, batch, dense)
+        result = _format(spec, ndim, batch, dense)
     if len(_cache) >= CACHE_SIZE:
         _cache.clear()
-    _cache[key] = made
-    return made
+    _cache[key] = result
+    return result
 
 
 @lru_cache(maxsize=256)
@@ -185,18 +185,18 @@ def recognise(f: Format) -> str | None:
     for name, row in NAMED.items():
         if not row.any_rank and rank != 2:
             continue
-        for arguments in _guesses(f, row):
+        for arguments in _possible_arguments(f, row):
             if _assemble(row.levels(f.batch_ndim, rank, *arguments), f.ndim, f.batch_ndim, dense) == f:
                 return f"{name}({', '.join(map(str, arguments))})" if arguments else name
     return None
 
 
-def _guesses(f: Format, row: Named) -> list[tuple[int, ...]]:
-    """The arguments that f could have been made with."""
+def _possible_arguments(f: Format, row: Named) -> list[tuple[int, ...]]:
+    """The arguments with which the named format could be f."""
     if not row.parameters:
         return [()]
-    if row.stored is not None:
-        return [level.format.arguments for level in f.levels if type(level.format) is row.stored]
+    if row.level_format is not None:
+        return [level.format.arguments for level in f.levels if type(level.format) is row.level_format]
     return [f.blocksize] if f.blocksize is not None and len(f.blocksize) == 2 else []
 
 
@@ -220,21 +220,21 @@ def _format(spec: object, ndim: object, batch: object, dense: object) -> Format:
     ndim = None if ndim is None else _count("ndim", ndim)
     batch, dense = _count("batch", batch), _count("dense", dense)
     if isinstance(spec, Format) or "->" in spec or len(spec) > MAX_TEXT:
-        made = parse(spec) if isinstance(spec, str) else spec
-        if ndim is not None and ndim != made.ndim:
-            detail = f"expected: {ndim} dimensions; got: {made.ndim}, ({', '.join(made.dims)})"
+        result = parse(spec) if isinstance(spec, str) else spec
+        if ndim is not None and ndim != result.ndim:
+            detail = f"expected: {ndim} dimensions; got: {result.ndim}, ({', '.join(result.dims)})"
             _fail(
                 "another number of dimensions than ndim",
-                str(made),
+                str(result),
                 0,
                 detail,
                 f"leave ndim out, or declare {ndim} dimensions",
             )
         if batch or dense:
-            given = "batch" if batch else "dense"
-            detail = f"expected: a name with {given}={batch or dense}; got: a format written out"
-            _fail(f"{given} is for named formats only", str(made), 0, detail, f"write the {given} levels out")
-        return made
+            argument = "batch" if batch else "dense"
+            detail = f"expected: a name with {argument}={batch or dense}; got: a format written out"
+            _fail(f"{argument} is for named formats only", str(result), 0, detail, f"write the {argument} levels out")
+        return result
     return _named(spec, ndim, batch, dense)
 
 
@@ -291,8 +291,8 @@ def _arguments(spec: str, match: re.Match[str], name: str, row: Named) -> tuple[
             _fail(f"an argument of {name} is not a positive integer", spec, at, detail, help)
         offset += len(part) + 1
     arguments = tuple(map(int, texts))
-    if row.stored is not None and (problem := row.stored.problem(arguments, ())):
-        _fail(problem.what, spec, match.start(2), problem.detail, problem.help.replace(row.stored.name, name, 1))
+    if row.level_format is not None and (problem := row.level_format.problem(arguments, ())):
+        _fail(problem.what, spec, match.start(2), problem.detail, problem.help.replace(row.level_format.name, name, 1))
     return arguments
 
 
@@ -302,16 +302,16 @@ class CountError(FormatError, DTypeError):
 
 def _count(what: str, value: object) -> int:
     detail = f"expected: an integer from 0 to {MAX_DIMENSIONS}; got: {excerpt(value)}"
-    refused = refusal(
+    failure = refusal(
         f"{what} is not a number of dimensions", f"{what}={excerpt(value)}", len(what) + 1, detail,
         f"give {what} as a small integer",
     )  # fmt: skip
     try:
         count = integer(value, "format", what)
     except DTypeError:
-        raise CountError(str(refused)) from None
+        raise CountError(str(failure)) from None
     if not 0 <= count <= MAX_DIMENSIONS:
-        raise refused
+        raise failure
     return count
 
 

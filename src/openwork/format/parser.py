@@ -1,4 +1,4 @@
-"""The parser of the format language.
+"""Text in the format language -> a Format, or a FormatError that points into it.
 
     format     := [map =] ( [name, ...] ) -> ( [level, ...] )
     level      := expression : level-format
@@ -9,9 +9,9 @@
     property   := unique | nonunique | non-unique | ordered | unordered | nonordered | non-ordered
 
 A `#` begins a comment, to the end of its line. A `singleton` between a nonunique level and another singleton is
-nonunique too where neither is said: in the coordinates (i, j, k) a pair (i, j) occurs once for each k.
+nonunique too where neither is given: in the coordinates (i, j, k) a pair (i, j) occurs once for each k.
 
-Level formats and properties are read in any case. Any text gives a Format or a FormatError that points into it.
+Level formats and properties are read in any case.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Token(NamedTuple):
 
 
 def parse(text: str) -> Format:
-    """The format that a text in the format language says."""
+    """The format of a text in the format language."""
     return _Parser(text).format()
 
 
@@ -69,7 +69,7 @@ class _Parser:
         self.at = 0
         self.dims: list[str] = []
         self.spans: dict[Place, int] = {}
-        self.said: set[int] = set()
+        self.unique_given: set[int] = set()
 
     def scan(self, text: str) -> list[Token]:
         tokens, offset = [], 0
@@ -101,9 +101,9 @@ class _Parser:
         return token
 
     def accept(self, *signs: str) -> bool:
-        found = self.token.text in signs and self.token.kind != "end"
-        self.at += found
-        return found
+        is_next = self.token.text in signs and self.token.kind != "end"
+        self.at += is_next
+        return is_next
 
     def expect(self, sign: str, help: str) -> None:
         if not self.accept(sign):
@@ -113,14 +113,14 @@ class _Parser:
         return self.token.text if len(self.token.text) <= 40 else self.token.text[:40] + "..."
 
     def format(self) -> Format:
-        whole = "write (i, j) -> (i : dense, j : compressed)"
+        example = "write (i, j) -> (i : dense, j : compressed)"
         if self.token.text == "map":
             self.next()
             self.expect("=", "write map = (i, j) -> (...)")
-        self.expect("(", whole)
+        self.expect("(", example)
         self.dims = self.names()
-        self.expect("->", whole)
-        self.expect("(", whole)
+        self.expect("->", example)
+        self.expect("(", example)
         levels: list[Level] = []
         while not self.accept(")"):
             if len(levels) >= MAX_LEVELS:
@@ -134,7 +134,7 @@ class _Parser:
             detail = f"expected: the end; got: {self.shown()}"
             self.fail("text after the format", self.token.offset, detail, "leave it out")
         for at, level in enumerate(levels):
-            if at not in self.said and repeats(levels, at):
+            if at not in self.unique_given and repeats(levels, at):
                 levels[at] = Level(level.expression, replace(level.format, unique=False))
         if isinstance(problem := check(self.dims, levels), Problem):
             self.fail(problem.what, self.spans[problem.place], problem.detail, problem.help)
@@ -259,7 +259,7 @@ class _Parser:
                 if not self.accept(","):
                     self.expect(close_sign, "separate arguments and properties by commas")
                     break
-        return self.made(cls, index, arguments, properties)
+        return self.make_level_format(cls, index, arguments, properties)
 
     def argument(self, index: int, arguments: list[int], properties: dict[str, bool]) -> None:
         offset, sign = self.token.offset, "-" if self.accept("-") else ""
@@ -274,22 +274,22 @@ class _Parser:
         word = token.text.lower()
         if word == "non" and self.accept("-"):
             word += "_" + self.next().text.lower()
-        given = PROPERTIES.get(word) if token.kind == "name" and not sign else None
-        if given is None:
+        flag = PROPERTIES.get(word) if token.kind == "name" and not sign else None
+        if flag is None:
             close = difflib.get_close_matches(word[:40], PROPERTIES, 1)
             detail = f"expected: an integer, unique, nonunique, ordered or unordered; got: {sign}{word[:40]}"
             help = f"did you mean {close[0]}?" if close and not sign else "leave it out"
             self.fail("neither an argument nor a property", offset, detail, help)
-        ((key, value),) = given.items()
+        ((key, value),) = flag.items()
         if key in properties:
             got = "both" if properties[key] != value else f"{word} twice"
             detail = f"expected: {key} or its opposite, once; got: {got}"
             self.fail("a property is given twice", offset, detail, "leave one of them out")
         properties[key] = value
-        self.said |= {index} if key == "unique" else set()
+        self.unique_given |= {index} if key == "unique" else set()
         self.spans["nonunique" if key == "unique" else "unordered", index] = offset
 
-    def made(
+    def make_level_format(
         self, cls: type[LevelFormat], index: int, arguments: list[int], properties: dict[str, bool]
     ) -> LevelFormat:
         unique, ordered = properties.get("unique", True), properties.get("ordered", True)

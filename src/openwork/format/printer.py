@@ -1,4 +1,4 @@
-"""A format as text, in the language that it is parsed from, and where in the text each part stands."""
+"""A format -> its text, in the language that it is parsed from, and the offset of each part in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def repeats(levels: Sequence[Level], at: int) -> bool:
 
 
 def _kinds(levels: Sequence[Level]) -> list[str]:
-    """The text of each level format; it says unique where that is not what the bare name means."""
+    """The text of each level format, with `unique` where the bare name would mean nonunique."""
     texts = [str(level.format) for level in levels]
     for at, level in enumerate(levels):
         kind = level.format
@@ -40,7 +40,7 @@ def _kinds(levels: Sequence[Level]) -> list[str]:
 
 
 def show_with_spans(dims: Sequence[str], levels: Sequence[Level]) -> tuple[str, Spans]:
-    """The same text, and where each dimension, level expression, level format and property list begins."""
+    """The same text, and the offset of each dimension, level expression, level format and property list."""
     used = max((d for level in levels for d in dimensions(level.expression)), default=-1)
     names = [*map(str, dims), *(f"<dimension {d}>" for d in range(len(dims), used + 1))]
     spans: Spans = {}
@@ -58,7 +58,7 @@ def show_with_spans(dims: Sequence[str], levels: Sequence[Level]) -> tuple[str, 
         spans["format", at] = len(text)
         kind = kinds[at]
         spans["properties", at] = len(text) + kind.find("(") + 1
-        for given in ("nonunique", "unordered"):
-            spans[given, at] = len(text) + max(0, kind.find(given))
+        for property_name in ("nonunique", "unordered"):
+            spans[property_name, at] = len(text) + max(0, kind.find(property_name))
         text += kind
     return text + ")", spans

@@ -1,4 +1,4 @@
-"""Rules of formats: each takes levels, finds the first place that breaks it and says how to mend it."""
+"""Dimensions and levels -> the first problem of the format by a list of rules, or the inverse of its map."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Levels: TypeAlias = Sequence["Level"]
 
 
 def check(dims: Dims, levels: Levels) -> Problem | Solution:
-    """The first problem, or the solved inverse of a format that has none."""
+    """The first problem, or the inverse of the map of a format that has none."""
     for rule in RULES:
         if problem := rule(dims, levels):
             return problem
@@ -109,7 +109,7 @@ def _sizes(dims: Dims, levels: Levels) -> Problem | None:
 
 
 def _split(levels: Levels, x: Digit) -> bool:
-    """Whether some level is the `e // 1` that an `e % 1` goes with: blocks of size 1 are blocks."""
+    """Whether some level is the `e // 1` that belongs to an `e % 1`: blocks of size 1 are blocks."""
     parts = (level.expression for level in levels)
     return any(isinstance(e, Div) and e.divisor == 1 and digit(e)[:2] == x[:2] for e in parts)
 
@@ -198,8 +198,8 @@ def _ell(dims: Dims, levels: Levels) -> Problem | None:
 
 
 def _redundant(dims: Dims, levels: Levels, solution: Solution) -> Problem | None:
-    """Something is left over although its dimensions are all there."""
-    for x, form in solution.left:
+    """The problem of a level that no dimension needs."""
+    for x, form in solution.unused:
         used = [dims[d] for d in dimensions(_innermost(x))]
         if all(d in solution.forms for d in dimensions(_innermost(x))):
             at = max(form)
@@ -210,22 +210,22 @@ def _redundant(dims: Dims, levels: Levels, solution: Solution) -> Problem | None
 
 
 def _missing(dims: Dims, solution: Solution) -> Problem | None:
-    """A dimension that cannot be recovered."""
-    for x, form in sorted(solution.left, key=lambda item: -_nesting(item[0])):
+    """The problem of a dimension that cannot be recovered."""
+    for x, form in sorted(solution.unused, key=lambda item: -_nesting(item[0])):
         if need := _partner(x, solution, dims):
             e = _digit_text(_base_text(x, dims), x.place, x.size)
             what = f"the map is not invertible: {e} without {need}"
             kind = "dense" if x.place > 1 and not x.size else "compressed"
             detail, help = f"expected: a level for {need}; got: {e} alone", f"add {need} : {kind}"
             return Problem(("expression", max(form)), what, detail, help)
-    for x, form in solution.left:
+    for x, form in solution.unused:
         left, right = (dims[d] for d in dimensions(_innermost(x)))
         text = render(_innermost(x), dims)
         what = f"the map is not invertible: neither {left} nor {right} follows from {text}"
         detail = f"expected: a level for {left} or {right} as well; got: {text} alone"
         help = f"add {left} : range after it"
         pair = set(dimensions(_innermost(x)))
-        others = [render(_innermost(y), dims) for y, _ in solution.left if set(dimensions(_innermost(y))) == pair]
+        others = [render(_innermost(y), dims) for y, _ in solution.unused if set(dimensions(_innermost(y))) == pair]
         if len(others) > 1:
             detail = f"expected: a level for {left} or {right} itself; got: {' and '.join(others)}"
             help = f"write {left} in place of {others[-1]}"
@@ -239,9 +239,9 @@ def _missing(dims: Dims, solution: Solution) -> Problem | None:
 
 
 def _partner(x: Digit, solution: Solution, dims: Dims) -> str | None:
-    """The text of what x lacks to make its base whole."""
+    """The text of the digit that x lacks for a complete base."""
     text = _base_text(x, dims)
-    same = [y.place for y, _ in solution.left if y.base == x.base]
+    same = [y.place for y, _ in solution.unused if y.base == x.base]
     if x.size:
         low = x.place * x.size
         high = min((place for place in same if place > low), default=0)

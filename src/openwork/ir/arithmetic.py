@@ -1,6 +1,6 @@
-"""Operations of the loop IR on NumPy scalars and on arrays of lanes: the reference.
+"""An operation of the loop IR and its operands, NumPy scalars or arrays of lanes -> the result: the reference.
 
-f16 and bf16 travel as float32, as in the machine code; every other type as itself.
+f16 and bf16 are held in float32, as in the machine code; every other type in its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DTYPES: dict[str, type[np.generic]] = {
     "c64": np.complex64,
     "c128": np.complex128,
 }
-"""The dtype in which values of each scalar type travel."""
+"""The dtype that holds values of each scalar type."""
 
 
 def apply(op: str, args: Sequence[Value], type: Type) -> Value:
@@ -69,10 +69,10 @@ def convert(value: Value, source: Type, target: Type) -> Value:
 def _saturate(value: Value, scalar: str) -> Value:
     lo, hi = int_range(scalar)
     wide = np.asarray(value, np.float64)
-    inside = (wide > float(lo)) & (wide < float(hi))  # float(hi) may be hi + 1: then also out of range
-    whole = np.where(inside, wide, 0).astype(DTYPES[scalar])
+    in_range = (wide > float(lo)) & (wide < float(hi))  # float(hi) may be hi + 1: then also out of range
+    truncated = np.where(in_range, wide, 0).astype(DTYPES[scalar])
     ends = np.where(wide >= float(hi), np.array(hi, DTYPES[scalar]), np.array(lo, DTYPES[scalar]))
-    return np.where(inside, whole, np.where(np.isnan(wide), DTYPES[scalar](0), ends))
+    return np.where(in_range, truncated, np.where(np.isnan(wide), DTYPES[scalar](0), ends))
 
 
 def _integer_power(base: Value, exponent: Value) -> Value:
@@ -121,10 +121,10 @@ def expm1(x: Value) -> Value:
     if out.dtype.kind != "c" or np.isfinite(out).all():
         return out
     re, im = np.real(x), np.imag(x)
-    flat, lost = im == 0, np.isinf(re) & ~np.isfinite(im)
+    is_real, no_direction = im == 0, np.isinf(re) & ~np.isfinite(im)
     fixed = np.empty_like(out)
-    fixed.real = np.where(flat | lost, np.expm1(re), out.real)
-    fixed.imag = np.where(flat, im, np.where(lost & (re < 0), 0, out.imag))
+    fixed.real = np.where(is_real | no_direction, np.expm1(re), out.real)
+    fixed.imag = np.where(is_real, im, np.where(no_direction & (re < 0), 0, out.imag))
     return fixed[()]
 
 
@@ -134,7 +134,7 @@ def _erf(x: Value) -> Value:
 
 
 def _on_bits(function: Callable[[int, int], int]) -> Callable[[Value], Value]:
-    """A function of the bits of an integer, as a number from 0, and their count."""
+    """A function of an integer's bits, as an unsigned number, and of their count -> the function of NumPy integers."""
 
     def apply_to(x: Value) -> Value:
         width = 8 * x.dtype.itemsize
@@ -145,9 +145,9 @@ def _on_bits(function: Callable[[int, int], int]) -> Callable[[Value], Value]:
 
 
 def _bit(x: Value, k: Value) -> Value:
-    inside = (k >= 0) & (k < 8 * x.dtype.itemsize)
-    found: Any = (np.right_shift(x, np.where(inside, k, 0).astype(x.dtype)) & 1).astype(bool) & inside
-    return found[()]
+    in_range = (k >= 0) & (k < 8 * x.dtype.itemsize)
+    is_set: Any = (np.right_shift(x, np.where(in_range, k, 0).astype(x.dtype)) & 1).astype(bool) & in_range
+    return is_set[()]
 
 
 def _expand(x: Value, mask: Value) -> Value:
@@ -159,14 +159,14 @@ def _expand(x: Value, mask: Value) -> Value:
 
 
 def _select(cond: Value, a: Value, b: Value) -> Value:
-    chosen: Any = np.where(cond, a, b)
-    return chosen[()]
+    selected: Any = np.where(cond, a, b)
+    return selected[()]
 
 
-_NUMPYS: dict[str, Callable[..., Value]] = {
+_BY_NUMPY: dict[str, Callable[..., Value]] = {
     name: getattr(np, o.numpy) for name, o in OPERATIONS.items() if o.numpy is not None and hasattr(np, o.numpy)
 }
-_OWN: dict[str, Callable[..., Value]] = {
+_SPECIAL: dict[str, Callable[..., Value]] = {
     "div": _divide,
     "pow": _power,
     "expm1": expm1,
@@ -192,5 +192,5 @@ _OWN: dict[str, Callable[..., Value]] = {
     "hmax": np.maximum.reduce,
 }
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {**_NUMPYS, **_OWN}
-"""What each operation does: NumPy's function of its name, or one whose result differs from NumPy's."""
+FUNCTIONS: dict[str, Callable[..., Value]] = {**_BY_NUMPY, **_SPECIAL}
+"""The function of each operation: NumPy's, or one whose result differs from NumPy's."""

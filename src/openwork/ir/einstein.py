@@ -1,4 +1,4 @@
-"""A statement with `=` as statements that each reduce their whole right side, by Einstein's convention.
+"""A statement with `=` -> statements that each reduce their whole right side, by Einstein's convention.
 
 An index that the left side lacks is summed in each term of the right side that has it, as TACO does and as one writes::
 

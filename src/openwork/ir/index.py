@@ -1,4 +1,4 @@
-"""Index notation: what an operation computes, before any format or loop is chosen.
+"""Index notation: statements over tensor elements, before any format or loop is chosen; their printed form.
 
 Grammar (the printed form parses back, see `ir.index_text`)::
 
@@ -9,8 +9,8 @@ Grammar (the printed form parses back, see `ir.index_text`)::
     expression := access | literal | expression OPERATOR expression | FUNCTION ( expression , ... )
 
 An index of the right side that the left side lacks is reduced: the whole right side is combined over it by the
-assignment's operator (`=` and `+=` sum). The result is fresh: what it held before plays no part, and what a mask leaves
-out is not computed.
+assignment's operator (`=` and `+=` sum). The result is new: earlier values of the left side play no part, and elements
+outside the mask are not computed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .operations import INFIX
 __all__ = ["ASSIGNMENTS", "PRESENCE", "Access", "Apply", "Assignment", "Expression", "Literal", "accesses", "show"]
 
 PRESENCE = ("either", "given")
-"""Operations of two operands that missing elements do not pass through, see `compiler.fill`: `either(a, b)` is b where
-a is missing, `given(a, b)` is a where both are there."""
+"""Operations of two operands that decide by presence, see `compiler.fill`: `either(a, b)` is b where a is missing,
+`given(a, b)` is a where both are present."""
 
 ASSIGNMENTS = {"=": "add", "+=": "add", "*=": "mul", "min=": "min", "max=": "max", "|=": "or", "&=": "and"}
 """The operators of an assignment, and the operation by which each reduces."""
@@ -81,13 +81,13 @@ class Assignment:
     rhs: Expression
     mask: Access | None = None
     complement: bool = False
-    """whether the mask names the elements that are left out"""
+    """whether the mask specifies the elements that are not computed"""
 
     def __str__(self) -> str:
         target = str(self.lhs)
         if self.mask is not None:
-            shown = f"<{'~' * self.complement}{self.mask}>"
-            target = self.lhs.tensor + shown + target.removeprefix(self.lhs.tensor)
+            mask_text = f"<{'~' * self.complement}{self.mask}>"
+            target = self.lhs.tensor + mask_text + target.removeprefix(self.lhs.tensor)
         return f"{target} {self.op} {self.rhs}"
 
     def __hash__(self) -> int:
@@ -113,8 +113,8 @@ class Assignment:
 
     @cached_property
     def reduction_indices(self) -> tuple[str, ...]:
-        every = (i for a in self.accesses for i in a.indices if i not in self.lhs.indices)
-        return tuple(dict.fromkeys(every))
+        reduced = (i for a in self.accesses for i in a.indices if i not in self.lhs.indices)
+        return tuple(dict.fromkeys(reduced))
 
     @cached_property
     def indices(self) -> tuple[str, ...]:

@@ -69,17 +69,17 @@ def _typed(value: Any, others: list[Any]) -> Any:
     """A Python number as an array of the dtype that it promotes to beside the others."""
     if isinstance(value, np.ndarray):
         return value
-    beside = [o for o in others if isinstance(o, np.ndarray) and o.dtype != np.bool_]
-    return np.asarray(value, np.result_type(value, *(o.dtype for o in beside)))
+    arrays = [o for o in others if isinstance(o, np.ndarray) and o.dtype != np.bool_]
+    return np.asarray(value, np.result_type(value, *(o.dtype for o in arrays)))
 
 
 def _aligned(array: Array, indices: tuple[str, ...], order: tuple[str, ...]) -> Array:
     """`array` with one dimension per index of `order`, of extent 1 where it has none; a repeated index
     takes the diagonal."""
-    number = {i: n for n, i in enumerate(order)}
-    own = sorted(set(indices), key=order.index)
-    diagonal = np.einsum(array, [number[i] for i in indices], [number[i] for i in own]) if indices else array
-    return diagonal.reshape([diagonal.shape[own.index(i)] if i in own else 1 for i in order])
+    axis_of = {i: n for n, i in enumerate(order)}
+    kept_indices = sorted(set(indices), key=order.index)
+    diagonal = np.einsum(array, [axis_of[i] for i in indices], [axis_of[i] for i in kept_indices]) if indices else array
+    return diagonal.reshape([diagonal.shape[kept_indices.index(i)] if i in kept_indices else 1 for i in order])
 
 
 def _reduce(value: Array, op: str, keep: int) -> Array:

@@ -1,11 +1,11 @@
-"""Index notation from text: `C[i, k] += A[i, j] * B[j, k]`, `y(i) = A(i, j) * x(j)`, `C<M>[i, j] = max(A[i, j], 0)`.
+"""Text -> index notation: `C[i, k] += A[i, j] * B[j, k]`, `y(i) = A(i, j) * x(j)`, `C<M>[i, j] = max(A[i, j], 0)`.
 
 Operators and their precedence are Python's: `or and not`, comparisons (chained ones too), `| ^ & << >>`,
 `+ - * / // % **`, unary `- + ~`. A name before a parenthesis is a function where `ir.ops` has an operation of that
 name (`where` is `select`), else an access. Literals: integers, floats, `2j`, `complex(re, im)`, `inf`, `nan`, `True`,
 `False`. `y any= e` and `y all= e` are `y |= e != 0` and `y &= e != 0`. In a program, `sum(j, A[i, j])`, and `prod`,
-`min`, `max`, `any`, `all` of indices and an expression, reduce where they stand. Every error is a FormatError with a
-caret under the offending place.
+`min`, `max`, `any`, `all` of indices and an expression, are inner reductions. Every error is a FormatError with a caret
+under the offending place.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Token(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Assignment:
-    """Read an assignment. Raises FormatError with a caret under what is wrong."""
+    """Read an assignment. Raises FormatError with a caret under the fault."""
     parser = _Parser(text)
     result = parser.assignment()
     if parser.inner:
@@ -58,13 +58,13 @@ def parse(text: str) -> Assignment:
 
 @lru_cache(maxsize=1024)
 def parse_program(text: str) -> tuple[tuple[str, tuple[Assignment, ...]], ...]:
-    """Read statements separated by `;` or line ends, `#` begins a comment: for each its text and what it consists of,
-    the reductions inside it first.
+    """Read statements separated by `;` or line ends, `#` begins a comment: for each its text and its assignments, those
+    of inner reductions first.
 
-    Raises FormatError with a caret under what is wrong.
+    Raises FormatError with a caret under the fault.
     """
     lines = [part.strip() for line in text.split("\n") for part in line.partition("#")[0].split(";")]
-    found = []
+    statements = []
     for number, line in enumerate(filter(None, lines)):
         parser = _Parser(line, f"'{number}.")
         stmt = parser.assignment()
@@ -75,17 +75,17 @@ def parse_program(text: str) -> tuple[tuple[str, tuple[Assignment, ...]], ...]:
                 "expected each factor of a product to have a reduced index in all of its terms or in none",
                 "write the sums, as in sum(j, A[i, j] * x[j]), or use += to sum the whole right side",
             )  # fmt: skip
-        found.append((line, (*parser.inner, *parts)))
-    return tuple(found)
+        statements.append((line, (*parser.inner, *parts)))
+    return tuple(statements)
 
 
 def pointed(text: str, access: Access | str) -> str:
     """A text with a caret under the first place of an access or a name."""
     name, indices = (access, ()) if isinstance(access, str) else (access.tensor, access.indices)
-    inside = r"\s*,\s*".join(map(re.escape, indices))
-    found = re.search(rf"(?<!\w){re.escape(name)}\s*[\[(]\s*{inside}\s*,?\s*[\])]", text) if indices else None
-    found = found or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    return _marked(text, found.start() if found else 0)
+    indices_pattern = r"\s*,\s*".join(map(re.escape, indices))
+    match = re.search(rf"(?<!\w){re.escape(name)}\s*[\[(]\s*{indices_pattern}\s*,?\s*[\])]", text) if indices else None
+    match = match or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    return _marked(text, match.start() if match else 0)
 
 
 def parse_expression(text: str) -> Expression:
@@ -123,9 +123,9 @@ def _marked(text: str, at: int) -> str:
     """The part of a text around a place, with a caret under it."""
     line = "".join(c if c.isprintable() else " " for c in text)
     start = max(0, at - 60)
-    left = "..." if start else ""
-    shown = left + line[start : start + 110] + ("..." if len(line) > start + 110 else "")
-    return f"  {shown}\n  {' ' * (at - start + len(left))}^"
+    ellipsis = "..." if start else ""
+    excerpt = ellipsis + line[start : start + 110] + ("..." if len(line) > start + 110 else "")
+    return f"  {excerpt}\n  {' ' * (at - start + len(ellipsis))}^"
 
 
 class _Parser:
@@ -157,8 +157,8 @@ class _Parser:
         if token.text != text:
             raise self.error(f"expected {text!r}", token.at, f"expected {text!r}; got {_got(token)}", remedy)
 
-    def _meant(self, name: str) -> str:
-        """What to do where a name before parentheses was meant as a function."""
+    def _function_hint(self, name: str) -> str:
+        """The help for a name before parentheses that is no function."""
         close = difflib.get_close_matches(name, [*OPERATIONS, *_ALIASES, *_INNER], 1)
         return f"there is no function {name}" + (f"; did you mean {close[0]}?" if close else "")
 
@@ -185,7 +185,7 @@ class _Parser:
         return result
 
     def target(self) -> tuple[Access, Access | None, bool]:
-        """The left side, its mask, and whether the mask is of what is left out."""
+        """The left side, its mask, and whether the mask is complemented."""
         if len(self.tokens) < 2 or self.tokens[1].text != "<":
             return self.access(), None, False
         name = self.take()
@@ -221,16 +221,16 @@ class _Parser:
                 indices.append(token.text)
                 self.index_names.setdefault(token.text, token.at)
                 if self.next.text != close:
-                    self.expect(",", self._meant(name.text) if close == ")" and self.next.kind == "op" else "")
+                    self.expect(",", self._function_hint(name.text) if close == ")" and self.next.kind == "op" else "")
             self.take()
-        found = Access(name.text, tuple(indices))
-        self.places.setdefault(name.text, []).append((found, name.at))
-        return found
+        access = Access(name.text, tuple(indices))
+        self.places.setdefault(name.text, []).append((access, name.at))
+        return access
 
     def expression(self) -> Expression:
         return self._climb(0)
 
-    def _deeper(self, by: int) -> None:
+    def _nest(self, by: int) -> None:
         self.depth += by
         if self.depth > _DEPTH:
             raise self.error("nested too deeply", self.next.at, f"expected at most {_DEPTH} levels of nesting")
@@ -242,15 +242,15 @@ class _Parser:
         return Apply(op, args)
 
     def _climb(self, least: int) -> Expression:
-        """Everything that binds at least as tightly as `least`."""
-        self._deeper(1)
+        """An expression whose operators bind at least as tightly as `least` (precedence climbing)."""
+        self._nest(1)
         if self.next.text == "not" and least <= PREFIX["not"][1]:
             self.take()
             result: Expression = self.apply("not", self._climb(PREFIX["not"][1]))
         else:
             result = self._unary()
-        while (found := _INFIX.get(self.next.text)) is not None and found[1] >= least:
-            op, level = found
+        while (operator := _INFIX.get(self.next.text)) is not None and operator[1] >= least:
+            op, level = operator
             if op in _COMPARISONS:
                 result = self._comparison(result)
             else:
@@ -262,10 +262,10 @@ class _Parser:
     def _comparison(self, left: Expression) -> Expression:
         """A chain `left < b <= c`, which means `left < b and b <= c`."""
         result: Expression | None = None
-        while (found := _INFIX.get(self.next.text, ("", 0)))[0] in _COMPARISONS:
+        while (operator := _INFIX.get(self.next.text, ("", 0)))[0] in _COMPARISONS:
             self.take()
-            right = self._climb(found[1] + 1)
-            term = self.apply(found[0], left, right)
+            right = self._climb(operator[1] + 1)
+            term = self.apply(operator[0], left, right)
             result = term if result is None else self.apply("and", result, term)
             left = right
         assert result is not None
@@ -290,9 +290,9 @@ class _Parser:
         if self.next.text != "**":
             return base
         self.take()
-        self._deeper(1)
+        self._nest(1)
         result = self.apply("pow", base, self._unary())
-        self._deeper(-1)
+        self._nest(-1)
         return result
 
     def _atom(self) -> Expression:
@@ -313,7 +313,7 @@ class _Parser:
         if self.next.text == "(" and token.text in _INNER:
             return self._reduction_or_call(token)
         if self.next.text == "(" and (name in ("complex", *PRESENCE) or arity(name) is not None):
-            return self._applied(name, token, self._arguments())
+            return self._call(name, token, self._arguments())
         return self._access(token)
 
     def _arguments(self) -> list[Expression]:
@@ -327,28 +327,28 @@ class _Parser:
         return args
 
     def _reduction_or_call(self, token: _Token) -> Expression:
-        """`sum(j, A[i, j] * x[j])`, for which a statement of its own is kept; or `max(a, b)`."""
+        """`sum(j, A[i, j] * x[j])`, which becomes a statement in `inner`; or `max(a, b)`, an operation."""
         args = self._arguments()
         *leading, last = args or [Literal(0)]
-        own = {i for a in accesses(last) for i in a.indices}
-        names = [a.tensor for a in leading if isinstance(a, Access) and not a.indices and a.tensor in own]
+        index_names = {i for a in accesses(last) for i in a.indices}
+        names = [a.tensor for a in leading if isinstance(a, Access) and not a.indices and a.tensor in index_names]
         if not names or len(names) != len(leading):
             if arity(token.text) is not None:
-                return self._applied(token.text, token, args)
+                return self._call(token.text, token, args)
             detail = f"expected {token.text}(j, A[i, j]), with the indices that are reduced first"
             raise self.error(f"{token.text} lacks its indices", token.at, detail)
         for name in names:
             self.places[name].pop()
             if not self.places[name]:
                 del self.places[name]
-        kept = tuple(i for i in dict.fromkeys(i for a in accesses(last) for i in a.indices) if i not in names)
-        target = Access(f"{token.text}{self.prefix}{len(self.inner) + 1}", kept)
+        free = tuple(i for i in dict.fromkeys(i for a in accesses(last) for i in a.indices) if i not in names)
+        target = Access(f"{token.text}{self.prefix}{len(self.inner) + 1}", free)
         op = _INNER[token.text]
         body = Apply("ne", (last, Literal(0))) if op in _LOGICAL else last
         self.inner.append(Assignment(target, _LOGICAL.get(op, op), body))
         return target
 
-    def _applied(self, name: str, token: _Token, args: list[Expression]) -> Expression:
+    def _call(self, name: str, token: _Token, args: list[Expression]) -> Expression:
         if name == "complex":
             return self._complex(args, token)
         count = 2 if name in PRESENCE else arity(name)
@@ -365,7 +365,7 @@ class _Parser:
         return Literal(complex(*values))
 
     def check(self, stmt: Assignment) -> None:
-        """The rules beyond the grammar, each with its place."""
+        """Check the rules beyond the grammar; each error points at its place."""
         lhs = stmt.lhs
         for i in lhs.indices:
             if lhs.indices.count(i) > 1:
@@ -375,13 +375,13 @@ class _Parser:
             at = self.places[stmt.mask.tensor][0][1]
             detail = f"expected the indices of {lhs} in {stmt.mask}; {', '.join(sorted(extra))} is in one of them only"
             raise self.error("a mask has the indices of the left side", at, detail)
-        for name, found in self.places.items():
+        for name, uses in self.places.items():
             if name in self.index_names:
                 remedy = "call one of the two differently"
-                raise self.error("an index is used as a tensor", found[-1][1], f"{name!r} is both", remedy)
-            for access, at in found:
-                if len(access.indices) != len(found[0][0].indices):
-                    detail = f"expected {len(found[0][0].indices)} indices, as in {found[0][0]}; got {access}"
+                raise self.error("an index is used as a tensor", uses[-1][1], f"{name!r} is both", remedy)
+            for access, at in uses:
+                if len(access.indices) != len(uses[0][0].indices):
+                    detail = f"expected {len(uses[0][0].indices)} indices, as in {uses[0][0]}; got {access}"
                     raise self.error(f"{name} is used with different numbers of indices", at, detail)
         right = [*accesses(stmt.rhs), *(a for s in self.inner for a in accesses(s.rhs))]
         if any(a.tensor == lhs.tensor for a in (*right, *filter(None, [stmt.mask]))):

@@ -1,8 +1,8 @@
-"""The reference interpreter of the loop IR: slow, bounds-checked, and what the machine code is tested against.
+"""A kernel and its arguments -> its status and changed buffers, by interpretation: the reference of the machine code.
 
-Every offset is checked; a fresh `empty` workspace is filled with values that no sound kernel may depend on
-(NaN, the least or greatest integer), so that a use of them shows. Where the order of a floating-point sum or a
-fused multiply-add is the emitter's choice, the interpreter takes the plain one.
+Every offset is checked; a new `empty` workspace is filled with values that no sound kernel may depend on (NaN, the
+least or greatest integer), so that a use of them shows. Floating-point sums are in program order, and a fused
+multiply-add rounds twice, where the emitter may choose.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run(kernel: Kernel, args: Mapping[str, Any], lo: int | None = None, hi: int 
         uint16, bool also as uint8), or a number
     lo, hi : the range of a ranged kernel
 
-    Raises CompilerBug when an offset is out of bounds, or an argument does not suit.
+    Raises CompilerBug when an offset is out of bounds, or an argument has the wrong type.
     """
     machine = _Machine(kernel.name)
     if set(args) != {p.name for p in kernel.params}:
@@ -109,7 +109,7 @@ def _lazy(op: str, codes: list[_Code]) -> _Code:
 
 
 class _Machine:
-    """Turns the tree into closures over the names and buffers, once, then runs them."""
+    """A tree of loop IR -> closures over the names and buffers, made once, then run."""
 
     def __init__(self, kernel: str) -> None:
         self.kernel = kernel
@@ -119,15 +119,15 @@ class _Machine:
     def expr(self, expr: Expr) -> _Code:
         match expr:
             case Const(value, type):
-                held = DTYPES[type.scalar](value)
-                fixed = np.full(type.lanes, held) if type.lanes > 1 else held
-                return lambda: fixed
+                element = DTYPES[type.scalar](value)
+                constant = np.full(type.lanes, element) if type.lanes > 1 else element
+                return lambda: constant
             case Var(name, _):
                 names = self.names
                 return lambda: names[name]
             case Load(buffer, index, type):
-                where = self.expr(index)
-                return lambda: self.load(buffer, where(), type, expr)
+                offset = self.expr(index)
+                return lambda: self.load(buffer, offset(), type, expr)
             case Cast(arg, type):
                 inner, source = self.expr(arg), arg.type
                 if type.scalar == "i64" and type.lanes == 1 and source.is_integer:
@@ -189,23 +189,23 @@ class _Machine:
             case Let(name, value) | Mut(name, value) | Assign(name, value):
                 return self._bind(name, self.expr(value))
             case Store(buffer, index, value):
-                where, what, type = self.expr(index), self.expr(value), value.type
-                return lambda: self.store(buffer, where(), what(), type, stmt)
+                offset, stored, type = self.expr(index), self.expr(value), value.type
+                return lambda: self.store(buffer, offset(), stored(), type, stmt)
             case For():
                 return self._for(stmt)
             case While(cond, body):
                 return self._while(self.expr(cond), self.block(body))
             case If(cond, then, orelse):
-                test, first, second = self.expr(cond), self.block(then), self.block(orelse)
-                return lambda: first() if test() else second()
+                test, then_body, else_body = self.expr(cond), self.block(then), self.block(orelse)
+                return lambda: then_body() if test() else else_body()
             case Alloc(buffer, scalar, size, zeroed):
                 length = self.expr(size)
                 return lambda: self.alloc(buffer, scalar, int(length()), zeroed)
             case Prefetch(_, index):
-                where = self.expr(index)
+                offset = self.expr(index)
 
                 def touch() -> None:
-                    where()
+                    offset()
 
                 return touch
             case Return(status):

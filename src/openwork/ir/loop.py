@@ -1,4 +1,4 @@
-"""The loop IR: what a kernel is before it is machine code.
+"""The loop IR: typed loops over buffers, between the lowering of statements and LLVM IR.
 
 Grammar (the printed form is a subset of Python and parses back, see `ir.text`)::
 

@@ -1,4 +1,4 @@
-"""The operations of the loop IR, each one row: operands, NumPy's name, type of the result, and what passes ask of it.
+"""The name of an operation of the loop IR -> its row: operands, NumPy's name, type of the result, traits for passes.
 
     "sqrt": _of("unary", 1, "sqrt", "same", "floating zero-at-zero")
 
@@ -28,8 +28,7 @@ __all__ = ["COMMUTATIVE", "INFIX", "OPERATIONS", "Operation", "of_kind", "with_t
 class Operation:
     """An operation of the loop IR.
 
-    kind : "arithmetic", "bitwise", "comparison", "logical", "unary", "ternary", or "lanes" of what means something for
-        lanes side by side only
+    kind : "arithmetic", "bitwise", "comparison", "logical", "unary", "ternary", or "lanes", across a vector
     result : "same" as the operands' common type, "bool", or "real": the type of the parts of a complex number
     """
 
@@ -123,7 +122,7 @@ OPERATIONS: dict[str, Operation] = {
     "select": _of("ternary", 3, None, "same", "polynomial"),
     "fma": _of("ternary", 3, None, "same", "no-bool"),
 }
-"""The operations by name; what each means: see `ir.ops`."""
+"""The operations by name; their semantics are in `ir.ops`."""
 
 
 def of_kind(*kinds: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""The operations of the loop IR: their signatures, and constructors that promote and fold nothing but types.
+"""The name of an operation and its operands -> a typed node of the loop IR: operands promoted, nothing folded.
 
-`op` is the specification of every signature: an Op node is well typed when `op(name, *args)` gives it back.
+`op` is the specification of every signature: an Op node is well typed when `op(name, *args)` returns it.
 
 Meaning (the interpreter is the reference): integers wrap; floordiv and mod are Python's, and x // 0 == x % 0 == 0;
 a shift by the width or more gives 0, or -1 for a negative value shifted right; min and max of a NaN give NaN; round
@@ -45,7 +45,7 @@ ARITHMETIC, BITWISE, COMPARISONS, LOGICAL, UNARY = (
     of_kind("arithmetic"), of_kind("bitwise"), of_kind("comparison"), of_kind("logical"), of_kind("unary"),
 )  # fmt: skip
 OF_LANES = of_kind("lanes")
-"""What means something for lanes side by side only."""
+"""Operations across the lanes of a vector."""
 REDUCTIONS = tuple(name for name in OF_LANES if name in with_trait("fold"))
 """Vector to scalar."""
 FLOATING = with_trait("floating")
@@ -77,21 +77,21 @@ def cast(expr: Expr, type: Type | str) -> Expr:
 
 
 def arity(name: str) -> int | None:
-    """How many operands the operation takes; None when there is no such operation."""
-    found = OPERATIONS.get(name)
-    return None if found is None else found.arity
+    """The number of operands that the operation takes; None when there is no such operation."""
+    operation = OPERATIONS.get(name)
+    return None if operation is None else operation.arity
 
 
 def refusal(name: str, scalar: str) -> str | None:
     """Why the operation is not defined on operands of this type, None when it is."""
     kind = _kind(scalar)
     if name in BITWISE or name == "bnot":
-        wrong = kind > 1
+        is_refused = kind > 1
     elif "integers-only" in (traits := OPERATIONS[name].traits):
-        wrong = kind != 1
+        is_refused = kind != 1
     else:
-        wrong = (kind == 3 and "no-complex" in traits) or (kind == 0 and "no-bool" in traits)
-    return f"{name} is not defined on {scalar}" if wrong else None
+        is_refused = (kind == 3 and "no-complex" in traits) or (kind == 0 and "no-bool" in traits)
+    return f"{name} is not defined on {scalar}" if is_refused else None
 
 
 def load(buffer: str, scalar: str, index: Expr, lanes: int = 1) -> Load:

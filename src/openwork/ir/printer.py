@@ -1,7 +1,7 @@
-"""Loop IR as text: `show` writes what `ir.text` reads, with operators and the fewest parentheses.
+"""Loop IR -> text that `ir.text` reads, with operators and the fewest parentheses.
 
 Guarantees: `parse(show(k)) == k` for every kernel that `ir.verify` accepts; the text depends on the kernel alone.
-What promotion puts back is left out where that reads better: the type of a literal operand, the broadcast of a
+Casts that the reader inserts are left out where that reads better: the type of a literal operand, the broadcast of a
 literal, the widening of an index to i64.
 """
 
@@ -140,13 +140,13 @@ def _assignment(target: str, old: Expr, value: Expr) -> str:
 
 
 def _converted(value: Expr, to: Type) -> str:
-    """`value` where the reader converts to `to` anyway: a literal needs no type."""
+    """The text of `value` where the reader converts to `to` anyway: a literal needs no type."""
     bare = _bare(value)
     return show(bare if ops.cast(bare, to) == value else value)
 
 
 def _condition(value: Expr) -> str:
-    """`value` where the reader converts to bool anyway."""
+    """The text of `value` where the reader converts to bool anyway."""
     match value:
         case Cast(arg, type) if ops.cast(arg, type) == value and arg.type.lanes == 1:
             return show(arg)
@@ -154,7 +154,7 @@ def _condition(value: Expr) -> str:
 
 
 def _offset(value: Expr) -> str:
-    """`value` where the reader converts to i64 anyway."""
+    """The text of `value` where the reader converts to i64 anyway."""
     match value:
         case Cast(arg, type) if type.scalar == "i64" and arg.type.is_integer and ops.cast(arg, type) == value:
             return show(arg)

@@ -1,7 +1,7 @@
-"""Combinators over the loop IR: a pass is a few rules and the way they walk.
+"""Rewrite rules and loop IR -> rewritten loop IR: combinators that chain rules and walk trees.
 
 A rule takes a node and returns its replacement, or None where it does not apply. An expression becomes an
-expression; a statement becomes a sequence of statements, none included. Nothing that does not change is rebuilt.
+expression; a statement becomes a sequence of statements, possibly empty. Unchanged nodes are not rebuilt.
 """
 
 from __future__ import annotations
@@ -172,47 +172,45 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
     """`expr` and everything inside it, outer before inner, an operation's first operand before its second."""
-    waiting = [expr]
-    while waiting:
-        e = waiting.pop()
+    stack = [expr]
+    while stack:
+        e = stack.pop()
         yield e
         if isinstance(e, Op):
-            waiting.extend(reversed(e.args))
+            stack.extend(reversed(e.args))
         elif isinstance(e, Load):
-            waiting.append(e.index)
+            stack.append(e.index)
         elif isinstance(e, Cast):
-            waiting.append(e.arg)
+            stack.append(e.arg)
 
 
 def free_variables(node: Expr | Iterable[Stmt]) -> tuple[Var, ...]:
     """The variables used and not bound inside, each once, in order of first use."""
-    found: dict[Var, None] = {}
+    variables: dict[Var, None] = {}
     if isinstance(node, Iterable):
-        _free(node, frozenset(), found)
+        _free(node, frozenset(), variables)
     else:
-        found.update(dict.fromkeys(e for e in subexpressions(node) if isinstance(e, Var)))
-    return tuple(found)
+        variables.update(dict.fromkeys(e for e in subexpressions(node) if isinstance(e, Var)))
+    return tuple(variables)
 
 
-def _free(body: Iterable[Stmt], bound: frozenset[str], found: dict[Var, None]) -> None:
+def _free(body: Iterable[Stmt], bound: frozenset[str], variables: dict[Var, None]) -> None:
     for stmt in body:
         used = (e for o in operands(stmt) for e in subexpressions(o))
-        found.update(dict.fromkeys(e for e in used if isinstance(e, Var) and e.name not in bound))
+        variables.update(dict.fromkeys(e for e in used if isinstance(e, Var) and e.name not in bound))
         if isinstance(stmt, Assign) and stmt.name not in bound:
-            found[Var(stmt.name, stmt.value.type)] = None
+            variables[Var(stmt.name, stmt.value.type)] = None
         inner = bound | {stmt.name} if isinstance(stmt, For) else bound
         for part in bodies(stmt):
-            _free(part, inner, found)
+            _free(part, inner, variables)
         if isinstance(stmt, (Let, Mut)):
             bound = bound | {stmt.name}
 
 
 def assigned(body: Iterable[Stmt]) -> frozenset[str]:
     """The names that an Assign inside changes, and the buffers that a Store inside writes."""
-    everything = statements(body)
-    return frozenset(
-        s.name if isinstance(s, Assign) else s.buffer for s in everything if isinstance(s, (Assign, Store))
-    )
+    stmts = statements(body)
+    return frozenset(s.name if isinstance(s, Assign) else s.buffer for s in stmts if isinstance(s, (Assign, Store)))
 
 
 def substitute(
@@ -220,7 +218,7 @@ def substitute(
 ) -> tuple[Stmt, ...]:
     """Replace variables by expressions and rename buffers, workspaces and assigned variables included.
 
-    The caller sees to it that no replacement is captured: names bound inside are kept as they are.
+    The caller ensures that no replacement is captured: names bound inside are not renamed.
     """
     renamed = buffers or {}
 

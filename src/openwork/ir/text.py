@@ -1,4 +1,4 @@
-"""Loop IR from text: a subset of Python, read with `ast` and never executed.
+"""Text -> loop IR: a subset of Python, read with `ast` and never executed.
 
     def spmv(lo: i64, hi: i64, pos: I[const], crd: I[const], A: T[const], x: T[const], y: T[mut]):
         for i in range(lo, hi):                # vector unroll:4
@@ -55,7 +55,7 @@ from .types import I64, Type
 __all__ = ["Environment", "parse", "parse_expr", "parse_stmts"]
 
 Environment = Mapping[str, "Type | str | Buffer | Expr"]
-"""What a name stands for: a variable of a type, a buffer (of its own name, whatever the key), or an expression."""
+"""Name -> its meaning: a variable of a type, a buffer (of its own name, whatever the key), or an expression."""
 
 _HINTS = re.compile(r"(novector|vector|nounroll|unroll:\d+)([\s,]+(novector|vector|nounroll|unroll:\d+))*")
 
@@ -142,10 +142,10 @@ class _StmtParser(ExprParser):
         raise self.error(node, f"parameter {node.arg!r} needs a type: f64, f64[const] or f64[mut]")
 
     def _scalar(self, node: ast.expr) -> str:
-        found = self.type(node)
-        if found.lanes > 1:
-            raise self.error(node, f"expected a scalar type, got {found}")
-        return found.scalar
+        type = self.type(node)
+        if type.lanes > 1:
+            raise self.error(node, f"expected a scalar type, got {type}")
+        return type.scalar
 
     def block(self, nodes: list[ast.stmt], scope: Scope) -> tuple[Stmt, ...]:
         """Statements in `scope`, which they extend."""

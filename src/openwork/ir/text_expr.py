@@ -1,9 +1,9 @@
-"""The one reader of the compiler's own expressions: from Python's syntax tree to loop IR, see `ir.text` for the syntax.
+"""Python's syntax tree of an expression -> loop IR: the reader of all texts of the compiler, syntax as in `ir.text`.
 
     a[i] + 1 if p < q else b        what a name, an element and an operation are is the subclass's: of a kernel's text
                                     here, of fragments in `compiler.build`, of level functions in `compiler`
 
-Index notation, which users write, has a reader of its own (`ir.index_text`), which points at what is wrong.
+Index notation, which users write, has a reader of its own (`ir.index_text`), whose errors point into the text.
 """
 
 from __future__ import annotations
@@ -147,10 +147,10 @@ class ExprReader(Generic[S]):
         raise NotImplementedError
 
     def _literal(self, node: ast.AST, value: object) -> Const:
-        found = literal(value)
-        if found is None:
+        constant = literal(value)
+        if constant is None:
             raise self.error(node, f"{value!r} is no literal of the loop IR")
-        return found
+        return constant
 
     def _unary(self, node: ast.AST, operator: ast.unaryop, operand: ast.expr, scope: S) -> Expr:
         if isinstance(operator, ast.UAdd):
@@ -206,16 +206,16 @@ class ExprParser(ExprReader[Scope]):
 
     def type(self, node: ast.expr) -> Type:
         """A type annotation: a bare name."""
-        found = read_type(node.id, self.substitutions) if isinstance(node, ast.Name) else None
-        if found is None:
+        type = read_type(node.id, self.substitutions) if isinstance(node, ast.Name) else None
+        if type is None:
             raise self.error(node, f"expected a type, got {ast.unparse(node)!r}")
-        return found
+        return type
 
     def buffer(self, node: ast.expr, scope: Scope) -> Buffer:
-        found = scope.names.get(node.id) if isinstance(node, ast.Name) else None
-        if not isinstance(found, Buffer):
+        buffer = scope.names.get(node.id) if isinstance(node, ast.Name) else None
+        if not isinstance(buffer, Buffer):
             raise self.error(node, f"{ast.unparse(node)!r} is not a buffer here")
-        return found
+        return buffer
 
     def integer(self, node: ast.expr) -> int:
         """A literal integer, or a substitution that is one."""
@@ -224,11 +224,11 @@ class ExprParser(ExprReader[Scope]):
         return super().integer(node)
 
     def _name(self, node: ast.AST, name: str, scope: Scope) -> Expr:
-        found = scope.names.get(name)
-        if isinstance(found, Buffer):
+        bound = scope.names.get(name)
+        if isinstance(bound, Buffer):
             raise self.error(node, f"buffer {name!r} is used without an index")
-        if found is not None:
-            return found
+        if bound is not None:
+            return bound
         if name in self.substitutions:
             text = self.substitutions[name]
             return ExprParser([text], self.substitutions).expr(expression_tree(text.strip()), scope)
@@ -294,8 +294,8 @@ class ExprParser(ExprReader[Scope]):
         return ops.const(complex(real, imaginary), "c128")
 
     def _call_len(self, node: ast.Call, args: list[ast.expr], scope: Scope) -> Expr:
-        """`len(name)` is whatever the scope binds under that very text."""
-        found = scope.names.get(ast.unparse(node))
-        if found is None or isinstance(found, Buffer):
+        """`len(name)` is the value that the scope binds to that text."""
+        bound = scope.names.get(ast.unparse(node))
+        if bound is None or isinstance(bound, Buffer):
             raise self.error(node, f"the length of {ast.unparse(args[0])!r} is not known here")
-        return found
+        return bound

@@ -1,4 +1,4 @@
-"""Scalar and vector types of the loop IR."""
+"""Scalar and vector types of the loop IR, and the sizes of their elements."""
 
 from __future__ import annotations
 

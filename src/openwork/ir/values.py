@@ -1,4 +1,4 @@
-"""Conversion of one Python value to what a scalar type can hold: the meaning of `const` and of `Cast`."""
+"""A Python value and a scalar type -> the nearest value of that type: the semantics of `const` and of `Cast`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The executable specification of the loop IR: `verify` raises CompilerBug, with the position, where it is broken.
+"""A kernel -> itself, if it is well formed; else CompilerBug with the position: the specification of the loop IR.
 
 1. Names are identifiers, and each is bound once: no name is bound where it is visible already.
 2. A Var is bound where it is used, with that type; Assign goes to a Mut, of its type.
 3. A buffer is a parameter or an Alloc before it; Store goes to a mutable one, Load and Store have its scalar type.
-4. An Op is what `ops.op` makes of its operands; a Const is what its type can hold.
+4. An Op equals `ops.op` of its operands; a Const is representable in its type.
 5. Offsets, loop bounds and sizes are i64; loop steps positive; conditions a single bool.
-6. Alloc stands at the kernel's top level only.
+6. Alloc is at the kernel's top level only.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class _Checker:
                 self.names[param.name] = Type(param.scalar)
 
     def fresh(self, name: str, names: dict[str, Type]) -> None:
-        well = name.isidentifier() and not keyword.iskeyword(name) and name not in _RESERVED
-        self.require(well, lambda: f"{name!r} is not a name")
+        is_name = name.isidentifier() and not keyword.iskeyword(name) and name not in _RESERVED
+        self.require(is_name, lambda: f"{name!r} is not a name")
         self.require(name not in names and name not in self.buffers, lambda: f"{name!r} is bound already")
 
     def block(self, body: tuple[Stmt, ...], scope: _Scope, top: bool = False) -> None:
@@ -120,8 +120,8 @@ class _Checker:
                 self.offset(lo, scope)
                 self.offset(hi, scope)
                 self.require(step > 0, lambda: f"step {step}, expected a positive one")
-                known = all(h in _HINTS or (h.startswith("unroll:") and h[7:].isdecimal()) for h in hints)
-                self.require(known, lambda: f"unknown hint in {hints}")
+                are_known = all(h in _HINTS or (h.startswith("unroll:") and h[7:].isdecimal()) for h in hints)
+                self.require(are_known, lambda: f"unknown hint in {hints}")
                 inner = scope.child()
                 self.fresh(name, inner.names)
                 inner.names[name] = I64
@@ -166,36 +166,36 @@ class _Checker:
 
     def index(self, index: Expr, accessed: Type, scope: _Scope) -> None:
         self.expr(index, scope)
-        well = index.type.scalar == "i64" and index.type.lanes in (1, accessed.lanes)
-        self.require(well, lambda: f"index of type {index.type} for {accessed}: {show(index)}")
+        is_index = index.type.scalar == "i64" and index.type.lanes in (1, accessed.lanes)
+        self.require(is_index, lambda: f"index of type {index.type} for {accessed}: {show(index)}")
 
     def expr(self, expr: Expr, scope: _Scope) -> None:
         self.require(expr.type.scalar in SCALARS and expr.type.lanes > 0, lambda: f"unknown type {expr.type}")
         match expr:
             case Const(value, type):
-                same = repr(fit(value, type.scalar)) == repr(value)
-                self.require(same, lambda: f"{type} cannot hold {value!r}")
+                is_representable = repr(fit(value, type.scalar)) == repr(value)
+                self.require(is_representable, lambda: f"{type} cannot hold {value!r}")
             case Var(name, type):
                 bound = scope.names.get(name)
                 self.require(bound == type, lambda: f"{name!r} is {bound or 'not bound here'}, used as {type}")
             case Load(buffer, index, type):
-                held = self.declared(buffer).scalar
-                self.require(held == type.scalar, lambda: f"{buffer!r} holds {held}, loaded as {type}")
+                element = self.declared(buffer).scalar
+                self.require(element == type.scalar, lambda: f"{buffer!r} holds {element}, loaded as {type}")
                 self.index(index, type, scope)
             case Op():
                 self._op(expr, scope)
             case Cast(arg, type):
                 self.expr(arg, scope)
-                well = arg.type.lanes in (1, type.lanes)
-                self.require(well, lambda: f"cast of {arg.type} to {type}: {show(expr)}")
+                lanes_fit = arg.type.lanes in (1, type.lanes)
+                self.require(lanes_fit, lambda: f"cast of {arg.type} to {type}: {show(expr)}")
 
     def _op(self, expr: Op, scope: _Scope) -> None:
         for arg in expr.args:
             self.expr(arg, scope)
         try:
-            made = ops.op(expr.op, *expr.args)
+            expected = ops.op(expr.op, *expr.args)
         except CompilerBug as problem:
             self.require(False, f"{problem}: {show(expr)}")
-        if made != expr:
+        if expected != expr:
             operands = ", ".join(str(a.type) for a in expr.args)
             self.require(False, f"{expr.op}({operands}) as {expr.type}: {show(expr)}")

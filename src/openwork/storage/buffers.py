@@ -1,7 +1,7 @@
-"""Buffers of any library: NumPy arrays and torch tensors behind one set of functions.
+"""A NumPy array or torch tensor -> its scalar type, address, device, copies and casts, by one set of functions.
 
-torch is never imported from here unless somebody asks for a torch buffer; a tensor is recognised through
-`sys.modules`. A scalar type is named as in the loop IR: "bool", "i32", "f64", "bf16", "c128", ...
+torch is imported only when a torch buffer is made; a tensor is recognised through `sys.modules`. A scalar type is named
+as in the loop IR: "bool", "i32", "f64", "bf16", "c128", ...
 """
 
 from __future__ import annotations
@@ -97,11 +97,11 @@ def is_torch(x: object) -> bool:
 
 
 _tensor: type | None = None
-"""torch's type of tensors, once one was met."""
+"""torch's type of tensors, after the first one."""
 
 
 def _is_tensor(x: object) -> bool:
-    """The same of a type that is met for the first time, or that is derived."""
+    """The same for the first tensor, or for a derived type."""
     global _tensor
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "Tensor"):
@@ -164,9 +164,9 @@ def scalar_name(dtype: object) -> str:
 
     Raises DTypeError where there is none.
     """
-    known = _scalars.get(dtype) if isinstance(dtype, np.dtype) else None
-    if known is not None:
-        return known
+    scalar_known = _scalars.get(dtype) if isinstance(dtype, np.dtype) else None
+    if scalar_known is not None:
+        return scalar_known
     if isinstance(dtype, str) and dtype in _NAMES:
         return dtype
     name = str(dtype)
@@ -200,9 +200,9 @@ def is_dtype(x: object) -> bool:
 
 def scalar_of(x: Array) -> str:
     """The scalar type of a buffer's elements."""
-    known = _scalars.get(x.dtype)
-    if known is not None:
-        return known
+    scalar_known = _scalars.get(x.dtype)
+    if scalar_known is not None:
+        return scalar_known
     scalar = scalar_name(x.dtype)
     _scalars[x.dtype] = scalar
     return scalar
@@ -210,7 +210,7 @@ def scalar_of(x: Array) -> str:
 
 _word = ctypes.c_int64.from_address
 DATA = object.__basicsize__
-"""Where an ndarray object keeps its data pointer: the first field of NumPy's public struct."""
+"""The offset of the data pointer in an ndarray object: the first field of NumPy's public struct."""
 _sample = np.empty(1)
 HAS_POINTER = bool(_word(id(_sample) + DATA).value == _sample.__array_interface__["data"][0])
 
@@ -240,14 +240,14 @@ def address(x: Array) -> int:
 
 
 def held(x: Any) -> Any:
-    """An array with memory: the zeros that torch's derivatives give without any are made."""
+    """An array with memory: zeros for one of torch's zero tensors, which its derivatives return without memory."""
     if isinstance(x, np.ndarray):
         return x
     return x.new_zeros(x.shape) if x._is_zerotensor() else x
 
 
 def is_recorded(x: Any) -> bool:
-    """Whether torch follows what happens to a tensor of its own: for a gradient, a tangent or a transform."""
+    """Whether torch records operations on a tensor: for a gradient, a tangent or a transform."""
     torch = sys.modules["torch"]
     if x.requires_grad and torch.is_grad_enabled():
         return True
@@ -271,7 +271,7 @@ def is_dual(x: Any) -> bool:
 
 
 class outside(ContextDecorator):
-    """Run what belongs to no transform of `torch.func`: inside one, whatever torch makes would belong to it."""
+    """A context outside all transforms of `torch.func`: inside one, every tensor that torch makes belongs to it."""
 
     __slots__ = ("_cleared",)
 
@@ -291,14 +291,14 @@ class outside(ContextDecorator):
 
 
 def is_batched(x: Any) -> bool:
-    """Whether a torch tensor stands for a batch, in `torch.func.vmap`."""
+    """Whether a torch tensor is batched by `torch.func.vmap`."""
     return bool(sys.modules["torch"]._C._functorch.is_batchedtensor(x))
 
 
 def bare(x: Any, *, any_of_batch: bool = False, all_of_batch: bool = False) -> Any:
     """A torch tensor's own memory, without graph, tangent and transforms of `torch.func`.
 
-    Of a batch there is none: UnsupportedError, unless any of it will do, or all of it in one dimension.
+    A batch has none: UnsupportedError, but for its first element (`any_of_batch`) or all of it, flat (`all_of_batch`).
     """
     torch = sys.modules["torch"]
     forward, transforms = torch.autograd.forward_ad, torch._C._functorch
@@ -321,7 +321,7 @@ def bare(x: Any, *, any_of_batch: bool = False, all_of_batch: bool = False) -> A
 
 
 def refuse_recorded(x: Array) -> None:
-    """Raise UnsupportedError for a torch tensor that is recorded: what follows would be lost to its gradient."""
+    """Raise UnsupportedError for a torch tensor that is recorded: its gradient would miss the operation."""
     if not isinstance(x, np.ndarray) and is_recorded(x) and (x.is_floating_point() or x.is_complex()):
         raise UnsupportedError(
             "this operation has no gradient, and an operand requires one\n  help: detach() it, or use torch.no_grad()"
@@ -329,7 +329,7 @@ def refuse_recorded(x: Array) -> None:
 
 
 def same_memory(x: Array, y: Array) -> bool:
-    """Whether two arrays begin at one place."""
+    """Whether two arrays begin at the same address."""
     first, second = (b if isinstance(b, np.ndarray) else held(b.detach()) for b in (x, y))
     return address(first) == address(second)
 
@@ -360,7 +360,7 @@ def zeros(n: int, scalar: str, like: Array) -> Array:
 
 
 def _of_torch(make: Callable[[], Array]) -> Array:
-    """A tensor that torch makes; MemoryError where torch says in words of its own that there is no memory."""
+    """A tensor that torch makes; torch's own errors of no memory as MemoryError."""
     reach("allocate")
     try:
         return make()
@@ -417,9 +417,9 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
 
 
 def is_unrecorded(x: Array) -> bool:
-    """Whether a tensor is torch's own, in the CPU's memory, and neither graph nor tangent nor transform takes part.
+    """Whether a tensor is a plain torch tensor in CPU memory, without graph, tangent or transform.
 
-    Most are so, and asking once is less than what `bare` does to make one so.
+    Most are, and this check takes less time than `bare`.
     """
     kind: Any = type(x)
     if kind is not _tensor or x.requires_grad or not x.is_cpu or x._is_zerotensor():
@@ -434,7 +434,7 @@ def is_unrecorded(x: Array) -> bool:
 def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
     """`x` as a NumPy array, sharing its memory.
 
-    Raises UnsupportedError for a torch tensor that is recorded, unless `detach` says that its graph may go.
+    Raises UnsupportedError for a torch tensor that is recorded, unless `detach` drops its graph.
     """
     if isinstance(x, np.ndarray):
         return x
@@ -463,8 +463,8 @@ def _from_numpy(x: np.ndarray[Any, Any], like: Array) -> Array:
 
 
 def _writable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    ok = x.flags.writeable and all(s >= 0 for s in x.strides)
-    return x if ok else x.copy()
+    is_usable = x.flags.writeable and all(s >= 0 for s in x.strides)
+    return x if is_usable else x.copy()
 
 
 def copied(x: Array) -> Array:

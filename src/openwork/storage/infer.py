@@ -1,7 +1,7 @@
-"""The shape that buffers imply, where it is left out: what the PyTorch notes derive, for any format.
+"""A format and buffers -> the smallest shape that they fit: the derivation of the PyTorch notes, for any format.
 
-A batch extent is a leading axis of a buffer; a dense level has as many coordinates as the buffers below tell; a level
-that stores coordinates has `max(crd.max() + 1, diff(pos).max())` of them, the second where it is unique.
+A batch extent is a leading axis of a buffer; the coordinates of a dense level follow from the buffers below; a level
+that stores coordinates has `max(crd.max() + 1, diff(pos).max())` of them, the second term where it is unique.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _batch(format: Format, pos: Mapping[int, Array], crd: Mapping[int, Array], v
 
 
 class _Walk:
-    """Root to leaf; `open` holds the levels whose extents only a deeper buffer's length tells."""
+    """A walk from root to leaf; `open` holds the levels whose extents follow from a deeper buffer's length."""
 
     def __init__(self, format: Format, batch: tuple[int, ...]) -> None:
         self.format = format

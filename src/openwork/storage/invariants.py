@@ -1,4 +1,4 @@
-"""The invariants that cost O(1) to check: types, layout, shape, devices.
+"""A storage -> the first violation of the invariants that cost O(1): types, layout, shape, devices, lengths.
 
 Numbers are those of the PyTorch notes on sparse compressed tensors, generalised to every level format:
 
@@ -31,7 +31,7 @@ _STAGES: list[Callable[[Storage], None]] = []
 
 
 class ElementTypeError(InvariantError, DTypeError):
-    """Buffers of elements that break an invariant of types because no operation takes their dtype."""
+    """A violation of an invariant of types by a dtype that no operation supports."""
 
 
 def violation(number: str, what: str, expected: str, got: object, help: str) -> InvariantError:
@@ -42,7 +42,7 @@ def violation(number: str, what: str, expected: str, got: object, help: str) -> 
 def check_layout(storage: Storage) -> None:
     """Check all invariants but the 5.x.
 
-    Raises InvariantError with the number, the buffer and what was got.
+    Raises InvariantError with the number, the buffer and its value.
     """
     for stage in _STAGES:
         stage(storage)
@@ -54,7 +54,7 @@ def _stage(check: Callable[[Storage], None]) -> Callable[[Storage], None]:
 
 
 def _named(storage: Storage) -> Iterator[tuple[str, str, int, Array]]:
-    """Kind, name, level and buffer of each index buffer that is there."""
+    """Kind, name, level and buffer of each index buffer that exists."""
     for kind, group in (("pos", storage.pos), ("crd", storage.crd)):
         for level, buffer in enumerate(group):
             if buffer is not None:
@@ -70,8 +70,8 @@ def _presence(storage: Storage) -> None:
                 "2.4", f"{kind} has one entry per level", f"{len(levels)}", len(group), "use None where there is none"
             )
         for at, (level, buffer) in enumerate(zip(levels, group, strict=True)):
-            wanted = kind in level.format.buffers
-            if wanted and buffer is None:
+            is_stored = kind in level.format.buffers
+            if is_stored and buffer is None:
                 raise violation(
                     "2.4",
                     f"{kind}[{at}] of a {level.format.name} level",
@@ -79,7 +79,7 @@ def _presence(storage: Storage) -> None:
                     "None",
                     f"give {kind}={{{at}: ...}}",
                 )
-            if buffer is not None and not wanted:
+            if buffer is not None and not is_stored:
                 stores = " and ".join(level.format.buffers) or "neither pos nor crd"
                 raise violation(
                     "2.4",
@@ -122,10 +122,14 @@ def _types(storage: Storage) -> None:
                 "1.3", f"{name} is of int32 or int64", "int32 or int64", dtype, f"convert {name} to int32 or int64"
             )
         if kind == "crd" and level.is_singleton and at:
-            above = storage.crd[at - 1]
-            if above is not None and not storage.format.levels[at - 1].format.is_bitmap and above.dtype != dtype:
+            parent_crd = storage.crd[at - 1]
+            if (
+                parent_crd is not None
+                and not storage.format.levels[at - 1].format.is_bitmap
+                and parent_crd.dtype != dtype
+            ):
                 raise violation(
-                    "1.2", f"{name} has the type of crd[{at - 1}]", str(above.dtype), dtype, "convert one of them"
+                    "1.2", f"{name} has the type of crd[{at - 1}]", str(parent_crd.dtype), dtype, "convert one of them"
                 )
     try:
         scalar = buffers.scalar_of(storage.values)
@@ -205,11 +209,11 @@ def _lengths(storage: Storage) -> None:
         functions, counts = level.functions, {"parents": parents, "N": hi - lo}
         pos, crd = storage.pos[at], storage.crd[at]
         if pos is not None and functions.pos_length is not None:
-            wanted = sizes.evaluate(functions.pos_length, level, counts)
-            if buffers.length(pos) != wanted * slices:
+            expected = sizes.evaluate(functions.pos_length, level, counts)
+            if buffers.length(pos) != expected * slices:
                 what = f"length of pos[{at}]{per}: {functions.pos_length} with {parents} parents"
                 raise violation(
-                    "3.8", what, str(wanted * slices), buffers.length(pos), "check the shape, or the buffer"
+                    "3.8", what, str(expected * slices), buffers.length(pos), "check the shape, or the buffer"
                 )
         stored = _stored(functions.positions, crd)
         if stored is None:
@@ -233,5 +237,5 @@ def _lengths(storage: Storage) -> None:
 
 
 def _stored(text: str, crd: Any) -> int | None:
-    """How many positions a level has when only its data tell, else None."""
+    """The number of a level's positions where it follows from its data alone, else None."""
     return buffers.length(crd) if crd is not None and ("pos[" in text or "len(" in text) else None

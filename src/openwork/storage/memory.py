@@ -1,8 +1,8 @@
-"""Memory of large buffers, used again after it is freed: fresh pages cost up to half of an addition.
+"""A size and a dtype -> an array over pages that are reused once it is freed: new pages cost up to half of an addition.
 
-`reserve` gives an array over a block of pages. When the last array that looks into the block is gone, the block waits
-for the next buffer of about its size. Blocks that wait take LIMIT bytes at most; the oldest go first. OPENWORK_REUSE
-says how many MiB may wait: 0 turns it off, and NumPy allocates. tracemalloc sees blocks in use as it sees arrays.
+`reserve` returns an array over a block of pages. When the last array over the block is gone, the block is idle until
+the next buffer of about its size. Idle blocks take LIMIT bytes at most; the oldest are freed first. OPENWORK_REUSE sets
+the limit in MiB: 0 turns reuse off, and NumPy allocates. tracemalloc sees blocks in use as it sees arrays.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _HAS_PAGES = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MAP_ANONYMOUS") and
 
 
 def _limit() -> int:
-    chosen = settings.number("OPENWORK_REUSE", 0)
-    if chosen is not None:
-        return chosen << 20
+    configured = settings.number("OPENWORK_REUSE", 0)
+    if configured is not None:
+        return configured << 20
     try:
         installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -42,7 +42,7 @@ def _limit() -> int:
 
 
 class _Block:
-    """Pages of this process's own; `address` is that of the first."""
+    """Anonymous pages of this process; `address` is that of the first."""
 
     __slots__ = ("address", "pages", "size")
 
@@ -55,7 +55,7 @@ class _Block:
         self.address = int(np.frombuffer(self.pages, np.uint8).__array_interface__["data"][0])
 
     def forget(self, begin: int) -> None:
-        """The pages from byte `begin` on hold nothing any more, and take no memory until they are written to."""
+        """Release the memory of the pages from byte `begin` on, until they are written to again."""
         begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
         if begin < self.size and _FORGET is not None:
             self.pages.madvise(_FORGET, begin, self.size - begin)
@@ -75,11 +75,11 @@ class _Lease:
 
     def __del__(self) -> None:
         _trace(self.block.address, None)
-        _give(self.block)
+        _release(self.block)
 
 
 def _trace(address: int, nbytes: int | None) -> None:
-    """Tell tracemalloc, where it is at work, of memory that is used (None: no longer)."""
+    """Report memory in use to tracemalloc, if it is tracing (None: no longer in use)."""
     tracemalloc = sys.modules.get("tracemalloc")
     if tracemalloc is None or not tracemalloc.is_tracing():
         return
@@ -93,36 +93,36 @@ def _trace(address: int, nbytes: int | None) -> None:
 
 
 _lock = threading.Lock()
-_returned: deque[_Block] = deque()
-"""Blocks that came back; appending is one step, so that it is safe wherever the last reference goes away."""
+_released: deque[_Block] = deque()
+"""Released blocks; appending is atomic, so that it is safe wherever the last reference is dropped."""
 _idle: list[_Block] = []
-"""Blocks that wait, the oldest first; changed under the lock."""
+"""Idle blocks, the oldest first; changed under the lock."""
 LIMIT = _limit()
 
 
-def _give(block: _Block) -> None:
-    """Take a block back. May be called at any moment, also inside `reserve`, by the garbage collector."""
-    _returned.append(block)
+def _release(block: _Block) -> None:
+    """Release a block. May be called at any moment, also inside `reserve`, by the garbage collector."""
+    _released.append(block)
     if _lock.acquire(blocking=False):
         try:
-            _tidy()
+            _collect()
         finally:
             _lock.release()
 
 
-def _tidy() -> None:
-    """Let what came back wait, and the oldest go; the lock is held."""
-    while _returned:
-        _idle.append(_returned.popleft())
+def _collect() -> None:
+    """Make released blocks idle, and free the oldest above the limit; the lock is held."""
+    while _released:
+        _idle.append(_released.popleft())
     total = sum(block.size for block in _idle)
     while _idle and total > LIMIT:
         total -= _idle.pop(0).size
 
 
-def _take(size: int) -> _Block:
-    """A block that waited, not more than a quarter larger, or a new one."""
+def _acquire(size: int) -> _Block:
+    """An idle block, not more than a quarter larger, or a new one."""
     with _lock:
-        _tidy()
+        _collect()
         for at in reversed(range(len(_idle))):
             if size <= _idle[at].size <= size + (size >> 2):
                 return _idle.pop(at)
@@ -139,16 +139,16 @@ def reserve(n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     if nbytes < LARGE or not LIMIT or not _HAS_PAGES:
         return np.empty(n, dtype)
     try:
-        block = _take(-(-nbytes // ROUND) * ROUND)
+        block = _acquire(-(-nbytes // ROUND) * ROUND)
     except OSError as error:
         raise MemoryError(f"no memory for {nbytes:,} bytes") from error
     return np.asarray(_Lease(block, nbytes)).view(dtype)
 
 
 def shrink(buffer: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
-    """The first n elements of an array that nobody else uses; what lies behind is given back where that is worth it."""
-    have = buffer.shape[0]
-    if have == n:
+    """The first n elements of an array without other references; memory after them is released where that pays."""
+    size = buffer.shape[0]
+    if size == n:
         return buffer
     owner: Any = buffer
     while isinstance(owner, np.ndarray) and owner.base is not None:
@@ -170,14 +170,14 @@ def shrink(buffer: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
 
 
 def waiting() -> int:
-    """Bytes of blocks that wait to be used again."""
+    """Bytes of idle blocks."""
     with _lock:
-        _tidy()
+        _collect()
         return sum(block.size for block in _idle)
 
 
 def _forked() -> None:
-    """A child may be born while another thread holds the lock."""
+    """Replace the lock in a forked child, as a thread that it does not have may hold it."""
     global _lock
     _lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Python scalars that fill values are."""
+"""A number and a scalar type -> the Python scalar that is a fill value of that type."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def python_scalar(value: Any, scalar: str) -> Any:
 
 
 def rounds(scalar: str, other: str) -> bool:
-    """Whether a conversion of numbers is no sum: that of a sum is not the sum of those of its terms."""
+    """Whether a conversion from one scalar type to another is not additive, as it truncates or maps to bool."""
     return other == "bool" or (scalar[0] in "fbc" and other[0] in "iu")

@@ -1,6 +1,6 @@
-"""Lengths of a level's buffers, from the level functions' text.
+"""A format, a shape and its index buffers -> the positions of each level, and lengths by the level functions' text.
 
-Everything is counted for one batch slice; the buffers hold `batches` slices one after the other.
+Lengths are those of one batch slice; the buffers hold `batches` slices one after the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The specified elements of a storage by plain NumPy: their coordinates, their number.
+"""A storage -> the coordinates and the number of its specified elements, by plain NumPy.
 
-This reads the level functions' text over whole arrays, level by level. It is the reference that tests compare
-compiled kernels with, and the count of specified elements where padding has to be left out.
+The level functions' text is evaluated over whole arrays, level by level. It is the reference that tests compare
+compiled kernels with, and counts specified elements where padding has to be excluded.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class _Sliced:
     base: Ints
 
     def __getitem__(self, index: Ints) -> np.ndarray[Any, Any]:
-        got: np.ndarray[Any, Any] = self.data[self.base + index]
-        return got if got.dtype == np.bool_ else got.astype(np.int64)
+        elements: np.ndarray[Any, Any] = self.data[self.base + index]
+        return elements if elements.dtype == np.bool_ else elements.astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -139,16 +139,16 @@ def _all_inside(dims: Sequence[Ints], extents: Sequence[int]) -> Ints:
 def count(storage: Storage) -> int:
     """The number of specified elements: stored ones without padding.
 
-    Cost: O(1) where nothing is padded; O(bits) where only they say what is there;
-    else O(positions above the trailing dense levels).
+    Cost: O(1) where nothing is padded; O(positions) where a bitmap is the only padding; else O(positions above the
+    trailing dense levels).
     """
     format = storage.format
     padded = any(level.format.functions.padded for level in format.levels)
     if not padded and not format.ragged(storage.shape):
         return storage.positions[-1] if format.levels else 1
-    bits = storage.crd[-1] if format.levels[-1].format.is_bitmap and not format.ragged(storage.shape) else None
-    if bits is not None and not any(level.format.functions.padded for level in format.levels[:-1]):
-        return int(np.count_nonzero(to_numpy(bits)))
+    bitmap = storage.crd[-1] if format.levels[-1].format.is_bitmap and not format.ragged(storage.shape) else None
+    if bitmap is not None and not any(level.format.functions.padded for level in format.levels[:-1]):
+        return int(np.count_nonzero(to_numpy(bitmap)))
     stored = [at for at, level in enumerate(format.levels) if level.format.buffers]
     depth = max(stored[-1] + 1 if stored else 0, format.batch_ndim)
     levels, leaf = level_coordinates(storage, depth)
@@ -160,25 +160,27 @@ def count(storage: Storage) -> int:
 
 
 def _groups(inverse: Any, depth: int, nlevels: int) -> list[tuple[list[int], list[int]]]:
-    """Trailing levels and dimensions, split where no dimension needs levels of two groups."""
+    """Trailing levels and dimensions, in groups such that no dimension depends on levels of two groups."""
     groups: list[tuple[set[int], set[int]]] = [({level}, set()) for level in range(depth, nlevels)]
     for dim, form in enumerate(inverse):
-        mine = {level for level, _ in form if level >= depth}
-        joined = [g for g in groups if g[0] & mine]
-        groups = [g for g in groups if not g[0] & mine]
-        groups.append((set().union(mine, *(g[0] for g in joined)), {dim}.union(*(g[1] for g in joined))))
+        own_levels = {level for level, _ in form if level >= depth}
+        overlapping = [g for g in groups if g[0] & own_levels]
+        groups = [g for g in groups if not g[0] & own_levels]
+        groups.append(
+            (set().union(own_levels, *(g[0] for g in overlapping)), {dim}.union(*(g[1] for g in overlapping)))
+        )
     return [(sorted(levels), sorted(dims)) for levels, dims in groups]
 
 
-def _choices(storage: Storage, below: list[int], dims: list[int], base: list[Ints]) -> Ints:
-    """For each parent how many coordinates of the levels `below` keep the dimensions `dims` inside the shape."""
+def _choices(storage: Storage, levels: list[int], dims: list[int], base: list[Ints]) -> Ints:
+    """For each parent the number of coordinates of `levels` that keep the dimensions `dims` inside the shape."""
     intervals = storage.format.level_intervals(storage.shape)
     forms = [dict(storage.format.inverse[d]) for d in dims]
     extents = [storage.shape[d] for d in dims]
-    if not below:
+    if not levels:
         return _all_inside(base, extents)
-    if len(below) == 1:
-        (level,) = below
+    if len(levels) == 1:
+        (level,) = levels
         lo = np.full(len(base[0]) if base else 1, intervals[level][0], np.int64)
         hi = np.full_like(lo, intervals[level][1])
         for b, form, n in zip(base, forms, extents, strict=True):
@@ -188,8 +190,8 @@ def _choices(storage: Storage, below: list[int], dims: list[int], base: list[Int
             hi = np.minimum(hi, last // abs(a) + 1)
         widths: Ints = np.maximum(hi - lo, 0)
         return widths
-    grid = np.indices([intervals[x][1] - intervals[x][0] for x in below]).reshape(len(below), -1)
-    walk = {x: grid[k] + intervals[x][0] for k, x in enumerate(below)}
+    grid = np.indices([intervals[x][1] - intervals[x][0] for x in levels]).reshape(len(levels), -1)
+    walk = {x: grid[k] + intervals[x][0] for k, x in enumerate(levels)}
     offsets = [
         sum((a * walk[x] for x, a in form.items() if x in walk), np.zeros(grid.shape[1], np.int64)) for form in forms
     ]

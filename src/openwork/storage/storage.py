@@ -56,8 +56,8 @@ class Storage:
     With batch levels every deeper buffer holds one equal slice per batch, one after the other; positions count
     from the slice's begin. Nothing is checked here: see `storage.invariants`.
 
-    Nothing is assigned to from outside: whoever needs another storage makes one. It is not `frozen`, which took half of
-    the time of making one, and a third of that of a small operation.
+    No field is assigned to from outside: make another storage instead. It is not `frozen`, which took half of the time
+    of construction, and a third of that of a small operation.
     """
 
     shape: tuple[int, ...]
@@ -106,14 +106,14 @@ class Storage:
 
     @property
     def watch(self) -> Watch:
-        """What is to hold of the buffers that others have too; noted when it is first asked for."""
+        """The watch of the buffers that others may change, begun at the first access."""
         if self._watch is None:
             own = type(self.values) is np.ndarray and self.values.base is None
             self._watch = self.structure.watch if own else watch(self.pos, self.crd, self.values)
         return self._watch
 
     def adopted(self) -> Storage:
-        """The storage over the same memory, which others may have too: what they do to it is noticed from now on."""
+        """The storage over the same memory, which others may have too: their changes are detected from now on."""
         if type(self.values) is np.ndarray:
             pos, crd, values, seen = watched(self.pos, self.crd, self.values)
             out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, values)
@@ -125,13 +125,13 @@ class Storage:
         return out
 
     def unshared(self) -> Storage:
-        """The storage itself, whose buffers a kernel has just made: nobody else has them."""
+        """The storage itself, whose buffers a kernel has just made: there are no other references to watch."""
         self._watch = NOTHING
         return self
 
     @property
     def like(self) -> Array:
-        """A buffer that tells the library and the device."""
+        """A buffer of the storage's library and device."""
         return self.values
 
     @property
@@ -180,7 +180,7 @@ class Storage:
     def positions(self) -> tuple[int, ...]:
         """Positions of each level over all batch slices."""
         structure = self._structure or self.structure
-        return structure.counted or structure.positions
+        return structure.position_counts or structure.positions
 
     @property
     def nse(self) -> int:
@@ -207,7 +207,7 @@ class Storage:
 
     @property
     def kind(self) -> tuple[int, Any]:
-        """Signature and fill value, by which plans are kept; -0.0 and NaN are fill values of their own."""
+        """Signature and fill value, the key of plans; -0.0 and NaN are distinct fill values."""
         if self._kind is None:
             fill = self.fill_value
             self._kind = self.signature, fill if fill and fill == fill else repr(fill)
@@ -216,7 +216,7 @@ class Storage:
     def permute(self, axes: Sequence[int]) -> Storage:
         """The transpose whose dimension k is dimension `axes[k]` of this one, over the same buffers.
 
-        The same object each time, so that what was prepared for it is there again.
+        The same object each time, so that its prepared calls are found again.
         """
         axes = tuple(axes)
         if self._transposes is None:
@@ -295,13 +295,13 @@ def unpickled(
     shape: tuple[int, ...], format: Format, scalar: str, fill_value: Any, pos: tuple[Any, ...], crd: tuple[Any, ...],
     values: Any,
 ) -> Storage:  # fmt: skip
-    """The storage of a pickle, which may hold anything: here the kinds of its parts are checked, invariants by the
-    tensor that it belongs to."""
+    """The storage of a pickle, which may hold anything: types of its parts are checked here, invariants by the tensor
+    that it belongs to."""
     tuples = all(type(x) is tuple for x in (shape, pos, crd)) and all(type(n) is int for n in shape)
     arrays = all(b is None or is_array(b) for b in (*pos, *crd)) and is_array(values) if tuples else False
     if not tuples or not arrays or not isinstance(format, Format) or scalar not in SCALARS:
-        what = f"shape {shape!r}, format {format!r}, values {type(values).__name__} of {scalar!r}"
-        raise InvariantError(f"unpickling: these are no parts of a tensor\n  got: {what}\n  help: save it anew")
+        parts = f"shape {shape!r}, format {format!r}, values {type(values).__name__} of {scalar!r}"
+        raise InvariantError(f"unpickling: these are no parts of a tensor\n  got: {parts}\n  help: save it anew")
     try:
         fill = python_scalar(fill_value, scalar)
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,7 +1,7 @@
-"""A tensor's structure: shape, format, pos and crd, and the calls that were prepared for tensors that have it.
+"""Shape, format, pos and crd -> a tensor's structure, with what follows from it and the calls prepared for it.
 
-Tensors whose values alone differ share one `Structure`, as `A` and `A * 2` do, so that what was worked out for one of
-them, such as the launches of its products, serves all.
+Tensors that differ in their values alone share one `Structure`, as `A` and `A * 2` do, so that calls prepared for one
+of them, such as its products, serve all.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .watch import Watch, unkept, watch
 __all__ = ["Plans", "Structure", "keep"]
 
 LIMIT = 64
-"""Entries of a slot: the oldest goes first."""
+"""The most entries of a slot; the oldest is dropped first."""
 KINDS = 8
-"""Types and fill values of values for which a structure keeps plans at a time."""
+"""The number of kinds of values (type, fill value) for which a structure keeps plans at a time."""
 
 _signatures: dict[object, int] = {}
 _numbers = itertools.count()
@@ -36,7 +36,7 @@ class Plans:
     conversions : by target format or stage
     indexing : by kind of selection
     moves : gathers of selections and conversions, by these, see `runtime.prepared_moves`
-    facts : what was counted, by name
+    facts : counts and properties, by name
     """
 
     __slots__ = ("conversions", "facts", "indexing", "moves", "products", "reductions")
@@ -51,7 +51,7 @@ class Plans:
 
 
 def keep(slot: dict[Any, Any], key: Hashable, value: Any, limit: int = LIMIT) -> None:
-    """Keep an entry of a slot; where the slot is full, the oldest entry goes."""
+    """Store an entry in a slot; where the slot is full, the oldest entry is dropped."""
     if len(slot) >= limit and key not in slot:
         for oldest in list(slot)[:1]:
             slot.pop(oldest, None)
@@ -73,11 +73,11 @@ class Structure:
         "_signatures",
         "_transposes",
         "_watch",
-        "counted",
         "crd",
         "format",
         "nse",
         "pos",
+        "position_counts",
         "shape",
     )
 
@@ -86,8 +86,8 @@ class Structure:
     ) -> None:
         self.shape, self.format, self.pos, self.crd = shape, format, pos, crd
         self.nse: int | None = None
-        """specified elements, once they were counted"""
-        self.counted: tuple[int, ...] | None = None
+        """the number of specified elements, once counted"""
+        self.position_counts: tuple[int, ...] | None = None
         self._plans: dict[Any, Plans] = {}
         self._signatures: dict[tuple[str, str, str], int] = {}
         self._transposes: dict[tuple[int, ...], Structure] = {}
@@ -96,7 +96,7 @@ class Structure:
 
     @property
     def watch(self) -> Watch:
-        """What is to hold of index buffers of NumPy's, whatever the values are."""
+        """The watch of NumPy index buffers, whatever the values are."""
         if self._watch is None:
             self._watch = watch(self.pos, self.crd)
         return self._watch
@@ -104,26 +104,26 @@ class Structure:
     @property
     def positions(self) -> tuple[int, ...]:
         """Positions of each level over all batch slices."""
-        if self.counted is None:
-            self.counted = sizes.positions(self.format, self.shape, self.crd)
-        return self.counted
+        if self.position_counts is None:
+            self.position_counts = sizes.positions(self.format, self.shape, self.crd)
+        return self.position_counts
 
     def plans(self, kind: Any) -> Plans:
         """The prepared calls for values of one kind, see `Storage.kind`."""
-        found = self._plans.get(kind)
-        if found is None:
-            found = Plans()
-            keep(self._plans, kind, found, KINDS)
-        return found
+        plans = self._plans.get(kind)
+        if plans is None:
+            plans = Plans()
+            keep(self._plans, kind, plans, KINDS)
+        return plans
 
     def signature(self, scalar: str, library: str, device: str) -> int:
-        """A small number for the structure's kind with values of a scalar type, see `Storage.signature`."""
-        found = self._signatures.get((scalar, library, device))
-        if found is None:
+        """A small number for the structure's type with values of a scalar type, see `Storage.signature`."""
+        signature = self._signatures.get((scalar, library, device))
+        if signature is None:
             widths = tuple(None if b is None else scalar_of(b) for b in (*self.pos, *self.crd))
             key = (self.format, scalar, widths, library, device, self.format.ragged(self.shape))
-            found = self._signatures[scalar, library, device] = _signatures.setdefault(key, next(_numbers))
-        return found
+            signature = self._signatures[scalar, library, device] = _signatures.setdefault(key, next(_numbers))
+        return signature
 
     def unkept(self) -> Structure:
         """The structure over copies of buffers that are kept for later results, see `storage.watch.kept`."""
@@ -132,7 +132,7 @@ class Structure:
     def permute(self, axes: tuple[int, ...]) -> Structure:
         """The structure whose dimension k is dimension `axes[k]` of this one, over the same buffers.
 
-        The same object each time, and turned back the first one, so that what was prepared for it is there again.
+        The same object each time, and this one for the inverse, so that prepared calls are found again.
         """
         out = self._transposes.get(axes)
         if out is not None:
@@ -143,8 +143,8 @@ class Structure:
                 return origin
         shape = tuple([self.shape[a] for a in axes])
         out = Structure(shape, _permuted(self.format, axes), self.pos, self.crd)
-        out.nse, out.counted = self.nse, self.counted
-        back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
-        out._origin = back, weakref.ref(self)
+        out.nse, out.position_counts = self.nse, self.position_counts
+        inverse = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        out._origin = inverse, weakref.ref(self)
         keep(self._transposes, axes, out)
         return out

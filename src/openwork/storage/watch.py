@@ -1,10 +1,11 @@
-"""Buffers that somebody else may change: what was noted of them when they were checked, and whether it still holds.
+"""Buffers that other code may change -> a record of them when they were checked, and whether it still holds.
 
-NumPy: `adopted(x)` is a view of x's memory over an `Owner`, which notes where that memory is and how long. A view of
-the view has the same owner, so that every storage over it is watched. What is written into an index array through
-another name of it cannot be noticed: see docs/ownership.md.
-torch: `adopted(x)` is an alias of x that nobody else has. Its version counter counts what is written through any other
-alias; its address and the bytes of its memory tell of `resize_` and `set_`.
+NumPy: `adopted(x)` is a view of x's memory over an `Owner`, which records the memory's address and size. A view of the
+view has the same owner, so that every storage over it is watched. Writes into an index array through another view of it
+cannot be detected: see docs/ownership.md.
+
+torch: `adopted(x)` is an alias of x without other references. Its version counter counts writes through any other
+alias; its address and the bytes of its memory reveal `resize_` and `set_`.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ __all__ = [
 ]  # fmt: skip
 
 Name: TypeAlias = tuple[str, int]
-"""A buffer's: "pos", "crd" or "values", and the level."""
+"""The name of a buffer: "pos", "crd" or "values", and the level."""
 _word: Any = ctypes.c_int64.from_address
 _SOURCE = "_openwork_source"
-"""The attribute of a torch alias that says whose version counter counts."""
+"""The attribute of a torch alias: the tensor whose version counter is read."""
 _KEPT = "_openwork_kept"
-"""The attribute of a torch tensor that is kept for later results."""
+"""The attribute that marks a torch tensor as kept for later results."""
 _SEEN = "_openwork_seen"
-"""The attribute of a torch alias that keeps what was noted when it was checked."""
+"""The attribute of a torch alias: the record of when it was checked."""
 
 
 class Owner(ctypes.Array):  # type: ignore[type-arg]
-    """The base of a view into an array of somebody else's, begins where the view does; see `view_of`."""
+    """The base of a view into an array that other code has too, from the view's begin on; see `view_of`."""
 
     _type_ = ctypes.c_char
     _length_ = 1 << 62
-    """as far as a view may reach: one type serves all sizes"""
+    """an upper bound of any view's size: one type serves all sizes"""
     array: np.ndarray[Any, Any]
     at: int
     size: int
@@ -47,7 +48,7 @@ class Owner(ctypes.Array):  # type: ignore[type-arg]
 
 
 def view_of(array: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A view of x, which looks into `array`, over an `Owner`, which notes where that array is and how long."""
+    """A view of x, itself a view of `array`, over an `Owner`, which records that array's address and size."""
     word = _word(id(array) + DATA) if HAS_POINTER else _Address(array)
     at = word.value
     owner = Owner.from_address(at if x is array else address(x))
@@ -59,7 +60,7 @@ def view_of(array: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> np.ndarray[
 
 
 class _Address:
-    """An array's address, where its object cannot be looked into."""
+    """An array's address, where it cannot be read from its object's memory."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
@@ -70,14 +71,14 @@ class _Address:
 
 
 def _owner(x: Any) -> Any:
-    """Who has the memory of a NumPy array: an `Owner`, an array, or what another library made."""
+    """The owner of a NumPy array's memory: an `Owner`, an array, or an object of another library."""
     while isinstance(x, np.ndarray) and x.base is not None:
         x = x.base
     return x
 
 
 class _Kept:
-    """The base of a read-only view of an index array that is kept for later results: it never leaves the package."""
+    """The base of a read-only view of an index array that is kept for later results, inside the package."""
 
     __slots__ = ("__array_interface__", "array")
 
@@ -87,7 +88,7 @@ class _Kept:
 
 
 def kept(x: Any) -> Any:
-    """An index buffer to be kept for later results, which others are given copies of."""
+    """An index buffer marked as kept for later results: users get copies of it."""
     if isinstance(x, np.ndarray):
         return np.asarray(_Kept(x)) if x.flags.c_contiguous else x
     out = x.detach()
@@ -96,23 +97,23 @@ def kept(x: Any) -> Any:
 
 
 def is_kept(x: Any) -> bool:
-    """Whether a buffer is one that `kept` gave, or looks into one."""
+    """Whether a buffer is one that `kept` returned, or a view of one."""
     return type(_owner(x)) is _Kept or hasattr(x, _KEPT)
 
 
 def unkept(buffers: Sequence[Any]) -> list[Any]:
-    """The buffers, copies in place of those that are kept: for other libraries, whose methods may write to them."""
+    """The buffers, with copies of those that are kept: for other libraries, whose methods may write to them."""
     return [copied(b) if b is not None and is_kept(b) else b for b in buffers]
 
 
 def memory_of(x: Any) -> object:
-    """Something that is the same object for two NumPy arrays exactly where they look into one allocation."""
+    """The object that owns an array's allocation: the same for two NumPy arrays exactly where they share it."""
     owner = _owner(x)
     return owner.array if type(owner) is Owner else owner
 
 
 def adopted(x: Any, source: Any = None) -> Any:
-    """A buffer over memory of somebody else's, to be kept in a storage; `source`: the tensor whose version counts."""
+    """A buffer over memory that other code has too, watched; `source`: the tensor whose version counter is read."""
     if isinstance(x, np.ndarray):
         owner = _owner(x)
         adoptable = isinstance(owner, np.ndarray) and x.ndim == 1 and x.flags.c_contiguous
@@ -125,7 +126,7 @@ def adopted(x: Any, source: Any = None) -> Any:
 
 
 def watched(pos: Sequence[Any], crd: Sequence[Any], values: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], Any, Watch]:
-    """NumPy buffers over memory of somebody else's, adopted; what is to hold of them from now on."""
+    """NumPy buffers over memory that other code has too, adopted, and their watch."""
     arrays: list[tuple[Name, Owner]] = []
     groups: list[list[Any]] = []
     for kind, group in (("pos", pos), ("crd", crd), ("values", (values,))):
@@ -148,7 +149,7 @@ def watched(pos: Sequence[Any], crd: Sequence[Any], values: Any) -> tuple[tuple[
 
 
 def read_only(x: Any) -> Any:
-    """A view that cannot be written through; of a torch tensor an alias: what is written through it is noticed."""
+    """A read-only view; of a torch tensor an alias, writes through which are detected."""
     if x is None or not isinstance(x, np.ndarray):
         return x if x is None else x.detach()
     out = x.view()
@@ -157,16 +158,16 @@ def read_only(x: Any) -> Any:
 
 
 def bare_alias(x: Any) -> Any:
-    """A buffer without what was noted of it, to be pickled."""
+    """A buffer without the record of it, to be pickled."""
     return x if x is None or isinstance(x, np.ndarray) or not hasattr(x, _SEEN) else x.detach()
 
 
 class Watch:
-    """What is to hold of a storage's buffers. NOTHING where nobody else has them."""
+    """The records of a storage's buffers, to detect changes by other code. NOTHING where no other code has them."""
 
     __slots__ = ("arrays", "kinds", "places", "tensors", "versions")
 
-    def __init__(self, arrays: list[tuple[Name, Owner]], tensors: list[tuple[Name, _Seen]]) -> None:
+    def __init__(self, arrays: list[tuple[Name, Owner]], tensors: list[tuple[Name, _Record]]) -> None:
         self.arrays = [(o.word, o.at, o.array, o.size, name) for name, o in arrays]
         self.tensors = tensors
         self.places: list[Any] = []
@@ -176,7 +177,7 @@ class Watch:
             self.places.append((s.tensor.data_ptr, s.at, s.storage.nbytes, s.nbytes))
             if s.version is not None:
                 self.versions.append((s.source, s.version))
-            if not s.own:
+            if not s.is_private:
                 self.kinds.append((s.tensor, s.numel, s.dtype))
 
     def holds(self) -> bool:
@@ -204,8 +205,8 @@ class Watch:
                     f"  expected: {size} bytes where they were; got: {array.nbytes}\n"
                     "  help: make the tensor anew, or with copy=True before arrays are resized"
                 )
-        found = [(name, seen) for name, seen in self.tensors if not seen.holds()]
-        for name, seen in found:
+        changed = [(name, seen) for name, seen in self.tensors if not seen.holds()]
+        for name, seen in changed:
             if seen.lost():
                 raise InvariantError(
                     f"{_spelled(name, True)}: the memory of the torch tensor was resized after the tensor was made\n"
@@ -213,7 +214,7 @@ class Watch:
                     "  help: make the tensor anew, or of clones before storages are resized"
                 )
             seen.forget()
-        return [_spelled(name) for name, _ in found]
+        return [_spelled(name) for name, _ in changed]
 
 
 NOTHING = Watch([], [])
@@ -223,32 +224,32 @@ _NUMBERS = {"pos": "3.8", "crd": "3.9", "values": "3.10"}
 
 
 def _spelled(name: Name, numbered: bool = False) -> str:
-    """A buffer's name, behind the number of the invariant of its length."""
+    """A buffer's name, after the number of the invariant of its length."""
     kind, level = name
     text = kind if kind == "values" else f"{kind}[{level}]"
     return f"{_NUMBERS[kind]} {text}" if numbered else text
 
 
-class _Seen:
-    """What was noted of a torch tensor; the values' contents may change, their place and kind may not unnoticed."""
+class _Record:
+    """The record of a torch tensor: of values their address, size and type, of index buffers also their version."""
 
-    __slots__ = ("at", "dtype", "nbytes", "numel", "own", "source", "storage", "tensor", "version")
+    __slots__ = ("at", "dtype", "is_private", "nbytes", "numel", "source", "storage", "tensor", "version")
 
     def __init__(self, tensor: Any, index: bool) -> None:
         self.tensor, self.numel, self.dtype = tensor, tensor.numel(), tensor.dtype
         self.storage = tensor.untyped_storage()
         self.source = getattr(tensor, _SOURCE, tensor)
-        self.own = index and hasattr(tensor, _SOURCE)
-        """whether nobody else has the object itself, so that its shape and type stay"""
-        known = getattr(tensor, _SEEN, None) if index else None
-        if known is None:
+        self.is_private = index and hasattr(tensor, _SOURCE)
+        """whether no other code has the object itself, so that its shape and type cannot change"""
+        record = getattr(tensor, _SEEN, None) if index else None
+        if record is None:
             version = self.source._version if index and not self.source.is_inference() else None
-            known = tensor.data_ptr(), self.storage.nbytes(), version
+            record = tensor.data_ptr(), self.storage.nbytes(), version
             if index:
-                setattr(tensor, _SEEN, known)
-        self.at: int = known[0]
-        self.nbytes: int = known[1]
-        self.version: int | None = known[2]
+                setattr(tensor, _SEEN, record)
+        self.at: int = record[0]
+        self.nbytes: int = record[1]
+        self.version: int | None = record[2]
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
@@ -257,10 +258,10 @@ class _Seen:
             return False
         if self.version is not None and self.source._version != self.version:
             return False
-        return self.own or (t.numel() == self.numel and t.dtype is self.dtype and bool(t.is_contiguous()))
+        return self.is_private or (t.numel() == self.numel and t.dtype is self.dtype and bool(t.is_contiguous()))
 
     def nbytes_now(self) -> int:
-        """Bytes of the memory that the tensor looks into now."""
+        """Bytes of the tensor's memory now."""
         return int(self.tensor.untyped_storage().nbytes())
 
     def lost(self) -> bool:
@@ -270,26 +271,26 @@ class _Seen:
         return bool(t.numel() and end > self.nbytes_now())
 
     def forget(self) -> None:
-        """The tensor is to be looked at again."""
+        """Drop the tensor's record, so that the tensor is checked again."""
         if hasattr(self.tensor, _SEEN):
             delattr(self.tensor, _SEEN)
 
 
 def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[Name, Any]]:
     """The buffers that exist, by name: pos of each level, crd of each level, values."""
-    found = [((kind, at), b) for kind, group in (("pos", pos), ("crd", crd)) for at, b in enumerate(group)]
-    return [(name, b) for name, b in (*found, (("values", 0), values)) if b is not None]
+    index_buffers = [((kind, at), b) for kind, group in (("pos", pos), ("crd", crd)) for at, b in enumerate(group)]
+    return [(name, b) for name, b in (*index_buffers, (("values", 0), values)) if b is not None]
 
 
 def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
-    """What is to hold of these buffers from now on."""
+    """The watch of these buffers, from now on."""
     like = values if values is not None else next((b for b in (*pos, *crd) if b is not None), None)
     if like is None or isinstance(like, np.ndarray):
         owners = [(name, _owner(b)) for name, b in names_of(pos, crd, values) if b.base is not None]
         arrays = [(name, o) for name, o in owners if type(o) is Owner]
         return Watch(arrays, []) if arrays else NOTHING
     try:
-        tensors = [(name, _Seen(b, name[0] != "values")) for name, b in names_of(pos, crd, values)]
+        tensors = [(name, _Record(b, name[0] != "values")) for name, b in names_of(pos, crd, values)]
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer: without memory of its own
         return NOTHING
     return Watch([], tensors)

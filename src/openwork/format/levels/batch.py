@@ -1,4 +1,4 @@
-"""`batch`: as dense, but deeper buffers hold one equal slice per coordinate, and positions are relative to it."""
+"""`batch`: as dense, but deeper buffers hold a slice of equal length per coordinate, and positions count within it."""
 
 from __future__ import annotations
 

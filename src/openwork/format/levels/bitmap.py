@@ -1,4 +1,4 @@
-"""`bitmap`: a bool per slot, kept in crd, tells which coordinates are there."""
+"""`bitmap`: crd holds a bool for every coordinate, whether it is present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dense`: every coordinate is there; nothing is stored."""
+"""`dense`: every coordinate is present; no index buffer is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ell(k)`: up to k coordinates per parent, the unused slots at the end filled with the sentinel -1."""
+"""`ell(k)`: up to k coordinates per parent; the unused slots at the end hold the sentinel -1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loose_compressed`: as compressed, but each parent has its own lo and hi, in any order and with gaps."""
+"""`loose_compressed`: as compressed, but with a begin and an end for each parent, in any order and with gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`range`: the coordinates of a diagonal that lie inside the tensor, stored padded to the extent."""
+"""`range`: the coordinates of a diagonal that are inside the tensor, stored padded to the extent."""
 
 from __future__ import annotations
 

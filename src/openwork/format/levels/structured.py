@@ -29,8 +29,8 @@ class Structured(LevelFormat):
 
     @classmethod
     def problem(cls, arguments: tuple[int, ...], properties: tuple[str, ...]) -> Problem | None:
-        if found := super(Structured, cls).problem(arguments, properties):
-            return found
+        if fault := super(Structured, cls).problem(arguments, properties):
+            return fault
         n, m = arguments
         if n <= m:
             return None
