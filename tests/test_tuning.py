@@ -25,16 +25,16 @@ LIMITS = {
     "codegen/llvm.py": {"_ARENA_MAX", "LAST"},
     "codegen/plan_cache.py": {"LIMIT"},
     "codegen/pool.py": {"_LIMIT", "_FOREIGN, _BUSY"},
-    "compiler/coiterate/size.py": {"SLACK"},
+    "compiler/coiterate/code_size.py": {"SLACK"},
     "compiler/conversion/append.py": {"STATUS_SLOTS", "STATUS_UNIQUE"},
     "compiler/conversion/segment_sort.py": {"KEY_BITS", "NARROW_BITS"},
     "compiler/nonfinite_guard.py": {"_POWERS"},
-    "compiler/number.py": {"_SMALLEST, _LARGEST"},
+    "compiler/scalar_arguments.py": {"_SMALLEST, _LARGEST"},
     "compiler/simplify.py": {"_ROUNDS"},
 }  # fmt: skip
 """Numbers that nothing was tuned by: limits, codes, constants of mathematics and of file formats."""
 UNTUNED = {
-    "KEPT", "LIMIT", "LARGEST", "_LARGEST", "TRANSPOSES", "PREPARED", "EMPTY_SLOT", "KEY_BITS", "LINE", "FINITE", "ROOM", "KINDS",
+    "MAX_REMEMBERED", "MAX_LAUNCHES", "LIMIT", "LARGEST", "_LARGEST", "TRANSPOSES", "PREPARED", "EMPTY_SLOT", "KEY_BITS", "LINE", "FINITE", "ROOM", "KINDS",
     "_FILLS", "_FEW", "SHOWN_EXTENT", "ABSENT, SEVERAL",
 }  # fmt: skip
 """Names of such numbers in runtime/, ops/, fusion/ and storage/: bounds of tables of plans, the ends of ranges of integers."""

@@ -10,8 +10,8 @@ from strategies import formats, shapes
 
 from openwork.compiler.build import Block, Builder
 from openwork.compiler.conversion import plan
+from openwork.compiler.conversion.level_runs import Kind, runs, unbatched
 from openwork.compiler.conversion.order import follows
-from openwork.compiler.conversion.target import Kind, runs, unbatched
 from openwork.compiler.operand import Operand
 from openwork.compiler.walk import Point, walk
 from openwork.errors import FormatError

@@ -10,7 +10,7 @@ from matrix import dense_array, same, tensor
 
 import openwork as ow
 from openwork.compiler.coiterate import lower
-from openwork.compiler.coiterate.size import MAX_POINTS, count_points
+from openwork.compiler.coiterate.code_size import MAX_POINTS, count_points
 from openwork.compiler.fill import Regions
 from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Kernel

@@ -13,7 +13,7 @@ from matrix import dense_array, tensor
 
 import openwork as ow
 from openwork.codegen import cache
-from openwork.compiler.number import passes, value_by_sign
+from openwork.compiler.scalar_arguments import passes, value_by_sign
 from openwork.fusion import program as programs
 from openwork.ir.loop import Cast, Var
 from openwork.ir.ops import const

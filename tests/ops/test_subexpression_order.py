@@ -13,7 +13,7 @@ from interpreted import interpreted
 from matrix import dense_array, same, tensor
 
 import openwork as ow
-from openwork.compiler.coiterate.size import SLACK
+from openwork.compiler.coiterate.code_size import SLACK
 from openwork.fusion import program as programs
 from openwork.ir.loop import Alloc, Kernel
 from openwork.runtime.coiterate import partition as merge_chunks

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from .. import interruptible
 from ..errors import UnsupportedError
-from .forked import forget_imports, renew_locks
+from .after_fork import forget_imports, renew_locks
 
 try:
     import resource

@@ -20,7 +20,7 @@ The rules of an operation, in this order (`RULES`); the first that applies decid
     choose       select(c, a, b) with a known c is that branch, missing or not
     missing      any other operation on something missing is missing: it beats NaN and the annihilator
     constant     operands that are all known: NumPy's value, operation by operation, NaN and infinity included
-    settle       the same for a number that the kernel is passed, where the result follows from its sign (`number`)
+    settle       the same for a scalar argument of a kernel, where its sign tells the result (`scalar_arguments`)
     annihilate   0 * x is 0, where the 0 is the fill of an absent operand (ZERO_ANNIHILATES)
     simplify     neutral elements and the like: x + 0, x * 1, x and True
 
@@ -45,7 +45,7 @@ from ..ir.interpret import evaluate
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.ops import cast, const, op
 from ..ir.types import Type
-from .number import value_by_sign
+from .scalar_arguments import value_by_sign
 from .simplify import simplify_expr
 
 __all__ = ["RULES", "ZERO_ANNIHILATES", "Fill", "Regions", "guarded", "is_missing", "missing", "partial", "same"]

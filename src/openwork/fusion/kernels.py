@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.number import is_number
+from ..compiler.scalar_arguments import is_number
 from ..compiler.vanishing import linear, vanishes
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..ir.loop import Cast, Expr, Op, Var

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..compiler.number import number_name, value_by_sign
+from ..compiler.scalar_arguments import number_name, value_by_sign
 from ..errors import DTypeError
 from ..ir.index import Access, Apply
 from ..ir.loop import Cast, Op, Var

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.number import number_name
+from ..compiler.scalar_arguments import number_name
 from ..errors import DTypeError
 from ..ir.index import Access, Apply, Expression, Literal, accesses
 from ..ir.ops import arity

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen.plan_cache import PlanCache
-from ..compiler.number import passes
+from ..compiler.scalar_arguments import passes
 from ..runtime import gradient_hook as gradients
 from ..runtime import trace
 from ..runtime.overrides import takes_over

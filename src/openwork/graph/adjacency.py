@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler.coiterate.target import with_bitmap
+from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.sources import asarray

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.coiterate.target import with_bitmap
+from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..integers import integer
 from ..interop.constructors import sparse_coo_tensor

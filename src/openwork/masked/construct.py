@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.coiterate.target import with_bitmap
+from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
 from ..interop.sources import asarray
 from ..ops.indexing.taking import found_at, sparse_mask

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..compiler.coiterate.target import with_bitmap
-from ..compiler.conversion.target import unbatched
+from ..compiler.coiterate.merge_formats import with_bitmap
+from ..compiler.conversion.level_runs import unbatched
 from ..format import build
 from ..format import format as parse
 from ..format.cached import cached

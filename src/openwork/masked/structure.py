@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.coiterate.target import merge_format, with_bitmap
+from ..compiler.coiterate.merge_formats import merge_format, with_bitmap
 from ..errors import FormatError, ShapeError
 from ..ops.elementwise.pointwise import pointwise
 from ..ops.indexing.taking import found_at, sparse_mask

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import tuning
-from ..compiler.conversion.target import unbatched
+from ..compiler.conversion.level_runs import unbatched
 from ..errors import FormatError, ShapeError
 from ..format import format as parse
 from ..format.expression import Dim

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler.conversion.target import unbatched
+from ..compiler.conversion.level_runs import unbatched
 from ..errors import UnsupportedError
 from ..format import coo
 from ..runtime.operation import operation

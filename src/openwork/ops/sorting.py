@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.conversion.target import unbatched
+from ..compiler.conversion.level_runs import unbatched
 from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.types import COMPLEX

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from openwork.compiler.coiterate import lower_merge
-from openwork.compiler.coiterate.problem import Input, Merge
-from openwork.compiler.coiterate.target import levels_in_order
+from openwork.compiler.coiterate.merge import Input, Merge
+from openwork.compiler.coiterate.merge_formats import levels_in_order
 from openwork.compiler.fill import Regions
 from openwork.compiler.operand import Operand
 from openwork.compiler.simplify import simplify

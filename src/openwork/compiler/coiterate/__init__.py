@@ -1,10 +1,10 @@
 """A `Merge` -> its kernel: a loop nest that co-iterates several sparse operands and assembles a sparse result."""
 
 from ...ir.loop import Kernel
+from .code_size import MAX_CASE_OPERANDS, has_nest_per_case
 from .lower import Lowering
+from .merge import Merge
 from .predicated import PredicatedLowering
-from .problem import Merge
-from .size import MAX_CASE_OPERANDS, has_nest_per_case
 
 __all__ = ["MAX_CASE_OPERANDS", "lower_merge"]
 

@@ -11,7 +11,7 @@ from ...ir.ops import cast, const, load, op
 from ..build import Block, fold
 from ..level_functions import Level, Params, evaluate
 from ..operand import ParamRef
-from .problem import Input
+from .merge import Input
 from .search import bisect
 
 __all__ = ["Cursor", "Source", "Walker"]

@@ -30,8 +30,8 @@ from .branch_free import is_case, is_cheap, least_coordinate, only_present, subs
 from .cursor import Cursor, Source, Walker, truth_as_integer
 from .gallop import gallop_level, gallop_operand
 from .intersect_simd import Walk, intersect_in_vectors
+from .merge import Merge
 from .output import Output, Place
-from .problem import Merge
 from .reduction import ReductionOutput
 from .strided_operands import StridedSource
 from .subexpression_order import walk_subexpressions

@@ -18,7 +18,7 @@ from ...format.expression import Mod
 from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
 from ..build import Array, Block, Builder, fold
-from ..conversion.target import Kind, Run, runs
+from ..conversion.level_runs import Kind, Run, runs
 from ..level_functions import is_signed
 from ..operand import Operand
 

@@ -25,11 +25,11 @@ from ...ir.ops import const, op
 from ..build import Block
 from ..lattice import Lattice
 from .branch_free import substitute
+from .code_size import MAX_CASE_OPERANDS
 from .cursor import Walker, both, truth_as_integer
+from .expression_tree import Node, node_of
 from .lower import Cursors, Lowering, MergeLevel
-from .node import Node, node_of
 from .output import Place
-from .size import MAX_CASE_OPERANDS
 
 __all__ = ["PredicatedLowering"]
 

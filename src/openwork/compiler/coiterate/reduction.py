@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
 from ..build import Array, Block, Builder, fold
-from ..conversion.target import Run
+from ..conversion.level_runs import Run
 from ..single.factors import identity
 from .cursor import both
+from .merge import Merge
 from .output import Inner, Output, Place
-from .problem import Merge
 from .strided_operands import strided_position
 
 __all__ = ["ReductionOutput"]

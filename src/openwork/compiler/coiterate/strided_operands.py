@@ -12,7 +12,7 @@ from ..build import Block, fold
 from ..level_functions import Params
 from ..operand import ParamRef
 from .cursor import Cursor, Source
-from .problem import Array
+from .merge import Array
 
 __all__ = ["StridedSource", "strided_position"]
 

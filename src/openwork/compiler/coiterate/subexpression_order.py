@@ -26,11 +26,11 @@ from ...ir.ops import const, op
 from ..build import Array, Block, fold
 from ..fill import Regions
 from ..operand import ParamRef
+from .code_size import MAX_CASE_OPERANDS
 from .cursor import Cursor, Source
+from .expression_tree import Node, names_of, node_of, required_operands
 from .intersect_simd import OnMatch, Walk, intersect_in_vectors
-from .node import Node, names_of, node_of, required_operands
 from .output import Place
-from .size import MAX_CASE_OPERANDS
 from .workspace import Row, RowOutput, workspace
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from ...ir.types import I64, SCALARS, Type, itemsize
 from ..build import Block
 from ..lattice import Point
 from .branch_free import value_of
+from .code_size import GROUP, LANES, MAX_CASE_OPERANDS
 from .cursor import Cursor, Walker, truth_as_integer
 from .output import Place
-from .size import GROUP, LANES, MAX_CASE_OPERANDS
 from .subexpression_order import pairwise_union
 from .workspace import Row
 

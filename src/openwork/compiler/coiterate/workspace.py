@@ -15,10 +15,10 @@ from ...ir.loop import Alloc, Expr, Load, Var
 from ...ir.ops import cast, const, load, op
 from ...ir.types import I64
 from ..build import Array, Block, Builder
-from ..conversion.target import Kind, Run
+from ..conversion.level_runs import Kind, Run
+from .code_size import SLACK
 from .cursor import Cursor, Source, Walker
 from .output import Output
-from .size import SLACK
 
 __all__ = ["Column", "RowOutput", "Row", "workspace"]
 

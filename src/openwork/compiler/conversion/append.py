@@ -22,9 +22,9 @@ from ...ir.ops import const, op
 from ..build import Array, Block, Builder, Name, fold
 from ..operand import Operand
 from ..walk import Interval, intervals
+from .level_runs import Kind, Run, runs
 from .ranged import bind_range_number
 from .stream import Element, Stream, extents_of
-from .target import Kind, Run, runs
 
 __all__ = ["STATUS_SLOTS", "STATUS_UNIQUE", "Pass", "append_kernel", "by_ranges", "locate"]
 

@@ -27,10 +27,10 @@ from ..operand import Operand
 from ..single.collapse_loops import flatten
 from ..walk import intervals
 from .append import locate
+from .level_runs import Run, runs
 from .prefetch import later
 from .ranged import bind_range_number, range_slice
 from .stream import Element, Stream, extents_of
-from .target import Run, runs
 
 __all__ = ["distribute_kernel", "histogram_kernel", "partition_kernel", "scan_kernel", "scatter_kernel", "sum_kernel"]
 

@@ -21,9 +21,9 @@ from ..build import Array, Block, Builder, Name
 from ..operand import Operand
 from ..walk import Interval, intervals
 from .append import Pass, locate
+from .level_runs import Run, runs
 from .ranged import bind_range_number
 from .stream import Element, Stream, extents_of
-from .target import Run, runs
 
 __all__ = ["fill_kernel", "split_runs", "touch_kernel"]
 

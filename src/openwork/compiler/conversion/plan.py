@@ -11,8 +11,8 @@ from ...format.cached import cached
 from ...format.expression import Dim, Expression, dimensions
 from ...format.format import Format, Level
 from .blocks import blocks_of, transpose_blocks
+from .level_runs import Kind, Run, is_unique, runs, unbatched
 from .order import follows, traversal
-from .target import Kind, Run, is_unique, runs, unbatched
 
 __all__ = ["Plan", "Stage", "Strategy", "plan"]
 

@@ -8,8 +8,8 @@ from ..build import Block, Builder
 from ..operand import Operand
 from ..walk import intervals
 from .append import Pass, locate
+from .level_runs import runs
 from .stream import Element, Stream, extents_of
-from .target import runs
 
 __all__ = ["scatter_kernel"]
 

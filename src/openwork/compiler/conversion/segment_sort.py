@@ -13,8 +13,8 @@ from ...ir.loop import Kernel
 from ...ir.ops import const
 from ..build import Block, Builder, Name
 from ..operand import Operand
+from .level_runs import Kind, runs
 from .ranged import bind_range_number
-from .target import Kind, runs
 
 __all__ = ["KEY_BITS", "NARROW_BITS", "join_kernel", "order_kernel"]
 

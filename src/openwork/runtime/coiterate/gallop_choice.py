@@ -13,7 +13,7 @@ from typing import Any
 
 from ... import tuning
 from ...compiler.coiterate import MAX_CASE_OPERANDS
-from ...compiler.coiterate.target import Dims, levels_in_order
+from ...compiler.coiterate.merge_formats import Dims, levels_in_order
 from ...compiler.fill import Regions
 from ...format.expression import Expression
 from ...format.format import Format

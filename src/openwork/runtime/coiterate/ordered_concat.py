@@ -18,7 +18,7 @@ import numpy as np
 from ...codegen import cache, pool
 from ...codegen.executable import Executable
 from ...compiler.build import Builder
-from ...compiler.conversion.target import Kind, Run
+from ...compiler.conversion.level_runs import Kind, Run
 from ...ir.loop import Kernel
 from ...storage.buffers import Array, address, empty
 from .plan import Compiled, MergePlan

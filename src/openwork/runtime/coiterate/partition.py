@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ... import tuning
 from ...codegen import pool
-from ...compiler.coiterate.size import SLACK
+from ...compiler.coiterate.code_size import SLACK
 from ...errors import SizeError
 from ...format.expression import Expression
 from ...format.level import Iterate

@@ -13,9 +13,9 @@ from ... import tuning
 from ...codegen import cache, target
 from ...codegen.executable import Executable
 from ...compiler.coiterate import MAX_CASE_OPERANDS, lower_merge
-from ...compiler.coiterate.node import storable_sets
-from ...compiler.coiterate.problem import Array, Input, Merge
-from ...compiler.coiterate.target import (
+from ...compiler.coiterate.expression_tree import storable_sets
+from ...compiler.coiterate.merge import Array, Input, Merge
+from ...compiler.coiterate.merge_formats import (
     Dims,
     default_format,
     is_projectable,
@@ -24,11 +24,11 @@ from ...compiler.coiterate.target import (
     project,
     with_bitmap,
 )
-from ...compiler.conversion.target import Kind, Run, runs
+from ...compiler.conversion.level_runs import Kind, Run, runs
 from ...compiler.fill import Fill, Regions, is_missing, missing
 from ...compiler.nonfinite_guard import nonfinite_guard
-from ...compiler.number import number_name, numbers_of, passes
 from ...compiler.operand import Operand, ParamRef, parse_ref
+from ...compiler.scalar_arguments import number_name, numbers_of, passes
 from ...compiler.simplify import simplify
 from ...format import format as parse
 from ...format.format import Format

@@ -18,8 +18,8 @@ from ... import tuning
 from ...checked import CHECKED
 from ...codegen import pool
 from ...codegen.float_flags import raised
-from ...compiler.coiterate.size import SLACK
-from ...compiler.conversion.target import Kind
+from ...compiler.coiterate.code_size import SLACK
+from ...compiler.conversion.level_runs import Kind
 from ...interruptible import LONG
 from ...storage.buffers import address, is_unrecorded, numpy_dtype
 from ...storage.memory import reserve, shrink

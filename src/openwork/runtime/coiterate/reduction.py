@@ -17,9 +17,16 @@ import numpy as np
 from ... import tuning
 from ...codegen import cache, pool, target
 from ...compiler.coiterate import lower_merge
-from ...compiler.coiterate.problem import Array as Located
-from ...compiler.coiterate.problem import Input, Merge, Reduction
-from ...compiler.coiterate.target import Dims, default_format, is_projectable, levels_in_order, loops_over, project
+from ...compiler.coiterate.merge import Array as Located
+from ...compiler.coiterate.merge import Input, Merge, Reduction
+from ...compiler.coiterate.merge_formats import (
+    Dims,
+    default_format,
+    is_projectable,
+    levels_in_order,
+    loops_over,
+    project,
+)
 from ...compiler.fill import Regions, partial, same
 from ...compiler.operand import Operand, parse_ref
 from ...compiler.simplify import simplify

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...codegen import pool
-from ...compiler.conversion.target import Kind, Run
+from ...compiler.conversion.level_runs import Kind, Run
 from ...errors import ShapeError, UnsupportedError
 from ...format.expression import render
 from ...format.format import Format

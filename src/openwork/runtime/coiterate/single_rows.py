@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...codegen import pool
-from ...compiler.coiterate.target import Dims
-from ...compiler.conversion.target import runs
+from ...compiler.coiterate.merge_formats import Dims
+from ...compiler.conversion.level_runs import runs
 from ...format.cached import cached
 from ...format.expression import Dim, dimensions, rename
 from ...format.format import Format, Level

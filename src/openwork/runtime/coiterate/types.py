@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.number import is_number, sample
+from ...compiler.scalar_arguments import is_number, sample
 from ...errors import DTypeError
 from ...ir.arithmetic import FUNCTIONS
 from ...ir.index import PRESENCE, Access, Apply, Expression, Literal

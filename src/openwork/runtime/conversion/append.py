@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ...compiler.conversion.append import Pass, append_kernel, by_ranges
+from ...compiler.conversion.level_runs import Kind, Run
 from ...compiler.conversion.stream import Stream
-from ...compiler.conversion.target import Kind, Run
 from ...ir.loop import Kernel
 from ...storage.buffers import address
 from ...storage.storage import Storage

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...compiler.conversion import helpers
 from ...compiler.conversion.append import STATUS_SLOTS, STATUS_UNIQUE
+from ...compiler.conversion.level_runs import Kind, Run
 from ...compiler.conversion.plan import Stage
-from ...compiler.conversion.target import Kind, Run
 from ...errors import CompilerBug, FormatError
 from ...format.expression import render
 from ...storage.buffers import Array, address, cast, empty, length, scalar_of, zeros

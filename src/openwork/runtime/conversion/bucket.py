@@ -18,9 +18,9 @@ from ...compiler.conversion.bucket import (
     scatter_kernel,
     sum_kernel,
 )
+from ...compiler.conversion.level_runs import Run
 from ...compiler.conversion.segment_sort import KEY_BITS, NARROW_BITS, join_kernel, order_kernel
 from ...compiler.conversion.stream import Walked, dimension_of_last
-from ...compiler.conversion.target import Run
 from ...format.expression import Dim
 from ...ir.loop import Kernel
 from ...storage.buffers import address, empty, length, numpy_dtype, to_numpy, zeros

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from ...codegen import cache, pool
 from ...codegen.executable import Executable
 from ...codegen.plan_cache import PlanCache
+from ...compiler.conversion.level_runs import Kind, runs
 from ...compiler.conversion.plan import Stage
 from ...compiler.conversion.stream import Walked
-from ...compiler.conversion.target import Kind, runs
 from ...compiler.operand import Operand
 from ...errors import UnsupportedError
 from ...ir.loop import Kernel, Scalar

@@ -11,8 +11,8 @@ from ... import tuning
 from ...compiler.conversion import Stage
 from ...compiler.conversion.append import Pass
 from ...compiler.conversion.group import fill_kernel, split_runs, touch_kernel
+from ...compiler.conversion.level_runs import Kind, runs
 from ...compiler.conversion.segment_sort import NARROW_BITS
-from ...compiler.conversion.target import Kind, runs
 from ...format.expression import Dim, Div
 from ...format.format import Format
 from ...ir.loop import Kernel

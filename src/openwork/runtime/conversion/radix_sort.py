@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...compiler.conversion import Stage
+from ...compiler.conversion.level_runs import Kind
 from ...compiler.conversion.sort import DIGIT, count_kernel, extract_kernel, gather_kernel, radix_kernel
 from ...compiler.conversion.stream import Sorted
-from ...compiler.conversion.target import Kind
 from ...storage.buffers import address, length
 from ...storage.storage import Storage
 from .append import append

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.conversion.level_runs import is_unique
 from ...compiler.conversion.order import traversal
-from ...compiler.conversion.target import is_unique
 from ...compiler.remap import Remap, remap_kernel
 from ...errors import UnsupportedError
 from ...format import build

@@ -9,7 +9,7 @@ from ...format import build
 from ...format.cached import cached
 from ...format.expression import Dim, Expression, Mod, dimensions, rename
 from ...format.format import Format, Level
-from ..conversion.target import is_unique
+from ..conversion.level_runs import is_unique
 
 __all__ = [
     "levels_in_order",

@@ -7,7 +7,7 @@ from functools import cache
 from ... import tuning
 from ..fill import Regions
 from ..lattice import lattice
-from .problem import Merge
+from .merge import Merge
 
 __all__ = ["GROUP", "LANES", "MAX_CASE_OPERANDS", "SLACK", "count_points", "has_nest_per_case"]
 
