@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import openwork as ow
-from openwork.ops.indexing.taking import found_at
+from openwork.ops.indexing.taking import values_at
 
 LAYOUTS: dict[str, tuple[str, tuple[int, ...]]] = {
     "coo": ("coo", (4, 6)),
@@ -63,12 +63,12 @@ class Case:
     def dense_gradient(self) -> torch.Tensor:
         """The gradient of the dense tensor at the stored elements."""
         assert self.dense.grad is not None
-        return found_at(ow.asarray(self.dense.grad), self.tensor.detach()._storage)
+        return values_at(ow.asarray(self.dense.grad), self.tensor.detach()._storage)
 
     @property
     def _present(self) -> torch.Tensor:
         ones = ow.asarray(torch.ones(self.tensor.shape, dtype=torch.bool))
-        return found_at(ones, self.tensor.detach()._storage)
+        return values_at(ones, self.tensor.detach()._storage)
 
 
 def make(spec: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float64, seed: int = 0) -> Case:

@@ -18,7 +18,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import openwork as ow
-from openwork.ops.indexing.taking import found_at
+from openwork.ops.indexing.taking import values_at
 
 ERRORS = (ow.UnsupportedError, ow.DTypeError, ow.ShapeError, ow.FormatError)
 """What a refusal is."""
@@ -231,7 +231,7 @@ def at(t: Any, grad: torch.Tensor) -> torch.Tensor:
     """A gradient of a dense tensor at the stored elements of its sparse counterpart."""
     if not isinstance(t, ow.Tensor):
         return grad
-    return found_at(ow.asarray(grad.contiguous()), t.detach()._storage)
+    return values_at(ow.asarray(grad.contiguous()), t.detach()._storage)
 
 
 def stored(t: Any, grad: torch.Tensor) -> torch.Tensor:
@@ -239,7 +239,7 @@ def stored(t: Any, grad: torch.Tensor) -> torch.Tensor:
     if not isinstance(t, ow.Tensor):
         return grad
     ones = ow.asarray(torch.ones(t.shape, dtype=torch.bool))
-    return torch.where(found_at(ones, t.detach()._storage), grad, 0)
+    return torch.where(values_at(ones, t.detach()._storage), grad, 0)
 
 
 def chosen(op: Any, t: Any, value: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:

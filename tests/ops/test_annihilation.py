@@ -14,7 +14,7 @@ from openwork.compiler.fill import Regions
 from openwork.compiler.nonfinite_guard import nonfinite_guard
 from openwork.ir.index_text import parse_expression
 from openwork.ir.ops import const
-from openwork.ops.elementwise import beyond_structure
+from openwork.ops.elementwise import nonfinite_products
 from openwork.runtime.coiterate.types import typed
 from openwork.runtime.zero_annihilation import bounded
 
@@ -168,7 +168,7 @@ def test_how_large_values_may_be(text: str, fills: dict[str, float], scalar: str
 
 def test_the_dense_operand_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = []
-    monkeypatch.setattr(beyond_structure, "bounded", lambda x, limit: looked.append(x.size) or bounded(x, limit))
+    monkeypatch.setattr(nonfinite_products, "bounded", lambda x, limit: looked.append(x.size) or bounded(x, limit))
     a = tensor(X, "csr")
     assert (a * X).nse == 4
     assert looked == [X.size]

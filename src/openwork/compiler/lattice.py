@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
-__all__ = ["Case", "Lattice", "Point", "lattice", "gallop_lattice"]
+__all__ = ["Case", "Lattice", "Point", "gallop_lattice", "lattice"]
 
 Case = tuple[str, ...]
 """The operands that are at a coordinate, in their order."""

@@ -21,6 +21,7 @@ from openwork.format.levels import (
 from openwork.format.named import coo, format
 
 __all__ = [
+    "LEVEL_FORMATS",
     "Add",
     "Batch",
     "Bitmap",
@@ -34,7 +35,6 @@ __all__ = [
     "FormatError",
     "Insert",
     "Iterate",
-    "LEVEL_FORMATS",
     "Level",
     "LevelFormat",
     "LevelFunctions",

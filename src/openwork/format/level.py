@@ -14,7 +14,7 @@ from openwork.format.forms import form_of
 from openwork.format.functions import Insert, Iterate, LevelFunctions
 from openwork.format.message import Problem, counted, refusal
 
-__all__ = ["Insert", "Iterate", "LevelFormat", "LevelFunctions", "MAX_INTEGER", "unpickled"]
+__all__ = ["MAX_INTEGER", "Insert", "Iterate", "LevelFormat", "LevelFunctions", "unpickled"]
 
 MAX_INTEGER = 2**31 - 1
 

@@ -13,7 +13,7 @@ from ..compiler.vanishing import linear, vanishes
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..ir.loop import Cast, Expr, Op, Var
 from ..ops.products.spgemm import spgemm
-from ..ops.reductions.folds import add_fill, wide
+from ..ops.reductions.folds import accumulation_type, add_fill
 from ..runtime.coiterate.plan import MergePlan, plan_merge
 from ..runtime.coiterate.reduction import SumPlan, plan_sum, run_sum
 from ..runtime.coiterate.run import run_plan
@@ -277,7 +277,7 @@ def _summand(name: str, region: Region, meta: Meta) -> tuple[Expression, str, st
         truth = e if own == "bool" else Apply("ne", (e, Literal(0)))
         return truth, meta.scalar, "i64" if name == "count_nonzero" else "bool"
     if name == "mean":
-        return e, meta.scalar, wide(own)
+        return e, meta.scalar, accumulation_type(own)
     whole = not region.kept and region.root.kind == "reduce" and name == "sum"
     if whole and meta.scalar in ("f32", "f16", "bf16"):
         return e, meta.scalar, "f64"

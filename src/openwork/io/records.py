@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Buffers", "Coordinates", "Header", "Options", "Progress", "SYMMETRIES", "expand"]
+__all__ = ["SYMMETRIES", "Array", "Buffers", "Coordinates", "Header", "Options", "Progress", "expand"]
 
 Array = NDArray[Any]
 Progress = Callable[[int, int], object]

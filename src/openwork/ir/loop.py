@@ -31,6 +31,8 @@ from operator import is_
 from .types import I64, Type
 
 __all__ = [
+    "HI",
+    "LO",
     "Alloc",
     "Assign",
     "Buffer",
@@ -38,10 +40,8 @@ __all__ = [
     "Const",
     "Expr",
     "For",
-    "HI",
     "If",
     "Kernel",
-    "LO",
     "Let",
     "Load",
     "Mut",

@@ -9,7 +9,7 @@ import numpy as np
 from ..interop.constructors import asarray
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
-from ..ops.result_format import settle
+from ..ops.result_format import to_result_format
 from ..storage.buffers import is_torch
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
@@ -48,8 +48,8 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     scalar = common(t)
     factors = [_factor(m, scalar, upper) for m in matrices(t, scalar)]
     if t.ndim == 2:
-        return settle(factors[0]._storage, t.format)
-    return settle(reshape(stack(factors), t.shape)._storage, t.format)
+        return to_result_format(factors[0]._storage, t.format)
+    return to_result_format(reshape(stack(factors), t.shape)._storage, t.format)
 
 
 def _factor(m: Tensor, scalar: str, upper: bool) -> Tensor:

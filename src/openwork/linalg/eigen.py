@@ -13,7 +13,7 @@ from ..integers import integer
 from ..interop.sources import asarray
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
-from ..ops.result_format import settle
+from ..ops.result_format import to_result_format
 from ..storage.buffers import as_array, is_torch, refuse_recorded, to_numpy
 from ..tensor.tensor import Tensor
 from .operands import common, counts, dense, dense_array, matrices, matrix, right_side, scipy_matrix, square
@@ -141,7 +141,7 @@ def expm(a: Any, /) -> Tensor:
     scalar = common(t)
     found = [scipys(scipy_matrix(m, "csc", scalar)).tocsc() for m in matrices(t, scalar)]
     parts = [_like(asarray(x), t.values) for x in found]
-    return settle((parts[0] if t.ndim == 2 else reshape(stack(parts), t.shape))._storage, t.format)
+    return to_result_format((parts[0] if t.ndim == 2 else reshape(stack(parts), t.shape))._storage, t.format)
 
 
 def _dense_exponential(array: Any) -> Any:

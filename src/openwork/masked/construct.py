@@ -9,7 +9,7 @@ import numpy as np
 from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
 from ..interop.sources import asarray
-from ..ops.indexing.taking import found_at, sparse_mask
+from ..ops.indexing.taking import sparse_mask, values_at
 from ..runtime.conversion.remap import canonical
 from ..runtime.gradient_hook import tracked
 from ..storage import buffers
@@ -197,7 +197,7 @@ def _sparse(data: Tensor, mask: Tensor) -> MaskedTensor:
     else:
         _require_stored(data, mask)
         mask_values = as_array(mask.values, like=data.values)
-        values = sparse_mask(data, mask).values if tracked((data.values,)) else found_at(data, mask._storage)
+        values = sparse_mask(data, mask).values if tracked((data.values,)) else values_at(data, mask._storage)
         structure = mask._storage.mapped(lambda b: as_array(b, like=mask_values))
         data = Tensor._from_storage(structure.with_values(values, data.fill_value))
     bits = as_array(mask.values, like=values)
@@ -222,7 +222,7 @@ def _not_stored(where: tuple[int, ...], count: int) -> ValueError:
 
 def _require_stored(data: Tensor, mask: Tensor) -> None:
     """Raises ValueError for an element that the mask specifies and the data does not store."""
-    there = to_numpy(found_at(pattern(data._storage), mask._storage))
+    there = to_numpy(values_at(pattern(data._storage), mask._storage))
     at, leaf = coordinates(mask._storage)
     lacking = np.flatnonzero(to_numpy(mask.values)[leaf] & ~there[leaf])
     if len(lacking):

@@ -17,7 +17,7 @@ from ..interop.operands import adopted
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
 from ..late import late
-from ..ops.indexing.taking import found_at, sparse_mask
+from ..ops.indexing.taking import sparse_mask, values_at
 from ..ops.manipulation.shaping import broadcast_to
 from ..runtime.gradient_hook import tracked
 from ..runtime.values import apply
@@ -100,7 +100,7 @@ def _elements(s: Storage, x: Any, shape: tuple[int, ...]) -> Any:
     """The elements of an operand that is not masked in the places of a structure."""
     if isinstance(x, Tensor):
         t = x if x.shape == shape else broadcast_to(x, shape)
-        return sparse_mask(t, Tensor._from_storage(s)).values if tracked((t.values,)) else found_at(t, s)
+        return sparse_mask(t, Tensor._from_storage(s)).values if tracked((t.values,)) else values_at(t, s)
     return sampled(s, x, shape) if is_array(x) and x.ndim else _weak(x, s)
 
 

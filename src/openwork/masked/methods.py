@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..late import late
-from ..ops.axes import exchanged
+from ..ops.axes import swapped_axes
 from ..storage.buffers import is_torch
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class Methods:
 
         me = _me(self)
         if len(axes) == 2:
-            axes = tuple(exchanged(me.ndim, *axes, "transpose"))
+            axes = tuple(swapped_axes(me.ndim, *axes, "transpose"))
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return transpose(me, order or None)
 

@@ -17,8 +17,8 @@ from ..late import late
 from ..ops.indexing.taking import prune, sparse_mask
 from ..ops.reductions.folds import axes_of
 from ..ops.reductions.order_statistics import TopK
-from ..ops.reductions.search import _linear
-from ..ops.sorting import plain_values, ranks
+from ..ops.reductions.search import _linearize
+from ..ops.sorting import plain_values, stable_order
 from ..runtime.conversion.radix_sort import distinct
 from ..runtime.gradient_hook import tracked
 from ..runtime.promote import accumulator
@@ -75,7 +75,7 @@ def _fibres(m: MaskedTensor, d: int) -> tuple[Tensor, Ints, tuple[int, ...]]:
     order = (*(k for k in range(m.ndim) if k != d), d)
     t = m._tensor.transpose(order).asformat(coo(m.ndim))
     crd = [to_numpy(c) for c in t._storage.crd if c is not None]
-    return t, _linear(crd[:-1], list(t.shape[:-1]), len(crd[-1])), order
+    return t, _linearize(crd[:-1], list(t.shape[:-1]), len(crd[-1])), order
 
 
 def _back(t: Tensor, order: tuple[int, ...], m: MaskedTensor) -> MaskedTensor:
@@ -128,7 +128,7 @@ def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, In
     """Fibres with their elements in order, where each element stood along the axis, and its new place."""
     _ordered("sort", m)
     t, keys, order = _fibres(m, d)
-    by = ranks(plain_values(t.values), descending)
+    by = stable_order(plain_values(t.values), descending)
     taken = by[np.argsort(keys[by], kind="stable")]
     first = np.searchsorted(keys, keys) if len(keys) else keys
     place = np.arange(len(keys), dtype=np.int64) - first
@@ -166,7 +166,7 @@ def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> 
     if axis is None:
         every = m.compressed()
         _ordered("median", m)
-        values = every[as_array(ranks(plain_values(every)), like=every)]
+        values = every[as_array(stable_order(plain_values(every)), like=every)]
         number = np.asarray([length(every)])
     else:
         values = _sorted(m, axes[0], False)[0].values

@@ -17,10 +17,10 @@ from ..compiler.single.factors import identity
 from ..errors import DTypeError, UnsupportedError
 from ..format.expression import Dim
 from ..ir.types import COMPLEX, FLOATS
-from ..ops.reductions.folds import _statement, axes_of, fold, statement_names, wide
-from ..ops.reductions.moments import _distances
+from ..ops.reductions.folds import _statement, accumulation_type, axes_of, fold, statement_names
+from ..ops.reductions.moments import _squared_distances
 from ..ops.reductions.search import extremes
-from ..ops.reductions.softmax import _take
+from ..ops.reductions.softmax import _gather
 from ..runtime.contract import contract
 from ..runtime.full_sum import extreme, total, total_and_count
 from ..runtime.gradient_hook import tracked
@@ -96,7 +96,7 @@ def _total(op: str, s: Storage, dtype: Any, m: MaskedTensor, axes: tuple[int, ..
     """The sum or mean of all elements of a strided tensor: one pass over values and bits sums and counts."""
     bits = s.crd[-1]
     assert bits is not None
-    scalar = wide(s.scalar) if op == "mean" else _summed_in(op, s, dtype)
+    scalar = accumulation_type(s.scalar) if op == "mean" else _summed_in(op, s, dtype)
     values, n = total_and_count(s.values, scalar, bits)
     if op == "mean":
         values = _rounded(values / max(n, 1), s)
@@ -190,7 +190,7 @@ def _rounded(values: Any, s: Storage) -> Array:
 
 
 def _mean(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, Array]:
-    values = _folded("sum", s, axes, wide(s.scalar)) / _least(found)
+    values = _folded("sum", s, axes, accumulation_type(s.scalar)) / _least(found)
     return _rounded(values, s), found
 
 
@@ -215,7 +215,7 @@ def _variance(s: Storage, axes: tuple[int, ...], found: Array, correction: float
         return sum(_variance(p, axes, found, correction)[0] for p in parts), left
     mean = _folded("sum", s, axes, "f64") / _least(found)
     operands = {"A": s, "M": strided(mean if is_torch(mean) else np.asarray(mean))}
-    squares = contract(_distances(len(s.shape), axes), operands, "f64", s.values)
+    squares = contract(_squared_distances(len(s.shape), axes), operands, "f64", s.values)
     return squares / (left * (left > 0) + (left <= 0)), left
 
 
@@ -249,7 +249,7 @@ def _logsumexp(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, 
     else:
         most = np.nan_to_num(np.asarray(most), nan=0.0, posinf=0.0, neginf=0.0)
     with np.errstate(all="ignore"):
-        powers = s.with_values(apply("exp", s.values - _take(s, names, kept, most)), 0.0)
+        powers = s.with_values(apply("exp", s.values - _gather(s, names, kept, most)), 0.0)
         summed = _folded("sum", powers, axes, s.scalar)
         return apply("log", summed if is_torch(summed) else np.asarray(summed)) + most, found
 

@@ -11,7 +11,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..ops.indexing import taking
 from ..ops.indexing.assign import assign
 from ..ops.indexing.index import index
-from ..ops.indexing.taking import found_at
+from ..ops.indexing.taking import values_at
 from ..ops.manipulation import joining, shaping
 from ..runtime.operation import block
 from ..storage.buffers import as_array, cast, is_array, to_numpy
@@ -90,7 +90,7 @@ def put(m: MaskedTensor, key: Any, value: Any) -> MaskedTensor:
         values, here = assign(t, key, _plain(value) if is_array(value) else value), np.asarray(True)
     marks = taking.prune(assign(marks, key, here)).asformat(forms.fitting(m.format))
     s = marks._storage
-    storage = s.with_values(found_at(values, s), values.fill_value)
+    storage = s.with_values(values_at(values, s), values.fill_value)
     return wrap(Tensor._from_storage(storage), m._scalar)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from ..compiler.coiterate.merge_formats import merge_format, with_bitmap
 from ..errors import FormatError, ShapeError
 from ..ops.elementwise.pointwise import pointwise
-from ..ops.indexing.taking import found_at, sparse_mask
-from ..ops.reductions.softmax import _take
+from ..ops.indexing.taking import sparse_mask, values_at
+from ..ops.reductions.softmax import _gather
 from ..ops.result_format import family
 from ..runtime.gradient_hook import tracked
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
@@ -153,7 +153,7 @@ def values_on(s: Storage, m: MaskedTensor) -> Array:
         return t.values
     if tracked((t.values,)):
         return sparse_mask(m._tensor, Tensor._from_storage(s)).values
-    return found_at(m._tensor, s)
+    return values_at(m._tensor, s)
 
 
 def settled(t: Tensor, like: Format) -> Tensor:
@@ -181,8 +181,8 @@ def sampled(s: Storage, array: Array, shape: tuple[int, ...]) -> Array:
     if tracked((narrow,)):
         names = tuple(f"i{d}" for d in range(len(shape)))
         like = s.with_values(cast(s.values.detach(), scalar_of(narrow)))
-        return _take(like, names, tuple(names[d] for d in dims), narrow)
-    return found_at(Tensor._from_dense(narrow), s, dims)
+        return _gather(like, names, tuple(names[d] for d in dims), narrow)
+    return values_at(Tensor._from_dense(narrow), s, dims)
 
 
 def restricted(m: MaskedTensor, keep: Array) -> Tensor:

@@ -1,4 +1,4 @@
-"""Axis arguments, checked."""
+"""Axis arguments, as users give them -> axes counted from 0, checked against the number of dimensions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..integers import AxisError, integer, integers
 from ..interop.sources import asarray
 from ..tensor.tensor import Tensor
 
-__all__ = ["AxisError", "as_tensor", "axes_of", "axis_of", "exchanged"]
+__all__ = ["AxisError", "as_tensor", "axes_of", "axis_of", "swapped_axes"]
 
 
 def as_tensor(x: Any) -> Tensor:
@@ -18,18 +18,18 @@ def as_tensor(x: Any) -> Tensor:
 
 
 def axis_of(axis: Any, ndim: int, operation: str, name: str = "axis", *, boolean: bool = True) -> int:
-    """The axis, counted from the front. Raises AxisError where there is none, DTypeError for no integer."""
-    at = integer(axis, operation, name, boolean=boolean)
-    if not -ndim <= at < ndim:
+    """An axis argument -> the axis counted from 0. Raises AxisError where there is none, DTypeError for no integer."""
+    index = integer(axis, operation, name, boolean=boolean)
+    if not -ndim <= index < ndim:
         raise AxisError(
-            f"{operation}: axis {at} is out of bounds for array of dimension {ndim}"
+            f"{operation}: axis {index} is out of bounds for array of dimension {ndim}"
             f"\n  help: axes go from {-ndim} to {ndim - 1}"
         )
-    return at + ndim * (at < 0)
+    return index + ndim * (index < 0)
 
 
-def exchanged(ndim: int, first: Any, second: Any, operation: str) -> list[int]:
-    """The order of `ndim` dimensions, two of them exchanged."""
+def swapped_axes(ndim: int, first: Any, second: Any, operation: str) -> list[int]:
+    """The permutation of `ndim` dimensions that exchanges two of them."""
     order = list(range(ndim))
     a, b = axis_of(first, ndim, operation), axis_of(second, ndim, operation)
     order[a], order[b] = b, a
@@ -45,9 +45,9 @@ def axes_of(
     boolean: bool = True,
     sequences: tuple[type, ...] | None = None,
 ) -> tuple[int, ...]:
-    """Several axes in one of the `sequences`, or one, each at most once."""
-    given = integers(axes, operation, name, boolean=boolean, sequences=sequences)
-    found = tuple(axis_of(axis, ndim, operation) for axis in given)
-    if len(set(found)) < len(found):
-        raise ShapeError(f"{operation}: repeated axis in {given}\n  help: name each axis once")
-    return found
+    """One axis, or several in one of the `sequences` -> distinct axes counted from 0; ShapeError for a repeated one."""
+    named = integers(axes, operation, name, boolean=boolean, sequences=sequences)
+    counted = tuple(axis_of(axis, ndim, operation) for axis in named)
+    if len(set(counted)) < len(counted):
+        raise ShapeError(f"{operation}: repeated axis in {named}\n  help: name each axis once")
+    return counted

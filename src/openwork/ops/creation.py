@@ -68,7 +68,7 @@ def full(
 
 
 def _like(dtype: Any) -> Any:
-    """A buffer of the library that the dtype belongs to."""
+    """An empty buffer of the library that the dtype belongs to."""
     if str(dtype).startswith("torch."):
         import torch
 
@@ -77,21 +77,21 @@ def _like(dtype: Any) -> Any:
 
 
 def _constant(target: Format, shape: tuple[int, ...], scalar: str, fill: Any, like: Any) -> Tensor:
-    """Nothing stored, or everything where the format is dense."""
+    """A tensor of one value: without stored elements, or with all of them where the format is dense."""
     if target.is_dense:
         n = math.prod(hi - lo for lo, hi in target.level_intervals(shape))
         check_room("full", n, buffers.itemsize(scalar))
         values = buffers.zeros(n, scalar, like)
         if fill:
             values[...] = fill
-        none = (None,) * len(target.levels)
-        return Tensor._from_storage(Storage(shape, target, scalar, fill, none, none, values))
+        no_buffers = (None,) * len(target.levels)
+        return Tensor._from_storage(Storage(shape, target, scalar, fill, no_buffers, no_buffers, values))
     ndim = len(shape)
-    start = parse("coo", ndim)
+    empty_coo = parse("coo", ndim)
     index = [buffers.zeros(0, "i64", like) for _ in range(ndim)]
     pos = (buffers.zeros(2, "i64", like), *[None] * (ndim - 1))
-    out = Tensor._from_storage(Storage(shape, start, scalar, fill, pos, tuple(index), like))
-    return out if target == start else out.asformat(target)
+    out = Tensor._from_storage(Storage(shape, empty_coo, scalar, fill, pos, tuple(index), like))
+    return out if target == empty_coo else out.asformat(target)
 
 
 @operation(operands=False)
@@ -124,12 +124,14 @@ def full_like(
     t = x if isinstance(x, Tensor) else asarray(x)
     if order not in ("K", "C", "A", "F"):
         raise UnsupportedError(f"full_like: order={order!r}\n  supported: 'K', 'C', 'A', 'F'")
-    wanted = t.shape if shape is None else extents(shape, "full_like")
-    form = format
-    if format is None and t.format.is_dense and wanted and t.ndim:
-        form = "dense_f" if order == "F" and len(wanted) > 1 else "dense"
-    place = device if device is not None else None if t.device == "cpu" else t.device
-    return full(wanted, fill_value, dtype=t.dtype if dtype is None else dtype, device=place, format=form)
+    result_shape = t.shape if shape is None else extents(shape, "full_like")
+    result_format = format
+    if format is None and t.format.is_dense and result_shape and t.ndim:
+        result_format = "dense_f" if order == "F" and len(result_shape) > 1 else "dense"
+    result_device = device if device is not None else None if t.device == "cpu" else t.device
+    return full(
+        result_shape, fill_value, dtype=t.dtype if dtype is None else dtype, device=result_device, format=result_format
+    )
 
 
 @operation(operands=False)
@@ -170,10 +172,10 @@ def eye(
     scalar = buffers.scalar_name(np.float64 if dtype is None else dtype)
     like = _like(dtype)
     k = max(-rows, min(k, cols))
-    first = np.arange(max(0, -k), max(max(0, -k), min(rows, cols - k)))
-    crd = tuple(buffers.as_array(c, like=like) for c in (first, first + k))
-    pos = (buffers.as_array(np.array([0, len(first)]), like=like), None)
-    values = buffers.as_array(np.ones(len(first)), scalar, like=like)
+    row_indices = np.arange(max(0, -k), max(max(0, -k), min(rows, cols - k)))
+    crd = tuple(buffers.as_array(c, like=like) for c in (row_indices, row_indices + k))
+    pos = (buffers.as_array(np.array([0, len(row_indices)]), like=like), None)
+    values = buffers.as_array(np.ones(len(row_indices)), scalar, like=like)
     fill = python_scalar(0, scalar)
     out = Tensor._from_storage(Storage((rows, cols), parse("coo", 2), scalar, fill, pos, crd, values))
     out = out if format is None else out.asformat(format)
@@ -196,7 +198,7 @@ def _dense(array: np.ndarray[Any, Any], dtype: Any, device: Any, format: Any) ->
 
 
 def _number(x: Any) -> Any:
-    """A number of any kind, in an array or tensor of rank 0 too, as Python's."""
+    """A number, or an array or tensor of rank 0 -> a Python int or float."""
     try:
         return operator.index(x)
     except TypeError:
@@ -210,8 +212,8 @@ def arange(
     format: Any = None,
 ) -> Tensor:  # fmt: skip
     """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given."""
-    given: list[Any] = [x if type(x) in (int, float, type(None)) else _number(x) for x in (start, stop, step)]
-    start, stop, step = given
+    numbers: list[Any] = [x if type(x) in (int, float, type(None)) else _number(x) for x in (start, stop, step)]
+    start, stop, step = numbers
     if stop is None:
         start, stop = 0, start
     integral = all(isinstance(x, int) for x in (start, stop, step))
@@ -239,11 +241,11 @@ def linspace(
 
 @operation(operands=False)
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
-    """Dense coordinate tensors of the grid that these vectors span."""
+    """Vectors -> the dense coordinate tensors of the grid that they span."""
     if indexing not in ("xy", "ij"):
         raise UnsupportedError(f"meshgrid: indexing={indexing!r}\n  supported: 'xy', 'ij'")
-    given = [x.to_numpy() if isinstance(x, Tensor) else np.asarray(x) for x in arrays]
-    return [Tensor._from_dense(np.ascontiguousarray(g)) for g in np.meshgrid(*given, indexing=indexing)]  # type: ignore[call-overload]
+    vectors = [x.to_numpy() if isinstance(x, Tensor) else np.asarray(x) for x in arrays]
+    return [Tensor._from_dense(np.ascontiguousarray(g)) for g in np.meshgrid(*vectors, indexing=indexing)]  # type: ignore[call-overload]
 
 
 @operation(operands=False)

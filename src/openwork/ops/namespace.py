@@ -1,4 +1,4 @@
-"""The namespace's answers about itself, as the array API standard asks."""
+"""The namespace's capabilities, devices and dtypes: the array API standard's inspection functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..tensor import dtypes
 
 __all__ = ["NamespaceInfo", "__array_namespace_info__"]
 
-_NAMED = {s: str(numpy_dtype(s)) for s in ("bool", *INTEGERS, *FLOATS, *COMPLEX) if s not in ("f16", "bf16")}
+_STANDARD_DTYPES = {s: str(numpy_dtype(s)) for s in ("bool", *INTEGERS, *FLOATS, *COMPLEX) if s not in ("f16", "bf16")}
 """The standard's dtypes: half precision is none of them."""
 
 
@@ -40,8 +40,8 @@ class NamespaceInfo:
     def devices(self) -> list[str]:
         """The CPU, and CUDA devices where torch is loaded and has some."""
         torch: Any = sys.modules.get("torch")
-        found = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
-        return ["cpu", *(f"cuda:{k}" for k in range(found))]
+        count = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
+        return ["cpu", *(f"cuda:{k}" for k in range(count))]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """The standard's dtypes by name, of one kind or several where `kind` says so."""
@@ -49,8 +49,8 @@ class NamespaceInfo:
         for k in kinds:
             if k is not None and k not in dtypes.KINDS:
                 raise DTypeError(f"dtypes: {k!r} is no kind of dtypes\n  supported: {', '.join(dtypes.KINDS)}")
-        wanted = {s for k in kinds for s in (dtypes.KINDS[k] if k is not None else _NAMED)}
-        return {name: numpy_dtype(s) for s, name in _NAMED.items() if s in wanted}
+        wanted = {s for k in kinds for s in (dtypes.KINDS[k] if k is not None else _STANDARD_DTYPES)}
+        return {name: numpy_dtype(s) for s, name in _STANDARD_DTYPES.items() if s in wanted}
 
 
 @operation(operands=False)

@@ -1,4 +1,4 @@
-"""Random tensors."""
+"""Extents and a density -> a sparse Tensor with uniformly distributed coordinates and random values."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ def random(
         raise ValueError(f"random: expected a seed of 0 or more; got: {rng}\n  help: give a generator, or None")
     generator = np.random.default_rng(rng)
     size = math.prod(shape)
-    nse = _share(size, density)
+    nse = _rounded_product(size, density)
     check_room("random", nse)
-    columns = _places(generator, shape, size, nse)
-    leaf = None if values is None else np.asarray(values(nse))
-    scalar = buffers.scalar_name((np.dtype(float) if leaf is None else leaf.dtype) if dtype is None else dtype)
-    leaf = _values(generator, scalar, nse) if leaf is None else leaf
-    if leaf.shape != (nse,):
-        raise ShapeError(f"random: expected {nse} values; got shape {leaf.shape}\n  help: values(n) returns n of them")
+    coordinates = _random_coordinates(generator, shape, size, nse)
+    data = None if values is None else np.asarray(values(nse))
+    scalar = buffers.scalar_name((np.dtype(float) if data is None else data.dtype) if dtype is None else dtype)
+    data = _random_values(generator, scalar, nse) if data is None else data
+    if data.shape != (nse,):
+        raise ShapeError(f"random: expected {nse} values; got shape {data.shape}\n  help: values(n) returns n of them")
     index = np.int32 if max(shape, default=0) < 2**31 else np.int64
-    crd = tuple(np.ascontiguousarray(c, index) for c in columns)
+    crd = tuple(np.ascontiguousarray(c, index) for c in coordinates)
     pos = tuple(np.array([0, nse], np.int32 if nse < 2**31 else np.int64) if k == 0 else None for k in range(len(crd)))
-    leaf = buffers.cast(leaf, scalar)
+    data = buffers.cast(data, scalar)
     if not shape:
-        leaf = leaf if nse else np.zeros(1, leaf.dtype)
-    storage = Storage(shape, coo(len(shape)), scalar, python_scalar(0, scalar), pos, crd, leaf)
+        data = data if nse else np.zeros(1, data.dtype)
+    storage = Storage(shape, coo(len(shape)), scalar, python_scalar(0, scalar), pos, crd, data)
     return Tensor._from_storage(storage).asformat(format)
 
 
@@ -99,51 +99,51 @@ def random_array(
         return random(shape, density, format=format, dtype="float64" if dtype is None else dtype, rng=rng)
     typed = dtype is not None and "dtype" in signature(data_sampler).parameters
     options = {"dtype": dtype} if typed else {}
-    values = partial(_sampled, data_sampler, options)
+    values = partial(_call_sampler, data_sampler, options)
     return random(shape, density, format=format, dtype=dtype, rng=rng, values=values)
 
 
-def _share(size: int, density: float) -> int:
-    """The part of a number, which may be beyond that of floats, rounded."""
+def _rounded_product(size: int, density: float) -> int:
+    """`round(density * size)`, for sizes beyond the range of floats too."""
     return round(density * size) if size.bit_length() < 1000 else int(Fraction(density) * size)
 
 
-def _sampled(sampler: Callable[..., Any], options: dict[str, Any], n: int) -> Any:
+def _call_sampler(sampler: Callable[..., Any], options: dict[str, Any], n: int) -> Any:
     return sampler(size=n, **options)
 
 
-def _places(rng: np.random.Generator, shape: tuple[int, ...], size: int, nse: int) -> list[Ints]:
-    """Sorted distinct coordinates, one array per dimension."""
+def _random_coordinates(rng: np.random.Generator, shape: tuple[int, ...], size: int, nse: int) -> list[Ints]:
+    """`nse` distinct coordinates in row-major order, one array per dimension."""
     if size < 2**63:
-        linear = whole(_distinct, (rng, size, nse), {}) if nse >= LONG else _distinct(rng, size, nse)
+        linear = whole(_distinct_integers, (rng, size, nse), {}) if nse >= LONG else _distinct_integers(rng, size, nse)
         columns = []
         for n in reversed(shape):
             columns.append(linear % n)
             linear = linear // n
         return columns[::-1]
-    found = np.empty((len(shape), 0), np.int64)
-    while found.shape[1] < nse:
-        drawn = np.stack([rng.integers(0, n, nse - found.shape[1]) for n in shape])
-        found = np.unique(np.concatenate([found, drawn], axis=1), axis=1)
-    return list(found)
+    coordinates = np.empty((len(shape), 0), np.int64)
+    while coordinates.shape[1] < nse:
+        drawn = np.stack([rng.integers(0, n, nse - coordinates.shape[1]) for n in shape])
+        coordinates = np.unique(np.concatenate([coordinates, drawn], axis=1), axis=1)
+    return list(coordinates)
 
 
-def _distinct(rng: np.random.Generator, size: int, nse: int) -> Ints:
+def _distinct_integers(rng: np.random.Generator, size: int, nse: int) -> Ints:
     """`nse` sorted distinct integers below `size`, all sets equally likely."""
     if 4 * nse > size:
         return np.sort(rng.permutation(size)[:nse])
-    found = np.empty(0, np.int64)
-    while len(found) < nse:
-        missing = nse - len(found)
-        clashes = missing * (missing + len(found)) // size
-        drawn = rng.integers(0, size, missing + clashes + clashes // 8 + 16)
-        found = np.sort(np.concatenate([found, drawn]))
-        found = found[np.append(True, found[1:] != found[:-1])]
-    extra = len(found) - nse
-    return np.delete(found, rng.choice(len(found), extra, replace=False)) if extra else found
+    chosen = np.empty(0, np.int64)
+    while len(chosen) < nse:
+        wanted = nse - len(chosen)
+        clashes = wanted * (wanted + len(chosen)) // size
+        drawn = rng.integers(0, size, wanted + clashes + clashes // 8 + 16)
+        chosen = np.sort(np.concatenate([chosen, drawn]))
+        chosen = chosen[np.append(True, chosen[1:] != chosen[:-1])]
+    surplus = len(chosen) - nse
+    return np.delete(chosen, rng.choice(len(chosen), surplus, replace=False)) if surplus else chosen
 
 
-def _values(rng: np.random.Generator, scalar: str, nse: int) -> np.ndarray[Any, Any]:
+def _random_values(rng: np.random.Generator, scalar: str, nse: int) -> np.ndarray[Any, Any]:
     dtype = buffers.numpy_dtype(scalar)
     if scalar == "bool":
         return np.ones(nse, np.bool_)

@@ -1,4 +1,4 @@
-"""The format that a structural operation's result takes: its operand's where that suits, else one of a named family."""
+"""Chooses a result's format: the operand's where it suits the shape and nse, else one of a named family, else COO."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from ..storage.buffers import as_array, flat, scalar_of, to_numpy
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 
-__all__ = ["ROOM", "family", "from_host", "library", "settle", "structural", "summed"]
+__all__ = ["ROOM", "dense_array", "family", "from_dense_array", "remap_one", "sum_at_origin", "to_result_format"]
 
 ROOM = tuning.RESULT_ROOM
 
 
-def settle(found: Storage, like: Format, format: object = None) -> Tensor:
-    """The elements in the format asked for, or without one in that of `like` where it suits, canonical.
+def to_result_format(s: Storage, like: Format, format: object = None) -> Tensor:
+    """A storage -> a Tensor in `format`, or without one in that of `like` where it suits the shape and nse; canonical.
 
     Guarantees: no element twice, coordinates in order.
     """
     if format is not None:
-        return Tensor._from_storage(_converted(found, resolve_format(format, len(found.shape), like)))
-    for target in _candidates(like, found.shape, found.positions[-1] if found.positions else 1):
+        return Tensor._from_storage(_to_format(s, resolve_format(format, len(s.shape), like)))
+    for target in _candidates(like, s.shape, s.positions[-1] if s.positions else 1):
         try:
-            return Tensor._from_storage(_converted(found, target))
+            return Tensor._from_storage(_to_format(s, target))
         except (FormatError, ShapeError):
             continue
-    return Tensor._from_storage(_converted(found, parse("coo", len(found.shape))))
+    return Tensor._from_storage(_to_format(s, parse("coo", len(s.shape))))
 
 
-def _converted(found: Storage, target: Format) -> Storage:
+def _to_format(found: Storage, target: Format) -> Storage:
     if found.format == target or promises_less(target, found.format):
         return found.with_format(target)
     return convert(found, target)
@@ -51,12 +51,12 @@ def _converted(found: Storage, target: Format) -> Storage:
 
 def _candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Format]:
     if like.ndim == len(shape):
-        for made in dict.fromkeys((canonical(like), canonical(unbatched(like)))):
-            if _fits(made, shape, nse):
-                yield made
-    named = family(like, len(shape))
-    if _fits(named, shape, nse):
-        yield named
+        for candidate in dict.fromkeys((canonical(like), canonical(unbatched(like)))):
+            if _fits(candidate, shape, nse):
+                yield candidate
+    relative = family(like, len(shape))
+    if _fits(relative, shape, nse):
+        yield relative
 
 
 def family(like: Format, ndim: int) -> Format:
@@ -96,25 +96,27 @@ def _fits(format: Format, shape: tuple[int, ...], nse: int) -> bool:
     return True
 
 
-def summed(found: Storage) -> Tensor:
-    """The rank-0 tensor of elements that all lie at coordinate 0 of an extent of 1."""
-    dense = convert(found, parse("dense", 1))
+def sum_at_origin(s: Storage) -> Tensor:
+    """A storage of shape (1,), duplicates included -> the rank-0 tensor of its sum."""
+    dense = convert(s, parse("dense", 1))
     return Tensor._from_storage(Storage((), parse("() -> ()"), dense.scalar, dense.fill_value, (), (), dense.values))
 
 
-def from_host(array: Any, like: Tensor, format: Format | None = None) -> Tensor:
+def from_dense_array(array: Any, like: Tensor, format: Format | None = None) -> Tensor:
     """A dense array as a tensor of the library, fill value and, where the rank is the same, dense format of `like`."""
     values = flat(as_array(np.asarray(array), like=like.values))
     shape = tuple(int(n) for n in np.shape(array))
-    none = (None,) * len(shape)
-    dense = Storage(shape, parse("dense", len(shape)), scalar_of(values), like.fill_value, none, none, values)
-    wanted = format or (unbatched(like.format) if like.ndim == len(shape) else dense.format)
-    if wanted == dense.format:
+    no_buffers = (None,) * len(shape)
+    dense = Storage(
+        shape, parse("dense", len(shape)), scalar_of(values), like.fill_value, no_buffers, no_buffers, values
+    )
+    target = format or (unbatched(like.format) if like.ndim == len(shape) else dense.format)
+    if target == dense.format:
         return Tensor._from_storage(dense)
-    return Tensor._from_storage(convert(dense, wanted))
+    return Tensor._from_storage(convert(dense, target))
 
 
-def library(t: Tensor) -> np.ndarray[Any, Any]:
+def dense_array(t: Tensor) -> np.ndarray[Any, Any]:
     """The elements of a tensor of dense format as a NumPy array: a view where the format is row-major."""
     on_host(t._storage, "this operation")
     storage = t._storage if t.format == parse("dense", t.ndim) else convert(t._storage, parse("dense", t.ndim))
@@ -122,7 +124,7 @@ def library(t: Tensor) -> np.ndarray[Any, Any]:
     return host
 
 
-def structural(
+def remap_one(
     t: Tensor,
     shape: Sequence[int],
     operation: str,
@@ -130,10 +132,10 @@ def structural(
     host: Callable[[np.ndarray[Any, Any]], Any],
     format: object = None,
 ) -> Tensor:
-    """One operand, remapped: `write` says how; `host` does the same to the array of an operand of dense format."""
+    """A Tensor -> one of another shape, by the remap that `write` puts in a program, or `host` for a dense format."""
     extents, s = tuple(int(n) for n in shape), t._storage
     if t.format.is_dense or type(t) is not Tensor or not extents:
-        return _structural(t, extents, operation, write, host, format)
+        return _remap_one(t, extents, operation, write, host, format)
     program = Program()
     write(program)
     by_values = program.arrays or any("a_vals" in step for step in program.steps)
@@ -141,15 +143,15 @@ def structural(
     gather = None if key is None else recall(s, key)
     if gather is not None:
         return Tensor._from_storage(gather(s))
-    made: Tensor = _structural(t, extents, operation, write, host, format)
+    result: Tensor = _remap_one(t, extents, operation, write, host, format)
     if key is not None:
-        more = (extents, operation, write, host, format)
-        learn(s, key, made._storage, lambda numbers: _structural(Tensor._from_storage(numbers), *more)._storage)
-    return made
+        arguments = (extents, operation, write, host, format)
+        learn(s, key, result._storage, lambda numbers: _remap_one(Tensor._from_storage(numbers), *arguments)._storage)
+    return result
 
 
 @differentiable(lambda t, *_: (t.values,))
-def _structural(
+def _remap_one(
     t: Tensor,
     extents: tuple[int, ...],
     operation: str,
@@ -158,11 +160,11 @@ def _structural(
     format: object,
 ) -> Tensor:
     if t.format.is_dense:
-        out = from_host(host(library(t)), t)
+        out = from_dense_array(host(dense_array(t)), t)
         return out if format is None else out.asformat(format)
     program = Program()
     write(program)
     if not extents:
         program.coordinates = ["0"]
-        return summed(remap([(t._storage, program)], (1,), operation))
-    return settle(remap([(t._storage, program)], extents, operation), t.format, format)
+        return sum_at_origin(remap([(t._storage, program)], (1,), operation))
+    return to_result_format(remap([(t._storage, program)], extents, operation), t.format, format)

@@ -16,7 +16,7 @@ from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .axes import as_tensor
 from .indexing.keys import Ints
-from .result_format import settle
+from .result_format import to_result_format
 from .sorting import plain_values
 
 __all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
@@ -66,33 +66,35 @@ def unique_all(x: Any, /) -> UniqueAll:
     Cost: O(nse log nse), and as many more as there are unspecified NaNs.
     Raises UnsupportedError where x.size has no 64-bit number.
     """
-    found = _found(as_tensor(x))
-    return UniqueAll(found.values(), found.vector(found.indices()), found.inverse(), found.vector(found.counts()))
+    distinct = _distinct(as_tensor(x))
+    return UniqueAll(
+        distinct.values(), distinct.vector(distinct.indices()), distinct.inverse(), distinct.vector(distinct.counts())
+    )
 
 
 @operation(grad=False)
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct elements, and how often each occurs: (values, counts), as of `unique_all`."""
-    found = _found(as_tensor(x))
-    return UniqueCounts(found.values(), found.vector(found.counts()))
+    distinct = _distinct(as_tensor(x))
+    return UniqueCounts(distinct.values(), distinct.vector(distinct.counts()))
 
 
 @operation(grad=False)
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements, and which of them each element is: (values, inverse_indices), as of `unique_all`."""
-    found = _found(as_tensor(x))
-    return UniqueInverse(found.values(), found.inverse())
+    distinct = _distinct(as_tensor(x))
+    return UniqueInverse(distinct.values(), distinct.inverse())
 
 
 @operation(numpy="unique", grad=False, masked="method unique")
 def unique_values(x: Any, /) -> Tensor:
     """The distinct elements as a dense vector, ascending, NaN last and every NaN one of its own."""
-    return _found(as_tensor(x)).values()
+    return _distinct(as_tensor(x)).values()
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Distinct values of a sequence: the stored elements in row-major order, then unspecified ones.
+class _Distinct:
+    """Distinct values of a tensor's elements: of the stored ones in row-major order, then of unspecified ones.
 
     One unspecified element stands for all of them, but where they are NaN: each stands for itself then.
     """
@@ -110,14 +112,14 @@ class _Found:
 
     def values(self) -> Tensor:
         """The distinct values, in the tensor's library, with gradients to the first occurrences."""
-        held, extra = self.stored.values, len(self.which) - length(self.stored.values)
-        fill = np.full(extra, self.t.fill_value)
-        if not is_torch(held):
-            return Tensor._from_dense(np.concatenate([held, fill.astype(held.dtype)])[self.first])
+        stored, absent = self.stored.values, len(self.which) - length(self.stored.values)
+        fill = np.full(absent, self.t.fill_value)
+        if not is_torch(stored):
+            return Tensor._from_dense(np.concatenate([stored, fill.astype(stored.dtype)])[self.first])
         import torch
 
-        every = torch.cat([held, torch.from_numpy(fill).to(held.device, held.dtype)])
-        return Tensor._from_dense(every[torch.from_numpy(self.first).to(held.device)])
+        every = torch.cat([stored, torch.from_numpy(fill).to(stored.device, stored.dtype)])
+        return Tensor._from_dense(every[torch.from_numpy(self.first).to(stored.device)])
 
     def vector(self, array: np.ndarray[Any, Any]) -> Tensor:
         """Numbers as a dense tensor of the tensor's library."""
@@ -132,13 +134,13 @@ class _Found:
 
     def indices(self) -> Ints:
         """The row-major place of the first occurrence of each value."""
-        nse, extra = length(self.stored.values), len(self.which) - length(self.stored.values)
-        places = np.append(self._places(), self._gaps(extra))
-        found: Ints = places[self.first]
-        if extra == 1:
-            at = self.which[-1]
-            found[at] = min(found[at], places[nse])
-        return found
+        nse, absent = length(self.stored.values), len(self.which) - length(self.stored.values)
+        places = np.append(self._places(), self._gaps(absent))
+        firsts: Ints = places[self.first]
+        if absent == 1:
+            fill_value = self.which[-1]
+            firsts[fill_value] = min(firsts[fill_value], places[nse])
+        return firsts
 
     def inverse(self) -> Tensor:
         """The number of each element's value."""
@@ -152,7 +154,7 @@ class _Found:
             return self.vector(out.reshape(t.shape))
         fill = int(which[-1]) if len(which) > nse else 0
         s = self.stored.with_values(as_array(which[:nse].copy(), like=t.values), fill)
-        return settle(s, t.format)
+        return to_result_format(s, t.format)
 
     def _places(self) -> Ints:
         """The row-major places of the stored elements."""
@@ -174,7 +176,7 @@ class _Found:
         return gaps
 
 
-def _found(t: Tensor) -> _Found:
+def _distinct(t: Tensor) -> _Distinct:
     if t.size >= 2**63:
         raise UnsupportedError(
             f"unique: shape {t.shape} has more places than 64 bits number\n  help: unique of t.values"
@@ -188,4 +190,4 @@ def _found(t: Tensor) -> _Found:
         np.concatenate([values, fill.astype(values.dtype)]),
         return_index=True, return_inverse=True, return_counts=True, equal_nan=False,
     )  # fmt: skip
-    return _Found(t, stored, first, which.reshape(-1), many)
+    return _Distinct(t, stored, first, which.reshape(-1), many)

@@ -20,19 +20,19 @@ from ..tensor.tensor import Tensor
 from .axes import as_tensor, axis_of
 from .indexing.index import index
 from .indexing.keys import Ints
-from .result_format import settle
+from .result_format import to_result_format
 
 __all__ = [
     "Fibres",
     "argsort",
     "argwhere",
+    "comparable_operand",
     "find",
     "nonzero",
-    "ordered",
     "plain_values",
-    "ranks",
     "searchsorted",
     "sort",
+    "stable_order",
 ]
 
 
@@ -57,7 +57,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     Cost: O(nse log nse); of a dense format O(size log size). Gradients go to where the elements came from.
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
     """
-    t, d = ordered(x, axis, "sort")
+    t, d = comparable_operand(x, axis, "sort")
     if t.format.is_dense:
         order = _dense_order(t, d, descending)
         dense = t.to_dense()
@@ -69,10 +69,12 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     fibres = Fibres(t, d)
     order, places, _ = fibres.sorted(descending)
     s = fibres.storage
-    last = as_array(places.astype(to_numpy(s.crd[-1]).dtype), like=s.values)
-    moved = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, (*s.crd[:-1], last), _taken(s.values, order))
-    back = Tensor._from_storage(moved.permute(np.argsort(fibres.order).tolist()))
-    return settle(back._storage, t.format)
+    last_crd = as_array(places.astype(to_numpy(s.crd[-1]).dtype), like=s.values)
+    sorted_storage = Storage(
+        s.shape, s.format, s.scalar, s.fill_value, s.pos, (*s.crd[:-1], last_crd), _taken(s.values, order)
+    )
+    restored = Tensor._from_storage(sorted_storage.permute(np.argsort(fibres.order).tolist()))
+    return to_result_format(restored._storage, t.format)
 
 
 @operation(
@@ -94,23 +96,23 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     Cost: O(size + nse log nse), `x` itself is not made dense; of a dense format O(size log size).
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
     """
-    t, d = ordered(x, axis, "argsort")
+    t, d = comparable_operand(x, axis, "argsort")
     if t.format.is_dense:
-        return Tensor._from_dense(_index(_dense_order(t, d, descending), t))
+        return Tensor._from_dense(_as_index(_dense_order(t, d, descending), t))
     fibres = Fibres(t, d)
-    order, places, apart = fibres.sorted(descending)
+    order, places, differs = fibres.sorted(descending)
     n, rows = t.shape[d], fibres.rows()
-    held = to_numpy(fibres.storage.crd[-1])[order].astype(np.int64)
-    out, free = np.empty(t.size, np.int64), np.ones(t.size, bool)
-    starts = (rows * n)[apart]
-    out[starts + places[apart]] = held[apart]
-    free[starts + held[apart]] = False
-    middle = np.ones(t.size, bool)
-    middle[starts + places[apart]] = False
-    out[middle] = np.flatnonzero(free) % max(n, 1)
+    original = to_numpy(fibres.storage.crd[-1])[order].astype(np.int64)
+    out, untaken = np.empty(t.size, np.int64), np.ones(t.size, bool)
+    starts = (rows * n)[differs]
+    out[starts + places[differs]] = original[differs]
+    untaken[starts + original[differs]] = False
+    of_fill = np.ones(t.size, bool)
+    of_fill[starts + places[differs]] = False
+    out[of_fill] = np.flatnonzero(untaken) % max(n, 1)
     shape = tuple(t.shape[k] for k in fibres.order)
-    turned = out.reshape(shape).transpose(np.argsort(fibres.order))
-    return Tensor._from_dense(_index(np.ascontiguousarray(turned), t))
+    restored = out.reshape(shape).transpose(np.argsort(fibres.order))
+    return Tensor._from_dense(_as_index(np.ascontiguousarray(restored), t))
 
 
 @operation()
@@ -126,9 +128,9 @@ def find(x: Any, /) -> tuple[Tensor, ...]:
     Cost and errors: those of `nonzero`.
     """
     t = as_tensor(x)
-    where = nonzero(t)
-    at = index(t, where)
-    return (*where, at if at.format.is_dense else at.asformat("dense"))
+    coordinates = nonzero(t)
+    values = index(t, coordinates)
+    return (*coordinates, values if values.format.is_dense else values.asformat("dense"))
 
 
 @operation(method=True)
@@ -162,19 +164,19 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     scalar = promote((a._storage.scalar, b._storage.scalar))
     if not b.format.is_unique:
         b = b.coalesce()
-    plain = a.asformat("dense")._storage if a.format.is_dense else a.asformat(coo(1))._storage
-    held = plain_values(plain.values, scalar)
+    stored = a.asformat("dense")._storage if a.format.is_dense else a.asformat(coo(1))._storage
+    sorted_values = plain_values(stored.values, scalar)
     if sorter is not None or not a.format.is_dense:
-        held = np.sort(held)
-    wanted = np.append(plain_values(b.values, scalar), plain_values(np.asarray([b.fill_value]), scalar))
-    found = np.searchsorted(held, wanted, side).astype(np.int64)  # type: ignore[call-overload]
-    absent = a.size - len(held)
-    if absent:
+        sorted_values = np.sort(sorted_values)
+    queries = np.append(plain_values(b.values, scalar), plain_values(np.asarray([b.fill_value]), scalar))
+    found = np.searchsorted(sorted_values, queries, side).astype(np.int64)  # type: ignore[call-overload]
+    unspecified = a.size - len(sorted_values)
+    if unspecified:
         fill = plain_values(np.asarray([a.fill_value]), scalar)
         # The fill value stands before what it would be inserted before.
-        found += absent * np.searchsorted(fill, wanted, side)  # type: ignore[call-overload]
-    places = as_array(found[:-1].copy(), like=b.values)
-    return Tensor._from_storage(b._storage.with_values(places, int(found[-1])))
+        found += unspecified * np.searchsorted(fill, queries, side)  # type: ignore[call-overload]
+    result_values = as_array(found[:-1].copy(), like=b.values)
+    return Tensor._from_storage(b._storage.with_values(result_values, int(found[-1])))
 
 
 @operation(method=True, masked=late("masked.namespace", "nonzero"))
@@ -197,18 +199,18 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     if not t.ndim:
         raise ShapeError("nonzero: a tensor of rank 0 has no coordinates\n  help: reshape it to (1,)")
     if t.format.is_dense:
-        found: Any = np.nonzero(to_numpy(t.to_dense()))
-        return tuple(Tensor._from_dense(_index(np.ascontiguousarray(c), t)) for c in found)
+        coordinates: Any = np.nonzero(to_numpy(t.to_dense()))
+        return tuple(Tensor._from_dense(_as_index(np.ascontiguousarray(c), t)) for c in coordinates)
     s = t.asformat(coo(t.ndim))._storage
     values, crd = to_numpy(s.values), [to_numpy(c) for c in s.crd if c is not None]
     if t.fill_value == 0:
-        kept = np.flatnonzero(values != 0)
-        found = [c[kept].astype(np.int64) for c in crd]
+        nonzeros = np.flatnonzero(values != 0)
+        coordinates = [c[nonzeros].astype(np.int64) for c in crd]
     else:
         flags = np.ones(t.shape, bool)
         flags[tuple(c[values == 0] for c in crd)] = False
-        found = np.nonzero(flags)
-    return tuple(Tensor._from_dense(_index(np.ascontiguousarray(c), t)) for c in found)
+        coordinates = np.nonzero(flags)
+    return tuple(Tensor._from_dense(_as_index(np.ascontiguousarray(c), t)) for c in coordinates)
 
 
 @operation(method=True, masked=lambda m: _rows(namespace().nonzero(m), m.ndim))
@@ -225,7 +227,7 @@ def _rows(coordinates: tuple[Any, ...], ndim: int) -> Tensor:
 
 
 class Fibres:
-    """The stored elements with `axis` last: canonical COO, so that fibres lie one behind the other."""
+    """A tensor's stored elements in canonical COO with `axis` last: each fibre along it is contiguous."""
 
     __slots__ = ("extent", "order", "storage")
 
@@ -239,8 +241,8 @@ class Fibres:
         count = length(self.storage.values)
         new = np.zeros(count, bool)
         for c in self.storage.crd[:-1]:
-            held = to_numpy(c)
-            new[1:] |= held[1:] != held[:-1]
+            column = to_numpy(c)
+            new[1:] |= column[1:] != column[:-1]
         return np.cumsum(new, dtype=np.int64)
 
     def rows(self) -> Ints:
@@ -255,7 +257,7 @@ class Fibres:
         """The elements in order within their fibres, their new coordinates, and which of them differ from the fill."""
         s, groups = self.storage, self.groups()
         values = plain_values(s.values)
-        order = ranks(values, descending)
+        order = stable_order(values, descending)
         if len(groups) and groups[-1]:
             keys = groups[order].astype(np.uint64)
             _, order = radix(keys, order, 0, int(groups[-1]).bit_length())
@@ -273,27 +275,27 @@ class Fibres:
         return order, places, ~same
 
 
-def ranks(values: np.ndarray[Any, Any], descending: bool = False) -> Ints:
-    """The stable order of the values, NaN the largest."""
+def stable_order(values: np.ndarray[Any, Any], descending: bool = False) -> Ints:
+    """Values -> the permutation that sorts them stably, NaN the largest."""
     if not descending:
         return np.argsort(values, kind="stable")
-    turned = np.argsort(values[::-1], kind="stable")[::-1]
-    return np.ascontiguousarray(len(values) - 1 - turned)
+    reverse = np.argsort(values[::-1], kind="stable")[::-1]
+    return np.ascontiguousarray(len(values) - 1 - reverse)
 
 
 @outside()
 def plain_values(values: Any, scalar: str | None = None) -> np.ndarray[Any, Any]:
-    """Values as a NumPy array whose order NumPy knows, converted to a scalar type where one is given.
+    """Values -> a NumPy array of a dtype that NumPy sorts, converted to a scalar type where one is given.
 
     Only for what orders and counts: the results' own values are gathered from the operand's, with their gradients.
     """
     values = bare(values) if is_torch(values) else values
-    given = values if scalar is None else cast(values, scalar)
-    return to_numpy(cast(given, "f32") if "bfloat16" in str(given.dtype) else given)
+    converted = values if scalar is None else cast(values, scalar)
+    return to_numpy(cast(converted, "f32") if "bfloat16" in str(converted.dtype) else converted)
 
 
-def ordered(x: Any, axis: int, operation: str) -> tuple[Tensor, int]:
-    """The operand and the axis of what compares elements. Raises DTypeError for complex numbers."""
+def comparable_operand(x: Any, axis: int, operation: str) -> tuple[Tensor, int]:
+    """The operand as a Tensor, and the axis counted from 0. Raises DTypeError for complex numbers."""
     t = as_tensor(x)
     if t._storage.scalar in COMPLEX:
         raise DTypeError(f"{operation} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
@@ -304,8 +306,8 @@ def _dense_order(t: Tensor, axis: int, descending: bool) -> Ints:
     values = plain_values(t.to_dense())
     if not descending:
         return np.argsort(values, axis=axis, kind="stable")
-    turned = np.flip(np.argsort(np.flip(values, axis), axis=axis, kind="stable"), axis)
-    return np.ascontiguousarray(t.shape[axis] - 1 - turned)
+    reverse = np.flip(np.argsort(np.flip(values, axis), axis=axis, kind="stable"), axis)
+    return np.ascontiguousarray(t.shape[axis] - 1 - reverse)
 
 
 def _dense_like(array: Any, t: Tensor) -> Tensor:
@@ -322,5 +324,5 @@ def _taken(values: Any, order: Ints) -> Any:
     return values.index_select(0, torch.from_numpy(order).to(values.device))
 
 
-def _index(array: Ints, t: Tensor) -> Any:
+def _as_index(array: Ints, t: Tensor) -> Any:
     return as_array(array.astype(np.int64, copy=False), like=t.values)

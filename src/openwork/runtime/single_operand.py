@@ -32,7 +32,7 @@ from .private_accumulators import has_long_run, parts_for
 from .promote import compute_scalar
 from .strided import Strided, contiguous_along
 
-__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "describe", "operand_of", "prepare", "bind_operands"]
+__all__ = ["PARALLEL_WORK", "Prepared", "Problem", "bind_operands", "describe", "operand_of", "prepare"]
 
 LARGE_ROWS, LARGE_VECTOR = tuning.GATHERED_ROWS, tuning.GATHERED_VECTOR
 PARALLEL_WORK = tuning.PRODUCT_PARALLEL

@@ -23,8 +23,8 @@ from ..faults import reach
 from .memory import reserve
 
 __all__ = [
-    "Array",
     "SCALARS",
+    "Array",
     "address",
     "as_array",
     "bare",
@@ -36,13 +36,13 @@ __all__ = [
     "flat",
     "held",
     "is_array",
-    "is_contiguous",
     "is_batched",
+    "is_contiguous",
+    "is_dtype",
     "is_dual",
     "is_recorded",
-    "is_transformed",
-    "is_dtype",
     "is_torch",
+    "is_transformed",
     "is_unrecorded",
     "itemsize",
     "length",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..fusion.program import compute
     from ..interop.scipy_operators import declined
     from ..interop.sources import asarray
-    from ..ops.axes import exchanged
+    from ..ops.axes import swapped_axes
     from ..ops.elementwise.maps import elementwise, unary
     from ..ops.products.matmul import matmul
 else:
@@ -37,7 +37,7 @@ else:
     elementwise = late("ops.elementwise.maps", "elementwise")
     unary = late("ops.elementwise.maps", "unary")
     compute = late("fusion.program", "compute")
-    exchanged = late("ops.axes", "exchanged")
+    swapped_axes = late("ops.axes", "swapped_axes")
 
 
 __all__ = ["Lazy", "Shown", "as_number", "defer", "is_lazy", "lazy", "leaf", "show"]
@@ -103,7 +103,7 @@ class Lazy(Operators, LazyMethods):
     def transpose(self, *axes: Any) -> Lazy:
         """The dimensions in another order, as `Tensor.transpose` takes them."""
         if len(axes) == 2:
-            axes = (tuple(exchanged(self.ndim, *axes, "transpose")),)
+            axes = (tuple(swapped_axes(self.ndim, *axes, "transpose")),)
         order = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
         return Lazy(TRANSPOSE, "transpose", (self,), lambda t: t.transpose(*axes), order)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..ops.numpy_protocol import call_function, call_ufunc
     from ..ops.products.matmul import matmul
     from ..ops.products.tensor_products import dot
-    from ..ops.reductions.explicit import explicit_extreme, explicit_place
+    from ..ops.reductions.explicit import explicit_arg_extreme, explicit_extreme
     from ..ops.reductions.folds import reduce
     from ..ops.reductions.moments import std, var
     from ..ops.reductions.search import arg_reduce
@@ -41,7 +41,7 @@ else:
     unary = late("ops.elementwise.maps", "unary")
     reduce = late("ops.reductions.folds", "reduce")
     explicit_extreme = late("ops.reductions.explicit", "explicit_extreme")
-    explicit_place = late("ops.reductions.explicit", "explicit_place")
+    explicit_arg_extreme = late("ops.reductions.explicit", "explicit_arg_extreme")
     matmul = late("ops.products.matmul", "matmul")
     compose = late("linalg.operator", "compose")
     is_operand = late("interop.operands", "is_operand")
@@ -377,14 +377,14 @@ class Operators(PythonProtocol):
     def argmin(self, axis: int | None = None, *, keepdims: bool = False, explicit: bool = False) -> Self:
         """Where the least element over `axis` is first, of the stored ones only where `explicit`."""
         if explicit:
-            return cast("Self", explicit_place("min", cast("Tensor", self), axis, keepdims))
+            return cast("Self", explicit_arg_extreme("min", cast("Tensor", self), axis, keepdims))
         return cast("Self", arg_reduce("min", cast("Tensor", self), axis, keepdims))
 
     @_as_torch_too
     def argmax(self, axis: int | None = None, *, keepdims: bool = False, explicit: bool = False) -> Self:
         """Where the largest element over `axis` is first, of the stored ones only where `explicit`."""
         if explicit:
-            return cast("Self", explicit_place("max", cast("Tensor", self), axis, keepdims))
+            return cast("Self", explicit_arg_extreme("max", cast("Tensor", self), axis, keepdims))
         return cast("Self", arg_reduce("max", cast("Tensor", self), axis, keepdims))
 
     def __setitem__(self, key: Any, values: Any) -> None:

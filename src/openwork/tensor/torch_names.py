@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from ..ops.axes import axis_of, exchanged
+    from ..ops.axes import axis_of, swapped_axes
     from ..ops.creation import zeros
     from ..ops.elementwise.maps import unary
     from ..ops.indexing.taking import sparse_mask, take
@@ -29,7 +29,7 @@ else:
     unary = late("ops.elementwise.maps", "unary")
     take = late("ops.indexing.taking", "take")
     sparse_mask = late("ops.indexing.taking", "sparse_mask")
-    exchanged = late("ops.axes", "exchanged")
+    swapped_axes = late("ops.axes", "swapped_axes")
     zeros = late("ops.creation", "zeros")
 
 
@@ -247,7 +247,7 @@ class TorchNames:
     def _exchanged(self, dim0: int, dim1: int, operation: str) -> list[int]:
         """The order of the dimensions, two of them exchanged."""
 
-        return exchanged(_me(self).ndim, dim0, dim1, operation)
+        return swapped_axes(_me(self).ndim, dim0, dim1, operation)
 
     def sparse_resize_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> Tensor:
         """Change the shape of a COO tensor in place; its elements keep their coordinates.

@@ -32,7 +32,7 @@ def _pair(t: Tensor, values: Any, selection: Selection) -> tuple[Tensor, Tensor]
     like = next(x for x in (t.values, getattr(values, "values", values)) if isinstance(x, torch.Tensor))
     if not isinstance(t.values, torch.Tensor):
         t = Tensor._from_storage(t._storage.mapped(lambda b: as_array(b, like=like.detach())))
-    return t, assigning._values(values, t, selection)
+    return t, assigning._broadcastable_values(values, t, selection)
 
 
 def assign(t: Tensor, key: Any, values: Any) -> Tensor:
@@ -50,7 +50,7 @@ def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
     if op == "add" and not t.fill_value and not source.fill_value:
         found: Tensor = elementwise("add", t, by_places(lambda v: _placed(t.shape, selection, v), source))
         return found if t.format.is_dense else found.asformat(t.format)
-    places = assigning._places(selection, t.shape)
+    places = assigning._selected_coordinates(selection, t.shape)
     distinct, group = np.unique(keys_of(places, t.shape), return_inverse=True)
     at = dict(enumerate(np.unravel_index(distinct, t.shape)))
     picked = Selection(broadcast=(len(distinct),), has_arrays=True, axes=[Axis(array=0)], shape=(len(distinct),))
@@ -71,6 +71,6 @@ def _placed(shape: tuple[int, ...], selection: Selection, v: Tensor) -> Tensor:
     """The elements of `v` at their places, as often as they are named."""
 
     nothing = zeros(shape, format="coo", dtype="int64")
-    parts = assigning._put(nothing, selection, v, False)
+    parts = assigning._put_parts(nothing, selection, v, False)
     parts[-1][1].injective = False
-    return Tensor._from_storage(assigning._summing(remap(parts, shape, "adding to elements")))
+    return Tensor._from_storage(assigning._with_duplicates(remap(parts, shape, "adding to elements")))

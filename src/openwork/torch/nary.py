@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ..errors import DTypeError, ShapeError
-from ..ops.elementwise.maps import kept_fill
+from ..ops.elementwise.maps import cached_fill
 from ..ops.elementwise.pointwise import merge
 from ..ops.manipulation.shaping import broadcast_to
 from ..runtime.conversion.remap import has_gaps
@@ -81,7 +81,7 @@ def _of_one(function: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | Non
 
     key = (function, *[(type(a), repr(a)) for a in args[1:]])
     try:
-        boxed = kept_fill(s, key, fill)
+        boxed = cached_fill(s, key, fill)
         values = None if boxed is None else function(x, *args[1:])
         if values is None or values.shape != x.shape or values.is_conj() or not scalar_of(values):
             return None

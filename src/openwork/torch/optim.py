@@ -15,7 +15,7 @@ import torch
 
 from ..errors import ShapeError, UnsupportedError
 
-__all__ = ["SGD", "SparseAdam", "Adagrad", "clip_grad_norm_", "clip_grad_value_"]
+__all__ = ["SGD", "Adagrad", "SparseAdam", "clip_grad_norm_", "clip_grad_value_"]
 
 State = dict[str, Any]
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ..format.format import Format
-from ..ops import result_format as settle
+from ..ops import result_format
 from ..ops.axes import as_tensor
 from ..ops.indexing import index as indexing
 from ..ops.indexing import taking
@@ -76,7 +76,7 @@ def located(s: Storage, mask: Storage, dims: Sequence[int | None] | None = None)
         return numbered(s).values
     at = numbered(s)
     at = at.with_values(at.values, -1)
-    places: torch.Tensor = taking.found_at(Tensor._from_storage(at), structure(mask), dims)
+    places: torch.Tensor = taking.values_at(Tensor._from_storage(at), structure(mask), dims)
     return places
 
 
@@ -160,9 +160,9 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
 _converted = outside()(convert_storage)
 
 
-def structural(t: Tensor, *args: Any, **options: Any) -> Tensor:
-    """The rule of `ops.result_format.structural`."""
-    return by_places(lambda p: settle.structural(p, *args, **options), t)
+def remap_one(t: Tensor, *args: Any, **options: Any) -> Tensor:
+    """The rule of `ops.result_format.remap_one`."""
+    return by_places(lambda p: result_format.remap_one(p, *args, **options), t)
 
 
 def index(t: Tensor, key: Any) -> Tensor:
@@ -175,18 +175,18 @@ def index_selection(t: Tensor, selection: Any) -> Tensor:
     return by_places(lambda p: indexing.index_selection(p, selection), t)
 
 
-def joined(tensors: list[Tensor], *args: Any) -> Tensor:
+def concat(tensors: list[Tensor], *args: Any) -> Tensor:
     """The rule of `ops.manipulation.joining.concat`, for operands whose shapes are known to agree."""
     scalar = promote(tuple(t._storage.scalar for t in tensors), "torch")
     same = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
-    return by_places(lambda *parts: joining._joined(list(parts), *args), *same)
+    return by_places(lambda *parts: joining._concat(list(parts), *args), *same)
 
 
-def placed(tensors: list[Tensor], *args: Any) -> Tensor:
+def place_blocks(tensors: list[Tensor], *args: Any) -> Tensor:
     """The rule of `ops.manipulation.blocks`: blocks that do not overlap."""
     scalar = promote(tuple(t._storage.scalar for t in tensors), "torch")
     same = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
-    return by_places(lambda *parts: blocks._placed(list(parts), *args), *same)
+    return by_places(lambda *parts: blocks._place_blocks(list(parts), *args), *same)
 
 
 def prune(x: Any, threshold: Any = 0) -> Tensor:

@@ -17,7 +17,7 @@ from ..interop.constructors import sparse_coo_tensor
 from ..interop.sources import asarray
 from ..ops.elementwise.maps import elementwise
 from ..ops.indexing import index as indexing
-from ..ops.indexing.assign import _places, assign
+from ..ops.indexing.assign import _selected_coordinates, assign
 from ..ops.indexing.keys import select
 from ..ops.manipulation import shaping
 from ..storage.buffers import to_numpy
@@ -48,7 +48,7 @@ def _on_host(key: Any) -> Any:
 def added(t: Tensor, key: Any, values: Any) -> Any:
     """`t` with values added at `key`, several at one place all of them."""
     selection = select(_on_host(key), t.shape)
-    where = _places(selection, t.shape)
+    where = _selected_coordinates(selection, t.shape)
     count = int(np.prod(selection.shape))
     indices = np.stack([np.broadcast_to(where[d], (count,)) for d in range(t.ndim)])
     dense = values.to_dense() if isinstance(values, Tensor) else torch.as_tensor(values, dtype=t.dtype)

@@ -24,7 +24,7 @@ from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .permutation_gradient import gathered, located, plain, present, structure, unique
 
-__all__ = ["DIFFERENTIABLE", "exactly", "dense_result", "evaluate", "run_plan"]
+__all__ = ["DIFFERENTIABLE", "dense_result", "evaluate", "exactly", "run_plan"]
 
 DIFFERENTIABLE = frozenset((*FLOATS, *COMPLEX))
 """The scalar types that have gradients."""

@@ -15,7 +15,7 @@ import torch
 
 from ..compiler.semiring import Semiring
 from ..errors import UnsupportedError
-from ..ops.indexing.taking import found_at
+from ..ops.indexing.taking import values_at
 from ..runtime.contraction import sparse as contraction
 from ..runtime.contraction.sparse import Term
 from ..runtime.semirings import semiring as semiring_of
@@ -86,7 +86,7 @@ def _run(at: _At, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     mask = None if at.out.storage.format.is_dense else at.out
     made = contraction.pair(first, second, at.out.letters, semiring_of("plus_times"), mask)
     order = [made.letters.index(c) for c in at.out.letters]
-    result: torch.Tensor = found_at(Tensor._from_storage(made.storage.permute(order)), at.out.storage)
+    result: torch.Tensor = values_at(Tensor._from_storage(made.storage.permute(order)), at.out.storage)
     return result
 
 

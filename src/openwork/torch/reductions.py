@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 
 from ..ops.reductions import folds as reduce
-from ..ops.reductions.folds import kept_shape, missing, statement_names
+from ..ops.reductions.folds import missing, reduced_shape, statement_names
 from ..storage.buffers import Array, cast, outside, torch_dtype
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
@@ -66,7 +66,7 @@ def _extreme(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> torch.T
 
 def _prod(s: Storage, axes: tuple[int, ...], scalar: str) -> torch.Tensor:
     t = Tensor._from_storage(s)
-    shape = kept_shape(t, axes)
+    shape = reduced_shape(t, axes)
     values = cast(s.values, scalar)
     result = segmented(values, keys_of(s, axes), math.prod(shape), lambda rows: rows.prod(1), 1).reshape(shape)
     fill = python_scalar(s.fill_value, scalar)

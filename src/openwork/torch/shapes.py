@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from ..errors import ShapeError, UnsupportedError
-from ..ops import creation
-from ..ops import result_format as settle
+from ..ops import creation, result_format
 from ..ops.axes import axis_of
 from ..ops.indexing.index import index
 from ..ops.indexing.taking import take, take_along_axis
@@ -265,7 +264,7 @@ def diag_embed(t: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
         out[..., line + max(-offset, 0), line + max(offset, 0)] = array
         return out
 
-    result = settle.structural(t, shape, "diag_embed", write, host)
+    result = result_format.remap_one(t, shape, "diag_embed", write, host)
     places = [axis_of(d, rank, "diag_embed") for d in (dim1, dim2)]
     if places[0] > places[1]:
         result, places = result.mT, places[::-1]

@@ -34,7 +34,7 @@ from .workspace import Row
 if TYPE_CHECKING:
     from .lower import Cursors, Lowering, MergeLevel
 
-__all__ = ["gallop_operand", "gallop_level"]
+__all__ = ["gallop_level", "gallop_operand"]
 
 Visit = Callable[[Block, Expr, dict[str, Walker], dict[str, Var | None]], None]
 """Takes a coordinate of the short operand, and its walker and segment, if it is walked."""

@@ -14,12 +14,12 @@ from openwork.format.levels.singleton import Singleton
 from openwork.format.levels.structured import Structured
 
 __all__ = [
+    "LEVEL_FORMATS",
     "Batch",
     "Bitmap",
     "Compressed",
     "Dense",
     "Ell",
-    "LEVEL_FORMATS",
     "LooseCompressed",
     "Range",
     "Singleton",

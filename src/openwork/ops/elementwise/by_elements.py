@@ -1,4 +1,4 @@
-"""A function of single elements and its operands -> its results, whatever NumPy or SciPy calls it.
+"""Any elementwise function of arrays and its operands -> its results as Tensors.
 
 The loop IR knows some sixty functions. Any other (`np.fmax`, `scipy.special.xlogy`, `np.modf`) is called on arrays: of
 one sparse operand on the stored values and on the fill value; of several on their values at every element that one of
@@ -17,7 +17,7 @@ from ...interop.operands import adopted
 from ...runtime.conversion.remap import canonical
 from ...storage.buffers import as_array, is_array, is_recorded, is_torch, length, numpy_dtype, to_numpy
 from ...tensor.tensor import Tensor
-from ..indexing.taking import found_at
+from ..indexing.taking import values_at
 from ..manipulation.shaping import broadcast_to
 
 __all__ = ["by_elements"]
@@ -40,30 +40,34 @@ def by_elements(function: Callable[..., Any], operands: Sequence[Any], name: str
 
     Raises ShapeError where shapes do not broadcast, DTypeError for dtypes that the function does not take.
     """
-    given = [_number(adopted(x)) for x in operands]
-    tensors = [x for x in given if isinstance(x, Tensor)]
+    arguments = [_operand(adopted(x)) for x in operands]
+    tensors = [x for x in arguments if isinstance(x, Tensor)]
     like = tensors[0].values
     for t in tensors:
         _refuse_recorded(t.values, name)
     try:
-        shape = np.broadcast_shapes(*(tuple(x.shape) for x in given if hasattr(x, "shape")))
+        shape = np.broadcast_shapes(*(tuple(x.shape) for x in arguments if hasattr(x, "shape")))
     except ValueError:
-        shapes = " and ".join(str(tuple(getattr(x, "shape", ()))) for x in given)
+        shapes = " and ".join(str(tuple(getattr(x, "shape", ()))) for x in arguments)
         raise ShapeError(f"{name}: shapes {shapes} do not broadcast\n  help: reshape an operand") from None
-    arrays = any(is_array(x) and x.ndim for x in given)
+    arrays = any(is_array(x) and x.ndim for x in arguments)
     if arrays or any(t.format.is_dense and t.ndim for t in tensors) or not any(t.ndim for t in tensors):
-        found = _called(function, [_host(x) for x in given], name)
-        return found if arrays else _each(found, lambda x: Tensor._from_dense(_like(np.asarray(x), like)))
-    places, values = _aligned(given, shape)
-    results = _called(function, values, name)
-    fills = _called(function, [_fill(x) for x in given], name)
+        dense_results = _call(function, [_host(x) for x in arguments], name)
+        return (
+            dense_results
+            if arrays
+            else _map_results(dense_results, lambda x: Tensor._from_dense(_to_library(np.asarray(x), like)))
+        )
+    places, values = _align(arguments, shape)
+    results = _call(function, values, name)
+    fills = _call(function, [_fill_of(x) for x in arguments], name)
     if not isinstance(results, tuple):
-        return _over(places, results, fills, like)
-    return tuple(_over(places, r, f, like) for r, f in zip(results, fills, strict=True))
+        return _with_structure(places, results, fills, like)
+    return tuple(_with_structure(places, r, f, like) for r, f in zip(results, fills, strict=True))
 
 
-def _number(x: Any) -> Any:
-    """An operand, one of rank 0 as a scalar of NumPy that keeps its dtype."""
+def _operand(x: Any) -> Any:
+    """An operand, an array of rank 0 as a NumPy scalar that keeps its dtype."""
     if isinstance(x, Tensor):
         return x
     if is_torch(x):
@@ -85,7 +89,7 @@ def _host(x: Any) -> Any:
     return to_numpy(x) if is_array(x) else x
 
 
-def _fill(x: Any) -> Any:
+def _fill_of(x: Any) -> Any:
     """The fill value of an operand, as an array of one element; a scalar by itself."""
     if not isinstance(x, Tensor):
         return x
@@ -94,32 +98,34 @@ def _fill(x: Any) -> Any:
     return np.full(1, x.fill_value, numpy_dtype(x._storage.scalar))
 
 
-def _aligned(given: Sequence[Any], shape: tuple[int, ...]) -> tuple[Tensor, list[Any]]:
-    """The structure of all elements that are specified somewhere, and every operand's values there."""
-    wide = [broadcast_to(x, shape) if isinstance(x, Tensor) and x.ndim else x for x in given]
-    sparse = [x if x.format.is_unique else x.coalesce() for x in wide if isinstance(x, Tensor) and x.ndim]
+def _align(arguments: Sequence[Any], shape: tuple[int, ...]) -> tuple[Tensor, list[Any]]:
+    """The union of the operands' structures, and every operand's values at its elements."""
+    broadcast = [broadcast_to(x, shape) if isinstance(x, Tensor) and x.ndim else x for x in arguments]
+    sparse = [x if x.format.is_unique else x.coalesce() for x in broadcast if isinstance(x, Tensor) and x.ndim]
     if len(sparse) == 1:
-        places = sparse[0]
-        return places, [to_numpy(places.values) if _is_wide(x) else _fill(x) for x in wide]
-    places = _specified(sparse[0])
+        structure = sparse[0]
+        return structure, [to_numpy(structure.values) if _has_structure(x) else _fill_of(x) for x in broadcast]
+    structure = _pattern(sparse[0])
     for t in sparse[1:]:
-        places = places | _specified(t)
-    if not (places.format.is_unique and places.format.is_ordered):
-        places = places.asformat(canonical(places.format))
-    return places, [to_numpy(found_at(x, places._storage)) if _is_wide(x) else _fill(x) for x in wide]
+        structure = structure | _pattern(t)
+    if not (structure.format.is_unique and structure.format.is_ordered):
+        structure = structure.asformat(canonical(structure.format))
+    return structure, [
+        to_numpy(values_at(x, structure._storage)) if _has_structure(x) else _fill_of(x) for x in broadcast
+    ]
 
 
-def _is_wide(x: Any) -> bool:
+def _has_structure(x: Any) -> bool:
     return isinstance(x, Tensor) and bool(x.ndim)
 
 
-def _specified(t: Tensor) -> Tensor:
+def _pattern(t: Tensor) -> Tensor:
     """True at every specified element, False elsewhere."""
     s = t._storage
     return Tensor._from_storage(s.with_values(as_array(np.ones(length(s.values), np.bool_), like=s.values), False))
 
 
-def _called(function: Callable[..., Any], args: Sequence[Any], name: str) -> Any:
+def _call(function: Callable[..., Any], args: Sequence[Any], name: str) -> Any:
     try:
         return function(*args)
     except TypeError as error:
@@ -127,16 +133,16 @@ def _called(function: Callable[..., Any], args: Sequence[Any], name: str) -> Any
         raise DTypeError(f"{name} does not take {kinds}\n  help: convert with .astype(...)") from error
 
 
-def _each(found: Any, make: Callable[[Any], Any]) -> Any:
-    return tuple(map(make, found)) if isinstance(found, tuple) else make(found)
+def _map_results(results: Any, make: Callable[[Any], Any]) -> Any:
+    return tuple(map(make, results)) if isinstance(results, tuple) else make(results)
 
 
-def _over(places: Tensor, values: Any, fill: Any, like: Any) -> Tensor:
-    values = np.broadcast_to(values, length(places.values))
+def _with_structure(structure: Tensor, values: Any, fill: Any, like: Any) -> Tensor:
+    values = np.broadcast_to(values, length(structure.values))
     return Tensor._from_storage(
-        places._storage.with_values(_like(values, like), np.asarray(fill).reshape(-1)[0].item())
+        structure._storage.with_values(_to_library(values, like), np.asarray(fill).reshape(-1)[0].item())
     )
 
 
-def _like(values: Any, like: Any) -> Any:
+def _to_library(values: Any, like: Any) -> Any:
     return as_array(np.asarray(values, order="C"), like=like)

@@ -38,13 +38,76 @@ else:
     nonzero = late("ops.sorting", "nonzero")
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
-    "cos", "cosh", "divide", "equal", "erf", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal",
-    "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
-    "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "rsqrt", "sign",
-    "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "conj",
+    "copysign",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "erf",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "not_equal",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "rsqrt",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+    "where",
 ]  # fmt: skip
 
 
@@ -59,7 +122,7 @@ def _tensor(x: Any) -> Any:
 Names = str | tuple[str, ...]
 
 
-def _one(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[[Any], Any]:
+def _unary_function(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[[Any], Any]:
     """The block of a function of one operand: its operation of the loop IR, and its names in NumPy and torch."""
 
     def function(x: Any, /) -> Any:
@@ -69,10 +132,10 @@ def _one(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> 
 
         return unary(op, x if isinstance(x, Tensor) else asarray(x))
 
-    return _named(function, 1, name, doc, op, numpy, torch)
+    return _register(function, 1, name, doc, op, numpy, torch)
 
 
-def _two(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[[Any, Any], Any]:
+def _binary_function(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[[Any, Any], Any]:
     """The block of a function of two operands; `op` may be one of the array library that the loop IR has not."""
 
     def function(x1: Any, x2: Any, /) -> Any:
@@ -82,13 +145,13 @@ def _two(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> 
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
             a, b = asarray(a), asarray(b) if is_array(b) else b
         if op in _NOT_COMPILED:
-            return _by_library(op, a, b)
+            return _not_compiled(op, a, b)
         return elementwise(op, a, b)
 
-    return _named(function, 2, name, doc, op, numpy, torch)
+    return _register(function, 2, name, doc, op, numpy, torch)
 
 
-def _factor(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[..., Any]:
+def _annihilating_function(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[..., Any]:
     """The block of a binary function in which a zero that is not stored may be asked to annihilate."""
 
     def function(x1: Any, x2: Any, /, *, zero_annihilates: bool = False) -> Any:
@@ -100,10 +163,10 @@ def _factor(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) 
             a, b = asarray(a), asarray(b) if is_array(b) else b
         return elementwise(op, a, b, zero_annihilates)
 
-    return _named(function, 2, name, doc, op, numpy, torch)
+    return _register(function, 2, name, doc, op, numpy, torch)
 
 
-def _named(
+def _register(
     function: Callable[..., Any], arity: int, name: str, doc: str, op: str, numpy: Names, torch: Names
 ) -> Callable[..., Any]:
     """`op`, the operation of the loop IR or the array library, is kept for operands that take the call over."""
@@ -132,7 +195,7 @@ _LOGADDEXP = "select(A == B, A + log(2.0), max(A, B) + log1p(exp(-abs(A - B))))"
 """Equal operands by themselves: of two infinite ones the difference is NaN."""
 
 
-def _by_library(op: str, a: Any, b: Any) -> Any:
+def _not_compiled(op: str, a: Any, b: Any) -> Any:
     """The array library's operation: a sparse operand meets a scalar, or a dense one with which the result is dense."""
     sparse = [isinstance(x, Tensor) and not x.format.is_dense for x in (a, b)]
     if all(sparse) and op == "logaddexp":
@@ -145,72 +208,74 @@ def _by_library(op: str, a: Any, b: Any) -> Any:
     return elementwise(op, a, b)
 
 
-abs = _one("abs", "abs", "The absolute value; that of a complex number is real.", numpy="absolute")
-acos = _one("acos", "acos", "The inverse cosine.", numpy="arccos")
-acosh = _one("acosh", "acosh", "The inverse hyperbolic cosine.", numpy="arccosh")
-asin = _one("asin", "asin", "The inverse sine.", numpy="arcsin")
-asinh = _one("asinh", "asinh", "The inverse hyperbolic sine.", numpy="arcsinh")
-atan = _one("atan", "atan", "The inverse tangent.", numpy="arctan")
-atanh = _one("atanh", "atanh", "The inverse hyperbolic tangent.", numpy="arctanh")
-bitwise_invert = _one("bitwise_invert", "bnot", "Every bit inverted.", numpy="invert", torch="bitwise_not")
-ceil = _one("ceil", "ceil", "The least integer that is not smaller.")
-conj = _one("conj", "conj", "The complex conjugate.", numpy="conjugate")
-cos = _one("cos", "cos", "The cosine.")
-cosh = _one("cosh", "cosh", "The hyperbolic cosine.")
-erf = _one("erf", "erf", "The error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.")
-exp = _one("exp", "exp", "The exponential.")
-expm1 = _one("expm1", "expm1", "`exp(x) - 1`, accurate near 0.")
-floor = _one("floor", "floor", "The greatest integer that is not larger.")
-imag = _one("imag", "imag", "The imaginary part.")
-isfinite = _one("isfinite", "isfinite", "Whether neither infinite nor NaN.")
-isinf = _one("isinf", "isinf", "Whether infinite.")
-isnan = _one("isnan", "isnan", "Whether NaN.")
-log = _one("log", "log", "The natural logarithm.")
-log10 = _one("log10", "log10", "The logarithm to base 10.")
-log1p = _one("log1p", "log1p", "`log(1 + x)`, accurate near 0.")
-log2 = _one("log2", "log2", "The logarithm to base 2.")
-logical_not = _one("logical_not", "not", "Whether zero.")
-negative = _one("negative", "neg", "`-x`.", torch="neg")
-real = _one("real", "real", "The real part.")
-reciprocal = _one("reciprocal", "reciprocal", "`1 / x`.")
-sign = _one("sign", "sign", "-1, 0 or 1; a complex number divided by its absolute value.")
-signbit = _one("signbit", "signbit", "Whether the sign bit is set, that of -0.0 included.")
-sin = _one("sin", "sin", "The sine.")
-sinh = _one("sinh", "sinh", "The hyperbolic sine.")
-sqrt = _one("sqrt", "sqrt", "The square root.")
-square = _one("square", "square", "`x * x`.")
-tan = _one("tan", "tan", "The tangent.")
-tanh = _one("tanh", "tanh", "The hyperbolic tangent.")
-trunc = _one("trunc", "trunc", "The integer part.")
+abs = _unary_function("abs", "abs", "The absolute value; that of a complex number is real.", numpy="absolute")
+acos = _unary_function("acos", "acos", "The inverse cosine.", numpy="arccos")
+acosh = _unary_function("acosh", "acosh", "The inverse hyperbolic cosine.", numpy="arccosh")
+asin = _unary_function("asin", "asin", "The inverse sine.", numpy="arcsin")
+asinh = _unary_function("asinh", "asinh", "The inverse hyperbolic sine.", numpy="arcsinh")
+atan = _unary_function("atan", "atan", "The inverse tangent.", numpy="arctan")
+atanh = _unary_function("atanh", "atanh", "The inverse hyperbolic tangent.", numpy="arctanh")
+bitwise_invert = _unary_function("bitwise_invert", "bnot", "Every bit inverted.", numpy="invert", torch="bitwise_not")
+ceil = _unary_function("ceil", "ceil", "The least integer that is not smaller.")
+conj = _unary_function("conj", "conj", "The complex conjugate.", numpy="conjugate")
+cos = _unary_function("cos", "cos", "The cosine.")
+cosh = _unary_function("cosh", "cosh", "The hyperbolic cosine.")
+erf = _unary_function("erf", "erf", "The error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.")
+exp = _unary_function("exp", "exp", "The exponential.")
+expm1 = _unary_function("expm1", "expm1", "`exp(x) - 1`, accurate near 0.")
+floor = _unary_function("floor", "floor", "The greatest integer that is not larger.")
+imag = _unary_function("imag", "imag", "The imaginary part.")
+isfinite = _unary_function("isfinite", "isfinite", "Whether neither infinite nor NaN.")
+isinf = _unary_function("isinf", "isinf", "Whether infinite.")
+isnan = _unary_function("isnan", "isnan", "Whether NaN.")
+log = _unary_function("log", "log", "The natural logarithm.")
+log10 = _unary_function("log10", "log10", "The logarithm to base 10.")
+log1p = _unary_function("log1p", "log1p", "`log(1 + x)`, accurate near 0.")
+log2 = _unary_function("log2", "log2", "The logarithm to base 2.")
+logical_not = _unary_function("logical_not", "not", "Whether zero.")
+negative = _unary_function("negative", "neg", "`-x`.", torch="neg")
+real = _unary_function("real", "real", "The real part.")
+reciprocal = _unary_function("reciprocal", "reciprocal", "`1 / x`.")
+sign = _unary_function("sign", "sign", "-1, 0 or 1; a complex number divided by its absolute value.")
+signbit = _unary_function("signbit", "signbit", "Whether the sign bit is set, that of -0.0 included.")
+sin = _unary_function("sin", "sin", "The sine.")
+sinh = _unary_function("sinh", "sinh", "The hyperbolic sine.")
+sqrt = _unary_function("sqrt", "sqrt", "The square root.")
+square = _unary_function("square", "square", "`x * x`.")
+tan = _unary_function("tan", "tan", "The tangent.")
+tanh = _unary_function("tanh", "tanh", "The hyperbolic tangent.")
+trunc = _unary_function("trunc", "trunc", "The integer part.")
 
-add = _two("add", "add", "`x1 + x2`.")
-atan2 = _two("atan2", "atan2", "The angle of the point (x2, x1).", numpy="arctan2")
-bitwise_and = _two("bitwise_and", "band", "`x1 & x2`.", torch="and")
-bitwise_left_shift = _two("bitwise_left_shift", "shl", "`x1 << x2`.", numpy="left_shift", torch="lshift")
-bitwise_or = _two("bitwise_or", "bor", "`x1 | x2`.", torch="or")
-bitwise_right_shift = _two("bitwise_right_shift", "shr", "`x1 >> x2`.", numpy="right_shift", torch="rshift")
-bitwise_xor = _two("bitwise_xor", "bxor", "`x1 ^ x2`.", torch="xor")
-copysign = _two("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
-divide = _factor("divide", "div", "`x1 / x2`." + _ANNIHILATES, numpy="true_divide", torch=("div", "truediv"))
-equal = _two("equal", "eq", "`x1 == x2`.", torch="eq")
-floor_divide = _two("floor_divide", "floordiv", "`x1 // x2`.", torch="floordiv")
-greater = _two("greater", "gt", "`x1 > x2`.", torch="gt")
-greater_equal = _two("greater_equal", "ge", "`x1 >= x2`.", torch="ge")
-hypot = _two("hypot", "hypot", "`sqrt(x1**2 + x2**2)` without overflow.")
-less = _two("less", "lt", "`x1 < x2`.", torch="lt")
-less_equal = _two("less_equal", "le", "`x1 <= x2`.", torch="le")
-logaddexp = _two("logaddexp", "logaddexp", "`log(exp(x1) + exp(x2))` without overflow.")
-logical_and = _two("logical_and", "and", "Whether both are true.")
-logical_or = _two("logical_or", "or", "Whether one is true.")
-logical_xor = _two("logical_xor", "xor", "Whether exactly one is true.")
-maximum = _two("maximum", "max", "The larger of two; NaN where one is NaN.")
-minimum = _two("minimum", "min", "The smaller of two; NaN where one is NaN.")
-multiply = _factor("multiply", "mul", "`x1 * x2`." + _ANNIHILATES, torch="mul")
-nextafter = _two("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
-not_equal = _two("not_equal", "ne", "`x1 != x2`.", torch="ne")
-pow = _two("pow", "pow", "`x1 ** x2`.", numpy="power")
-remainder = _two("remainder", "mod", "`x1 % x2`, with the sign of x2.", torch="mod")
-subtract = _two("subtract", "sub", "`x1 - x2`.", torch="sub")
+add = _binary_function("add", "add", "`x1 + x2`.")
+atan2 = _binary_function("atan2", "atan2", "The angle of the point (x2, x1).", numpy="arctan2")
+bitwise_and = _binary_function("bitwise_and", "band", "`x1 & x2`.", torch="and")
+bitwise_left_shift = _binary_function("bitwise_left_shift", "shl", "`x1 << x2`.", numpy="left_shift", torch="lshift")
+bitwise_or = _binary_function("bitwise_or", "bor", "`x1 | x2`.", torch="or")
+bitwise_right_shift = _binary_function("bitwise_right_shift", "shr", "`x1 >> x2`.", numpy="right_shift", torch="rshift")
+bitwise_xor = _binary_function("bitwise_xor", "bxor", "`x1 ^ x2`.", torch="xor")
+copysign = _binary_function("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
+divide = _annihilating_function(
+    "divide", "div", "`x1 / x2`." + _ANNIHILATES, numpy="true_divide", torch=("div", "truediv")
+)
+equal = _binary_function("equal", "eq", "`x1 == x2`.", torch="eq")
+floor_divide = _binary_function("floor_divide", "floordiv", "`x1 // x2`.", torch="floordiv")
+greater = _binary_function("greater", "gt", "`x1 > x2`.", torch="gt")
+greater_equal = _binary_function("greater_equal", "ge", "`x1 >= x2`.", torch="ge")
+hypot = _binary_function("hypot", "hypot", "`sqrt(x1**2 + x2**2)` without overflow.")
+less = _binary_function("less", "lt", "`x1 < x2`.", torch="lt")
+less_equal = _binary_function("less_equal", "le", "`x1 <= x2`.", torch="le")
+logaddexp = _binary_function("logaddexp", "logaddexp", "`log(exp(x1) + exp(x2))` without overflow.")
+logical_and = _binary_function("logical_and", "and", "Whether both are true.")
+logical_or = _binary_function("logical_or", "or", "Whether one is true.")
+logical_xor = _binary_function("logical_xor", "xor", "Whether exactly one is true.")
+maximum = _binary_function("maximum", "max", "The larger of two; NaN where one is NaN.")
+minimum = _binary_function("minimum", "min", "The smaller of two; NaN where one is NaN.")
+multiply = _annihilating_function("multiply", "mul", "`x1 * x2`." + _ANNIHILATES, torch="mul")
+nextafter = _binary_function("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
+not_equal = _binary_function("not_equal", "ne", "`x1 != x2`.", torch="ne")
+pow = _binary_function("pow", "pow", "`x1 ** x2`.", numpy="power")
+remainder = _binary_function("remainder", "mod", "`x1 % x2`, with the sign of x2.", torch="mod")
+subtract = _binary_function("subtract", "sub", "`x1 - x2`.", torch="sub")
 
 
 @operation(lazy=True, shape="same", dtype="same", fill="same")

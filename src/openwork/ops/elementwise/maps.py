@@ -1,7 +1,7 @@
-"""Elementwise operations: unary maps, scalars, and a sparse operand with a dense one.
+"""Elementwise operations of one tensor, or of a tensor with a scalar or a dense array -> a Tensor, or a dense array.
 
 A map of the stored values is one call of the array library on the values buffer, and the same call on the fill
-value; the structure is shared. What needs coordinates (a dense operand) is a compiled drive kernel.
+value; the structure is shared. What needs coordinates (a dense operand) is a compiled single-operand kernel.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ...storage.structure import keep
 from ...tensor.lazy import as_number, defer, is_lazy
 from ...tensor.tensor import Tensor
 from ..manipulation.shaping import broadcast_to
-from .beyond_structure import beyond
+from .nonfinite_products import add_nonfinite
 from .pointwise import merge, merge_equal
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 
-__all__ = ["by_values", "check_powers", "elementwise", "kept_fill", "unary"]
+__all__ = ["by_values", "cached_fill", "check_powers", "elementwise", "unary"]
 
 _LINEAR_UNARY = {"neg", "real", "imag", "conj"}
 _NUMBERS = (float, int, bool, complex)
@@ -63,19 +63,19 @@ def unary(op: str, t: Tensor) -> Tensor:
     """
 
     if is_lazy(t):
-        return defer("elementwise", op, partial(_unary_of_value, op), (t,))  # type: ignore[return-value]
-    s = _unique(t, op in _LINEAR_UNARY and not t.fill_value)
-    how = apply if has_gaps(s) else loudly
+        return defer("elementwise", op, partial(_unary_of_computed, op), (t,))  # type: ignore[return-value]
+    s = _unique_storage(t, op in _LINEAR_UNARY and not t.fill_value)
+    call = apply if has_gaps(s) else loudly
     x = s.values
     if type(x) is np.ndarray:
-        values, fill = how(op, x), apply_scalar(op, x, (s.fill_value,), loud=how is loudly and _is_partial(s))
+        values, fill = call(op, x), apply_scalar(op, x, (s.fill_value,), loud=call is loudly and _is_partial(s))
     else:
-        values = _on_values(s, lambda v: how(op, v)) if is_recorded(x) else how(op, x)
-        fill = kept_fill(s, op, lambda: apply_scalar(op, x, (s.fill_value,)))
-    made = s.with_values(values, fill)
-    if how is apply:
-        report(Apply(op, (Access("A", ()),)), {"A": tuple(range(t.ndim))}, {"A": s}, made)
-    return Tensor._from_storage(made)
+        values = _on_values(s, lambda v: call(op, v)) if is_recorded(x) else call(op, x)
+        fill = cached_fill(s, op, lambda: apply_scalar(op, x, (s.fill_value,)))
+    result = s.with_values(values, fill)
+    if call is apply:
+        report(Apply(op, (Access("A", ()),)), {"A": tuple(range(t.ndim))}, {"A": s}, result)
+    return Tensor._from_storage(result)
 
 
 def _is_partial(s: Storage) -> bool:
@@ -84,9 +84,9 @@ def _is_partial(s: Storage) -> bool:
 
 
 def by_values(t: Tensor, function: Callable[[Any], Any]) -> Tensor:
-    """Any function of single elements: of the stored values and of the fill value; duplicates are summed first."""
+    """Any elementwise function, on the stored values and on the fill value; duplicates are summed first."""
 
-    s = _unique(t, False)
+    s = _unique_storage(t, False)
     fill = function(np.full(1, s.fill_value, numpy_dtype(s.scalar)))
     return Tensor._from_storage(s.with_values(_on_values(s, function), fill[0].item()))
 
@@ -97,12 +97,12 @@ def _on_values(s: Storage, function: Callable[[Any], Any]) -> Any:
     return function(s.values)
 
 
-def _unary_of_value(op: str, x: Any) -> Any:
-    """What an operator gives for a Tensor or an array."""
+def _unary_of_computed(op: str, x: Any) -> Any:
+    """The unary operation of a Tensor, or of an array."""
     return apply(op, x) if is_array(x) else unary(op, x)
 
 
-def _unique(t: Tensor, keep: bool) -> Storage:
+def _unique_storage(t: Tensor, keep: bool) -> Storage:
     """The storage of `t`, duplicates summed unless they may be kept."""
     if keep or t.format.is_unique:
         return t._storage
@@ -138,7 +138,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return apply(op, a, b)
-    a, b = _of_rank_0(a, b), _of_rank_0(b, a)
+    a, b = _rank_0_as_array(a, b), _rank_0_as_array(b, a)
     if _is_scalar(a) or _is_scalar(b):
         return _with_scalar(op, a, b, zero_annihilates)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
@@ -165,20 +165,20 @@ def check_powers(base: Any, exponent: Any) -> None:
     if 0 in base.shape or 0 in exponent.shape:
         return
     if s is not None:
-        s = _unique(exponent, False)
+        s = _unique_storage(exponent, False)
         values = s.values[coordinates(s)[1]] if has_gaps(s) else s.values
         if s.fill_value < 0 and _is_partial(s):
             raise negative_power(f"{s.fill_value}, the fill value of the exponent")
-    least = int(values.min(initial=0))
-    if least < 0:
-        raise negative_power(f"{least}")
+    smallest = int(values.min(initial=0))
+    if smallest < 0:
+        raise negative_power(f"{smallest}")
 
 
 def _is_scalar(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex | np.generic) or (is_array(x) and x.ndim == 0)
 
 
-def _of_rank_0(x: Any, other: Any) -> Any:
+def _rank_0_as_array(x: Any, other: Any) -> Any:
     """A Tensor of rank 0 beside one of a higher rank as the array of rank 0 that it holds, which is a scalar."""
     if isinstance(x, Tensor) and not x.ndim and isinstance(other, Tensor) and other.ndim:
         return x.to_dense()
@@ -197,33 +197,33 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
         other = other[()] if isinstance(other, np.ndarray) else other
     linear = not t._kept.fill_value and (op == "mul" or (op == "div" and left))
     if not (linear or number) and is_torch(other) and tracked((other,)):
-        found: Tensor = rule("with_number")(op, a, b)
-        return found
-    s = _unique(t, linear)
-    how = apply if has_gaps(s) else loudly
-    kept = zero_annihilates and linear
-    if kept:
+        recorded: Tensor = rule("with_number")(op, a, b)
+        return recorded
+    s = _unique_storage(t, linear)
+    call = apply if has_gaps(s) else loudly
+    zero_stays = zero_annihilates and linear
+    if zero_stays:
         fill = None
     elif number:
-        fill = _number_fill(op, s, other, left, how is loudly)
+        fill = _fill_with_number(op, s, other, left, call is loudly)
     else:
-        boxed = (s.fill_value,)
-        loud = how is loudly and _is_partial(s)
-        fill = apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud)
+        fill_operand = (s.fill_value,)
+        loud = call is loudly and _is_partial(s)
+        fill = apply_scalar(op, s.values, *((fill_operand, other) if left else (other, fill_operand)), loud=loud)
     x = s.values
     if type(x) is np.ndarray or not is_recorded(x):
-        values = how(op, x, other) if left else how(op, other, x)
+        values = call(op, x, other) if left else call(op, other, x)
     else:
-        values = _on_values(s, lambda v: how(op, v, other) if left else how(op, other, v))
-    made = s.with_values(values, python_scalar(0, scalar_of(values)) if kept else fill)
-    if how is apply and not kept and isinstance(other, int | float | complex):
+        values = _on_values(s, lambda v: call(op, v, other) if left else call(op, other, v))
+    result = s.with_values(values, python_scalar(0, scalar_of(values)) if zero_stays else fill)
+    if call is apply and not zero_stays and isinstance(other, int | float | complex):
         pair: tuple[Expression, Expression] = (Access("A", ()), Literal(other))
-        report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, made)
-    return Tensor._from_storage(made)
+        report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, result)
+    return Tensor._from_storage(result)
 
 
-def kept_fill(s: Storage, key: Any, compute: Callable[[], Any]) -> Any:
-    """The fill value of a result, computed once for a structure and its fill value."""
+def cached_fill(s: Storage, key: Any, compute: Callable[[], Any]) -> Any:
+    """The fill value of a result, computed once and kept with the structure."""
     slot = (s._plans or s.plans).facts
     fill = slot.get(key, slot)
     if fill is slot:
@@ -232,17 +232,21 @@ def kept_fill(s: Storage, key: Any, compute: Callable[[], Any]) -> Any:
     return fill
 
 
-def _number_fill(op: str, s: Storage, other: Any, left: bool, loud: bool) -> Any:
+def _fill_with_number(op: str, s: Storage, other: Any, left: bool, loud: bool) -> Any:
     """The fill value of a tensor and a number. Kept with the structure where no warning belongs to it: over torch
     buffers, and of 0 scaled by a number of which its sign alone matters."""
-    plain = op in _SCALING and left and not s.fill_value and type(other) is not complex and s.scalar in _WIDE
-    ordinary = plain and _LEAST < abs(other) < 1 / _LEAST
+    scaling = op in _SCALING and left and not s.fill_value and type(other) is not complex and s.scalar in _WIDE
+    ordinary = scaling and _LEAST < abs(other) < 1 / _LEAST
     torch_like = type(s.values) is not np.ndarray
-    boxed = (s.fill_value,)
+    fill_operand = (s.fill_value,)
     if not (ordinary or torch_like):
-        return apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed)), loud=loud and _is_partial(s))
+        return apply_scalar(
+            op, s.values, *((fill_operand, other) if left else (other, fill_operand)), loud=loud and _is_partial(s)
+        )
     key = (op, type(other), other > 0 if ordinary else repr(other), left)
-    return kept_fill(s, key, lambda: apply_scalar(op, s.values, *((boxed, other) if left else (other, boxed))))
+    return cached_fill(
+        s, key, lambda: apply_scalar(op, s.values, *((fill_operand, other) if left else (other, fill_operand)))
+    )
 
 
 _SCALING = frozenset(("mul", "div"))
@@ -264,54 +268,58 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     left = isinstance(a, Tensor)
     t: Tensor = a if left else b
     array = b if left else a
-    shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _broadcasts(t.shape, tuple(array.shape)) else None
+    shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _do_broadcast(t.shape, tuple(array.shape)) else None
     if shape is None:
         raise ShapeError(
             f"{user_name(op)}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
         )
     if shape != t.shape:
         t = broadcast_to(t, shape)
-    s = _unique(t, op in ("mul", "div") and left and not t.fill_value)
-    keeps = not s.fill_value and (op == "mul" or (op in ("div", "floordiv", "mod") and left))
-    lead = len(shape) - array.ndim
-    dims = tuple(lead + d for d in range(array.ndim) if array.shape[d] != 1)
+    s = _unique_storage(t, op in ("mul", "div") and left and not t.fill_value)
+    keeps_structure = not s.fill_value and (op == "mul" or (op in ("div", "floordiv", "mod") and left))
+    new_dims = len(shape) - array.ndim
+    dims = tuple(new_dims + d for d in range(array.ndim) if array.shape[d] != 1)
     both: tuple[Expression, Expression] = (Access("A", ()), Access("D", ()))
     pair = Apply(op, both if left else both[::-1])
-    narrow = array.reshape(tuple(n for n in array.shape if n != 1))
+    squeezed = array.reshape(tuple(n for n in array.shape if n != 1))
     stmt = _statement(op, len(shape), dims, left)
     scalar = _result_scalar(op, s, array, left)
-    if keeps:
-        found = shared(stmt, {"A": s, "D": strided(narrow)}, scalar)
-        found = found if zero_annihilates else beyond(op, found, s.scalar, array)
-        if isinstance(array, np.ndarray) and found.scalar not in ("bool", "bf16") and not bounded(found.values, FINITE):
-            report_dense(pair, {"A": s, "D": array}, Tensor._from_storage(found).to_numpy())
-        return Tensor._from_storage(found)
-    result = _dense_result(op, s, array, narrow, stmt, left, shape)
+    if keeps_structure:
+        result_storage = shared(stmt, {"A": s, "D": strided(squeezed)}, scalar)
+        result_storage = result_storage if zero_annihilates else add_nonfinite(op, result_storage, s.scalar, array)
+        if (
+            isinstance(array, np.ndarray)
+            and result_storage.scalar not in ("bool", "bf16")
+            and not bounded(result_storage.values, FINITE)
+        ):
+            report_dense(pair, {"A": s, "D": array}, Tensor._from_storage(result_storage).to_numpy())
+        return Tensor._from_storage(result_storage)
+    result = _dense_result(op, s, array, squeezed, stmt, left, shape)
     report_dense(pair, {"A": s, "D": array}, result)
     return result
 
 
-def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+def _do_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
 
 
 def _result_scalar(op: str, s: Storage, array: Any, left: bool) -> str:
     """The scalar type that the array library gives the operation."""
-    one, other = s.values[:0], array.reshape(-1)[:0]
-    if is_torch(array) and not is_torch(one):
+    values, other = s.values[:0], array.reshape(-1)[:0]
+    if is_torch(array) and not is_torch(values):
         import torch
 
-        one = torch.from_numpy(np.asarray(one))
-    elif is_torch(one) and not is_torch(array):
-        one = one.detach().numpy()
-    return scalar_of(apply(op, one, other) if left else apply(op, other, one))
+        values = torch.from_numpy(np.asarray(values))
+    elif is_torch(values) and not is_torch(array):
+        values = values.detach().numpy()
+    return scalar_of(apply(op, values, other) if left else apply(op, other, values))
 
 
 @differentiable(lambda op, s, array, *_: (s.values, array))
 def _dense_result(
-    op: str, s: Storage, array: Any, narrow: Any, stmt: Assignment, left: bool, shape: tuple[int, ...]
+    op: str, s: Storage, array: Any, squeezed: Any, stmt: Assignment, left: bool, shape: tuple[int, ...]
 ) -> Any:
-    """The operation with the fill value everywhere, then with the stored values where there are some."""
+    """The operation on the fill value everywhere, then overwritten at the stored elements: a dense array."""
     like = s.values
     fill: Any
     if is_torch(array):
@@ -325,6 +333,6 @@ def _dense_result(
     if s.values.shape[0] and 0 not in shape:
         view = strided(out)
         compute = _result_scalar("add", s, array, left) if op in _COMPARISONS else None
-        problem = bind_operands(stmt, {"A": s, "D": strided(narrow)}, view.scalar, compute=compute, out=view)
+        problem = bind_operands(stmt, {"A": s, "D": strided(squeezed)}, view.scalar, compute=compute, out=view)
         run(problem, prepare(problem), view)
     return out

@@ -1,4 +1,4 @@
-"""Elementwise operations on several sparse tensors: co-iteration, with a sparse result.
+"""An elementwise expression over sparse tensors -> a sparse Tensor, by co-iteration.
 
 `merge` is the binary case; `pointwise` takes any expression. Both lead to a `merge_plan.MergePlan`, kept by what
 decides the kernel (operation, signatures, fill values), and run it.
@@ -39,7 +39,7 @@ __all__ = ["merge", "merge_equal", "pointwise"]
 
 MAX_MERGED = tuning.MERGE_OPERANDS
 
-SIEVE = tuning.SIEVE_RATIO
+THIN_RATIO = tuning.SIEVE_RATIO
 
 MAX_MASKED = tuning.MERGE_CASES_TOLD_APART
 """The same where elements may be missing: every set of operands has code of its own."""
@@ -86,27 +86,24 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
         plan = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
         _BINARY.keep((op, s.kind, t.kind), plan)
     if plan.same_structure and same_structure(s, t):
-        found, silent = _of_one_structure(op, s, t, plan)
+        result, no_warning = _on_shared_structure(op, s, t, plan)
     elif (
         plan.nonfinite_guard is not None
         and not zero_annihilates
         and not (bounded(s.values, plan.nonfinite_guard) and bounded(t.values, plan.nonfinite_guard))
     ):
-        found, silent = (
-            _exact(plan, _expression(op, len(s.shape)), (s, t), s.shape),
-            plan.warnings is WarningSource.NEVER,
-        )
+        result, no_warning = _run_exact(plan, _expression(op, len(s.shape)), (s, t), s.shape), plan.warnings is WarningSource.NEVER
     else:
-        found, silent = run_silently(plan, (s, t), s.shape)
-    if not silent:
-        report(_pair(op), plan.dims, {"A": s, "B": t}, found)
-    return found
+        result, no_warning = run_silently(plan, (s, t), s.shape)
+    if not no_warning:
+        report(_pair(op), plan.dims, {"A": s, "B": t}, result)
+    return result
 
 
-def _of_one_structure(op: str, s: Storage, t: Storage, plan: MergePlan) -> tuple[Storage, bool]:
-    """The same of operands that share their structure, and whether it is certain that NumPy would warn of nothing.
+def _on_shared_structure(op: str, s: Storage, t: Storage, plan: MergePlan) -> tuple[Storage, bool]:
+    """`merge` of operands that share their structure, and whether it is certain that NumPy would not warn.
 
-    NumPy says itself what is to be said of values that are elements, each one.
+    NumPy itself warns where each value is an element.
     """
     if plan.operands_warn:
         return s.with_values(loudly(op, s.values, t.values), plan.fill), True
@@ -126,8 +123,8 @@ def _pair(op: str) -> Apply:
     return Apply(op, (Access("A", ()), Access("B", ())))
 
 
-def _exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
-    """NumPy's result where an unspecified zero may meet infinity or NaN; elements that are the fill value go."""
+def _run_exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
+    """NumPy's result where an unspecified zero may meet infinity or NaN; the fill value is stored nowhere."""
 
     if plan.exact is None:
         named = dict(zip(plan.dims, storages, strict=True))
@@ -170,10 +167,10 @@ def pointwise(
     """
 
     e, free = _parsed(expression)
-    named = _aligned(e, tensors)
+    named = _with_indices(e, tensors)
     indices = free if free is not None else _order(named)
     storages = {name: t._storage for name, t in tensors.items() if any(a.tensor == name for a in accesses_of(e))}
-    how = _How(zero_annihilates, frozenset(missing))
+    how = _Semantics(zero_annihilates, frozenset(missing))
     return Tensor._from_storage(_evaluate(named, storages, indices, format, how))
 
 
@@ -198,15 +195,15 @@ def _parsed(expression: str | Expression | Assignment) -> tuple[Expression, tupl
 def _map(e: Expression, visit: Any) -> Expression:
     match e:
         case Access():
-            found: Expression = visit(e)
-            return found
+            mapped: Expression = visit(e)
+            return mapped
         case Apply(op, args):
             return Apply(op, tuple(_map(a, visit) for a in args))
     return e
 
 
-def _aligned(e: Expression, tensors: Mapping[str, Tensor]) -> Expression:
-    """Accesses without indices get those of the last dimensions."""
+def _with_indices(e: Expression, tensors: Mapping[str, Tensor]) -> Expression:
+    """The expression with indices for accesses that have none: those of the last dimensions."""
     for access in accesses_of(e):
         if access.tensor not in tensors:
             raise ShapeError(f"pointwise: no tensor {access.tensor}\n  help: given are {', '.join(tensors)}")
@@ -223,11 +220,11 @@ def _aligned(e: Expression, tensors: Mapping[str, Tensor]) -> Expression:
 
 def _order(e: Expression) -> tuple[str, ...]:
     """The indices of the result: those of the access with most, then the others."""
-    found = sorted(accesses_of(e), key=lambda a: -len(a.indices))
-    every = dict.fromkeys(i for a in found for i in a.indices)
-    if all(i[0] == "i" and i[1:].isdigit() for i in every):
-        return tuple(sorted(every, key=lambda i: int(i[1:])))
-    return tuple(every)
+    by_rank = sorted(accesses_of(e), key=lambda a: -len(a.indices))
+    indices = dict.fromkeys(i for a in by_rank for i in a.indices)
+    if all(i[0] == "i" and i[1:].isdigit() for i in indices):
+        return tuple(sorted(indices, key=lambda i: int(i[1:])))
+    return tuple(indices)
 
 
 def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...]) -> dict[str, int]:
@@ -240,81 +237,81 @@ def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str,
             if i not in sizes:
                 raise UnsupportedError(f"pointwise: index {i} of {access} is not one of the result's {indices}")
             if n != 1 and sizes[i] not in (1, n):
-                listed = ", ".join(f"{a} {storages[a.tensor].shape}" for a in accesses_of(e))
-                raise ShapeError(f"pointwise: shapes do not broadcast: {listed}\n  help: reshape an operand")
+                shapes = ", ".join(f"{a} {storages[a.tensor].shape}" for a in accesses_of(e))
+                raise ShapeError(f"pointwise: shapes do not broadcast: {shapes}\n  help: reshape an operand")
             sizes[i] = n if n != 1 else sizes[i]
     return sizes
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    """What an unspecified element means: whether a zero annihilates, which operands' are missing."""
+class _Semantics:
+    """What an unspecified element means: whether a zero annihilates, and which operands' have no value."""
 
     zero_annihilates: bool = False
     missing: frozenset[str] = frozenset()
 
 
 def _evaluate(
-    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object, how: _How
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], format: object, how: _Semantics
 ) -> Storage:
     """Run an expression whose accesses have their indices."""
     sizes = _extents(e, storages, indices)
-    while not how.missing and (part := _thin(e, storages, sizes)) is not None:
-        e, storages, how = _apart(e, part, storages, indices, how)
-    e, storages, how = _cut(e, storages, indices, how)
+    while not how.missing and (part := _find_thin_part(e, storages, sizes)) is not None:
+        e, storages, how = _split_off(e, part, storages, indices, how)
+    e, storages, how = _limit_operands(e, storages, indices, how)
     e, operands, dims, lacking = _operands(e, storages, indices, sizes, how)
     ndim = len(indices)
-    wanted: Format | None = None if format is None else resolve_format(format, ndim)
+    target: Format | None = None if format is None else resolve_format(format, ndim)
     shape = tuple(sizes[i] for i in indices)
-    key = (str(e), tuple(s.kind for s in operands.values()), tuple(dims.values()), ndim, wanted, lacking)
+    key = (str(e), tuple(s.kind for s in operands.values()), tuple(dims.values()), ndim, target, lacking)
     plan = _GENERAL.get(key)
     if plan is None:
-        plan = _GENERAL.keep(key, plan_merge(e, operands, dims, ndim, wanted, lacking=lacking))
-    every = tuple(operands.values())
+        plan = _GENERAL.keep(key, plan_merge(e, operands, dims, ndim, target, lacking=lacking))
+    inputs = tuple(operands.values())
     if (
         plan.nonfinite_guard is not None
         and not how.zero_annihilates
-        and not all(bounded(s.values, plan.nonfinite_guard) for s in every)
+        and not all(bounded(s.values, plan.nonfinite_guard) for s in inputs)
     ):
-        found, silent = _exact(plan, e, every, shape), plan.warnings is WarningSource.NEVER
+        result, no_warning = _run_exact(plan, e, inputs, shape), plan.warnings is WarningSource.NEVER
     else:
-        found, silent = run_silently(plan, every, shape)
-    if not silent:
-        report(e, dims, operands, found)
-    return found
+        result, no_warning = run_silently(plan, inputs, shape)
+    if not no_warning:
+        report(e, dims, operands, result)
+    return result
 
 
-def _count(e: Expression) -> int:
+def _operand_count(e: Expression) -> int:
     return len(set(accesses_of(e)))
 
 
-def _thin(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> Expression | None:
-    """An innermost part, less than the whole, of which far fewer elements are left than its operands have.
+def _find_thin_part(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> Expression | None:
+    """An innermost subexpression whose result has far fewer elements than its operands, None where there is none.
 
     What is joined with it then meets few elements, where a walk of all operands at once would step through all of them.
     """
-    if _count(e) < 3 or not isinstance(e, Apply) or 0 in sizes.values():
+    if _operand_count(e) < 3 or not isinstance(e, Apply) or 0 in sizes.values():
         return None
     for part in e.args:
-        found = _thin(part, storages, sizes)
-        if found is not None:
-            return found
-        given = set(accesses_of(part))
-        if len(given) < 2 or any(storages[a.tensor].format.is_dense or not a.indices for a in given):
+        inner = _find_thin_part(part, storages, sizes)
+        if inner is not None:
+            return inner
+        parts_accesses = set(accesses_of(part))
+        if len(parts_accesses) < 2 or any(storages[a.tensor].format.is_dense or not a.indices for a in parts_accesses):
             continue
-        walked = sum(storages[a.tensor].values.shape[0] for a in given)
-        if SIEVE * _expected(part, storages, sizes) <= walked:
+        nse = sum(storages[a.tensor].values.shape[0] for a in parts_accesses)
+        if THIN_RATIO * _expected_nse(part, storages, sizes) <= nse:
             return part
     return None
 
 
-def _expected(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> float:
-    """About how many elements an expression has, its operands' being spread at random; no fewer than one."""
+def _expected_nse(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str, int]) -> float:
+    """The expected nse of an expression, at least 1, if its operands' elements are uniformly distributed."""
     if isinstance(e, Access):
         return max(1.0, float(storages[e.tensor].values.shape[0]))
     if not isinstance(e, Apply):
         return 1.0
-    counts = [_expected(a, storages, sizes) for a in e.args]
+    counts = [_expected_nse(a, storages, sizes) for a in e.args]
     zero = all(not storages[a.tensor].fill_value for a in accesses_of(e))
     if e.op != "mul" or not zero:
         return sum(counts)
@@ -326,39 +323,39 @@ def _expected(e: Expression, storages: Mapping[str, Storage], sizes: Mapping[str
     return max(1.0, math.prod(spread) / max(size, 1.0) ** (len(spread) - 1))
 
 
-def _apart(
-    e: Expression, part: Expression, storages: dict[str, Storage], indices: tuple[str, ...], how: _How
-) -> tuple[Expression, dict[str, Storage], _How]:
-    """The expression with a temporary in the place of a part."""
+def _split_off(
+    e: Expression, part: Expression, storages: dict[str, Storage], indices: tuple[str, ...], how: _Semantics
+) -> tuple[Expression, dict[str, Storage], _Semantics]:
+    """The expression with a subexpression computed into a temporary."""
     used = {i for a in accesses_of(part) for i in a.indices}
-    own = tuple(i for i in indices if i in used)
+    part_indices = tuple(i for i in indices if i in used)
     name = f"part{len(storages)}"
-    lacking = how.missing & {a.tensor for a in accesses_of(part)}
-    made = _evaluate(part, storages, own, None, _How(how.zero_annihilates, lacking))
-    how = _How(how.zero_annihilates, how.missing | {name} if lacking else how.missing)
-    return _swapped(e, part, Access(name, own)), {**storages, name: made}, how
+    missing = how.missing & {a.tensor for a in accesses_of(part)}
+    temporary = _evaluate(part, storages, part_indices, None, _Semantics(how.zero_annihilates, missing))
+    how = _Semantics(how.zero_annihilates, how.missing | {name} if missing else how.missing)
+    return _substitute(e, part, Access(name, part_indices)), {**storages, name: temporary}, how
 
 
-def _swapped(e: Expression, old: Expression, new: Expression) -> Expression:
+def _substitute(e: Expression, old: Expression, new: Expression) -> Expression:
     if e == old:
         return new
-    return Apply(e.op, tuple(_swapped(a, old, new) for a in e.args)) if isinstance(e, Apply) else e
+    return Apply(e.op, tuple(_substitute(a, old, new) for a in e.args)) if isinstance(e, Apply) else e
 
 
-def _cut(
-    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], how: _How
-) -> tuple[Expression, dict[str, Storage], _How]:
+def _limit_operands(
+    e: Expression, storages: dict[str, Storage], indices: tuple[str, ...], how: _Semantics
+) -> tuple[Expression, dict[str, Storage], _Semantics]:
     """The expression over at most MAX_MERGED operands: its largest parts are computed into temporaries."""
-    while _count(e) > (MAX_MASKED if how.missing else MAX_MERGED):
+    while _operand_count(e) > (MAX_MASKED if how.missing else MAX_MERGED):
         assert isinstance(e, Apply)
-        part = max(e.args, key=_count)
-        small, storages, how = _cut(part, storages, indices, how)
-        e, storages, how = _apart(_swapped(e, part, small), small, storages, indices, how)
+        part = max(e.args, key=_operand_count)
+        small, storages, how = _limit_operands(part, storages, indices, how)
+        e, storages, how = _split_off(_substitute(e, part, small), small, storages, indices, how)
     return e, storages, how
 
 
 def _operands(
-    e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...], sizes: Mapping[str, int], how: _How
+    e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...], sizes: Mapping[str, int], how: _Semantics
 ) -> tuple[Expression, dict[str, Storage], dict[str, tuple[int | None, ...]], frozenset[str]]:
     """One operand for each distinct access, called A0, A1, ...; where each of its dimensions is in the result; those
     whose unspecified elements are missing."""
@@ -371,5 +368,5 @@ def _operands(
         dims[name] = tuple(
             None if n == 1 != sizes[i] else indices.index(i) for i, n in zip(access.indices, s.shape, strict=True)
         )
-    lacking = frozenset(name for access, name in names.items() if access.tensor in how.missing)
-    return _map(e, lambda a: Access(names[a])), operands, dims, lacking
+    missing = frozenset(name for access, name in names.items() if access.tensor in how.missing)
+    return _map(e, lambda a: Access(names[a])), operands, dims, missing

@@ -1,6 +1,6 @@
-"""Setting elements: `A[key] = v`, and `A.at[key].set(v)`, `.add(v)`, ... which give a new tensor.
+"""A tensor, an index key and values -> a new tensor with elements set or updated: `A[key] = v`, `A.at[key].add(v)`.
 
-What the key names is taken out of the stored elements, what is set is put in: two remaps into one result. Values equal
+Stored elements that the key names are removed, the values set are inserted: two remaps into one result. Values equal
 to the fill value are not stored.
 """
 
@@ -23,7 +23,7 @@ from ...storage.buffers import itemsize, length
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
-from ..result_format import ROOM, from_host, library, settle
+from ..result_format import ROOM, dense_array, from_dense_array, to_result_format
 from .index import host_key, index_selection
 from .key_join import keys_of, sorted_places, test_member
 from .keys import Axis, Group, Ints, Selection, select
@@ -35,7 +35,7 @@ _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.min
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """`t.at`: index it, then say what happens there."""
+    """`t.at`: `t.at[key]` is what to update, its methods say how."""
 
     tensor: Tensor
 
@@ -95,16 +95,16 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     UnsupportedError where a sparse `values` has another fill value.
     """
     selection = select(key, t.shape)
-    given = _values(values, t, selection)
+    operand = _broadcastable_values(values, t, selection)
     if t.format.is_dense:
-        host = np.array(library(t))
-        host[host_key(key)] = given.to_numpy()
-        return from_host(host, t)
+        host = np.array(dense_array(t))
+        host[host_key(key)] = operand.to_numpy()
+        return from_dense_array(host, t)
     if 0 in selection.shape:
         return t.clone()
-    return settle(
+    return to_result_format(
         remap(
-            [(t._storage, _outside(t._storage, selection)), *_put(t, selection, given, True)],
+            [(t._storage, _outside_program(t._storage, selection)), *_put_parts(t, selection, operand, True)],
             t.shape,
             "setting elements",
         ),
@@ -121,22 +121,22 @@ def combine(t: Tensor, key: Any, values: Any, op: str | np.ufunc) -> Tensor:
     """
     selection = select(key, t.shape)
     ufunc = op if isinstance(op, np.ufunc) else _UFUNCS[op]
-    given = None if ufunc.nin == 1 else _values(values, t, selection)
+    operand = None if ufunc.nin == 1 else _broadcastable_values(values, t, selection)
     if t.format.is_dense:
-        host = np.array(library(t))
+        host = np.array(dense_array(t))
         with np.errstate(all="ignore"):
-            _apply_at(ufunc, host, host_key(key), () if given is None else (given.to_numpy(),))
-        return from_host(host, t)
+            _apply_at(ufunc, host, host_key(key), () if operand is None else (operand.to_numpy(),))
+        return from_dense_array(host, t)
     if 0 in selection.shape:
         return t.clone()
-    if ufunc is np.add and given is not None and not t.fill_value:
+    if ufunc is np.add and operand is not None and not t.fill_value:
         program = Program()
         for d in range(t.ndim):
             program.keep(d)
-        parts = [(t._storage, program), *_put(t, selection, given, False)]
+        parts = [(t._storage, program), *_put_parts(t, selection, operand, False)]
         parts[-1][1].injective = False
-        return settle(_summing(remap(parts, t.shape, "adding to elements")), t.format)
-    return _combined(t, selection, given, ufunc)
+        return to_result_format(_with_duplicates(remap(parts, t.shape, "adding to elements")), t.format)
+    return _combine_by_elements(t, selection, operand, ufunc)
 
 
 def _apply_at(ufunc: np.ufunc, host: np.ndarray[Any, Any], key: Any, values: tuple[Any, ...]) -> None:
@@ -146,54 +146,54 @@ def _apply_at(ufunc: np.ufunc, host: np.ndarray[Any, Any], key: Any, values: tup
         raise DTypeError(f"{ufunc.__name__}.at: {error}\n  help: convert the tensor or the values first") from None
 
 
-def _summing(found: Storage) -> Storage:
-    """Elements of the two parts may meet: the format must say so."""
+def _with_duplicates(s: Storage) -> Storage:
+    """The storage in unordered COO with duplicates, as elements of its two parts may have equal coordinates."""
 
-    order = tuple(range(len(found.shape)))
-    return found.with_format(coordinates_format(order, False, False))
+    order = tuple(range(len(s.shape)))
+    return s.with_format(coordinates_format(order, False, False))
 
 
-def _combined(t: Tensor, selection: Selection, given: Tensor | None, ufunc: np.ufunc) -> Tensor:
-    """By the distinct places: their elements are taken, combined and set."""
-    places = _places(selection, t.shape)
-    distinct, group = np.unique(keys_of(places, t.shape), return_inverse=True)
+def _combine_by_elements(t: Tensor, selection: Selection, operand: Tensor | None, ufunc: np.ufunc) -> Tensor:
+    """A ufunc at the distinct elements that the selection names: gathered, updated by `ufunc.at`, assigned."""
+    named = _selected_coordinates(selection, t.shape)
+    keys, group = np.unique(keys_of(named, t.shape), return_inverse=True)
     coordinates = {}
     for d in reversed(range(t.ndim)):
-        distinct, coordinates[d] = np.divmod(distinct, max(t.shape[d], 1))
+        keys, coordinates[d] = np.divmod(keys, max(t.shape[d], 1))
     count = len(coordinates[0])
-    picked = Selection(broadcast=(count,), has_arrays=True, axes=[Axis(array=0)], shape=(count,))
-    picked.groups = [Group(coordinates, (0,), (count,))]
-    current = np.array(index_selection(t, picked).to_numpy())
+    selection_of_distinct = Selection(broadcast=(count,), has_arrays=True, axes=[Axis(array=0)], shape=(count,))
+    selection_of_distinct.groups = [Group(coordinates, (0,), (count,))]
+    current = np.array(index_selection(t, selection_of_distinct).to_numpy())
     with np.errstate(all="ignore"):
-        wide = () if given is None else (np.broadcast_to(given.to_numpy(), selection.shape).reshape(-1),)
-        _apply_at(ufunc, current, group.reshape(-1), wide)
+        arguments = () if operand is None else (np.broadcast_to(operand.to_numpy(), selection.shape).reshape(-1),)
+        _apply_at(ufunc, current, group.reshape(-1), arguments)
     return assign(t, tuple(coordinates[d] for d in range(t.ndim)), current)
 
 
-def _places(selection: Selection, shape: tuple[int, ...]) -> dict[int, Ints]:
+def _selected_coordinates(selection: Selection, shape: tuple[int, ...]) -> dict[int, Ints]:
     """The coordinates of every place of the selection, row-major."""
     if math.prod(shape) >= 2**62:
         raise UnsupportedError(f"changing elements of a tensor of shape {shape}\n  help: use add, or set")
     rank = len(selection.shape)
-    found: dict[int, Ints] = {}
+    coordinates: dict[int, Ints] = {}
     for d, k in selection.integers.items():
-        found[d] = np.full(selection.shape, k, np.int64).reshape(-1)
+        coordinates[d] = np.full(selection.shape, k, np.int64).reshape(-1)
     for group in selection.groups:
         extents = [
             n if axis.array in group.axes else 1 for axis, n in zip(selection.axes, selection.shape, strict=True)
         ]
         for d, array in group.arrays.items():
-            found[d] = np.broadcast_to(array.reshape(extents), selection.shape).reshape(-1)
+            coordinates[d] = np.broadcast_to(array.reshape(extents), selection.shape).reshape(-1)
     for r, axis in enumerate(selection.axes):
         if axis.dim is not None:
             span = selection.spans[axis.dim]
-            line = (np.arange(span.count) * span.step + span.start).reshape([-1 if k == r else 1 for k in range(rank)])
-            found[axis.dim] = np.broadcast_to(line, selection.shape).reshape(-1)
-    return found
+            steps = (np.arange(span.count) * span.step + span.start).reshape([-1 if k == r else 1 for k in range(rank)])
+            coordinates[axis.dim] = np.broadcast_to(steps, selection.shape).reshape(-1)
+    return coordinates
 
 
-def _values(values: Any, t: Tensor, selection: Selection) -> Tensor:
-    """What is set, in the dtype and library of `t`, of at most the rank of the selection."""
+def _broadcastable_values(values: Any, t: Tensor, selection: Selection) -> Tensor:
+    """The values to set in the dtype and library of `t`; ShapeError where they do not broadcast to the selection."""
     if not isinstance(values, Tensor):
         values = asarray(values)
     shape = selection.shape
@@ -215,35 +215,35 @@ def _values(values: Any, t: Tensor, selection: Selection) -> Tensor:
     return v
 
 
-def _same(a: Any, b: Any) -> bool:
+def _equal_or_both_nan(a: Any, b: Any) -> bool:
     return bool(a == b or (a != a and b != b))
 
 
-def _elements(v: Tensor, fill: Any, room: int) -> Storage | None:
+def _elements_to_store(v: Tensor, fill: Any, limit: int) -> Storage | None:
     """The elements of v that differ from the fill value, or None where there are none.
 
-    A sparse v of another fill value has to store all its elements: `room` of them at most.
+    A sparse v of another fill value has to store all its elements: `limit` of them at most.
     """
     if not v.ndim:
         value = v.to_numpy()[()].item()
-        if _same(value, fill):
+        if _equal_or_both_nan(value, fill):
             return None
         return v._storage if v.format.is_dense else v.asformat(parse("() -> ()"))._storage
     if v.format.is_dense:
         dense = v.asformat("dense")._storage
         return Tensor._from_storage(dense.with_values(dense.values, fill)).asformat("coo")._storage
-    if _same(v.fill_value, python_scalar(fill, v._storage.scalar)):
+    if _equal_or_both_nan(v.fill_value, python_scalar(fill, v._storage.scalar)):
         return v._storage
-    if v.size <= room:
-        return _elements(v.asformat("dense"), fill, room)
+    if v.size <= limit:
+        return _elements_to_store(v.asformat("dense"), fill, limit)
     raise UnsupportedError(
         f"setting elements of fill value {fill} to a sparse tensor of fill value {v.fill_value} would store"
         f' {math.prod(v.shape) * itemsize(v._storage.scalar)} bytes of values\n  help: asformat("dense") it first'
     )
 
 
-def _outside(s: Storage, selection: Selection) -> Program:
-    """The stored elements that the selection does not name."""
+def _outside_program(s: Storage, selection: Selection) -> Program:
+    """The program that keeps the stored elements that the selection does not name."""
     program = Program()
     tests = [f"x{d} == {program.number(k)}" for d, k in selection.integers.items()]
     for d, span in selection.spans.items():
@@ -264,53 +264,55 @@ def _outside(s: Storage, selection: Selection) -> Program:
     return program
 
 
-def _put(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[Storage, Program]]:
-    """The elements of `v` at the places of the selection; `last`: of a place named several times the last one only."""
-    source = _elements(v, t.fill_value, t.nse + v.nse + ROOM)
+def _put_parts(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[Storage, Program]]:
+    """The remap of `v` to the selection's coordinates; `last`: of a place named several times the last one only."""
+    source = _elements_to_store(v, t.fill_value, t.nse + v.nse + ROOM)
     if source is None:
-        return [(t._storage, _nothing(t.ndim))]
+        return [(t._storage, _empty_program(t.ndim))]
     program = Program()
-    lead = len(selection.shape) - v.ndim
+    new_dims = len(selection.shape) - v.ndim
     copies = 1
-    at: list[str] = []
+    result_crd: list[str] = []
     for r, n in enumerate(selection.shape):
-        if r < lead or (v.shape[r - lead] == 1 and n != 1):
-            at.append(program.loop("0", program.number(n)) if n != 1 else "0")
+        if r < new_dims or (v.shape[r - new_dims] == 1 and n != 1):
+            result_crd.append(program.loop("0", program.number(n)) if n != 1 else "0")
             copies *= n
         else:
-            at.append(f"x{r - lead}")
+            result_crd.append(f"x{r - new_dims}")
     program.copies = program.most = copies
-    where = {d: program.number(k) for d, k in selection.integers.items()}
+    crd = {d: program.number(k) for d, k in selection.integers.items()}
     for r, axis in enumerate(selection.axes):
         if axis.dim is not None:
             span = selection.spans[axis.dim]
             sign = "+" if span.step > 0 else "-"
-            step = f"{at[r]}" if abs(span.step) == 1 else f"{at[r]} * {program.number(abs(span.step))}"
-            where[axis.dim] = step if (span.start, sign) == (0, "+") else f"{program.number(span.start)} {sign} {step}"
-    along = {axis.array: r for r, axis in enumerate(selection.axes) if axis.array is not None}
+            step = f"{result_crd[r]}" if abs(span.step) == 1 else f"{result_crd[r]} * {program.number(abs(span.step))}"
+            crd[axis.dim] = step if (span.start, sign) == (0, "+") else f"{program.number(span.start)} {sign} {step}"
+    axis_of_array = {axis.array: r for r, axis in enumerate(selection.axes) if axis.array is not None}
     for group in selection.groups:
-        where |= _put_group(program, group, [at[along[k]] for k in group.axes], t.shape, last)
-    program.coordinates = [where[d] for d in range(t.ndim)]
+        crd |= _put_group(program, group, [result_crd[axis_of_array[k]] for k in group.axes], t.shape, last)
+    program.coordinates = [crd[d] for d in range(t.ndim)]
     return [(source, program)]
 
 
-def _put_group(program: Program, group: Group, at: list[str], shape: tuple[int, ...], last: bool) -> dict[int, str]:
-    """The coordinates that a group of index arrays names at `at`; with `last` only where no later place is the same."""
+def _put_group(
+    program: Program, group: Group, axis_crd: list[str], shape: tuple[int, ...], last: bool
+) -> dict[int, str]:
+    """The coordinates that a group of index arrays names at `axis_crd`; with `last` unless a later place is equal."""
     text = "0"
-    for here, extent in zip(at, group.shape, strict=True):
-        text = here if text == "0" else f"({text}) * {program.number(extent)} + {here}"
+    for c, extent in zip(axis_crd, group.shape, strict=True):
+        text = c if text == "0" else f"({text}) * {program.number(extent)} + {c}"
     place = program.bind(text, "place")
     if last:
-        in_order, order = sorted_places(keys_of(group.arrays, shape))
-        stays = np.append(in_order[1:] != in_order[:-1], True)
-        if not stays.all():
-            wins = np.zeros(len(order), np.bool_)
-            wins[order[stays]] = True
-            program.test(f"{program.array(wins)}[{place}]")
+        sorted_keys, order = sorted_places(keys_of(group.arrays, shape))
+        is_last = np.append(sorted_keys[1:] != sorted_keys[:-1], True)
+        if not is_last.all():
+            keeps = np.zeros(len(order), np.bool_)
+            keeps[order[is_last]] = True
+            program.test(f"{program.array(keeps)}[{place}]")
     return {d: f"{program.array(array)}[{place}]" for d, array in group.arrays.items()}
 
 
-def _nothing(ndim: int) -> Program:
+def _empty_program(ndim: int) -> Program:
     program = Program()
     program.test("False")
     for d in range(ndim):

@@ -1,4 +1,4 @@
-"""Indexing: integers, slices, new dimensions, index arrays and masks, mixed as NumPy defines it."""
+"""A tensor and an index key -> the selected tensor: integers, slices, None, index arrays and masks, as in NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...storage.buffers import is_torch, length, to_numpy
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...tensor.tensor import Tensor
-from ..result_format import ROOM, from_host, library, settle, summed
+from ..result_format import ROOM, dense_array, from_dense_array, sum_at_origin, to_result_format
 from .key_join import look_up
 from .keys import Axis, Group, Ints, Selection, Span, select
 
@@ -59,39 +59,39 @@ def index(t: Tensor, key: Any) -> Tensor:
     """
     if type(t) is not Tensor or trace.steps:
         return _index(t, key)
-    kind, s = type(key), t._storage
+    key_type, s = type(key), t._storage
     if type(s.values) is np.ndarray:
-        if kind is tuple:
-            found = _stored_element(s, key)
-        elif kind is list or kind is np.ndarray:
-            found = _stored_rows(s, key)
+        if key_type is tuple:
+            prepared_result = _prepared_element(s, key)
+        elif key_type is list or key_type is np.ndarray:
+            prepared_result = _prepared_rows(s, key)
         else:
-            found = None
-        if found is not None:
-            return Tensor._from_storage(found)
-    name = key_part(key)
-    if name is None:
+            prepared_result = None
+        if prepared_result is not None:
+            return Tensor._from_storage(prepared_result)
+    slot = key_part(key)
+    if slot is None:
         return _index(t, key)
-    gather = recall(s, name)
+    gather = recall(s, slot)
     if gather is not None:
         return Tensor._from_storage(gather(s))
     result = _index(t, key)
-    learn(s, name, result._storage, lambda numbers: _index(Tensor._from_storage(numbers), key)._storage)
+    learn(s, slot, result._storage, lambda numbers: _index(Tensor._from_storage(numbers), key)._storage)
     return result
 
 
-def _stored_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
-    """One element by the prepared search of the structure; None where the key or the format asks for more."""
+def _prepared_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
+    """One element, by the structure's prepared search; None for a key or a format that it does not cover."""
     shape = s.shape
     if len(key) != len(shape):
         return None
-    at = []
+    coordinates = []
     for k, n in zip(key, shape, strict=True):
         if type(k) is not int or not -n <= k < n:
             return None
-        at.append(k if k >= 0 else k + n)
-    search = _prepared(s, "element", locator)
-    place = SEVERAL if search is None else search(at)
+        coordinates.append(k if k >= 0 else k + n)
+    search = _prepared_of_kind(s, "element", locator)
+    place = SEVERAL if search is None else search(coordinates)
     if place == SEVERAL:
         return None
     fill = s.fill_value
@@ -99,9 +99,9 @@ def _stored_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
     return Storage((), SCALAR, s.scalar, fill, (), (), values)
 
 
-def _stored_rows(s: Storage, key: Any) -> Storage | None:
-    """Rows of a list of integers, an array of them or a mask, by the prepared gather of the structure; None where the
-    key or the format asks for more."""
+def _prepared_rows(s: Storage, key: Any) -> Storage | None:
+    """Rows by a list or an array of integers or a mask, by the structure's prepared gather; None for a key or a format
+    that it does not cover."""
     if type(key) is list:
         if not 0 < len(key) <= FEW_ROWS or any(type(k) is not int for k in key):
             return None
@@ -120,18 +120,18 @@ def _stored_rows(s: Storage, key: Any) -> Storage | None:
         rows = rows.astype(np.int64)
     elif rows.dtype != np.int64:
         return None
-    gather = _prepared(s, "rows", RowGather.of)
+    gather = _prepared_of_kind(s, "rows", RowGather.of)
     return None if gather is None else gather(s, rows)
 
 
-def _prepared(s: Storage, kind: str, make: Callable[[Storage], Any]) -> Any:
-    """What was prepared for selections of a kind from a structure; None where it does not suit."""
+def _prepared_of_kind(s: Storage, kind: str, make: Callable[[Storage], Any]) -> Any:
+    """The structure's prepared call for selections of a kind, made at the first one; None where its format has none."""
     slot = (s._plans or s.plans).indexing
-    found = slot.get(kind, slot)
-    if found is slot:
-        found = None if s.format.is_dense or not s.shape else make(s)
-        keep(slot, kind, found)
-    return found
+    prepared = slot.get(kind, slot)
+    if prepared is slot:
+        prepared = None if s.format.is_dense or not s.shape else make(s)
+        keep(slot, kind, prepared)
+    return prepared
 
 
 @answering
@@ -140,7 +140,7 @@ def _prepared(s: Storage, kind: str, make: Callable[[Storage], Any]) -> Any:
 def _index(t: Tensor, key: Any) -> Tensor:
     if t.format.is_dense:
         select(key, t.shape)
-        return from_host(library(t)[host_key(key)], t)
+        return from_dense_array(dense_array(t)[host_key(key)], t)
     return index_selection(t, select(key, t.shape))
 
 
@@ -155,68 +155,68 @@ def host_key(key: Any) -> Any:
 
 @differentiable(lambda t, selection: (t.values,))
 def index_selection(t: Tensor, selection: Selection) -> Tensor:
-    """What a selection says, of a tensor whose format is not dense."""
+    """The elements that a selection names, of a tensor whose format is not dense."""
     storage, like = t._storage, t.format
-    plain = not selection.has_arrays and all(axis.dim is not None for axis in selection.axes)
+    no_new_axes = not selection.has_arrays and all(axis.dim is not None for axis in selection.axes)
     d = outer_dim(like)
     if d is not None and not selection.axes and not selection.has_arrays:
-        found = element(storage, selection.integers)
-        if found is not None:
-            return found
+        scalar = element(storage, selection.integers)
+        if scalar is not None:
+            return scalar
     if d is not None:
-        storage = _narrow(storage, selection, d)
-        if plain and not selection.integers and _is_whole(selection, storage.shape):
+        storage = _slice_outermost(storage, selection, d)
+        if no_new_axes and not selection.integers and _spans_are_whole(selection, storage.shape):
             return Tensor._from_storage(storage)
-        if plain and set(selection.integers) == {d} and _is_whole(selection, storage.shape):
+        if no_new_axes and set(selection.integers) == {d} and _spans_are_whole(selection, storage.shape):
             dropped = drop_outer(storage)
             if dropped is not None:
                 return Tensor._from_storage(dropped)
-    if not selection.integers and not selection.has_arrays and _is_whole(selection, storage.shape):
+    if not selection.integers and not selection.has_arrays and _spans_are_whole(selection, storage.shape):
         new = tuple(at for at, axis in enumerate(selection.axes) if axis.dim is None)
         if not new and like.is_unique and like.is_ordered:
             return Tensor._from_storage(storage)
         if new and like.is_unique and like.is_ordered:
             return Tensor._from_storage(insert_dims(storage, new))
-    rows = _rows(selection, d, storage.shape, length(storage.values))
+    rows = _outermost_coordinates(selection, d, storage.shape, length(storage.values))
     if rows is not None:
-        taken = take_outer(storage, rows)
-        if taken is not None:
-            return Tensor._from_storage(taken)
-    places = selection.groups[0] if len(selection.groups) == 1 else None
-    if places is not None and len(selection.shape) == len(selection.broadcast) == len(places.shape) == 1:
-        few = len(places.arrays) == 2 and places.shape[0] <= length(storage.values)
-        picked = pick(storage, places.arrays) if few else None
-        if picked is not None:
-            return Tensor._from_storage(picked(storage))
-    return _general(storage, like, selection)
+        gathered = take_outer(storage, rows)
+        if gathered is not None:
+            return Tensor._from_storage(gathered)
+    group = selection.groups[0] if len(selection.groups) == 1 else None
+    if group is not None and len(selection.shape) == len(selection.broadcast) == len(group.shape) == 1:
+        is_pick = len(group.arrays) == 2 and group.shape[0] <= length(storage.values)
+        gather = pick(storage, group.arrays) if is_pick else None
+        if gather is not None:
+            return Tensor._from_storage(gather(storage))
+    return _remap_selection(storage, like, selection)
 
 
-def element(storage: Storage, at: dict[int, int]) -> Tensor | None:
-    """One element, by the ranges of one level after the other; None where a level's ranges do not lie so."""
-    wanted = [at[d] for d in range(len(storage.shape))]
+def element(storage: Storage, coordinates: dict[int, int]) -> Tensor | None:
+    """One element, by slicing one level after the other; None where a level cannot be sliced."""
+    remaining = [coordinates[d] for d in range(len(storage.shape))]
     while True:
         d = outer_dim(storage.format)
         if d is None:
             return None
-        k = wanted.pop(d)
+        k = remaining.pop(d)
         storage = slice_outer(storage, k, k + 1)
-        if not wanted:
+        if not remaining:
             break
-        deeper = drop_outer(storage)
-        if deeper is None:
+        inner = drop_outer(storage)
+        if inner is None:
             return None
-        storage = deeper
+        storage = inner
     if length(storage.values) > 1:
         return None
     values = storage.values if length(storage.values) else full(1, storage.scalar, storage.fill_value, storage.like)
     return Tensor._from_storage(Storage((), SCALAR, storage.scalar, storage.fill_value, (), (), values))
 
 
-def _is_whole(selection: Selection, shape: tuple[int, ...]) -> bool:
+def _spans_are_whole(selection: Selection, shape: tuple[int, ...]) -> bool:
     return all(span.covers(shape[d]) for d, span in selection.spans.items())
 
 
-def _narrow(storage: Storage, selection: Selection, d: int) -> Storage:
+def _slice_outermost(storage: Storage, selection: Selection, d: int) -> Storage:
     """Cut the outermost dimension to the range that the selection leaves of it."""
     k = selection.integers.get(d)
     if k is not None:
@@ -229,7 +229,7 @@ def _narrow(storage: Storage, selection: Selection, d: int) -> Storage:
     return slice_outer(storage, span.start, span.start + span.count)
 
 
-def _rows(selection: Selection, d: int | None, shape: tuple[int, ...], stored: int) -> Ints | None:
+def _outermost_coordinates(selection: Selection, d: int | None, shape: tuple[int, ...], stored: int) -> Ints | None:
     """The coordinates of the outermost dimension that are taken, where that is all that the selection does, and where
     they are not many more than the elements that are stored."""
     if d is None or selection.integers or len(selection.axes) != len(shape):
@@ -248,26 +248,26 @@ def _rows(selection: Selection, d: int | None, shape: tuple[int, ...], stored: i
     return np.arange(span.count, dtype=np.int64) * span.step + span.start
 
 
-def _general(storage: Storage, like: Format, selection: Selection) -> Tensor:
-    """By a remap of the stored elements."""
+def _remap_selection(storage: Storage, like: Format, selection: Selection) -> Tensor:
+    """Any selection, by a remap of the stored elements."""
     program = Program()
-    write(program, selection, storage)
+    write_selection(program, selection, storage)
     if not selection.shape:
         program.coordinates, program.free = ["0"], [0]
-        return summed(remap([(storage, program)], (1,), "indexing"))
-    return settle(remap([(storage, program)], selection.shape, "indexing"), like)
+        return sum_at_origin(remap([(storage, program)], (1,), "indexing"))
+    return to_result_format(remap([(storage, program)], selection.shape, "indexing"), like)
 
 
-def write(program: Program, selection: Selection, storage: Storage) -> None:
+def write_selection(program: Program, selection: Selection, storage: Storage) -> None:
     """The steps of a selection: tests of integers and slices, then the places of index arrays."""
     shape = storage.shape
     for d, k in selection.integers.items():
         program.test(f"x{d} == {program.number(k)}")
         program.fixed.add(d)
-    spans = {d: inside(program, d, span, shape[d]) for d, span in selection.spans.items()}
+    spans = {d: span_program(program, d, span, shape[d]) for d, span in selection.spans.items()}
     places: dict[int, str] = {}
     for group in selection.groups:
-        places |= _places(program, group, storage)
+        places |= _group_program(program, group, storage)
     for axis in selection.axes:
         r = len(program.coordinates)
         if axis.dim is not None:
@@ -279,10 +279,10 @@ def write(program: Program, selection: Selection, storage: Storage) -> None:
             program.free.append(r)
         else:
             program.coordinates.append(places[axis.array])
-    _rising(program, selection)
+    _mark_monotone(program, selection)
 
 
-def _places(program: Program, group: Group, storage: Storage) -> dict[int, str]:
+def _group_program(program: Program, group: Group, storage: Storage) -> dict[int, str]:
     """Test the dimensions of a group of index arrays, and give the coordinates along its axes."""
     if not group.axes:
         for d, array in group.arrays.items():
@@ -293,50 +293,50 @@ def _places(program: Program, group: Group, storage: Storage) -> dict[int, str]:
         return dict.fromkeys(group.axes, "0")
     place = look_up(program, group.arrays, storage.shape, length(storage.values))
     strides = np.cumprod([1, *group.shape[:0:-1]], dtype=np.int64)[::-1].tolist()
-    found = {}
+    crd = {}
     for k, (axis, stride, extent) in enumerate(zip(group.axes, strides, group.shape, strict=True)):
-        high = place if stride == 1 else f"{place} // {program.number(stride)}"
-        found[axis] = high if k == 0 else f"({high}) % {program.number(extent)}"
-    return found
+        quotient = place if stride == 1 else f"{place} // {program.number(stride)}"
+        crd[axis] = quotient if k == 0 else f"({quotient}) % {program.number(extent)}"
+    return crd
 
 
-def inside(program: Program, d: int, span: Span, extent: int) -> str:
+def span_program(program: Program, d: int, span: Span, extent: int) -> str:
     """Test that dimension d lies in the span, and give its coordinate there."""
     if span.covers(extent):
         return f"x{d}"
     if span.step == 1:
-        t = program.bind(f"x{d} - {program.number(span.start)}") if span.start else f"x{d}"
+        c = program.bind(f"x{d} - {program.number(span.start)}") if span.start else f"x{d}"
     elif span.step == -1:
-        t = program.bind(f"{program.number(span.start)} - x{d}")
+        c = program.bind(f"{program.number(span.start)} - x{d}")
     else:
         step = program.number(abs(span.step))
-        far = f"x{d} - {program.number(span.start)}" if span.step > 0 else f"{program.number(span.start)} - x{d}"
-        far = program.bind(far)
-        program.test(f"{far} >= 0")
-        t = program.bind(f"{far} // {step}")
-        program.test(f"{t} * {step} == {far}")
+        distance = f"x{d} - {program.number(span.start)}" if span.step > 0 else f"{program.number(span.start)} - x{d}"
+        distance = program.bind(distance)
+        program.test(f"{distance} >= 0")
+        c = program.bind(f"{distance} // {step}")
+        program.test(f"{c} * {step} == {distance}")
     bounded = span.step == -1 and span.count == extent
     if not bounded:
-        program.test(f"{t} >= 0 and {t} < {program.number(span.count)}")
-    return t
+        program.test(f"{c} >= 0 and {c} < {program.number(span.count)}")
+    return c
 
 
-def _rising(program: Program, selection: Selection) -> None:
-    """Whether the places of index arrays follow the dimensions that they index."""
+def _mark_monotone(program: Program, selection: Selection) -> None:
+    """Record which index arrays ascend, so that the remap keeps the order along their dimensions."""
     for group in selection.groups:
         if (single := group.single) is None:
             continue
         d, array = single
-        at = selection.axes.index(Axis(array=group.axes[0]))
+        axis = selection.axes.index(Axis(array=group.axes[0]))
         steps = np.diff(array)
         if bool(np.all(steps > 0)):
-            program.rises[d] = at
+            program.rises[d] = axis
         elif bool(np.all(steps >= 0)):
-            program.rises_last[d] = at
+            program.rises_last[d] = axis
 
 
 @cached(4096)
-def _inserted(format: Format, new: tuple[int, ...]) -> Format:
+def _insert_dense_levels(format: Format, new: tuple[int, ...]) -> Format:
     """The format of a tensor with dimensions of extent 1 at `new`, dense levels in front of all but the batch."""
     rank = format.ndim + len(new)
     position = [r for r in range(rank) if r not in new]
@@ -353,4 +353,4 @@ def insert_dims(s: Storage, new: tuple[int, ...]) -> Storage:
     none = (None,) * len(new)
     batch = s.format.batch_ndim
     pos, crd = ((*group[:batch], *none, *group[batch:]) for group in (s.pos, s.crd))
-    return Storage(shape, _inserted(s.format, new), s.scalar, s.fill_value, pos, crd, s.values)
+    return Storage(shape, _insert_dense_levels(s.format, new), s.scalar, s.fill_value, pos, crd, s.values)

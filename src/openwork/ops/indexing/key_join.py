@@ -1,4 +1,4 @@
-"""Tables that answer, for an element, which places of an index key name it."""
+"""Joins stored elements with index arrays: program steps that find which places of a key name an element."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ def sorted_places(keys: Ints) -> tuple[Ints, Ints]:
     """The keys in order, and the places where they stood; equal keys keep theirs."""
     if len(keys) < 2 or bool(np.all(keys[:-1] <= keys[1:])):
         return keys, np.arange(len(keys), dtype=np.int64)
-    key, order = radix(keys.astype(np.uint64), np.arange(len(keys), dtype=np.int64), 0, int(keys.max()).bit_length())
-    return key.astype(np.int64), order
+    sorted_keys, order = radix(
+        keys.astype(np.uint64), np.arange(len(keys), dtype=np.int64), 0, int(keys.max()).bit_length()
+    )
+    return sorted_keys.astype(np.int64), order
 
 
 def table(keys: Ints, extent: int, direct: bool) -> Table:
@@ -73,17 +75,17 @@ def _key(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int]) -> 
     return program.bind(text, "key")
 
 
-def _ranked(
+def _replace_by_ranks(
     program: Program, arrays: Mapping[int, Ints], shape: Sequence[int]
 ) -> tuple[Mapping[int, Ints], Sequence[int], Mapping[int, str]]:
-    """Coordinates replaced by their ranks, where extents are too large to multiply."""
+    """Index arrays -> ranks among their distinct coordinates, where the product of extents has no 64-bit number."""
     ranks: dict[int, Ints] = {}
     extents = list(shape)
     names: dict[int, str] = {}
     for d in sorted(arrays):
-        found, ranks[d] = np.unique(arrays[d], return_inverse=True)
-        extents[d] = len(found)
-        names[d] = _search(program, found, f"x{d}")
+        distinct_crd, ranks[d] = np.unique(arrays[d], return_inverse=True)
+        extents[d] = len(distinct_crd)
+        names[d] = _search(program, distinct_crd, f"x{d}")
     if math.prod(extents[d] for d in arrays) >= LARGEST:
         raise UnsupportedError(
             f"indexing with {len(arrays)} arrays of {len(next(iter(arrays.values())))} places over extents"
@@ -102,24 +104,26 @@ def _search(program: Program, keys: Ints, key: str) -> str:
     return program.bind(f"low{n}", "rank")
 
 
-def _group(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> tuple[Table, str]:
+def _group_of_key(
+    program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int
+) -> tuple[Table, str]:
     """The table of the index arrays, and the name of an element's group in it."""
     if math.prod(shape[d] for d in arrays) >= LARGEST:
-        arrays, shape, names = _ranked(program, arrays, shape)
+        arrays, shape, names = _replace_by_ranks(program, arrays, shape)
         text = ""
         for d in sorted(arrays):
             text = names[d] if not text else f"({text}) * {program.number(shape[d])} + {names[d]}"
         key = program.bind(text, "key")
     else:
         key = _key(program, arrays, shape)
-    plain, extent = _plain_keys(arrays, shape, elements)
-    found = table(keys_of(arrays, shape), extent, plain is not None)
-    return found, key if found.keys is None else _search(program, found.keys, key)
+    direct_keys, extent = _direct_keys(arrays, shape, elements)
+    groups = table(keys_of(arrays, shape), extent, direct_keys is not None)
+    return groups, key if groups.keys is None else _search(program, groups.keys, key)
 
 
 def look_up(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> str:
     """Add the steps that visit all places naming the element; gives the name of the place."""
-    keys, extent = _plain_keys(arrays, shape, elements)
+    keys, extent = _direct_keys(arrays, shape, elements)
     if keys is not None:
         direct: Ints = np.full(extent, -1, np.int64)
         direct[keys] = np.arange(len(keys), dtype=np.int64)
@@ -127,15 +131,15 @@ def look_up(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], 
             place = program.bind(f"{program.array(direct)}[{_key(program, arrays, shape)}]", "place")
             program.test(f"{place} >= 0")
             return place
-    found, group = _group(program, arrays, shape, elements)
-    start, places = program.array(found.start), program.array(found.places)
-    at = program.loop(f"{start}[{group}]", f"{start}[{group} + 1]")
+    groups, group = _group_of_key(program, arrays, shape, elements)
+    start, places = program.array(groups.start), program.array(groups.places)
+    p = program.loop(f"{start}[{group}]", f"{start}[{group} + 1]")
     program.copies = program.most = None
-    return program.bind(f"{places}[{at}]", "place")
+    return program.bind(f"{places}[{p}]", "place")
 
 
-def _plain_keys(arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> tuple[Ints | None, int]:
-    """The keys, where a table over all possible ones is not much longer than what is looked up."""
+def _direct_keys(arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> tuple[Ints | None, int]:
+    """The keys, None where a table over all possible ones is much longer than what is looked up; and the extent."""
     extent = math.prod(shape[d] for d in arrays)
     if extent > 4 * (len(next(iter(arrays.values()))) + elements) + 1024:
         return None, extent
@@ -144,10 +148,10 @@ def _plain_keys(arrays: Mapping[int, Ints], shape: Sequence[int], elements: int)
 
 def test_member(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> str:
     """Add the steps that find out whether some place names the element; gives a name that is 1 where one does."""
-    plain, extent = _plain_keys(arrays, shape, elements)
-    if plain is not None:
+    direct_keys, extent = _direct_keys(arrays, shape, elements)
+    if direct_keys is not None:
         flags = np.zeros(extent, np.bool_)
-        flags[plain] = True
+        flags[direct_keys] = True
         key = _key(program, arrays, shape)
         return program.bind(f"i64({program.array(flags)}[{key}])", "named")
     if extent >= LARGEST:

@@ -1,4 +1,4 @@
-"""Index keys as NumPy takes them, made plain: what each dimension is indexed by, and what the result's are.
+"""An index key as NumPy takes it and a shape -> a Selection: what each dimension is indexed by, and the result's axes.
 
 Source: NumPy, "Indexing on ndarrays": basic and advanced indexing, and where the dimensions of index arrays go.
 """
@@ -21,7 +21,7 @@ __all__ = ["Axis", "Group", "Ints", "Selection", "Span", "select"]
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
-_KINDS = (
+_VALID_KINDS = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid"
     " indices"
 )
@@ -84,7 +84,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Many:
+class _IndexArray:
     """An index array of one dimension, or with `array` None a boolean scalar."""
 
     array: Ints
@@ -92,7 +92,7 @@ class _Many:
     consumes: int = 1
 
 
-_Item: TypeAlias = "int | slice | _Many | None"
+_Item: TypeAlias = "int | slice | _IndexArray | None"
 
 
 def select(key: Any, shape: tuple[int, ...]) -> Selection:
@@ -100,44 +100,44 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection:
 
     Raises IndexError, worded as NumPy's, where NumPy does.
     """
-    items = _expanded(key, shape)
+    items = _expand(key, shape)
     out = Selection()
     groups: list[Ints] = []
-    places: list[int] = []
-    advanced = any(isinstance(item, _Many) for item in items)
-    state, at, dim = "before", 0, 0
+    dims: list[int] = []
+    advanced = any(isinstance(item, _IndexArray) for item in items)
+    state, arrays_at, dim = "before", 0, 0
     for item in items:
-        if isinstance(item, _Many) or (advanced and isinstance(item, int)):
+        if isinstance(item, _IndexArray) or (advanced and isinstance(item, int)):
             if state == "before":
-                state, at = "inside", len(out.axes)
+                state, arrays_at = "inside", len(out.axes)
             elif state == "behind":
-                state, at = "apart", 0
+                state, arrays_at = "apart", 0
         elif state == "inside":
             state = "behind"
         match item:
             case None:
                 out.axes.append(Axis())
             case slice():
-                if item.step == _GAP:
+                if item.step == _EMPTY_ELLIPSIS:
                     continue
                 start, stop, step = item.indices(shape[dim])
                 out.spans[dim] = Span(start, step, len(range(start, stop, step)))
                 out.axes.append(Axis(dim))
                 dim += 1
             case int():
-                out.integers[dim] = _wrapped(item, dim, shape[dim])
+                out.integers[dim] = _checked_integer(item, dim, shape[dim])
                 dim += 1
-            case _Many():
-                groups.append(_checked(item, dim, shape))
-                places.append(dim if item.consumes else -1)
+            case _IndexArray():
+                groups.append(_checked_array(item, dim, shape))
+                dims.append(dim if item.consumes else -1)
                 dim += item.consumes
     if advanced:
-        _join(out, groups, places, at)
+        _broadcast_arrays(out, groups, dims, arrays_at)
     out.shape = tuple(_extent(axis, out) for axis in out.axes)
     return out
 
 
-_GAP = "ellipsis of nothing"
+_EMPTY_ELLIPSIS = "ellipsis of nothing"
 
 
 def _extent(axis: Axis, selection: Selection) -> int:
@@ -146,8 +146,8 @@ def _extent(axis: Axis, selection: Selection) -> int:
     return 1 if axis.array is None else selection.broadcast[axis.array]
 
 
-def _join(out: Selection, groups: list[Ints], places: list[int], at: int) -> None:
-    """Broadcast the index arrays to their common shape, whose dimensions stand at `at`."""
+def _broadcast_arrays(out: Selection, groups: list[Ints], array_dims: list[int], arrays_at: int) -> None:
+    """Broadcast the index arrays to their common shape, whose dimensions stand at `arrays_at` in the result."""
     try:
         out.broadcast = np.broadcast_shapes(*(g.shape for g in groups))
     except ValueError:
@@ -157,13 +157,13 @@ def _join(out: Selection, groups: list[Ints], places: list[int], at: int) -> Non
         ) from None
     out.has_arrays = True
     rank = len(out.broadcast)
-    found = {d: g.reshape((1,) * (rank - g.ndim) + g.shape) for d, g in zip(places, groups, strict=True) if d >= 0}
-    out.groups = [_grouped(found, dims, out.broadcast) for dims in _together(found)]
-    out.axes[at:at] = [Axis(array=k) for k in range(len(out.broadcast))]
+    arrays = {d: g.reshape((1,) * (rank - g.ndim) + g.shape) for d, g in zip(array_dims, groups, strict=True) if d >= 0}
+    out.groups = [_group(arrays, dims, out.broadcast) for dims in _common_axes(arrays)]
+    out.axes[arrays_at:arrays_at] = [Axis(array=k) for k in range(len(out.broadcast))]
 
 
-def _together(arrays: dict[int, Ints]) -> list[set[int]]:
-    """The dimensions whose arrays vary along common axes, group by group."""
+def _common_axes(arrays: dict[int, Ints]) -> list[set[int]]:
+    """Connected groups of dimensions: those whose index arrays vary along a common axis."""
     parts: list[tuple[set[int], set[int]]] = []
     for d, array in arrays.items():
         axes = {k for k, n in enumerate(array.shape) if n != 1}
@@ -173,50 +173,50 @@ def _together(arrays: dict[int, Ints]) -> list[set[int]]:
     return [dims for dims, _ in parts]
 
 
-def _grouped(arrays: dict[int, Ints], dims: set[int], broadcast: tuple[int, ...]) -> Group:
+def _group(arrays: dict[int, Ints], dims: set[int], broadcast: tuple[int, ...]) -> Group:
     axes = tuple(sorted({k for d in dims for k, n in enumerate(arrays[d].shape) if n != 1}))
     extents = tuple(n if k in axes else 1 for k, n in enumerate(broadcast))
     flat = {d: np.ascontiguousarray(np.broadcast_to(arrays[d], extents)).reshape(-1) for d in sorted(dims)}
     return Group(flat, axes, tuple(broadcast[k] for k in axes))
 
 
-def _expanded(key: Any, shape: tuple[int, ...]) -> list[_Item]:
+def _expand(key: Any, shape: tuple[int, ...]) -> list[_Item]:
     """The key's items, one per dimension, arrays of truth values as the arrays of their places."""
-    given = key if isinstance(key, tuple) else (key,)
-    if sum(item is Ellipsis for item in given) > 1:
+    listed = key if isinstance(key, tuple) else (key,)
+    if sum(item is Ellipsis for item in listed) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     items: list[Any] = []
     used = 0
-    for item in given:
+    for item in listed:
         if item is Ellipsis or item is None or isinstance(item, slice):
             items.append(item)
             used += isinstance(item, slice)
             continue
-        found = _array(item, used)
-        items.append(found)
-        used += found[0].ndim if isinstance(found, tuple) else 1
+        entry = _classify(item, used)
+        items.append(entry)
+        used += entry[0].ndim if isinstance(entry, tuple) else 1
     if used > len(shape):
         raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
-    full = [slice(None)] * (len(shape) - used) or [slice(None, None, _GAP)]
-    at = next((n for n, item in enumerate(items) if item is Ellipsis), None)
-    if at is not None:
-        items[at : at + 1] = full
+    full = [slice(None)] * (len(shape) - used) or [slice(None, None, _EMPTY_ELLIPSIS)]
+    ellipsis_at = next((n for n, item in enumerate(items) if item is Ellipsis), None)
+    if ellipsis_at is not None:
+        items[ellipsis_at : ellipsis_at + 1] = full
     elif used < len(shape):
         items += full
     out: list[_Item] = []
     dim = 0
     for item in items:
         if isinstance(item, tuple):
-            places = _places(item[0], shape[dim : dim + item[0].ndim], dim)
-            out += [_Many(p, True, int(item[0].ndim > 0)) for p in places]
+            places = _mask_coordinates(item[0], shape[dim : dim + item[0].ndim], dim)
+            out += [_IndexArray(p, True, int(item[0].ndim > 0)) for p in places]
             dim += item[0].ndim
         else:
             out.append(item)
-            dim += item is not None and not (isinstance(item, slice) and item.step == _GAP)
+            dim += item is not None and not (isinstance(item, slice) and item.step == _EMPTY_ELLIPSIS)
     return out
 
 
-class _Truth:
+class _Mask:
     """A mask, dense or a sparse Tensor: its shape, and the places where it is true."""
 
     def __init__(self, mask: Any) -> None:
@@ -234,44 +234,44 @@ def true_places(mask: Tensor) -> list[Ints]:
     """The coordinates of a mask's true elements, row-major, as NumPy's `nonzero` gives them."""
     if mask.format.is_dense or mask.fill_value:
         return [np.asarray(p, np.int64) for p in np.nonzero(mask.to_numpy())]
-    plain = mask.coalesce()
-    keep = np.flatnonzero(to_numpy(plain.values))
-    return [to_numpy(plain._storage.crd[d])[keep].astype(np.int64) for d in range(mask.ndim)]
+    coordinates = mask.coalesce()
+    nonzeros = np.flatnonzero(to_numpy(coordinates.values))
+    return [to_numpy(coordinates._storage.crd[d])[nonzeros].astype(np.int64) for d in range(mask.ndim)]
 
 
-def _array(item: Any, dim: int) -> Any:
-    """An item of a key that is no slice: an int, a `_Many`, or a mask in a tuple."""
+def _classify(item: Any, dim: int) -> Any:
+    """An item of a key that is no slice -> an int, an `_IndexArray`, or a tuple of one `_Mask`."""
 
     if isinstance(item, Tensor):
         if item._storage.scalar == "bool":
-            return (_Truth(item),)
+            return (_Mask(item),)
         item = item.to_numpy()
     elif is_torch(item):
         item = to_numpy(item)
     if isinstance(item, bool | np.bool_):
-        return (_Truth(np.asarray(item)),)
+        return (_Mask(np.asarray(item)),)
     if not isinstance(item, np.ndarray | list | tuple):
         try:
             return operator.index(item)
         except TypeError:
             if not hasattr(item, "__array__") and not hasattr(item, "__len__"):
-                raise IndexError(_KINDS) from None
+                raise IndexError(_VALID_KINDS) from None
     try:
-        found = np.asarray(item)
+        array = np.asarray(item)
     except ValueError as error:
         raise IndexError(f"an index of nested lists is no array: {error}") from None
-    if found.size == 0 and not isinstance(item, np.ndarray):
-        found = found.astype(np.int64)
-    if found.dtype == np.bool_:
-        return (_Truth(found),)
-    if found.dtype.kind not in "iu":
-        plain = found.ndim == 0 or not isinstance(item, np.ndarray)
-        raise IndexError(_KINDS if plain else "arrays used as indices must be of integer (or boolean) type")
-    return int(found) if found.ndim == 0 else _Many(found.astype(np.int64))
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype == np.bool_:
+        return (_Mask(array),)
+    if array.dtype.kind not in "iu":
+        is_number = array.ndim == 0 or not isinstance(item, np.ndarray)
+        raise IndexError(_VALID_KINDS if is_number else "arrays used as indices must be of integer (or boolean) type")
+    return int(array) if array.ndim == 0 else _IndexArray(array.astype(np.int64))
 
 
-def _places(mask: _Truth, shape: tuple[int, ...], dim: int) -> list[Ints]:
-    """The index arrays that a mask stands for."""
+def _mask_coordinates(mask: _Mask, shape: tuple[int, ...], dim: int) -> list[Ints]:
+    """A mask -> the index arrays of its true elements."""
     for k, (n, extent) in enumerate(zip(mask.shape, shape, strict=True)):
         if n != extent:
             raise IndexError(
@@ -281,22 +281,22 @@ def _places(mask: _Truth, shape: tuple[int, ...], dim: int) -> list[Ints]:
     return [np.arange(int(mask.mask), dtype=np.int64)] if mask.ndim == 0 else mask.nonzero()
 
 
-def _wrapped(index: int, dim: int, extent: int) -> int:
+def _checked_integer(index: int, dim: int, extent: int) -> int:
     if not -extent <= index < extent:
         raise IndexError(f"index {index} is out of bounds for axis {dim} with size {extent}")
     return index + extent * (index < 0)
 
 
-def _checked(item: _Many, dim: int, shape: tuple[int, ...]) -> Ints:
-    """The coordinates, none negative."""
+def _checked_array(item: _IndexArray, dim: int, shape: tuple[int, ...]) -> Ints:
+    """The coordinates of an index array, negative ones counted from the end; IndexError beyond the extent."""
     if item.mask:
         return item.array
     extent, array = shape[dim], item.array
     if array.size:
         low, high = int(array.min()), int(array.max())
         if high >= extent or low < -extent:
-            wrong = array[(array >= extent) | (array < -extent)].reshape(-1)[0]
-            raise IndexError(f"index {int(wrong)} is out of bounds for axis {dim} with size {extent}")
+            bad = array[(array >= extent) | (array < -extent)].reshape(-1)[0]
+            raise IndexError(f"index {int(bad)} is out of bounds for axis {dim} with size {extent}")
         if low < 0:
             array = np.where(array < 0, array + extent, array)
     return array

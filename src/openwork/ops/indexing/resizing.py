@@ -9,7 +9,7 @@ import numpy as np
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.remap import Program, canonical
 from ...tensor.tensor import Tensor
-from ..result_format import structural
+from ..result_format import remap_one
 
 __all__ = ["resized", "without_fill"]
 
@@ -26,11 +26,11 @@ def resized(t: Tensor, shape: tuple[int, ...]) -> Tensor:
 
     def host(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         out = np.full(shape, t.fill_value, array.dtype)
-        inside = tuple(slice(min(old, new)) for old, new in zip(t.shape, shape, strict=True))
-        out[inside] = array[inside]
+        common = tuple(slice(min(old, new)) for old, new in zip(t.shape, shape, strict=True))
+        out[common] = array[common]
         return out
 
-    return structural(t, shape, "resize", write, host)
+    return remap_one(t, shape, "resize", write, host)
 
 
 def without_fill(t: Tensor) -> Tensor:
@@ -47,4 +47,4 @@ def without_fill(t: Tensor) -> Tensor:
         for d in range(t.ndim):
             program.keep(d)
 
-    return structural(t, t.shape, "eliminate_zeros", write, lambda a: a)
+    return remap_one(t, t.shape, "eliminate_zeros", write, lambda a: a)

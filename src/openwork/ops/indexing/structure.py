@@ -1,4 +1,4 @@
-"""A tensor -> its pattern, which says what it specifies; a tensor and other values -> these in its structure."""
+"""A tensor -> its pattern, True at every specified element; a tensor and other values -> these in its structure."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def with_values(x: Any, values: Any, /, *, fill_value: Any = None) -> Tensor:
     """
     s = as_tensor(x)._storage
     count = length(s.values)
-    given: Any = values if is_array(values) else values.to_dense() if isinstance(values, Tensor) else np.asarray(values)
-    if given.ndim == 0:
-        given = given.expand(count) if is_torch(given) else np.broadcast_to(given, count)
-    if (given.numel() if is_torch(given) else given.size) != count:
+    array: Any = values if is_array(values) else values.to_dense() if isinstance(values, Tensor) else np.asarray(values)
+    if array.ndim == 0:
+        array = array.expand(count) if is_torch(array) else np.broadcast_to(array, count)
+    if (array.numel() if is_torch(array) else array.size) != count:
         raise ShapeError(
-            f"with_values: expected {count} values, as `values` of the tensor has; got shape {tuple(given.shape)}"
+            f"with_values: expected {count} values, as `values` of the tensor has; got shape {tuple(array.shape)}"
             "\n  help: sparse_mask takes the elements of another tensor at these places"
         )
-    made = flat(as_array(given.reshape(-1), like=given if is_torch(given) else s.values))
-    if is_torch(made) != is_torch(s.values):
-        s = s.mapped(lambda b: as_array(b, like=made))
+    buffer = flat(as_array(array.reshape(-1), like=array if is_torch(array) else s.values))
+    if is_torch(buffer) != is_torch(s.values):
+        s = s.mapped(lambda b: as_array(b, like=buffer))
     fill = s.fill_value if fill_value is None else fill_value
-    return Tensor._from_storage(s.with_values(made, python_scalar(fill, scalar_of(made))))
+    return Tensor._from_storage(s.with_values(buffer, python_scalar(fill, scalar_of(buffer))))

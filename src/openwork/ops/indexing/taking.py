@@ -1,4 +1,4 @@
-"""Elements taken along an axis; the ones that a mask names, or that are large enough."""
+"""A tensor and indices, a mask or a threshold -> the elements gathered along an axis, at the mask, or above it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..manipulation.shaping import reshape
-from ..result_format import structural
+from ..result_format import remap_one
 from .index import index
 from .keys import Ints
 
-__all__ = ["found_at", "prune", "sparse_mask", "take", "take_along_axis"]
+__all__ = ["prune", "sparse_mask", "take", "take_along_axis", "values_at"]
 
 
 def _integers(indices: Any, operation: str) -> Ints:
-    given = indices.to_numpy() if isinstance(indices, Tensor) else to_numpy(indices) if is_torch(indices) else indices
-    found = np.asarray(given)
-    if found.size == 0 and not hasattr(given, "dtype"):
-        found = found.astype(np.int64)
-    if found.dtype.kind not in "iu":
-        raise DTypeError(f"{operation}: indices are integers; got dtype {found.dtype}\n  help: convert them")
-    return found.astype(np.int64)
+    host = indices.to_numpy() if isinstance(indices, Tensor) else to_numpy(indices) if is_torch(indices) else indices
+    array = np.asarray(host)
+    if array.size == 0 and not hasattr(host, "dtype"):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise DTypeError(f"{operation}: indices are integers; got dtype {array.dtype}\n  help: convert them")
+    return array.astype(np.int64)
 
 
 @operation(method=True, torch="take", masked="moves")
@@ -57,25 +57,25 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
 
     `indices` broadcasts with `x` beside `axis`.
     """
-    t, places = as_tensor(x), _integers(indices, "take_along_axis")
+    t, crd = as_tensor(x), _integers(indices, "take_along_axis")
     d = axis_of(axis, t.ndim, "take_along_axis")
-    if places.ndim != t.ndim:
+    if crd.ndim != t.ndim:
         raise ShapeError(
-            f"take_along_axis: indices have {places.ndim} dimensions, the tensor {t.ndim}\n  help: give as many"
+            f"take_along_axis: indices have {crd.ndim} dimensions, the tensor {t.ndim}\n  help: give as many"
         )
     key: list[Any] = []
     for k, n in enumerate(t.shape):
         shape = [1] * t.ndim
         shape[k] = -1
-        extent = places.shape[k] if n == 1 else n
-        key.append(places if k == d else (np.arange(n) if n != 1 else np.zeros(extent, np.int64)).reshape(shape))
+        extent = crd.shape[k] if n == 1 else n
+        key.append(crd if k == d else (np.arange(n) if n != 1 else np.zeros(extent, np.int64)).reshape(shape))
     try:
         return index(t, tuple(key))
     except IndexError as error:
         if "broadcast" not in str(error):
             raise
         raise ShapeError(
-            f"take_along_axis: indices of shape {places.shape} do not broadcast with {t.shape} beside axis {d}"
+            f"take_along_axis: indices of shape {crd.shape} do not broadcast with {t.shape} beside axis {d}"
             "\n  help: extents agree, or are 1"
         ) from None
 
@@ -105,19 +105,19 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     fill = full(1, scalar, t.fill_value, t.values)
 
     def write(program: Program) -> None:
-        value, base = "a_vals[leaf]", f"{program.array(fill)}[0]"
-        most = f"{program.array(bound)}[0]"
+        value, fill_text = "a_vals[leaf]", f"{program.array(fill)}[0]"
+        bound_text = f"{program.array(bound)}[0]"
         if scalar == "bool":
-            program.test(f"{value} != {base} and {most} == False")
+            program.test(f"{value} != {fill_text} and {bound_text} == False")
         else:
-            program.test(f"not ({_near(scalar, value, base, most)})")
+            program.test(f"not ({_near_test(scalar, value, fill_text, bound_text)})")
         for d in range(t.ndim):
             program.keep(d)
 
-    return structural(t, t.shape, "prune", write, lambda a: a)
+    return remap_one(t, t.shape, "prune", write, lambda a: a)
 
 
-def _near(scalar: str, value: str, base: str, most: str) -> str:
+def _near_test(scalar: str, value: str, base: str, most: str) -> str:
     """The test that two values are not further apart than `most`; NaN is near NaN."""
     if scalar[0] in "iu":
         return f"max({value}, {base}) - min({value}, {base}) <= {most}"
@@ -157,27 +157,27 @@ def sparse_mask(x: Any, mask: Any, /) -> Tensor:
     on_host(t._storage, "sparse_mask")
     if not m.ndim:
         return t
-    return Tensor._from_storage(m._storage.with_values(found_at(t, m._storage), t.fill_value))
+    return Tensor._from_storage(m._storage.with_values(values_at(t, m._storage), t.fill_value))
 
 
-def found_at(t: Tensor, mask: Storage, dims: Sequence[int | None] | None = None) -> Array:
-    """The element of `t` at the place of every stored element of `mask`; the fill value where it has none.
+def values_at(t: Tensor, mask: Storage, dims: Sequence[int | None] | None = None) -> Array:
+    """The element of `t` at the coordinates of every stored element of `mask`; the fill value where it stores none.
 
     dims: the dimension of the mask that each dimension of `t` is, None for one of extent 1 of which coordinate 0 is
     taken; without, both have the same dimensions. A mask may store an element several times.
     """
-    keys, values = _linear(t)
+    keys, values = _linear_keys(t)
     source, scalar = operand_of(mask), t._storage.scalar
     out = full(length(mask.values), scalar, t.fill_value, t.values)
     if not length(mask.values) or 0 in mask.shape:
         return out
     steps = [0] * len(mask.shape)
-    width = 1
+    stride = 1
     for d, n in reversed(list(enumerate(t.shape))):
-        at = d if dims is None else dims[d]
-        if at is not None:
-            steps[at] += width
-        width *= n
+        mask_dim = d if dims is None else dims[d]
+        if mask_dim is not None:
+            steps[mask_dim] += stride
+        stride *= n
     key = f"find {source.format} {source.pos} {source.crd} {source.ragged} {scalar} {keys is None}"
     words = source_words(mask) | {"vals": address(values), "b_vals": address(out), "a_vals": 0}
     words |= {f"step{d}": n for d, n in enumerate(steps)}
@@ -187,13 +187,13 @@ def found_at(t: Tensor, mask: Storage, dims: Sequence[int | None] | None = None)
     return out
 
 
-def _linear(t: Tensor) -> tuple[Ints | None, Any]:
-    """The row-major places of the stored elements in order, and their values; no places for a dense tensor."""
+def _linear_keys(t: Tensor) -> tuple[Ints | None, Any]:
+    """The sorted row-major linear indices of the stored elements, and their values; None and all values if dense."""
     if t.format.is_dense:
         return None, t.asformat("dense").values
-    plain = t.coalesce()._storage if t.dense_dim == 0 else t.asformat(coo(t.ndim))._storage
-    keys = np.zeros(length(plain.values), np.int64)
+    coordinates = t.coalesce()._storage if t.dense_dim == 0 else t.asformat(coo(t.ndim))._storage
+    keys = np.zeros(length(coordinates.values), np.int64)
     for d, n in enumerate(t.shape):
         keys *= n
-        keys += to_numpy(plain.crd[d])
-    return keys, plain.values
+        keys += to_numpy(coordinates.crd[d])
+    return keys, coordinates.values

@@ -1,4 +1,4 @@
-"""Matrices put together of blocks: side by side, one above the other, in a grid, along the diagonal."""
+"""Blocks -> one matrix: side by side, one above the other, in a grid, along the diagonal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 from ..creation import zeros
-from ..result_format import settle
+from ..result_format import to_result_format
 from .joining import concat
 from .shaping import expand_dims
 
@@ -25,12 +25,12 @@ __all__ = ["block_array", "block_diag", "hstack", "vstack"]
 
 
 def _masked_hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Any:
-    return _finished(_masked_concat(blocks, axis=0 if blocks[0].ndim == 1 else 1), format, dtype)
+    return _with_format_and_dtype(_masked_concat(blocks, axis=0 if blocks[0].ndim == 1 else 1), format, dtype)
 
 
 def _masked_vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Any:
     rows = [m.__array_namespace__().expand_dims(m, axis=0) if m.ndim == 1 else m for m in blocks]
-    return _finished(_masked_concat(rows, axis=0), format, dtype)
+    return _with_format_and_dtype(_masked_concat(rows, axis=0), format, dtype)
 
 
 _masked_concat = late("masked.shaping", "concat")
@@ -50,7 +50,7 @@ def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
     """
     tensors = [as_tensor(x) for x in blocks]
     axis = 0 if tensors and tensors[0].ndim == 1 else 1
-    return _finished(concat(tensors, axis=axis, format=format), None, dtype)
+    return _with_format_and_dtype(concat(tensors, axis=axis, format=format), None, dtype)
 
 
 @operation(masked=_masked_vstack)
@@ -58,12 +58,12 @@ def vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
     """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`."""
     tensors = [as_tensor(x) for x in blocks]
     rows = [expand_dims(t, axis=0) if t.ndim == 1 else t for t in tensors]
-    return _finished(concat(rows, axis=0, format=format), None, dtype)
+    return _with_format_and_dtype(concat(rows, axis=0, format=format), None, dtype)
 
 
-def _finished(out: Any, format: object, dtype: Any) -> Tensor:
-    made: Tensor = out if dtype is None else out.astype(dtype, copy=False)
-    return made if format is None else made.asformat(format)
+def _with_format_and_dtype(out: Any, format: object, dtype: Any) -> Tensor:
+    result: Tensor = out if dtype is None else out.astype(dtype, copy=False)
+    return result if format is None else result.asformat(format)
 
 
 @operation()
@@ -93,11 +93,11 @@ def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dt
             f"block_array: rows of {', '.join(str(len(row)) for row in grid) or 'no'} blocks"
             "\n  expected: a grid, as many in each row\n  help: None stands for zeros"
         )
-    rows = [_extent(row, 0, f"row {k}") for k, row in enumerate(grid)]
-    columns = [_extent([row[k] for row in grid], 1, f"column {k}") for k in range(width)]
+    rows = [_common_extent(row, 0, f"row {k}") for k, row in enumerate(grid)]
+    columns = [_common_extent([row[k] for row in grid], 1, f"column {k}") for k in range(width)]
     tops, lefts = ([0, *accumulate(extents)] for extents in (rows, columns))
     placed = [(x, (tops[i], lefts[j])) for i, row in enumerate(grid) for j, x in enumerate(row) if x is not None]
-    return _assembled(placed, (tops[-1], lefts[-1]), "block_array", format, dtype)
+    return _assemble(placed, (tops[-1], lefts[-1]), "block_array", format, dtype)
 
 
 @operation()
@@ -121,7 +121,7 @@ def block_diag(blocks: Sequence[Any], /, format: object = None, dtype: Any = Non
     tensors = [_matrix(x, "block_diag") for x in blocks]
     tops, lefts = ([0, *accumulate(t.shape[d] for t in tensors)] for d in (0, 1))
     placed = list(zip(tensors, zip(tops, lefts, strict=True), strict=False))
-    return _assembled(placed, (tops[-1], lefts[-1]), "block_diag", format, dtype)
+    return _assemble(placed, (tops[-1], lefts[-1]), "block_diag", format, dtype)
 
 
 def _matrix(x: Any, operation: str) -> Tensor:
@@ -133,41 +133,41 @@ def _matrix(x: Any, operation: str) -> Tensor:
     return expand_dims(t, axis=tuple(range(2 - t.ndim))) if t.ndim < 2 else t
 
 
-def _extent(blocks: Sequence[Tensor | None], d: int, place: str) -> int:
-    found = {t.shape[d] for t in blocks if t is not None}
-    if len(found) != 1:
-        what = f"blocks of {sorted(found)} {'columns' if d else 'rows'}" if found else "no block but None"
+def _common_extent(blocks: Sequence[Tensor | None], d: int, place: str) -> int:
+    sizes = {t.shape[d] for t in blocks if t is not None}
+    if len(sizes) != 1:
+        what = f"blocks of {sorted(sizes)} {'columns' if d else 'rows'}" if sizes else "no block but None"
         raise ShapeError(f"block_array: {place} has {what}\n  expected: one extent\n  help: give a block of zeros")
-    return found.pop()
+    return sizes.pop()
 
 
-def _assembled(
+def _assemble(
     placed: Sequence[tuple[Tensor, tuple[int, int]]], shape: tuple[int, int], operation: str, format: Any, dtype: Any
 ) -> Tensor:
     """The blocks at their places, zeros elsewhere."""
     if not placed:
-        return _finished(zeros(shape, format=format), None, dtype)
+        return _with_format_and_dtype(zeros(shape, format=format), None, dtype)
     for t, _ in placed:
         if t.fill_value and not t.format.is_dense:
             raise UnsupportedError(
                 f"{operation}: unspecified elements of a block are {t.fill_value}, those beside it 0"
                 '\n  help: asformat("dense") first'
             )
-    out = _placed([t for t, _ in placed], [at for _, at in placed], shape, operation, format)
-    return _finished(out, None, dtype)
+    out = _place_blocks([t for t, _ in placed], [at for _, at in placed], shape, operation, format)
+    return _with_format_and_dtype(out, None, dtype)
 
 
 @differentiable(lambda tensors, *_: [t.values for t in tensors])
-def _placed(
+def _place_blocks(
     tensors: list[Tensor], starts: Sequence[tuple[int, int]], shape: tuple[int, int], operation: str, format: object
 ) -> Tensor:
     """Matrices at places that do not overlap: coordinates shifted, in the format of the first sparse one."""
-    held = [t._storage for t in tensors]
-    torch = any(s.library == "torch" for s in held)
-    scalar = promote(tuple(s.scalar for s in held), "torch" if torch else "numpy")
+    storages = [t._storage for t in tensors]
+    torch = any(s.library == "torch" for s in storages)
+    scalar = promote(tuple(s.scalar for s in storages), "torch" if torch else "numpy")
     parts: list[tuple[Storage, Program]] = []
     for t, (top, left) in zip(tensors, starts, strict=True):
-        s = _sparse(t).astype(dtype_of(scalar, t.values), copy=False)._storage
+        s = _to_coo(t).astype(dtype_of(scalar, t.values), copy=False)._storage
         on_host(s, operation)
         program = Program()
         for d, start in enumerate((top, left)):
@@ -178,10 +178,10 @@ def _placed(
                 program.coordinates.append(f"x{d} + {program.number(start)}")
         parts.append((s, program))
     sparse = next((t.format for t in tensors if not t.format.is_dense), parts[0][0].format)
-    return settle(remap(parts, shape, operation), sparse, format)
+    return to_result_format(remap(parts, shape, operation), sparse, format)
 
 
-def _sparse(t: Tensor) -> Tensor:
+def _to_coo(t: Tensor) -> Tensor:
     if not t.format.is_dense:
         return t
     dense = t.asformat("dense")._storage

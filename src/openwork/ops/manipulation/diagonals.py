@@ -45,15 +45,15 @@ def diags_array(
     >>> diags_array([[1, 2], [3]], offsets=[0, 1]).to_numpy().tolist()
     [[1, 3], [0, 2]]
     """
-    places, vectors = _paired(diagonals, offsets)
+    offset_list, vectors = _offsets_and_vectors(diagonals, offsets)
     if shape is None:
         if not vectors:
             raise ShapeError("diags_array: no diagonals, so the shape does not follow\n  help: give shape=")
-        n = vectors[0].shape[0] + abs(places[0])
+        n = vectors[0].shape[0] + abs(offset_list[0])
         shape = (n, n)
-    rows, columns = _two(shape)
-    parts, tops = [], []
-    for k, (vector, offset) in enumerate(zip(vectors, places, strict=True)):
+    rows, columns = _matrix_shape(shape)
+    parts, first_rows = [], []
+    for k, (vector, offset) in enumerate(zip(vectors, offset_list, strict=True)):
         length = min(rows + offset, columns - offset, rows, columns)
         if length < 0:
             raise ShapeError(
@@ -66,23 +66,23 @@ def diags_array(
                 f" array size ({rows}, {columns})\n  help: give {length} elements, or one"
             )
         parts.append(broadcast_to(vector, (length,)) if vector.shape[0] == 1 else vector[:length])
-        tops.append(np.arange(length) + max(-offset, 0))
+        first_rows.append(np.arange(length) + max(-offset, 0))
     target = "dia" if format is None else format
     if not parts:
         return zeros((rows, columns), dtype=dtype, format=target)
     values = concat(parts, axis=0).asformat("dense")
     values = values if dtype is None else values.astype(dtype, copy=False)
-    down = np.concatenate(tops)
-    right = down + np.repeat(np.array(places, np.int64), [len(t) for t in tops])
-    return _coordinates(values, (down, right), (rows, columns)).asformat(target)
+    row_crd = np.concatenate(first_rows)
+    col_crd = row_crd + np.repeat(np.array(offset_list, np.int64), [len(t) for t in first_rows])
+    return _from_coordinates(values, (row_crd, col_crd), (rows, columns)).asformat(target)
 
 
-def _paired(diagonals: Any, offsets: Any) -> tuple[tuple[int, ...], list[Tensor]]:
+def _offsets_and_vectors(diagonals: Any, offsets: Any) -> tuple[tuple[int, ...], list[Tensor]]:
     single = not isinstance(offsets, Sequence) and getattr(offsets, "ndim", 0) == 0
     places = integers(offsets, "diags_array", "offsets", boolean=False)
     if single and (not isinstance(diagonals, Sequence) or not diagonals or np.ndim(diagonals[0]) == 0):
-        given = as_tensor(diagonals)
-        diagonals = [given] if given.ndim < 2 else list(given)
+        operand = as_tensor(diagonals)
+        diagonals = [operand] if operand.ndim < 2 else list(operand)
     vectors = [as_tensor(d) for d in diagonals]
     vectors = [t.reshape((1,)) if not t.ndim else t for t in vectors]
     if len(vectors) != len(places):
@@ -97,19 +97,19 @@ def _paired(diagonals: Any, offsets: Any) -> tuple[tuple[int, ...], list[Tensor]
     return places, vectors
 
 
-def _two(shape: Any) -> tuple[int, int]:
-    found = extents(shape, "diags_array")
-    if len(found) != 2:
-        raise ShapeError(f"diags_array: shape {found}\n  expected: two extents\n  help: shape=(rows, columns)")
-    return found[0], found[1]
+def _matrix_shape(shape: Any) -> tuple[int, int]:
+    sizes = extents(shape, "diags_array")
+    if len(sizes) != 2:
+        raise ShapeError(f"diags_array: shape {sizes}\n  expected: two extents\n  help: shape=(rows, columns)")
+    return sizes[0], sizes[1]
 
 
-def _coordinates(values: Tensor, crd: Sequence[Any], shape: tuple[int, int]) -> Tensor:
-    """The elements of a dense vector at distinct coordinates in any order."""
-    leaf = values.to_dense()
-    wide = np.int32 if max(*shape, len(crd[0])) < 2**31 else np.int64
-    index = tuple(as_array(c.astype(wide), like=leaf) for c in crd)
-    pos = as_array(np.array([0, len(crd[0])], wide), like=leaf)
-    made = coo(2, unique=False, ordered=False)
+def _from_coordinates(values: Tensor, crd: Sequence[Any], shape: tuple[int, int]) -> Tensor:
+    """A dense vector of values and their distinct coordinates, in any order -> a COO tensor."""
+    data = values.to_dense()
+    index_dtype = np.int32 if max(*shape, len(crd[0])) < 2**31 else np.int64
+    index = tuple(as_array(c.astype(index_dtype), like=data) for c in crd)
+    pos = as_array(np.array([0, len(crd[0])], index_dtype), like=data)
+    unordered_coo = coo(2, unique=False, ordered=False)
     s = values._storage
-    return Tensor._from_storage(Storage(shape, made, s.scalar, 0, (pos, None), index, leaf))
+    return Tensor._from_storage(Storage(shape, unordered_coo, s.scalar, 0, (pos, None), index, data))

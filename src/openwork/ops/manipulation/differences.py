@@ -1,4 +1,4 @@
-"""Differences of neighbours along a dimension."""
+"""A tensor -> the n-th differences of neighbouring elements along a dimension."""
 
 from __future__ import annotations
 

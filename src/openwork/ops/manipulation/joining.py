@@ -1,4 +1,4 @@
-"""Tensors joined to one, and one taken apart."""
+"""Tensors -> one, joined along an existing or a new dimension; a tensor -> its slices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...storage.buffers import dtype_of
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..indexing.index import index
-from ..result_format import from_host, library, settle
+from ..result_format import dense_array, from_dense_array, to_result_format
 from .shaping import expand_dims, reshape
 
 __all__ = ["concat", "concatenate", "stack", "unstack"]
@@ -61,33 +61,35 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
                 f"concat: shapes {first.shape} and {t.shape} differ beside axis {d}\n  help: make the others agree"
             )
     shape = tuple(sum(t.shape[d] for t in tensors) if k == d else n for k, n in enumerate(first.shape))
-    return _joined(tensors, d, shape, format)
+    return _concat(tensors, d, shape, format)
 
 
 concatenate = operation("concatenate", masked=late("masked.shaping", "concat"))(concat)
 
 
 @differentiable(lambda tensors, *_: [t.values for t in tensors])
-def _joined(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: object) -> Tensor:
-    """Operands of agreeing shapes, behind one another along d."""
-    held = [t._storage for t in tensors]
-    torch = next((t for t, s in zip(tensors, held, strict=True) if s.library == "torch"), None)
-    scalar = promote(tuple(s.scalar for s in held), "numpy" if torch is None else "torch")
+def _concat(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: object) -> Tensor:
+    """Operands of agreeing shapes -> their concatenation along d."""
+    storages_in = [t._storage for t in tensors]
+    torch_operand = next((t for t, s in zip(tensors, storages_in, strict=True) if s.library == "torch"), None)
+    scalar = promote(tuple(s.scalar for s in storages_in), "numpy" if torch_operand is None else "torch")
     tensors = [
         t if s.scalar == scalar else t.astype(dtype_of(scalar, s.values), copy=False)
-        for t, s in zip(tensors, held, strict=True)
+        for t, s in zip(tensors, storages_in, strict=True)
     ]
     if all(t.format.is_dense for t in tensors):
-        like = tensors[0] if torch is None else torch
+        like = tensors[0] if torch_operand is None else torch_operand
         dtype = dtype_of(scalar, like.values)
-        out = from_host(np.concatenate([library(t) for t in tensors], axis=d), like.astype(dtype, copy=False))
+        out = from_dense_array(
+            np.concatenate([dense_array(t) for t in tensors], axis=d), like.astype(dtype, copy=False)
+        )
         return out if format is None else out.asformat(format)
     sparse = next(t for t in tensors if not t.format.is_dense)
     fill = sparse.fill_value
     storages = []
     for t in tensors:
         if t.format.is_dense:
-            t = _sparse(t, fill)
+            t = _to_coo(t, fill)
         elif t.fill_value != fill and not (t.fill_value != t.fill_value and fill != fill):
             raise UnsupportedError(
                 f"concat: fill values {fill} and {t.fill_value} differ\n  help: make one of them dense"
@@ -100,17 +102,19 @@ def _joined(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: objec
         if joined is not None:
             return Tensor._from_storage(joined)
     starts = accumulate((s.shape[d] for s in storages), initial=0)
-    parts = [(s, _shifted(len(shape), d, start, len(tensors) == 1)) for s, start in zip(storages, starts, strict=False)]
-    return settle(remap(parts, shape, "concat"), sparse.format, format)
+    parts = [
+        (s, _shift_program(len(shape), d, start, len(tensors) == 1)) for s, start in zip(storages, starts, strict=False)
+    ]
+    return to_result_format(remap(parts, shape, "concat"), sparse.format, format)
 
 
-def _sparse(t: Tensor, fill: Any) -> Tensor:
-    """A dense operand with the fill value of the others."""
+def _to_coo(t: Tensor, fill: Any) -> Tensor:
+    """A dense operand -> COO with this fill value."""
     dense = t.asformat("dense")._storage
     return Tensor._from_storage(dense.with_values(dense.values, fill)).asformat("coo")
 
 
-def _shifted(ndim: int, d: int, offset: int, alone: bool) -> Program:
+def _shift_program(ndim: int, d: int, offset: int, alone: bool) -> Program:
     program = Program()
     for k in range(ndim):
         if k == d and not alone:

@@ -1,4 +1,4 @@
-"""Elements in front of and behind those along each dimension, as NumPy's `pad`."""
+"""A tensor and pad widths -> the tensor with elements in front and behind along each dimension, as NumPy's `pad`."""
 
 from __future__ import annotations
 
@@ -16,24 +16,22 @@ from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from ..indexing.assign import assign
 from ..indexing.taking import take
-from ..result_format import structural
+from ..result_format import remap_one
 
 __all__ = ["pad"]
 
-_BY_PLACE = ("edge", "reflect", "symmetric", "wrap")
-"""Modes in which what is put there is taken from other places of the same fibre."""
+_INDEX_MODES = ("edge", "reflect", "symmetric", "wrap")
+"""Modes whose padding consists of elements of the same fibre: an index array for each dimension."""
 
 
 def _pairs(value: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     """(before, after) for each dimension: one number, one pair, or a pair for each."""
-    given = value.to_numpy() if isinstance(value, Tensor) else value
-    if isinstance(given, dict):
-        widths = {
-            d: (given[k], given[k]) if np.ndim(given[k]) == 0 else tuple(given[k]) for k in given for d in [k % ndim]
-        }
+    host = value.to_numpy() if isinstance(value, Tensor) else value
+    if isinstance(host, dict):
+        widths = {d: (host[k], host[k]) if np.ndim(host[k]) == 0 else tuple(host[k]) for k in host for d in [k % ndim]}
         return [widths.get(d, (0, 0)) for d in range(ndim)]
     try:
-        table = np.broadcast_to(np.asarray(given, dtype=object), (ndim, 2))
+        table = np.broadcast_to(np.asarray(host, dtype=object), (ndim, 2))
     except ValueError:
         raise ShapeError(
             f"pad: {name}={value!r} of {ndim} dimensions\n  expected: a number, (before, after), or that for each"
@@ -41,8 +39,8 @@ def _pairs(value: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     return [(row[0], row[1]) for row in table]
 
 
-def _places(shape: tuple[int, ...], pad_width: Any, mode: str, options: dict[str, Any]) -> list[Any]:
-    """Of each dimension the places that its elements are taken from, None where it stays."""
+def _source_coordinates(shape: tuple[int, ...], pad_width: Any, mode: str, options: dict[str, Any]) -> list[Any]:
+    """For each dimension the coordinates that the padded elements are gathered from, None where nothing is added."""
     out = []
     for n, (before, after) in zip(shape, _widths(pad_width, len(shape)), strict=True):
         if not n and (before or after):
@@ -53,13 +51,13 @@ def _places(shape: tuple[int, ...], pad_width: Any, mode: str, options: dict[str
 
 
 def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
-    found = []
+    widths = []
     for pair in _pairs(pad_width, ndim, "pad_width"):
         before, after = integers(pair, "pad", "pad_width")
         if before < 0 or after < 0:
             raise ShapeError(f"pad: pad_width={pad_width} is negative\n  help: slice the tensor")
-        found.append((before, after))
-    return found
+        widths.append((before, after))
+    return widths
 
 
 @operation(method=True, masked=late("masked.namespace", "pad"))
@@ -83,19 +81,19 @@ def pad(
     elements depend on values.
     """
     t = asarray(x.compute() if is_lazy(x) else x)
-    if mode in _BY_PLACE:
+    if mode in _INDEX_MODES:
         options = {"reflect_type": reflect_type} if reflect_type != "even" else {}
         if options:
             raise UnsupportedError(f"pad: reflect_type={reflect_type!r}\n  supported: 'even'")
-        for d, index in enumerate(_places(t.shape, pad_width, mode, {})):
+        for d, index in enumerate(_source_coordinates(t.shape, pad_width, mode, {})):
             t = t if index is None else take(t, index, axis=d)
         return t
     if mode not in ("constant", "empty"):
-        raise UnsupportedError(f"pad: mode={mode!r}\n  supported: constant, empty, {', '.join(_BY_PLACE)}")
+        raise UnsupportedError(f"pad: mode={mode!r}\n  supported: constant, empty, {', '.join(_INDEX_MODES)}")
     widths = _widths(pad_width, t.ndim)
     if not any(map(any, widths)):
         return t.clone()
-    out = _moved(t, widths)
+    out = _pad_structure(t, widths)
     values = _pairs(constant_values if mode == "constant" else t.fill_value, t.ndim, "constant_values")
     for d, ((before, after), numbers) in enumerate(zip(widths, values, strict=True)):
         extent = out.shape[d]
@@ -105,8 +103,8 @@ def pad(
     return out
 
 
-def _moved(t: Tensor, widths: list[tuple[int, int]]) -> Tensor:
-    """The elements at coordinates that are larger by the first width; the fill value before and behind."""
+def _pad_structure(t: Tensor, widths: list[tuple[int, int]]) -> Tensor:
+    """The elements shifted by the first widths in the padded shape; the added ones are the fill value."""
     shape = tuple(n + before + after for n, (before, after) in zip(t.shape, widths, strict=True))
 
     def write(program: Program) -> None:
@@ -117,7 +115,7 @@ def _moved(t: Tensor, widths: list[tuple[int, int]]) -> Tensor:
             else:
                 program.keep(d)
 
-    return structural(t, shape, "pad", write, lambda a: np.pad(a, widths, constant_values=t.fill_value))
+    return remap_one(t, shape, "pad", write, lambda a: np.pad(a, widths, constant_values=t.fill_value))
 
 
 def _is_fill(value: Any, t: Tensor) -> bool:

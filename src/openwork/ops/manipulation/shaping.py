@@ -19,7 +19,7 @@ from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of, axis_of
 from ..indexing.index import index, index_selection, insert_dims
 from ..indexing.keys import Axis, Group, Selection, Span
-from ..result_format import ROOM, structural
+from ..result_format import ROOM, remap_one
 
 __all__ = [
     "broadcast_arrays",
@@ -81,11 +81,14 @@ def matrix_transpose(x: Any, /) -> Tensor:
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """The dimensions `source` at the places `destination`, the others in their order; over the same buffers."""
     t = as_tensor(x)
-    taken, put = axes_of(source, t.ndim, "moveaxis", "source"), axes_of(destination, t.ndim, "moveaxis", "destination")
-    if len(taken) != len(put):
-        raise ShapeError(f"moveaxis: {len(taken)} axes to {len(put)} places\n  help: give as many of both")
-    order = [d for d in range(t.ndim) if d not in taken]
-    for place, d in sorted(zip(put, taken, strict=True)):
+    sources, targets = (
+        axes_of(source, t.ndim, "moveaxis", "source"),
+        axes_of(destination, t.ndim, "moveaxis", "destination"),
+    )
+    if len(sources) != len(targets):
+        raise ShapeError(f"moveaxis: {len(sources)} axes to {len(targets)} places\n  help: give as many of both")
+    order = [d for d in range(t.ndim) if d not in sources]
+    for place, d in sorted(zip(targets, sources, strict=True)):
         order.insert(place, d)
     return permute_dims(t, order)
 
@@ -107,21 +110,21 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     """
     t = as_tensor(x)
     ones = tuple(d for d, n in enumerate(t.shape) if n == 1)
-    gone = ones if axis is None else axes_of(axis, t.ndim, "squeeze", boolean=False, sequences=(tuple,))
-    for d in gone:
+    removed = ones if axis is None else axes_of(axis, t.ndim, "squeeze", boolean=False, sequences=(tuple,))
+    for d in removed:
         if t.shape[d] != 1:
             raise ShapeError(
                 f"squeeze: axis {d} has extent {t.shape[d]}\n  expected: 1\n  help: index it with an integer"
             )
-    return index(t, tuple(0 if d in gone else slice(None) for d in range(t.ndim))) if gone else t
+    return index(t, tuple(0 if d in removed else slice(None) for d in range(t.ndim))) if removed else t
 
 
 @operation(method=True, masked="moves", torch="flip(dims: axis)")
 def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements along `axis` (all, where left out) in reverse order."""
     t = as_tensor(x)
-    turned = range(t.ndim) if axis is None else axes_of(axis, t.ndim, "flip")
-    return index(t, tuple(slice(None, None, -1 if d in turned else 1) for d in range(t.ndim)))
+    flipped = range(t.ndim) if axis is None else axes_of(axis, t.ndim, "flip")
+    return index(t, tuple(slice(None, None, -1 if d in flipped else 1) for d in range(t.ndim)))
 
 
 @operation(method=True, masked="moves", torch="roll(shifts: shift, dims: axis = None)")
@@ -153,8 +156,8 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
             else:
                 program.keep(d)
 
-    turned = tuple(range(t.ndim))
-    return structural(t, t.shape, "roll", write, lambda a: np.roll(a, tuple(total), turned))
+    axes_rolled = tuple(range(t.ndim))
+    return remap_one(t, t.shape, "roll", write, lambda a: np.roll(a, tuple(total), axes_rolled))
 
 
 @operation(masked="moves")
@@ -169,25 +172,25 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, order: str = "C", copy: bo
     t = as_tensor(x)
     if order != "C":
         return _column_major(t, shape, order, copy)
-    wanted = _inferred(extents(shape, "reshape", negative=True), t.shape)
+    wanted = _resolve_shape(extents(shape, "reshape", negative=True), t.shape)
     if wanted == t.shape and t.format.is_unique and t.format.is_ordered:
         return t.clone() if copy else t
     if copy is False and not t.format.is_dense:
         raise ValueError("reshape: the coordinates of a sparse tensor have to be computed anew\n  help: leave copy out")
     small = [n for n in wanted if n != 1]
     if small == [n for n in t.shape if n != 1] and t.ndim and not t.format.is_dense:
-        return _ones(t, wanted)
-    return structural(t, wanted, "reshape", lambda p: _write_reshape(p, t.shape, wanted), lambda a: a.reshape(wanted))
+        return _change_unit_dims(t, wanted)
+    return remap_one(t, wanted, "reshape", lambda p: _write_reshape(p, t.shape, wanted), lambda a: a.reshape(wanted))
 
 
 def _column_major(t: Tensor, shape: Any, order: str, copy: bool | None) -> Tensor:
     if order != "F":
         raise UnsupportedError(f"reshape: order={order!r}\n  supported: 'C', 'F'\n  help: leave it out")
-    turned = extents(shape, "reshape", negative=True)[::-1]
-    return reshape(t.transpose(), turned, copy=copy).transpose()
+    reversed_shape = extents(shape, "reshape", negative=True)[::-1]
+    return reshape(t.transpose(), reversed_shape, copy=copy).transpose()
 
 
-def _inferred(shape: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
+def _resolve_shape(shape: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
     size, known = math.prod(old), math.prod(n for n in shape if n != -1)
     if shape.count(-1) > 1:
         raise ShapeError(f"reshape: {shape} leaves more than one extent open\n  help: write -1 once")
@@ -201,32 +204,32 @@ def _inferred(shape: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
     return wanted
 
 
-def _ones(t: Tensor, wanted: tuple[int, ...]) -> Tensor:
-    """Only dimensions of extent 1 go or come."""
+def _change_unit_dims(t: Tensor, wanted: tuple[int, ...]) -> Tensor:
+    """A reshape that only inserts or removes dimensions of extent 1, over the same buffers."""
     if len(wanted) < t.ndim or any(n == 1 for n in t.shape):
         t = squeeze(t) if any(n != 1 for n in t.shape) else index(t, (0,) * t.ndim)
     new = tuple(r for r, n in enumerate(wanted) if n == 1)
     return expand_dims(t, axis=new) if new else t
 
 
-def _groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[range, range]]:
-    """The shortest runs of old and new dimensions that hold as many elements as each other."""
-    found: list[tuple[range, range]] = []
+def _equal_size_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[range, range]]:
+    """Old and new extents -> the shortest runs of dimensions with equal products: (2, 6) and (4, 3) are one pair."""
+    groups: list[tuple[range, range]] = []
     i = j = 0
     while i < len(old) or j < len(new):
-        first, other = i, j
-        a = b = 1
+        old_start, new_start = i, j
+        old_size = new_size = 1
         if i < len(old):
-            a, i = old[i], i + 1
+            old_size, i = old[i], i + 1
         if j < len(new):
-            b, j = new[j], j + 1
-        while a != b:
-            if a < b:
-                a, i = a * old[i], i + 1
+            new_size, j = new[j], j + 1
+        while old_size != new_size:
+            if old_size < new_size:
+                old_size, i = old_size * old[i], i + 1
             else:
-                b, j = b * new[j], j + 1
-        found.append((range(first, i), range(other, j)))
-    return found
+                new_size, j = new_size * new[j], j + 1
+        groups.append((range(old_start, i), range(new_start, j)))
+    return groups
 
 
 def _write_reshape(program: Program, old: tuple[int, ...], new: tuple[int, ...]) -> None:
@@ -234,21 +237,21 @@ def _write_reshape(program: Program, old: tuple[int, ...], new: tuple[int, ...])
     if 0 in old:
         program.coordinates += ["0"] * len(new)
         return
-    for mine, theirs in _groups(old, new):
-        if len(mine) == len(theirs) == 1:
-            program.keep(mine[0])
+    for old_group, new_group in _equal_size_groups(old, new):
+        if len(old_group) == len(new_group) == 1:
+            program.keep(old_group[0])
             continue
-        text = "0"
-        for d in mine:
-            text = f"x{d}" if text == "0" else f"({text}) * {program.number(old[d])} + x{d}"
-        left = program.bind(text, "place")
+        linear = "0"
+        for d in old_group:
+            linear = f"x{d}" if linear == "0" else f"({linear}) * {program.number(old[d])} + x{d}"
+        rest = program.bind(linear, "place")
         digits: list[str] = []
-        for r in reversed(theirs[1:]):
+        for r in reversed(new_group[1:]):
             extent = program.number(new[r])
-            above = program.bind(f"{left} // {extent}", "above")
-            digits.append(program.bind(f"{left} - {above} * {extent}", "digit"))
-            left = above
-        program.coordinates += [left, *reversed(digits)] if len(theirs) else []
+            quotient = program.bind(f"{rest} // {extent}", "above")
+            digits.append(program.bind(f"{rest} - {quotient} * {extent}", "digit"))
+            rest = quotient
+        program.coordinates += [rest, *reversed(digits)] if len(new_group) else []
 
 
 @operation(method=True, masked="moves", torch="broadcast_to(size: shape)")
@@ -285,7 +288,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
         program.fixed |= {r - lead for r in loops if r >= lead}
         program.copies = program.most = copies
 
-    return structural(t, wanted, "broadcast_to", write, lambda a: np.broadcast_to(a, wanted))
+    return remap_one(t, wanted, "broadcast_to", write, lambda a: np.broadcast_to(a, wanted))
 
 
 @operation()
@@ -306,11 +309,11 @@ def _common_shape(operation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[in
     rank = max(map(len, shapes), default=0)
     out = []
     for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes), strict=True):
-        several = set(column) - {1}
-        if len(several) > 1:
+        larger = set(column) - {1}
+        if len(larger) > 1:
             text = ", ".join(map(str, shapes))
             raise ShapeError(f"{operation}: shapes {text} do not broadcast\n  help: extents agree, or are 1")
-        out.append(several.pop() if several else 1)
+        out.append(larger.pop() if larger else 1)
     return tuple(out)
 
 
@@ -324,8 +327,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     if axis is None:
         return repeat(reshape(t, (-1,)), repeats, axis=0)
     d = axis_of(axis, t.ndim, "repeat", boolean=False)
-    given = repeats.to_numpy() if isinstance(repeats, Tensor) else to_numpy(repeats) if is_torch(repeats) else repeats
-    counts = np.asarray(given)
+    repeats_host = (
+        repeats.to_numpy() if isinstance(repeats, Tensor) else to_numpy(repeats) if is_torch(repeats) else repeats
+    )
+    counts = np.asarray(repeats_host)
     if counts.dtype.kind not in "iub" or counts.ndim > 1:
         raise DTypeError(
             f"repeat: repeats is an integer, or one per element; got: {repeats!r}\n  help: give integers in a list"
@@ -339,13 +344,13 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         )
     each = counts.reshape(-1).astype(np.int64)
     if counts.size == 1 and extent > ROOM + 8 * length(t._storage.values) and not t.format.is_dense:
-        return _repeated(t, int(each[0]), d)
+        return _repeat_each(t, int(each[0]), d)
     places = repeat_blocks(np.arange(extent, dtype=np.int64), np.broadcast_to(each, (extent,)))
-    return taken(t, places, d)
+    return take_coordinates(t, places, d)
 
 
-def _repeated(t: Tensor, count: int, d: int) -> Tensor:
-    """Each coordinate of dimension d `count` times, at a cost that does not depend on the extent."""
+def _repeat_each(t: Tensor, count: int, d: int) -> Tensor:
+    """`repeat` with one count for all, O(nse * count) whatever the extent."""
     shape = tuple(n * count if k == d else n for k, n in enumerate(t.shape))
 
     def write(program: Program) -> None:
@@ -357,11 +362,11 @@ def _repeated(t: Tensor, count: int, d: int) -> Tensor:
                 program.keep(k)
         program.copies = program.most = count
 
-    return structural(t, shape, "repeat", write, lambda a: np.repeat(a, count, d))
+    return remap_one(t, shape, "repeat", write, lambda a: np.repeat(a, count, d))
 
 
-def taken(t: Tensor, places: np.ndarray[Any, Any], d: int) -> Tensor:
-    """The coordinates `places` of dimension d."""
+def take_coordinates(t: Tensor, places: np.ndarray[Any, Any], d: int) -> Tensor:
+    """The slices of `t` at the coordinates `places` of dimension d."""
     if t.format.is_dense:
         return index(t, (*(slice(None),) * d, places))
     selection = Selection(has_arrays=True, broadcast=(len(places),))
@@ -396,4 +401,4 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
                 copy = program.loop("0", program.number(count))
                 program.coordinates.append(f"{copy} * {program.number(t.shape[d])} + x{d}")
 
-    return structural(t, shape, "tile", write, lambda a: np.tile(a, counts))
+    return remap_one(t, shape, "tile", write, lambda a: np.tile(a, counts))

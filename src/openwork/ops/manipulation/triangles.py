@@ -1,4 +1,4 @@
-"""Triangles and diagonals."""
+"""A matrix, or a stack of them -> its triangles, diagonals and trace; a vector -> a diagonal matrix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...storage.structure import keep
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..reductions.statistics import sum
-from ..result_format import ROOM, structural
+from ..result_format import ROOM, remap_one
 
 __all__ = ["diag", "diagonal", "trace", "tril", "triu"]
 
@@ -60,7 +60,7 @@ def _triangle(t: Tensor, k: int, name: str) -> Tensor:
             program.keep(d)
 
     host = np.tril if name == "tril" else np.triu
-    return structural(t, t.shape, name, write, lambda a: host(a, k))
+    return remap_one(t, t.shape, name, write, lambda a: host(a, k))
 
 
 def _trace_of_masked(m: Any, /, *, dtype: Any = None, axis1: int = 0, axis2: int = 1, **offset: int) -> Any:
@@ -84,8 +84,8 @@ def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
     key = "diagonal", offset, axis1, axis2
-    known = type(offset) is int and type(axis1) is int and type(axis2) is int
-    if known and type(x) is Tensor:
+    cacheable = type(offset) is int and type(axis1) is int and type(axis2) is int
+    if cacheable and type(x) is Tensor:
         s = x._storage
         gather = recall(s, key)
         if gather is not None:
@@ -104,10 +104,10 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
 
     on_host(s, "diagonal")
     if not (t.format.is_dense or others) and extent <= ROOM + length(s.values):
-        line = np.arange(extent, dtype=np.int64)
-        found = pick(s, {i: line + rows, j: line + columns})
+        steps = np.arange(extent, dtype=np.int64)
+        found = pick(s, {i: steps + rows, j: steps + columns})
         if found is not None:
-            if known and length(s.values) <= FEW and is_plain(s.values):
+            if cacheable and length(s.values) <= FEW and is_plain(s.values):
                 keep(s.plans.moves, key, found)
             return Tensor._from_storage(found(s))
 
@@ -116,15 +116,15 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
         for d in others:
             program.keep(d)
         program.rises[i] = program.rises[j] = len(others)
-        if _after(t, j, i):
+        if _walked_after(t, j, i):
             program.fixed.add(j)
         program.coordinates.append(f"x{i} - {program.number(rows)}")
 
-    return structural(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
+    return remap_one(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
 
 
-def _after(t: Tensor, d: int, other: int) -> bool:
-    """Whether all levels of dimension `other` are walked before those of `d`, so that it is the one that is given."""
+def _walked_after(t: Tensor, d: int, other: int) -> bool:
+    """Whether all levels of dimension `other` lie outside of those of `d`."""
     walked = {
         k: [n for n, level in enumerate(t.format.levels) if k in dimensions(level.expression)] for k in (d, other)
     }
@@ -141,10 +141,10 @@ def diag(x: Any, /, *, k: int = 0) -> Tensor:
         raise ShapeError(f"diag: expected one or two dimensions; got shape {t.shape}\n  help: diagonal takes any rank")
     if t.format.is_dense or t.fill_value:
         full = t.asformat("dense")._storage
-        made, n = parse("coo", 1), t.shape[0]
+        vector_format, n = parse("coo", 1), t.shape[0]
         pos, crd = _index([0, n], full.values), _index(np.arange(n), full.values)
         t = Tensor._from_storage(
-            Storage(t.shape, made, full.scalar, python_scalar(0, full.scalar), (pos,), (crd,), full.values)
+            Storage(t.shape, vector_format, full.scalar, python_scalar(0, full.scalar), (pos,), (crd,), full.values)
         )
     extent = t.shape[0] + abs(k)
 
@@ -153,7 +153,7 @@ def diag(x: Any, /, *, k: int = 0) -> Tensor:
         program.rises[0] = 0
         program.natural = True
 
-    return structural(t, (extent, extent), "diag", write, lambda a: np.diag(a, k), format="csr")
+    return remap_one(t, (extent, extent), "diag", write, lambda a: np.diag(a, k), format="csr")
 
 
 def _index(values: Any, like: Array) -> Array:

@@ -1,4 +1,4 @@
-"""NumPy's functions that the array API has with other arguments or other defaults, and its comparisons of arrays."""
+"""NumPy's functions whose arguments or defaults differ from the array API's, and its comparisons of arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .results import store
 __all__: list[str] = []
 
 
-def _fibres(a: Any, axis: Any) -> tuple[Tensor, Any]:
+def _operand_and_axis(a: Any, axis: Any) -> tuple[Tensor, Any]:
     """The operand and the axis; of `axis=None` all elements in row-major order."""
     t = asarray(a)
     if axis is None or not t.ndim:
@@ -28,14 +28,14 @@ def _fibres(a: Any, axis: Any) -> tuple[Tensor, Any]:
 @numpy_function("sort")
 def sort(a: Any, axis: Any = -1) -> Any:
     """A sorted copy along an axis, of all elements for None."""
-    t, axis = _fibres(a, axis)
+    t, axis = _operand_and_axis(a, axis)
     return namespace().sort(t, axis=axis)
 
 
 @numpy_function("argsort")
 def argsort(a: Any, axis: Any = -1) -> Any:
     """Where the elements of a sorted copy are."""
-    t, axis = _fibres(a, axis)
+    t, axis = _operand_and_axis(a, axis)
     return namespace().argsort(t, axis=axis)
 
 
@@ -54,14 +54,14 @@ def argpartition(a: Any, kth: Any, axis: Any = -1) -> Any:
 @numpy_function("cumsum")
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """The running sum along an axis, of all elements without."""
-    t, axis = _fibres(a, axis)
+    t, axis = _operand_and_axis(a, axis)
     return namespace().cumulative_sum(t, axis=axis, dtype=dtype)
 
 
 @numpy_function("cumprod")
 def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """The running product along an axis, of all elements without."""
-    t, axis = _fibres(a, axis)
+    t, axis = _operand_and_axis(a, axis)
     return namespace().cumulative_prod(t, axis=axis, dtype=dtype)
 
 
@@ -69,8 +69,8 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
 def einsum(*operands: Any, optimize: Any = False, dtype: Any = None, casting: str = "safe", **options: Any) -> Any:
     """NumPy's `einsum`; the order of contraction is found here, whatever `optimize` says."""
     options.pop("order", None)
-    found = namespace().einsum(*operands, **options)
-    return found if dtype is None else found.astype(dtype)
+    result = namespace().einsum(*operands, **options)
+    return result if dtype is None else result.astype(dtype)
 
 
 @numpy_function("rint")

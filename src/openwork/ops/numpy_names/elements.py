@@ -1,4 +1,4 @@
-"""NumPy's functions of single elements that are no ufuncs: each on the stored values and on the fill value."""
+"""NumPy's elementwise functions that are no ufuncs: each on the stored values and on the fill value."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .registry import numpy_function
 __all__: list[str] = []
 
 
-def _mapped(*names: str) -> None:
-    """NumPy's own function on the values, arguments after the operand as they are."""
+def _register_elementwise(*names: str) -> None:
+    """Register NumPy's functions of these names: stored values and fill value are mapped, other arguments passed on."""
     for name in names:
         function = getattr(np, name)
 
-        def call(_function: Any = function, _name: str = name, **named: Any) -> Any:
-            x, *_ = named.values()
-            options = dict(list(named.items())[1:])
+        def call(_function: Any = function, _name: str = name, **arguments: Any) -> Any:
+            x, *_ = arguments.values()
+            options = dict(list(arguments.items())[1:])
             return by_elements(lambda v: _function(v, **options), [asarray(x)], _name)
 
         numpy_function(name)(call)
 
 
-_mapped("sinc", "i0", "isposinf", "isneginf", "isreal", "iscomplex", "fix", "angle")
+_register_elementwise("sinc", "i0", "isposinf", "isneginf", "isreal", "iscomplex", "fix", "angle")
 
 
 @numpy_function("digitize")
@@ -51,10 +51,10 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 @numpy_function("select")
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """The first of the choices whose condition is true, `default` where none is."""
-    found = default
+    result = default
     for condition, choice in list(zip(condlist, choicelist, strict=True))[::-1]:
-        found = namespace().where(condition, choice, found)
-    return found
+        result = namespace().where(condition, choice, result)
+    return result
 
 
 @numpy_function("choose")

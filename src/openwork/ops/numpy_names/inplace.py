@@ -1,4 +1,4 @@
-"""NumPy's functions that change an operand: a Tensor, and what happens to it -> the same Tensor, changed."""
+"""NumPy's functions that write into an operand (`put`, `place`, `putmask`, ...): the Tensor is changed in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _host(x: Any) -> np.ndarray[Any, Any]:
     return x.to_numpy() if isinstance(x, Tensor) else np.asarray(x)
 
 
-def _target(a: Any, name: str) -> Tensor:
+def _require_tensor(a: Any, name: str) -> Tensor:
     if not isinstance(a, Tensor):
         raise UnsupportedError(f"numpy.{name}: changes an array by a Tensor\n  help: to_numpy() of the Tensor first")
     return a
@@ -30,37 +30,37 @@ def _target(a: Any, name: str) -> Tensor:
 @numpy_function("put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """`v`, again and again, at places of the row-major order."""
-    t = _target(a, "put")
+    t = _require_tensor(a, "put")
     if mode != "raise":
         raise UnsupportedError(f"numpy.put: mode={mode!r} of a Tensor\n  supported: 'raise'")
-    places = _host(ind).reshape(-1)
-    bad = places[(places < -t.size) | (places >= t.size)]
-    if bad.size:
-        raise IndexError(f"put: place {bad[0]} of {t.size} elements")
-    values = np.resize(_host(v), places.shape)
-    t[np.unravel_index(places % max(t.size, 1), t.shape)] = values
+    flat_indices = _host(ind).reshape(-1)
+    out_of_bounds = flat_indices[(flat_indices < -t.size) | (flat_indices >= t.size)]
+    if out_of_bounds.size:
+        raise IndexError(f"put: place {out_of_bounds[0]} of {t.size} elements")
+    values = np.resize(_host(v), flat_indices.shape)
+    t[np.unravel_index(flat_indices % max(t.size, 1), t.shape)] = values
 
 
 @numpy_function("place")
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """`vals`, again and again, where the mask is true."""
-    t = _target(arr, "place")
-    at = _true(mask, t.shape, "place")
-    if len(at[0]) and not np.size(vals):
+    t = _require_tensor(arr, "place")
+    coordinates = _true_coordinates(mask, t.shape, "place")
+    if len(coordinates[0]) and not np.size(vals):
         raise ShapeError("place: no values for the places of the mask\n  help: give one")
-    t[at] = np.resize(_host(vals), len(at[0]))
+    t[coordinates] = np.resize(_host(vals), len(coordinates[0]))
 
 
 @numpy_function("putmask")
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """The element of `values`, again and again, of the same place, where the mask is true."""
-    t = _target(a, "putmask")
-    at = _true(mask, t.shape, "putmask")
+    t = _require_tensor(a, "putmask")
+    coordinates = _true_coordinates(mask, t.shape, "putmask")
     v = _host(values).reshape(-1)
-    t[at] = v[np.ravel_multi_index(at, t.shape) % max(v.size, 1)]
+    t[coordinates] = v[np.ravel_multi_index(coordinates, t.shape) % max(v.size, 1)]
 
 
-def _true(mask: Any, shape: tuple[int, ...], name: str) -> tuple[Any, ...]:
+def _true_coordinates(mask: Any, shape: tuple[int, ...], name: str) -> tuple[Any, ...]:
     """The coordinates at which a mask of the tensor's shape is true."""
     m = asarray(mask)
     if m.shape != shape:
@@ -71,7 +71,7 @@ def _true(mask: Any, shape: tuple[int, ...], name: str) -> tuple[Any, ...]:
 @numpy_function("fill_diagonal")
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """`val` on the main diagonal."""
-    t = _target(a, "fill_diagonal")
+    t = _require_tensor(a, "fill_diagonal")
     if t.ndim < 2 or wrap or (t.ndim > 2 and len(set(t.shape)) > 1):
         raise UnsupportedError(
             f"numpy.fill_diagonal of shape {t.shape}\n  supported: matrices, and tensors of equal extents, wrap=False"
@@ -84,10 +84,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 @numpy_function("put_along_axis")
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """`values` at the coordinates `indices` along an axis."""
-    t = _target(arr, "put_along_axis")
+    t = _require_tensor(arr, "put_along_axis")
     if axis is None:
         put(t, indices, values)
         return
-    d, places = axis_of(integer(axis, "put_along_axis", "axis"), t.ndim, "put_along_axis"), _host(indices)
-    key = np.meshgrid(*(np.arange(n) for n in places.shape), indexing="ij", sparse=True)
-    t[(*key[:d], places, *key[d + 1 :])] = values
+    d, crd = axis_of(integer(axis, "put_along_axis", "axis"), t.ndim, "put_along_axis"), _host(indices)
+    key = np.meshgrid(*(np.arange(n) for n in crd.shape), indexing="ij", sparse=True)
+    t[(*key[:d], crd, *key[d + 1 :])] = values

@@ -15,7 +15,7 @@ from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from ..axes import axes_of
 
-__all__ = ["reduce_chosen", "reduce_masked"]
+__all__ = ["reduce_by_name", "reduce_masked"]
 
 
 def reduce_masked(name: str, ufunc: np.ufunc, x: Any, options: dict[str, Any]) -> Any:
@@ -28,32 +28,34 @@ def reduce_masked(name: str, ufunc: np.ufunc, x: Any, options: dict[str, Any]) -
     if initial is np._NoValue and where is True:
         return getattr(ow, name)(x, **options)
     t = x.compute() if is_lazy(x) else asarray(x)
-    neutral = ufunc.identity
+    ufunc_identity = ufunc.identity
     if where is not True:
-        if neutral is None and initial is np._NoValue:
+        if ufunc_identity is None and initial is np._NoValue:
             raise ShapeError(
                 f"{name}: where= of an operation without identity\n  help: give initial=, for where nothing is left"
             )
-        start = initial if neutral is None else neutral
-        t = ow.where(where, t, _of_dtype(start, t) if neutral is not None else _widened(start, t))
+        identity = initial if ufunc_identity is None else ufunc_identity
+        t = ow.where(
+            where, t, _identity_of_dtype(identity, t) if ufunc_identity is not None else _checked_initial(identity, t)
+        )
     if initial is np._NoValue:
         return getattr(ow, name)(t, **options)
     axes = range(t.ndim) if options["axis"] is None else axes_of(options["axis"], t.ndim, name)
-    if neutral is None and any(t.shape[d] == 0 for d in axes):
-        kept = bool(options.get("keepdims"))
-        shape = tuple(1 if d in axes else n for d, n in enumerate(t.shape) if kept or d not in axes)
+    if ufunc_identity is None and any(t.shape[d] == 0 for d in axes):
+        keepdims = bool(options.get("keepdims"))
+        shape = tuple(1 if d in axes else n for d, n in enumerate(t.shape) if keepdims or d not in axes)
         return ow.full(shape, initial, dtype=t.dtype, format="dense" if shape else None)
-    found = getattr(ow, name)(t, **options)
-    result = getattr(ow, NUMPY.get(ufunc.__name__, ufunc.__name__))(found, initial)
-    return result if result.dtype == found.dtype or ufunc.identity is not None else result.astype(found.dtype)
+    reduced = getattr(ow, name)(t, **options)
+    result = getattr(ow, NUMPY.get(ufunc.__name__, ufunc.__name__))(reduced, initial)
+    return result if result.dtype == reduced.dtype or ufunc.identity is not None else result.astype(reduced.dtype)
 
 
-def _of_dtype(value: Any, t: Tensor) -> Any:
+def _identity_of_dtype(value: Any, t: Tensor) -> Any:
     """An identity as a scalar of the tensor's kind: that of sums of bool is False."""
     return bool(value) if t._storage.scalar == "bool" else value
 
 
-def _widened(value: Any, t: Tensor) -> Any:
+def _checked_initial(value: Any, t: Tensor) -> Any:
     """`initial` in the dtype of the tensor where it fits."""
     value = value.item() if hasattr(value, "item") else value
     if isdtype(t.dtype, "integral") and isinstance(value, float):
@@ -61,7 +63,7 @@ def _widened(value: Any, t: Tensor) -> Any:
     return value
 
 
-def reduce_chosen(name: str, x: Any, options: dict[str, Any]) -> Any:
+def reduce_by_name(name: str, x: Any, options: dict[str, Any]) -> Any:
     """NumPy's reduction with `where=` or `initial=`, by its name in the namespace.
 
     Raises UnsupportedError for a reduction that takes neither in NumPy.
@@ -74,12 +76,14 @@ def reduce_chosen(name: str, x: Any, options: dict[str, Any]) -> Any:
     if name.startswith("nan"):
         plain = name.removeprefix("nan")
         if not isdtype(t.dtype, ("real floating", "complex floating")):
-            return reduce_chosen(plain, t, options | {"where": where, "initial": initial})
-        found = getattr(ow, name)(t if where is True else ow.where(where, t, float("nan")), **options)
+            return reduce_by_name(plain, t, options | {"where": where, "initial": initial})
+        reduced = getattr(ow, name)(t if where is True else ow.where(where, t, float("nan")), **options)
         if initial is np._NoValue:
-            return found
-        joined = np.fmax if plain == "max" else np.fmin if plain == "min" else np.add if plain == "sum" else np.multiply
-        return joined(found, initial)
+            return reduced
+        combine = (
+            np.fmax if plain == "max" else np.fmin if plain == "min" else np.add if plain == "sum" else np.multiply
+        )
+        return combine(reduced, initial)
     if name not in ("mean", "var", "std") or initial is not np._NoValue:
         raise UnsupportedError(f"numpy.{name}: where= or initial= of a Tensor\n  help: leave it out")
     return _moment(name, t, where, options)
@@ -88,17 +92,17 @@ def reduce_chosen(name: str, x: Any, options: dict[str, Any]) -> Any:
 def _moment(name: str, t: Tensor, where: Any, options: dict[str, Any]) -> Any:
     """Mean, variance or standard deviation of the elements where `where` is true; NaN where none is."""
     ow = namespace()
-    chosen, axis, keepdims = asarray(where), options.get("axis"), options.get("keepdims", False)
+    mask, axis, keepdims = asarray(where), options.get("axis"), options.get("keepdims", False)
     dtype = options.get("dtype", None if isdtype(t.dtype, ("real floating", "complex floating")) else "float64")
     t = t if dtype is None else t.astype(dtype, copy=False)
-    count = ow.sum(ow.broadcast_to(chosen, t.shape), axis=axis, keepdims=True).astype(t.real.dtype)
-    middle = ow.sum(ow.where(chosen, t, 0), axis=axis, keepdims=True) / count
+    count = ow.sum(ow.broadcast_to(mask, t.shape), axis=axis, keepdims=True).astype(t.real.dtype)
+    moment = ow.sum(ow.where(mask, t, 0), axis=axis, keepdims=True) / count
     if name != "mean":
-        apart = ow.abs(t - middle)
-        squares = ow.sum(ow.where(chosen, apart * apart, 0), axis=axis, keepdims=True)
-        left = count - options.get("ddof", options.get("correction", 0))
-        middle = squares / ow.where(left > 0, left, 0.0)
-        middle = middle if name == "var" else ow.sqrt(middle)
+        distance = ow.abs(t - moment)
+        squares = ow.sum(ow.where(mask, distance * distance, 0), axis=axis, keepdims=True)
+        divisor = count - options.get("ddof", options.get("correction", 0))
+        moment = squares / ow.where(divisor > 0, divisor, 0.0)
+        moment = moment if name == "var" else ow.sqrt(moment)
     if keepdims:
-        return middle
-    return ow.squeeze(middle, axis=tuple(range(t.ndim)) if axis is None else axis)
+        return moment
+    return ow.squeeze(moment, axis=tuple(range(t.ndim)) if axis is None else axis)

@@ -27,10 +27,10 @@ def cast_as(x: Any, dtype: Any, casting: str, name: str) -> Any:
     if plain_dtype(x) == plain_dtype(dtype):
         return x
     may_cast(x, dtype, casting, name)
-    return x.to(_torchs(dtype)) if is_torch(x) else x.astype(dtype)
+    return x.to(_torch_dtype(dtype)) if is_torch(x) else x.astype(dtype)
 
 
-def _torchs(dtype: Any) -> Any:
+def _torch_dtype(dtype: Any) -> Any:
     import torch
 
     return getattr(torch, str(plain_dtype(dtype)))
@@ -66,9 +66,11 @@ def store(name: str, result: Any, out: Any, casting: str = "same_kind", where: A
     if isinstance(out, np.ndarray):
         np.copyto(out, _host(result), casting="unsafe", where=_host(where))
         return out
-    made = select(where, asarray(result), out)
-    made = namespace().broadcast_to(made, target) if made.shape != target else made
-    return become(out, name, made.astype(out.dtype, copy=False) if plain_dtype(made) != plain_dtype(out) else made)
+    stored = select(where, asarray(result), out)
+    stored = namespace().broadcast_to(stored, target) if stored.shape != target else stored
+    return become(
+        out, name, stored.astype(out.dtype, copy=False) if plain_dtype(stored) != plain_dtype(out) else stored
+    )
 
 
 def _host(x: Any) -> Any:

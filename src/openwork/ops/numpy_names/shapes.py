@@ -1,4 +1,4 @@
-"""NumPy's functions that join, cut and turn: each made of the namespace's operations, which only move elements."""
+"""NumPy's functions that join, split and permute (`vstack`, `delete`, `rot90`, ...), by operations of the namespace."""
 
 from __future__ import annotations
 
@@ -36,69 +36,69 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 def at_least(a: Any, ndim: int) -> Any:
-    """The operand with as many dimensions at least, where NumPy puts the new ones."""
+    """The operand with at least `ndim` dimensions, the new ones where NumPy's `atleast_1d` to `atleast_3d` put them."""
     t = asarray(a)
     if t.ndim >= ndim:
         return t
     ow = namespace()
     if ndim == 3:
-        wide = {0: (1, 1, 1), 1: (1, *t.shape, 1), 2: (*t.shape, 1)}[t.ndim]
-        return ow.reshape(t, wide)
+        shape = {0: (1, 1, 1), 1: (1, *t.shape, 1), 2: (*t.shape, 1)}[t.ndim]
+        return ow.reshape(t, shape)
     return ow.reshape(t, (1,) * (ndim - t.ndim) + t.shape)
 
 
-def _each(arys: Sequence[Any], ndim: int) -> Any:
-    found = tuple(at_least(a, ndim) for a in arys)
-    return found[0] if len(found) == 1 else found
+def _at_least_each(arys: Sequence[Any], ndim: int) -> Any:
+    results = tuple(at_least(a, ndim) for a in arys)
+    return results[0] if len(results) == 1 else results
 
 
 @numpy_function("atleast_1d")
 def atleast_1d(*arys: Any) -> Any:
     """The operands with one dimension at least."""
-    return _each(arys, 1)
+    return _at_least_each(arys, 1)
 
 
 @numpy_function("atleast_2d")
 def atleast_2d(*arys: Any) -> Any:
     """The operands with two dimensions at least."""
-    return _each(arys, 2)
+    return _at_least_each(arys, 2)
 
 
 @numpy_function("atleast_3d")
 def atleast_3d(*arys: Any) -> Any:
     """The operands with three dimensions at least."""
-    return _each(arys, 3)
+    return _at_least_each(arys, 3)
 
 
-def _joined(parts: Any, axis: int, dtype: Any = None) -> Any:
-    found = namespace().concat(parts, axis=axis)
-    return found if dtype is None else found.astype(dtype)
+def _concat(parts: Any, axis: int, dtype: Any = None) -> Any:
+    result = namespace().concat(parts, axis=axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 @numpy_function("vstack", "row_stack")
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """The operands one below the other; vectors are rows."""
-    return _joined([at_least(a, 2) for a in tup], 0, dtype)
+    return _concat([at_least(a, 2) for a in tup], 0, dtype)
 
 
 @numpy_function("hstack")
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """The operands side by side; vectors one behind the other."""
     parts = [at_least(a, 1) for a in tup]
-    return _joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+    return _concat(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
 @numpy_function("dstack")
 def dstack(tup: Any) -> Any:
     """The operands along a third dimension."""
-    return _joined([at_least(a, 3) for a in tup], 2)
+    return _concat([at_least(a, 3) for a in tup], 2)
 
 
 @numpy_function("column_stack")
 def column_stack(tup: Any) -> Any:
     """Vectors as columns, matrices side by side."""
     parts = [asarray(a) for a in tup]
-    return _joined([a if a.ndim >= 2 else namespace().reshape(a, (-1, 1)) for a in parts], 1)
+    return _concat([a if a.ndim >= 2 else namespace().reshape(a, (-1, 1)) for a in parts], 1)
 
 
 @numpy_function("block")
@@ -109,18 +109,18 @@ def block(arrays: Any) -> Any:
         depth, inner = depth + 1, inner[0] if inner else None
     leaves = _leaves(arrays)
     ndim = max([depth, *(np.ndim(x) if not isinstance(x, Tensor) else x.ndim for x in leaves)])
-    return _nested(arrays, depth, ndim)
+    return _block(arrays, depth, ndim)
 
 
 def _leaves(x: Any) -> list[Any]:
     return [leaf for part in x for leaf in _leaves(part)] if isinstance(x, list) else [x]
 
 
-def _nested(x: Any, depth: int, ndim: int) -> Any:
+def _block(x: Any, depth: int, ndim: int) -> Any:
     if not isinstance(x, list):
         t = asarray(x)
         return namespace().reshape(t, (1,) * (ndim - t.ndim) + t.shape)
-    return _joined([_nested(part, depth - 1, ndim) for part in x], ndim - depth)
+    return _concat([_block(part, depth - 1, ndim) for part in x], ndim - depth)
 
 
 @numpy_function("append")
@@ -128,15 +128,15 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
     """`values` behind the elements along an axis, both flat without."""
     a, b = asarray(arr), asarray(values)
     if axis is None:
-        return _joined([namespace().reshape(x, (-1,)) for x in (a, b)], 0)
-    return _joined([a, b], axis)
+        return _concat([namespace().reshape(x, (-1,)) for x in (a, b)], 0)
+    return _concat([a, b], axis)
 
 
-def _places(obj: Any, extent: int) -> Any:
+def _indices_along(obj: Any, extent: int) -> Any:
     if isinstance(obj, slice):
         return np.arange(extent)[obj]
-    found = np.asarray(obj.to_numpy() if isinstance(obj, Tensor) else obj)
-    return np.flatnonzero(found) if found.dtype == bool else found
+    indices = np.asarray(obj.to_numpy() if isinstance(obj, Tensor) else obj)
+    return np.flatnonzero(indices) if indices.dtype == bool else indices
 
 
 @numpy_function("delete")
@@ -146,8 +146,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     if axis is None:
         t, axis = namespace().reshape(t, (-1,)), 0
     axis = axis_of(axis, t.ndim, "delete")
-    kept = np.delete(np.arange(t.shape[axis]), _places(obj, t.shape[axis]))
-    return namespace().take(t, kept, axis=axis)
+    remaining = np.delete(np.arange(t.shape[axis]), _indices_along(obj, t.shape[axis]))
+    return namespace().take(t, remaining, axis=axis)
 
 
 @numpy_function("insert")
@@ -158,24 +158,26 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         t, axis = ow.reshape(t, (-1,)), 0
     axis = axis_of(axis, t.ndim, "insert")
     extent = t.shape[axis]
-    at = _places(obj, extent)
+    positions = _indices_along(obj, extent)
     new = asarray(values).astype(t.dtype)
-    if at.ndim == 0 and new.ndim:
+    if positions.ndim == 0 and new.ndim:
         new = (
             ow.moveaxis(ow.expand_dims(new, axis=tuple(range(t.ndim - new.ndim))), 0, axis)
             if new.ndim < t.ndim
             else (ow.moveaxis(new, 0, axis))
         )
     order = np.insert(
-        np.arange(extent), at, np.arange(extent, extent + max(at.size, new.shape[axis] if new.ndim else 1))
+        np.arange(extent),
+        positions,
+        np.arange(extent, extent + max(positions.size, new.shape[axis] if new.ndim else 1)),
     )
     count = len(order) - extent
     shape = tuple(count if d == axis else n for d, n in enumerate(t.shape))
     return ow.take(ow.concat([t, ow.broadcast_to(new, shape)], axis=axis), order, axis=axis)
 
 
-def _cuts(sections: Any, extent: int, equal: bool, name: str) -> list[int]:
-    """Where the parts begin and end."""
+def _section_bounds(sections: Any, extent: int, equal: bool, name: str) -> list[int]:
+    """Indices or a number of sections -> the bounds of all parts, 0 and the extent included."""
     if getattr(sections, "ndim", 0) or isinstance(sections, list | tuple):
         return [0, *(integer(k, name, "indices_or_sections") for k in sections), extent]
     n = integer(sections, name, "indices_or_sections")
@@ -188,7 +190,7 @@ def _cuts(sections: Any, extent: int, equal: bool, name: str) -> list[int]:
 def _split(ary: Any, sections: Any, axis: int, equal: bool, name: str) -> list[Any]:
     t = asarray(ary)
     d = axis_of(axis, t.ndim, name)
-    cuts = _cuts(sections, t.shape[d], equal, name)
+    cuts = _section_bounds(sections, t.shape[d], equal, name)
     return [t[(*(slice(None),) * d, slice(lo, hi))] for lo, hi in pairwise(cuts)]
 
 
@@ -273,10 +275,10 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 def resize(a: Any, new_shape: Any) -> Any:
     """Another shape, the elements repeated as often as it takes."""
     shape, ow = extents(new_shape, "resize"), namespace()
-    flat, wanted = ow.reshape(asarray(a), (-1,)), int(np.prod(shape, dtype=np.int64))
-    if not flat.size or not wanted:
+    flat, size = ow.reshape(asarray(a), (-1,)), int(np.prod(shape, dtype=np.int64))
+    if not flat.size or not size:
         return ow.zeros(shape, dtype=flat.dtype)
-    return ow.reshape(ow.tile(flat, -(-wanted // flat.size))[:wanted], shape)
+    return ow.reshape(ow.tile(flat, -(-size // flat.size))[:size], shape)
 
 
 @numpy_function("trim_zeros")

@@ -1,4 +1,4 @@
-"""NumPy's statistics, sets and selections that are made of the namespace's operations."""
+"""NumPy's statistics, histograms, sets and selections, by operations of the namespace."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     """The mean, each element as often as its weight says."""
     ow, t = namespace(), asarray(a)
     if weights is None:
-        found = ow.mean(t, axis=axis, keepdims=keepdims)
+        mean = ow.mean(t, axis=axis, keepdims=keepdims)
         size = float(t.size if axis is None else np.prod([t.shape[d] for d in axes_of(axis, t.ndim, "average")]))
-        return (found, ow.full_like(found, size)) if returned else found
+        return (mean, ow.full_like(mean, size)) if returned else mean
     w = asarray(weights)
     if w.shape != t.shape:
         axes = () if axis is None else axes_of(axis, t.ndim, "average")
@@ -42,8 +42,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     total = ow.sum(w, axis=axis, keepdims=keepdims)
     if bool((total == 0).any()):
         raise ZeroDivisionError("average: weights sum to zero\n  help: leave them out")
-    found = ow.sum(t * w, axis=axis, keepdims=keepdims) / total
-    return (found, total.astype(found.dtype)) if returned else found
+    mean = ow.sum(t * w, axis=axis, keepdims=keepdims) / total
+    return (mean, total.astype(mean.dtype)) if returned else mean
 
 
 @numpy_function("flatnonzero")
@@ -59,10 +59,10 @@ def compress(condition: Any, a: Any, axis: Any = None) -> Any:
     t = asarray(a)
     if axis is None:
         t, axis = namespace().reshape(t, (-1,)), 0
-    chosen = condition.to_numpy() if isinstance(condition, Tensor) else np.asarray(condition)
-    if chosen.ndim != 1:
-        raise ShapeError(f"compress: a condition of shape {chosen.shape}\n  expected: a vector")
-    return namespace().take(t, np.flatnonzero(chosen), axis=axis)
+    mask = condition.to_numpy() if isinstance(condition, Tensor) else np.asarray(condition)
+    if mask.ndim != 1:
+        raise ShapeError(f"compress: a condition of shape {mask.shape}\n  expected: a vector")
+    return namespace().take(t, np.flatnonzero(mask), axis=axis)
 
 
 @numpy_function("extract")
@@ -128,10 +128,10 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     edges = bins.to_numpy() if isinstance(bins, Tensor) else bins
     if isinstance(edges, str):
         raise UnsupportedError(f"numpy.histogram: bins={edges!r} of a Tensor\n  help: give a number or the edges")
-    found, edges = np.histogram(values, edges, range, density=False, weights=counts)
+    histogram_counts, edges = np.histogram(values, edges, range, density=False, weights=counts)
     if density:
-        return asarray(found / np.diff(edges) / found.sum()), asarray(edges)
-    return asarray(found.astype(np.int64)), asarray(edges)
+        return asarray(histogram_counts / np.diff(edges) / histogram_counts.sum()), asarray(edges)
+    return asarray(histogram_counts.astype(np.int64)), asarray(edges)
 
 
 @numpy_function("unique")
@@ -143,25 +143,25 @@ def unique(
     if axis is not None and asarray(ar).ndim != 1:
         raise UnsupportedError("numpy.unique: axis= of a Tensor\n  help: leave it out")
     t, ow = asarray(ar), namespace()
-    several = equal_nan and isdtype(t.dtype, ("real floating", "complex floating"))
-    found = ow.unique_all(t) if return_index or return_inverse or return_counts else None
-    parts = [ow.unique_values(t) if found is None else found.values]
-    several = several and bool(ow.isnan(parts[0]).any())
-    if found is None:
-        return _one_nan(parts[0])[0] if several else parts[0]
-    values, firsts, inverse, counts = found.values, found.indices, found.inverse_indices, found.counts
-    if several:
-        values, number = _one_nan(values)
-        firsts, inverse = firsts[:number], ow.minimum(inverse, number - 1)
-        counts = ow.concat([counts[: number - 1], ow.expand_dims(counts[number - 1 :].sum())], axis=0)
-    chosen = ((firsts, return_index), (inverse, return_inverse), (counts, return_counts))
-    return (values, *(part for part, wanted in chosen if wanted))
+    merge_nans = equal_nan and isdtype(t.dtype, ("real floating", "complex floating"))
+    distinct = ow.unique_all(t) if return_index or return_inverse or return_counts else None
+    parts = [ow.unique_values(t) if distinct is None else distinct.values]
+    merge_nans = merge_nans and bool(ow.isnan(parts[0]).any())
+    if distinct is None:
+        return _merge_nans(parts[0])[0] if merge_nans else parts[0]
+    values, firsts, inverse, counts = distinct.values, distinct.indices, distinct.inverse_indices, distinct.counts
+    if merge_nans:
+        values, count = _merge_nans(values)
+        firsts, inverse = firsts[:count], ow.minimum(inverse, count - 1)
+        counts = ow.concat([counts[: count - 1], ow.expand_dims(counts[count - 1 :].sum())], axis=0)
+    optional = ((firsts, return_index), (inverse, return_inverse), (counts, return_counts))
+    return (values, *(part for part, wanted in optional if wanted))
 
 
-def _one_nan(values: Any) -> tuple[Any, int]:
-    """Values in order, NaN last, with one NaN of several; and how many they are then."""
-    number = values.shape[0] - int(namespace().isnan(values).sum()) + 1
-    return values[:number], number
+def _merge_nans(values: Any) -> tuple[Any, int]:
+    """Sorted values with NaN last -> the same with one NaN, and their number."""
+    count = values.shape[0] - int(namespace().isnan(values).sum()) + 1
+    return values[:count], count
 
 
 def _distinct(a: Any) -> Any:

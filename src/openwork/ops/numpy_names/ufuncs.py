@@ -1,6 +1,6 @@
 """`__array_ufunc__`: a ufunc, its method and its arguments -> NumPy's result for Tensors.
 
-Every ufunc of single elements is taken, of NumPy, SciPy or anybody: by the operation of the namespace that it is, else
+Every elementwise ufunc is taken, of NumPy, SciPy or anybody: by the operation of the namespace that it is, else
 by its values (`by_elements`). `out=`, `where=`, `dtype=` and `casting=` are NumPy's; `.reduce` and `.accumulate` are
 reductions of the namespace, `.outer` is the ufunc of operands that broadcast, `.at` changes elements in place.
 """
@@ -45,7 +45,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     out = options.pop("out", ())
     run = _METHODS.get(method)
     if run is None:
-        return _by_arrays(ufunc, method, inputs, options, out)
+        return _on_dense_arrays(ufunc, method, inputs, options, out)
     if is_long(inputs) and not out and method != "at":
         return whole(run, (ufunc, inputs, options, out), {})
     return run(ufunc, inputs, options, out)
@@ -56,20 +56,20 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out
     if ufunc.signature is not None:
         result = _product(ufunc, inputs, options)
     else:
-        inputs = _of_loop(ufunc, inputs, options, casting)
+        inputs = _cast_for_loop(ufunc, inputs, options, casting)
         if options:
             raise UnsupportedError(f"numpy.{ufunc.__name__}: {next(iter(options))}= of a Tensor\n  help: leave it out")
         result = _apply(ufunc, inputs)
     results = result if isinstance(result, tuple) else (result,)
     outs = out or (None,) * len(results)
-    done = tuple(
+    final = tuple(
         select(where, r, None) if o is None else store(ufunc.__name__, r, o, casting, where)
         for r, o in zip(results, outs, strict=True)
     )
-    return done if isinstance(result, tuple) else done[0]
+    return final if isinstance(result, tuple) else final[0]
 
 
-def _of_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], casting: str) -> tuple[Any, ...]:
+def _cast_for_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], casting: str) -> tuple[Any, ...]:
     """The operands in the dtypes of the loop that `dtype=` or `signature=` asks for."""
     dtype, signature = options.pop("dtype", None), options.pop("signature", None)
     if dtype is None and signature is None:
@@ -78,20 +78,20 @@ def _of_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], 
         inputs = tuple(x.compute() if is_lazy(x) else x for x in inputs)
     if isinstance(signature, str):
         signature = tuple(signature.replace("->", ""))
-    asked = signature if signature is not None else (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
+    loop_signature = signature if signature is not None else (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
     python = (bool, int, float, complex)
     kinds = [
         type(x) if type(x) in python[1:] else plain_dtype(x if hasattr(x, "dtype") else asarray(x)) for x in inputs
     ]
     try:
-        found = ufunc.resolve_dtypes(
+        loop_dtypes = ufunc.resolve_dtypes(
             (*kinds, *(None,) * ufunc.nout),
-            signature=tuple(None if d is None else np.dtype(d) for d in asked),
+            signature=tuple(None if d is None else np.dtype(d) for d in loop_signature),
             casting=casting,  # type: ignore[arg-type]
         )
     except TypeError as error:
         raise DTypeError(f"{ufunc.__name__}: {error}\n  help: casting='unsafe', or astype first") from None
-    return tuple(cast_as(x, d, casting, ufunc.__name__) for x, d in zip(inputs, found, strict=False))
+    return tuple(cast_as(x, d, casting, ufunc.__name__) for x, d in zip(inputs, loop_dtypes, strict=False))
 
 
 def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
@@ -106,15 +106,15 @@ def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
 
 
 def _operation(ufunc: np.ufunc) -> Callable[..., Any] | None:
-    """The function here that is a ufunc of NumPy's own; others may have such a name and another meaning."""
+    """NumPy's ufunc -> the function of the namespace that it is; None for another library's ufunc of that name."""
     if np.__dict__.get(ufunc.__name__) is not ufunc:
         return None
-    own = FUNCTIONS.get(ufunc.__name__)
-    return own or getattr(namespace(), NUMPY.get(ufunc.__name__, ufunc.__name__), None)
+    override = FUNCTIONS.get(ufunc.__name__)
+    return override or getattr(namespace(), NUMPY.get(ufunc.__name__, ufunc.__name__), None)
 
 
 def _product(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """A ufunc of vectors or matrices."""
+    """A generalized ufunc, of vectors or matrices."""
     function = _operation(ufunc)
     dtype = options.pop("dtype", None)
     refused = [key for key in options if key not in ("axis", "keepdims")]
@@ -122,16 +122,16 @@ def _product(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any]) 
         what = f", {next(iter(options))}=" if options else ""
         raise UnsupportedError(f"numpy.{ufunc.__name__}{what} does not take a Tensor\n  help: einsum, or to_numpy()")
     keepdims = options.pop("keepdims", False)
-    found = function(*inputs, **options)
-    found = found if dtype is None else found.astype(dtype)
-    return namespace().expand_dims(found, axis=options.get("axis", -1)) if keepdims else found
+    result = function(*inputs, **options)
+    result = result if dtype is None else result.astype(dtype)
+    return namespace().expand_dims(result, axis=options.get("axis", -1)) if keepdims else result
 
 
 def _reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> Any:
     name = NUMPY.get(f"{ufunc.__name__}.reduce")
     x, options = inputs[0], {"axis": 0, **options}
     if name is None:
-        return _by_arrays(ufunc, "reduce", inputs, options, out)
+        return _on_dense_arrays(ufunc, "reduce", inputs, options, out)
     result = reduce_masked(name, ufunc, x, options)
     return result if not out else store(ufunc.__name__, result, out[0])
 
@@ -139,48 +139,48 @@ def _reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], o
 def _accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> Any:
     name = NUMPY.get(f"{ufunc.__name__}.accumulate")
     if name is None:
-        return _by_arrays(ufunc, "accumulate", inputs, options, out)
+        return _on_dense_arrays(ufunc, "accumulate", inputs, options, out)
     result = getattr(namespace(), name)(inputs[0], **{"axis": 0, **options})
     return result if not out else store(ufunc.__name__, result, out[0])
 
 
 def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> Any:
     a, b = (x if isinstance(x, Tensor) else asarray(x) for x in inputs)
-    wide = expand_dims(a, axis=tuple(range(a.ndim, a.ndim + b.ndim))) if b.ndim else a
-    return _call(ufunc, (wide, b), options, out)
+    expanded = expand_dims(a, axis=tuple(range(a.ndim, a.ndim + b.ndim))) if b.ndim else a
+    return _call(ufunc, (expanded, b), options, out)
 
 
 def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]) -> None:
     """Each element that the key names, once for each time that it names it, in place."""
     t, key, *values = inputs
     if not isinstance(t, Tensor):
-        host = [x.to_numpy() if isinstance(x, Tensor) else x for x in (key, *values)]
-        ufunc.at(t, *host)
+        arrays = [x.to_numpy() if isinstance(x, Tensor) else x for x in (key, *values)]
+        ufunc.at(t, *arrays)
         return
     refuse(t, f"{ufunc.__name__}.at")
     if values:
-        may_cast(namespace().result_type(t, _weak(values[0])), t, "same_kind", f"{ufunc.__name__}.at")
+        may_cast(namespace().result_type(t, _result_type_operand(values[0])), t, "same_kind", f"{ufunc.__name__}.at")
     write(t, combine(t, key, values[0] if values else None, ufunc)._storage)
 
 
-def _weak(x: Any) -> Any:
-    """A value as `result_type` takes it: Python's scalars by themselves."""
+def _result_type_operand(x: Any) -> Any:
+    """An operand for `result_type`: a Python scalar as it is, anything else as a Tensor."""
     return x if type(x) in (bool, int, float, complex) else asarray(x)
 
 
-def _by_arrays(
+def _on_dense_arrays(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: tuple[Any, ...]
 ) -> Any:
-    """NumPy's own, where every Tensor is dense. Raises UnsupportedError for a sparse one."""
+    """NumPy's own ufunc on arrays, where every Tensor is dense. Raises UnsupportedError for a sparse one."""
     tensors = [x for x in (*inputs, *options.values()) if isinstance(x, Tensor)]
     if any(not t.format.is_dense and t.ndim for t in tensors) or not tensors:
-        known = [n.removesuffix(f".{method}") for n in NUMPY if n.endswith(f".{method}")]
-        supported = f"\n  supported: {', '.join(sorted(known))}" if known else ""
+        supported_ufuncs = [n.removesuffix(f".{method}") for n in NUMPY if n.endswith(f".{method}")]
+        supported = f"\n  supported: {', '.join(sorted(supported_ufuncs))}" if supported_ufuncs else ""
         raise UnsupportedError(
             f"numpy.{ufunc.__name__}.{method} does not take a sparse tensor{supported}\n  help: to_numpy() first"
         )
-    host = [x.to_numpy() if isinstance(x, Tensor) else x for x in inputs]
-    result = asarray(getattr(ufunc, method)(*host, **options))
+    arrays = [x.to_numpy() if isinstance(x, Tensor) else x for x in inputs]
+    result = asarray(getattr(ufunc, method)(*arrays, **options))
     return result if not out else store(ufunc.__name__, result, out[0])
 
 

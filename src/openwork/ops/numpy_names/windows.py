@@ -24,22 +24,22 @@ def sliding_window_view(
     """
     t = as_tensor(x)
     window = extents(window_shape, "sliding_window_view", "window_shape")
-    given = range(t.ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
-    axes = [axis_of(a, t.ndim, "sliding_window_view") for a in given]
+    named_axes = range(t.ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    axes = [axis_of(a, t.ndim, "sliding_window_view") for a in named_axes]
     if len(axes) != len(window):
         raise ShapeError(f"sliding_window_view: {len(window)} extents for {len(axes)} axes\n  help: one for each axis")
-    found = t
+    windows = t
     for a, n in zip(axes, window, strict=True):
-        places = found.shape[a] - n + 1
+        places = windows.shape[a] - n + 1
         if n < 1 or places < 1:
             raise ShapeError(
-                f"sliding_window_view: a window of {n} along axis {a} of extent {found.shape[a]}"
+                f"sliding_window_view: a window of {n} along axis {a} of extent {windows.shape[a]}"
                 "\n  help: a window has from 1 to that many elements"
             )
-        key = [slice(None)] * found.ndim
+        key = [slice(None)] * windows.ndim
         parts = []
         for k in range(n):
             key[a] = slice(k, k + places)
-            parts.append(found[tuple(key)])
-        found = stack(parts, axis=-1)
-    return found
+            parts.append(windows[tuple(key)])
+        windows = stack(parts, axis=-1)
+    return windows

@@ -1,4 +1,4 @@
-"""The cross product of three-dimensional vectors."""
+"""Two tensors of three-dimensional vectors -> their cross products."""
 
 from __future__ import annotations
 

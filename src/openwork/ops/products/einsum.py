@@ -18,7 +18,7 @@ from ...runtime.semirings import semiring as semiring_of
 from ...storage.buffers import is_array
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
-from .prepared_products import recalled
+from .prepared_products import run_recalled
 from .product import product
 from .subscripts import parse_subscripts, subscripts_of
 
@@ -66,60 +66,60 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
 
     plus_times = format is None and len(operands) == 2 and type(semiring) is str and semiring == "plus_times"
     key = ("einsum", subscripts) if plus_times and type(subscripts) is str else None
-    if key is not None and (known := recalled(key, *operands)) is not None:
-        return known
+    if key is not None and (prepared_result := run_recalled(key, *operands)) is not None:
+        return prepared_result
     ring = semiring_of(semiring)
     if not isinstance(subscripts, str):
         subscripts, operands = subscripts_of((subscripts, *operands))
-    given = [x.compute() if is_lazy(x) else x for x in operands]
-    every = [x if isinstance(x, Tensor) else _array(x) for x in map(adopted, given)]
-    inputs, output, stretched = parse_subscripts(subscripts, tuple(x.ndim for x in every))
-    plain = all(isinstance(x, Tensor) for x in every)
-    values = [x.to_dense() if isinstance(x, Tensor) and x.format.is_dense else x for x in every]
-    inputs, values = _broadcast(subscripts, inputs, values, stretched)
-    wanted = None if format is None else resolve_format(format, len(output))
-    result = product(inputs, output, values, ring, wanted, f"einsum {subscripts!r}", key)
+    computed = [x.compute() if is_lazy(x) else x for x in operands]
+    arrays = [x if isinstance(x, Tensor) else _array(x) for x in map(adopted, computed)]
+    inputs, output, broadcast_letters = parse_subscripts(subscripts, tuple(x.ndim for x in arrays))
+    all_tensors = all(isinstance(x, Tensor) for x in arrays)
+    values = [x.to_dense() if isinstance(x, Tensor) and x.format.is_dense else x for x in arrays]
+    inputs, values = _drop_unit_dims(subscripts, inputs, values, broadcast_letters)
+    target = None if format is None else resolve_format(format, len(output))
+    result = product(inputs, output, values, ring, target, f"einsum {subscripts!r}", key)
     if isinstance(result, Tensor):
-        if wanted is not None:
-            return result.asformat(wanted)
-        return result if plain else result.to_dense()
-    if wanted is not None:
-        return Tensor._from_dense(result).asformat(wanted)
-    return Tensor._from_dense(result) if plain else result
+        if target is not None:
+            return result.asformat(target)
+        return result if all_tensors else result.to_dense()
+    if target is not None:
+        return Tensor._from_dense(result).asformat(target)
+    return Tensor._from_dense(result) if all_tensors else result
 
 
 def _array(x: Any) -> Any:
     return x if is_array(x) else np.asarray(x)
 
 
-def _broadcast(
-    text: str, inputs: tuple[str, ...], values: list[Any], stretched: str
+def _drop_unit_dims(
+    text: str, inputs: tuple[str, ...], values: list[Any], broadcast_letters: str
 ) -> tuple[tuple[str, ...], list[Any]]:
-    """Dimensions of extent one that an ellipsis stretches are left out; ShapeError where extents disagree."""
+    """Terms and operands without the dimensions of extent one that broadcast; ShapeError where extents disagree."""
     extents: dict[str, int] = {}
     for term, x in zip(inputs, values, strict=True):
         for c, n in zip(term, x.shape, strict=True):
-            known = extents.setdefault(c, n)
-            if known != n and not (1 in (known, n) and c in stretched):
-                listed = "; ".join(f"{t} has shape {tuple(v.shape)}" for t, v in zip(inputs, values, strict=True))
+            extent = extents.setdefault(c, n)
+            if extent != n and not (1 in (extent, n) and c in broadcast_letters):
+                shapes = "; ".join(f"{t} has shape {tuple(v.shape)}" for t, v in zip(inputs, values, strict=True))
                 raise ShapeError(
-                    f"einsum {text!r}: index {c} has extents {known} and {n}\n  got: {listed}"
+                    f"einsum {text!r}: index {c} has extents {extent} and {n}\n  got: {shapes}"
                     "\n  help: make these dimensions equal, by slicing or transposing an operand"
                 )
-            extents[c] = max(known, n) if known != 0 and n != 0 else 0
+            extents[c] = max(extent, n) if extent != 0 and n != 0 else 0
     terms, out = [], []
     for term, x in zip(inputs, values, strict=True):
-        ones = [d for d, c in enumerate(term) if x.shape[d] != extents[c]]
-        terms.append("".join(c for d, c in enumerate(term) if d not in ones))
-        out.append(_without(x, ones) if ones else x)
+        unit_dims = [d for d, c in enumerate(term) if x.shape[d] != extents[c]]
+        terms.append("".join(c for d, c in enumerate(term) if d not in unit_dims))
+        out.append(_squeeze(x, unit_dims) if unit_dims else x)
     return tuple(terms), out
 
 
-def _without(x: Any, ones: Sequence[int]) -> Any:
+def _squeeze(x: Any, unit_dims: Sequence[int]) -> Any:
     """The operand without dimensions of extent one."""
 
     letters = "abcdefghijklmnopqrstuvwxyz"[: x.ndim]
-    kept = "".join(c for d, c in enumerate(letters) if d not in ones)
+    remaining = "".join(c for d, c in enumerate(letters) if d not in unit_dims)
     if not isinstance(x, Tensor):
-        return x.reshape(tuple(n for d, n in enumerate(x.shape) if d not in ones))
-    return Tensor._from_storage(alone(Term(letters, x._storage), kept, semiring_of("any_first")).storage)
+        return x.reshape(tuple(n for d, n in enumerate(x.shape) if d not in unit_dims))
+    return Tensor._from_storage(alone(Term(letters, x._storage), remaining, semiring_of("any_first")).storage)

@@ -1,4 +1,4 @@
-"""`matmul`: one sparse operand with a dense one here, two sparse ones in `tensor_products`."""
+"""`matmul`: two operands -> their matrix product, prepared calls first; two sparse operands go to `spgemm`."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def matmul(a: Any, b: Any, /) -> Any:
     if left is not (type(a) is np.ndarray) and not trace.steps:
         array, storage = (b, getattr(a, "_storage", None)) if left else (a, getattr(b, "_storage", None))
         if storage is not None:
-            ready = (storage._plans or storage.plans).products.get((left, array.shape, array.dtype))
-            if ready is not None and (y := ready.run(array, storage)) is not None:
+            prepared = (storage._plans or storage.plans).products.get((left, array.shape, array.dtype))
+            if prepared is not None and (y := prepared.run(array, storage)) is not None:
                 return y
     elif prepared_products.torch is not None and not trace.steps:
         tensor = prepared_products.torch.Tensor
@@ -66,8 +66,8 @@ def matmul(a: Any, b: Any, /) -> Any:
         array, x = (b, a) if left else (a, b)
         if type(array) is tensor and hasattr(type(x), "_kept"):
             s = x._storage
-            ready = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
-            if ready is not None and (y := ready.run(array, s, type(x) is Tensor)) is not None:
+            prepared = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
+            if prepared is not None and (y := prepared.run(array, s, type(x) is Tensor)) is not None:
                 return y
     return _matmul(a, b)
 
@@ -88,8 +88,8 @@ def product_statement(
         if ndim == 1:
             return ("j",)
         stack = names[stacks - (ndim - 2) :]
-        kept = [f"u{d}" if d in ones and sparse else s for d, s in enumerate(stack) if sparse or d not in ones]
-        return (*kept, *core)
+        stack_indices = [f"u{d}" if d in ones and sparse else s for d, s in enumerate(stack) if sparse or d not in ones]
+        return (*stack_indices, *core)
 
     left = indices(a, ("i", "j"), ones_a, sparse_left)
     right = indices(b, ("j", "k"), ones_b, not sparse_left)
@@ -104,9 +104,9 @@ def _matmul(a: Any, b: Any) -> Any:
     a, b = adopted(a), adopted(b)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and not trace.steps:
-        small = prepared_product(a._storage, b._storage)
-        if small is not None:
-            return Tensor._from_storage(small)
+        prepared_result = prepared_product(a._storage, b._storage)
+        if prepared_result is not None:
+            return Tensor._from_storage(prepared_result)
     a, b = plain(a), plain(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         _check_shapes(tuple(a.shape), tuple(b.shape))
@@ -141,22 +141,22 @@ def _product(a: Any, b: Any) -> Array:
     array: Array = b if left else a
     _check_shapes(tuple(a.shape), tuple(b.shape))
     view = strided(array)
-    ones_a, ones_b = _broadcast(tuple(a.shape), tuple(b.shape))
-    dropped = _drop(view, ones_b if left else ones_a)
+    ones_a, ones_b = _unit_stack_dims(tuple(a.shape), tuple(b.shape))
+    dropped = _drop_unit_dims(view, ones_b if left else ones_a)
     stmt = product_statement(a.ndim, b.ndim, ones_a, ones_b, left)
     scalar = promote((storage.scalar, view.scalar), library_of(array))
     sparse, dense = ("A", "B") if left else ("B", "A")
-    shifted = _without_fill(storage)
-    values = {sparse: shifted, dense: dropped}
+    zero_fill = _subtract_fill(storage)
+    values = {sparse: zero_fill, dense: dropped}
     result = contract(stmt, values, scalar, array)
     if storage.fill_value:
-        return result + _fill_part(storage.fill_value, array, left, storage.shape)
+        return result + _fill_contribution(storage.fill_value, array, left, storage.shape)
     if storage.batches == 1 and len(storage.shape) == 2:
         remember_product((), stmt, values, scalar, storage, array, result, left)
     return result
 
 
-def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _unit_stack_dims(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Stack dimensions of extent one, of either operand, that the other one stretches or also has."""
 
     def ones(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
@@ -167,24 +167,24 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...],
     return ones(a, b), ones(b, a)
 
 
-def _drop(view: Strided, dims: tuple[int, ...]) -> Strided:
+def _drop_unit_dims(view: Strided, dims: tuple[int, ...]) -> Strided:
     """The view without the dimensions `dims`, of extent one."""
     if not dims:
         return view
-    kept = [d for d in range(len(view.shape)) if d not in dims]
-    owner = view.owner.reshape(tuple(view.shape[d] for d in kept))
+    remaining = [d for d in range(len(view.shape)) if d not in dims]
+    owner = view.owner.reshape(tuple(view.shape[d] for d in remaining))
     return strided(owner)
 
 
-def _without_fill(s: Storage) -> Storage:
+def _subtract_fill(s: Storage) -> Storage:
     """A storage of fill 0 over values less the fill; itself where the fill is 0."""
     if not s.fill_value:
         return s
     return s.with_values(s.values - s.fill_value, 0)
 
 
-def _fill_part(fill: Any, array: Array, left: bool, sparse: tuple[int, ...]) -> Array:
-    """What the unspecified elements' common value adds: fill times the sums of the dense operand."""
+def _fill_contribution(fill: Any, array: Array, left: bool, sparse: tuple[int, ...]) -> Array:
+    """The contribution of a fill value to the product: fill times the sums of the dense operand."""
     if left:
         sums = array.sum(0 if array.ndim == 1 else -2)
         sums = sums if len(sparse) == 1 or array.ndim == 1 else sums[..., None, :]

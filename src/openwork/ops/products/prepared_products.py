@@ -1,7 +1,7 @@
-"""A product of a Tensor and an array of known shape -> its launch, kept with the structure and run again.
+"""Prepared calls of products of a Tensor and an array, by key, shape and dtype: kept with the structure and run again.
 
-What makes a product ready leaves it with `remember_product`; `matmul`, `einsum` and others find it by a key of theirs
-and by shape and dtype of the array.
+The general road of a product leaves its prepared call with `remember_product`; `matmul`, `einsum` and others look it up
+by a key of theirs and by shape and dtype of the array.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ...storage.memory import LARGE
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 
-__all__ = ["recalled", "remember_product", "torch"]
+__all__ = ["remember_product", "run_recalled", "torch"]
 
 SMALL = tuning.RECORDED_PRODUCT
 
 
-def recalled(key: tuple[Hashable, ...], a: Any, b: Any) -> Any:
-    """A product of one Tensor with one array that was kept under `key`, run; None where there is none.
+def run_recalled(key: tuple[Hashable, ...], a: Any, b: Any) -> Any:
+    """Run the prepared product of one Tensor with one array that is kept under `key`; None where there is none.
 
     What other names of products do, whose operands are not two matrices; `matmul` asks by itself.
     """
@@ -43,24 +43,24 @@ def recalled(key: tuple[Hashable, ...], a: Any, b: Any) -> Any:
         return None
     left = hasattr(type(a), "_kept")
     x, array = (a, b) if left else (b, a)
-    kind = type(array)
-    if type(x) is not Tensor or (kind is not np.ndarray and (torch is None or kind is not torch.Tensor)):
+    array_type = type(array)
+    if type(x) is not Tensor or (array_type is not np.ndarray and (torch is None or array_type is not torch.Tensor)):
         return None
     s = x._storage
-    ready = (s._plans or s.plans).products.get((*key, left, array.shape, array.dtype))
-    return None if ready is None else ready.run(array, s)
+    prepared = (s._plans or s.plans).products.get((*key, left, array.shape, array.dtype))
+    return None if prepared is None else prepared.run(array, s)
 
 
 def remember_product(
     key: tuple[Hashable, ...], stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any,
     left: bool,
 ) -> None:  # fmt: skip
-    """Keep the launch of a product of a storage and an array, which has just run, for `recalled`.
+    """Keep the prepared call of a product of a storage and an array, which has just run, for `run_recalled`.
 
     left : whether the storage is the first operand
     """
     if not is_torch(array):
-        _remember(stmt, values, scalar, storage, array, result, (*key, left))
+        _remember_numpy(stmt, values, scalar, storage, array, result, (*key, left))
     elif storage.library == "torch":
         _remember_torch(stmt, values, scalar, storage, array, result, (*key, left))
 
@@ -73,16 +73,16 @@ _address: Callable[[Any], int] = address
 """The address of a torch tensor that is known to have one."""
 
 
-class _Product:
-    """A product ready to run on an array of known shape and dtype."""
+class _PreparedProduct:
+    """A prepared product with an array of known shape and dtype: array -> product."""
 
     __slots__ = ("dtype", "lined", "make", "ready", "shape")
 
-    def __init__(self, ready: Ready, shape: tuple[int, ...], scalar: str) -> None:
-        self.ready, self.shape, self.dtype = ready, shape, numpy_dtype(scalar)
-        self.lined = ready.inputs[0][2]
+    def __init__(self, prepared: Ready, shape: tuple[int, ...], scalar: str) -> None:
+        self.ready, self.shape, self.dtype = prepared, shape, numpy_dtype(scalar)
+        self.lined = prepared.inputs[0][2]
         self.make: Callable[..., Any] = np.zeros
-        if ready.prepared.schedule.writes_all:
+        if prepared.prepared.schedule.writes_all:
             self.make = fresh if math.prod(shape) * self.dtype.itemsize >= LARGE else np.empty
 
     def run(self, b: np.ndarray[Any, Any], storage: Storage) -> np.ndarray[Any, Any] | None:
@@ -97,15 +97,15 @@ class _Product:
         return y
 
 
-class _TorchProduct(_Product):
-    """A product ready to run on a tensor of torch's of known shape and dtype."""
+class _PreparedTorchProduct(_PreparedProduct):
+    """A prepared product with a torch tensor of known shape and dtype: tensor -> product."""
 
     __slots__ = ("itemsize", "like", "step")
 
-    def __init__(self, ready: Ready, like: Any, itemsize: int, step: Any = None) -> None:
-        self.ready, self.shape, self.dtype, self.lined = ready, like.shape, like.dtype, False
+    def __init__(self, prepared: Ready, like: Any, itemsize: int, step: Any = None) -> None:
+        self.ready, self.shape, self.dtype, self.lined = prepared, like.shape, like.dtype, False
         self.step = step
-        self.make = torch.empty_like if ready.prepared.schedule.writes_all else torch.zeros_like
+        self.make = torch.empty_like if prepared.prepared.schedule.writes_all else torch.zeros_like
         self.like = template(like.detach())
         self.itemsize = itemsize
 
@@ -116,13 +116,19 @@ class _TorchProduct(_Product):
             return None
         if _forward._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None:
             return None
-        at, values = _address(b), storage.values
-        if not at or at % self.itemsize or not b.is_contiguous() or b.is_neg() or (b.is_complex() and b.is_conj()):
+        b_address, values = _address(b), storage.values
+        if (
+            not b_address
+            or b_address % self.itemsize
+            or not b.is_contiguous()
+            or b.is_neg()
+            or (b.is_complex() and b.is_conj())
+        ):
             return None
         if (b.requires_grad or values.requires_grad) and torch.is_grad_enabled():
             return None if self.step is None or not plain else self.step(storage, b)
         y = self.make(self.like)
-        self.ready.start_one(_address(values), at, _address(y))
+        self.ready.start_one(_address(values), b_address, _address(y))
         return y
 
 
@@ -133,7 +139,7 @@ def _checked_address(x: Any) -> int:
 def _remember_torch(
     stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any, key: tuple[Hashable, ...]
 ) -> None:
-    """The same of a tensor of torch's; what is recorded, or no plain memory, is asked at every call."""
+    """Keep the prepared call of a product with a torch tensor; each later call asks whether torch records it."""
     global torch, _forward, _address
     torch = sys.modules["torch"]
     if compute_scalar(scalar) != scalar or type(array) is not torch.Tensor or type(result) is not torch.Tensor:
@@ -142,32 +148,36 @@ def _remember_torch(
         return
     sparse = next(n for n, v in values.items() if v is storage)
     dense = next(n for n in values if n != sparse)
-    recorded = tracked((storage.values, array, result))
+    on_graph = tracked((storage.values, array, result))
     step = None
-    if recorded:
+    if on_graph:
         if array.dtype != result.dtype or storage.values.dtype != result.dtype or result.is_complex():
             return
         if max(length(storage.values), array.numel(), result.numel()) > SMALL:
             return
         plain = {sparse: storage.with_values(bare(storage.values)), dense: strided(bare(array))}
         contract(stmt, plain, scalar, bare(array))
-    ready = recall(storage, key_of(stmt, scalar, values))
-    if ready is not None and not ready.problem.copies and result.is_contiguous() and not ready.inputs[0][2]:
+    prepared = recall(storage, key_of(stmt, scalar, values))
+    if prepared is not None and not prepared.problem.copies and result.is_contiguous() and not prepared.inputs[0][2]:
         _forward = torch.autograd.forward_ad
         _address = _checked_address if CHECKED else torch.Tensor.data_ptr
-        if recorded:
-            step = rule("prepared_step")(stmt, sparse, dense, ready, result.detach())
-        remember(storage, (*key, array.shape, array.dtype), _TorchProduct(ready, result, array.element_size(), step))
+        if on_graph:
+            step = rule("prepared_step")(stmt, sparse, dense, prepared, result.detach())
+        remember(
+            storage,
+            (*key, array.shape, array.dtype),
+            _PreparedTorchProduct(prepared, result, array.element_size(), step),
+        )
 
 
-def _remember(
+def _remember_numpy(
     stmt: Assignment, values: Any, scalar: str, storage: Storage, array: Any, result: Any, key: tuple[Hashable, ...]
 ) -> None:
-    """Keep the launch for the next call with an array of this shape and type."""
+    """Keep the prepared call of a product with a NumPy array, for arrays of this shape and dtype."""
     if compute_scalar(scalar) != scalar or type(array) is not np.ndarray or storage.library != "numpy":
         return
     if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
         return
-    ready = recall(storage, key_of(stmt, scalar, values))
-    if ready is not None and not ready.problem.copies and result.flags.c_contiguous:
-        remember(storage, (*key, array.shape, array.dtype), _Product(ready, result.shape, scalar))
+    prepared = recall(storage, key_of(stmt, scalar, values))
+    if prepared is not None and not prepared.problem.copies and result.flags.c_contiguous:
+        remember(storage, (*key, array.shape, array.dtype), _PreparedProduct(prepared, result.shape, scalar))

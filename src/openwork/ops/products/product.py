@@ -38,7 +38,7 @@ Labelled = tuple[str, Array]
 
 
 def product(
-    inputs: tuple[str, ...], output: str, operands: Sequence[Any], ring: Semiring, wanted: Format | None, what: str,
+    inputs: tuple[str, ...], output: str, operands: Sequence[Any], ring: Semiring, target: Format | None, what: str,
     key: tuple[Hashable, ...] | None = None,
 ) -> Any:  # fmt: skip
     """The sum of products of sparse Tensors and dense arrays, over a semiring.
@@ -46,28 +46,28 @@ def product(
     Parameters
     ----------
     inputs, output : letters of each operand, and those of the result
-    wanted : the result's format, where one is asked for
+    target : the result's format, where one is asked for
     what : the operation in messages
-    key : what to keep the launch of one Tensor with one array by, for `prepared_products.recalled`
+    key : of the prepared call of one Tensor with one array, for `prepared_products.run_recalled`
 
     Returns
     -------
-    a sparse Tensor or a dense array, whichever the plan's last step gives; in the format `wanted` only where that costs
+    a sparse Tensor or a dense array, whichever the plan's last step gives; in the format `target` only where that costs
     nothing
     """
-    sized = wanted is not None or len(operands) > 2
-    plan = plan_product(inputs, output, tuple([_known(x, sized) for x in operands]), ring, wanted)
-    values = _bound(inputs, operands, ring, plan, what)
+    with_sizes = target is not None or len(operands) > 2
+    plan = plan_product(inputs, output, tuple([_describe_operand(x, with_sizes) for x in operands]), ring, target)
+    values = _bind_operands(inputs, operands, ring, plan, what)
     result: Any = values.get("T0")
     for number, step in enumerate(plan.steps, 1):
-        _describe(step, number, len(plan.steps))
-        result = _RUN[step.route]([values[n] for n in step.statement.tensors], step, ring, what)
+        _trace_step(step, number, len(plan.steps))
+        result = _ROUTES[step.route]([values[n] for n in step.statement.tensors], step, ring, what)
         values[step.statement.lhs.tensor] = result
     if isinstance(result, Tensor):
         return result
     if isinstance(result, Term):
         stored = [x._storage for x in operands if isinstance(x, Tensor)] or [result.storage]
-        format = wanted or result_format(stored, [result.extents[c] for c in output])
+        format = target or result_format(stored, [result.extents[c] for c in output])
         return Tensor._from_storage(in_format(result, output, format))
     letters, array = result
     order = [letters.index(c) for c in output]
@@ -78,16 +78,18 @@ def product(
     return array.transpose(order) if isinstance(array, np.ndarray) else array.permute(order)
 
 
-def _known(x: Any, sized: bool) -> OperandFacts:
-    """What a plan is told of an operand: extents and elements only where it asks."""
+def _describe_operand(x: Any, with_sizes: bool) -> OperandFacts:
+    """An operand -> its format, for the planner; with its extents and nse where the plan weighs them."""
     if not isinstance(x, Tensor):
-        return OperandFacts(None, tuple(x.shape)) if sized else OperandFacts(None)
+        return OperandFacts(None, tuple(x.shape)) if with_sizes else OperandFacts(None)
     s = x._storage
-    return OperandFacts(s.format, s.shape, length(s.values)) if sized else OperandFacts(s.format)
+    return OperandFacts(s.format, s.shape, length(s.values)) if with_sizes else OperandFacts(s.format)
 
 
-def _bound(inputs: tuple[str, ...], operands: Sequence[Any], ring: Semiring, plan: Plan, what: str) -> dict[str, Any]:
-    """Operands by the names that steps use, with nothing stored but what takes part.
+def _bind_operands(
+    inputs: tuple[str, ...], operands: Sequence[Any], ring: Semiring, plan: Plan, what: str
+) -> dict[str, Any]:
+    """Operands by the names that steps use (T0, T1, ...), of which only stored elements take part.
 
     Raises UnsupportedError for fill values that do.
     """
@@ -95,24 +97,24 @@ def _bound(inputs: tuple[str, ...], operands: Sequence[Any], ring: Semiring, pla
     values = [x._storage if isinstance(x, Tensor) else x for x in operands]
     scalars = tuple(x.scalar if isinstance(x, Storage) else scalar_of(x) for x in values)
     scalar = ring.result(promote(scalars, library_of(values[0].values if like is None else like)))
-    early = any(step.estimate is not None for step in plan.steps)
-    found: dict[str, Any] = {}
+    cast_all = any(step.estimate is not None for step in plan.steps)
+    bound: dict[str, Any] = {}
     for k, (term, x) in enumerate(zip(inputs, values, strict=True)):
         if isinstance(x, Storage):
             x = absent(x, ring, scalar, what)
-            first = ring.dtype == "promote" and (early or f"T{k}" in plan.summed)
-            found[f"T{k}"] = Term(term, _cast(x, scalar) if first else x)
+            cast_now = ring.dtype == "promote" and (cast_all or f"T{k}" in plan.summed)
+            bound[f"T{k}"] = Term(term, _cast(x, scalar) if cast_now else x)
         else:
-            found[f"T{k}"] = term, cast(x, scalar) if early or f"T{k}" in plan.summed else x
-    return found
+            bound[f"T{k}"] = term, cast(x, scalar) if cast_all or f"T{k}" in plan.summed else x
+    return bound
 
 
 def _cast(s: Storage, scalar: str) -> Storage:
     return s if s.scalar == scalar else s.with_values(cast(s.values, scalar), python_scalar(s.fill_value, scalar))
 
 
-def _describe(step: Step, number: int, count: int) -> None:
-    """Tell `explain` about a step whose order was chosen."""
+def _trace_step(step: Step, number: int, count: int) -> None:
+    """Add to the trace of `explain` a step whose order was chosen by an estimate."""
     if trace.active() and step.estimate is not None:
         facts = (("terms", str(step.statement)), ("estimate", f"{step.estimate:,.0f} elements"))
         trace.note(trace.Step(f"step {number} of {count} by the cheapest path", facts))
@@ -121,28 +123,28 @@ def _describe(step: Step, number: int, count: int) -> None:
 # -- the routes --------------------------------------------------------------------------------------------------------
 
 
-def _kept(step: Step) -> str:
+def _output_letters(step: Step) -> str:
     return "".join(step.statement.lhs.indices)
 
 
 def _walk(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
     """One sparse operand with dense ones: one kernel, whose result is dense."""
-    stmt, named, scalar, like = _walked(values, step, ring)
+    stmt, bound, scalar, like = _bind_walk(values, step, ring)
     try:
-        return _kept(step), contract(stmt, named, scalar, like)
+        return _output_letters(step), contract(stmt, bound, scalar, like)
     except MemoryError as error:
         raise MemoryError(f'{what}: {error}\n  help: einsum(..., format="coo") gives a sparse result') from None
 
 
 def _sample(values: list[Any], step: Step, ring: Semiring, what: str) -> Tensor:
-    named = {n: x.storage if isinstance(x, Term) else x[1] for n, x in zip(step.statement.tensors, values, strict=True)}
-    return sampled(step.statement, named)
+    bound = {n: x.storage if isinstance(x, Term) else x[1] for n, x in zip(step.statement.tensors, values, strict=True)}
+    return sampled(step.statement, bound)
 
 
-def _walked(values: list[Any], step: Step, ring: Semiring) -> tuple[Assignment, dict[str, Any], str, Any]:
+def _bind_walk(values: list[Any], step: Step, ring: Semiring) -> tuple[Assignment, dict[str, Any], str, Any]:
     """The statement of a walk, its operands by name, the scalar type of the result and an array of its library."""
-    words = index_notation_of(ring)
-    assert words is not None
+    ops = index_notation_of(ring)
+    assert ops is not None
     named: dict[str, Any] = {}
     like: Any = None
     for k, x in enumerate(values):
@@ -152,25 +154,25 @@ def _walked(values: list[Any], step: Step, ring: Semiring) -> tuple[Assignment, 
     like = sparse.values if like is None else like
     scalar = ring.result(promote(tuple(v.scalar for v in named.values()), library_of(like)))
     letters = tuple(x.letters if isinstance(x, Term) else x[0] for x in values)
-    return product_statement(letters, _kept(step), *words), named, scalar, like
+    return product_statement(letters, _output_letters(step), *ops), named, scalar, like
 
 
 def _remember(
     key: tuple[Hashable, ...], step: Step, operands: Sequence[Any], values: list[Any], ring: Semiring, result: Any
 ) -> None:
-    """Keep the launch of a walk of one Tensor with one array, as they were given."""
+    """Keep the prepared call of a walk whose operands are one Tensor and one array, neither converted."""
     terms = [x for x in values if isinstance(x, Term)]
-    given = [x for x in operands if isinstance(x, Tensor)]
+    tensors = [x for x in operands if isinstance(x, Tensor)]
     arrays = [x for x in operands if not isinstance(x, Tensor)]
-    if len(terms) != 1 or len(given) != 1 or len(arrays) != 1 or type(given[0]) is not Tensor:
+    if len(terms) != 1 or len(tensors) != 1 or len(arrays) != 1 or type(tensors[0]) is not Tensor:
         return
-    (x,), (array,) = given, arrays
+    (x,), (array,) = tensors, arrays
     s = x._storage
     if terms[0].storage is not s or not any(v[1] is array for v in values if not isinstance(v, Term)):
         return
-    stmt, named, scalar, _ = _walked(values, step, ring)
+    stmt, bound, scalar, _ = _bind_walk(values, step, ring)
     if 0 not in s.shape and 0 not in array.shape and s.batches == 1:
-        remember_product(key, stmt, named, scalar, s, array, result, isinstance(operands[0], Tensor))
+        remember_product(key, stmt, bound, scalar, s, array, result, isinstance(operands[0], Tensor))
 
 
 def sampled(stmt: Assignment, values: Mapping[str, Any]) -> Tensor:
@@ -179,12 +181,12 @@ def sampled(stmt: Assignment, values: Mapping[str, Any]) -> Tensor:
     As `pattern(S[i, j])` in the statement its values play no part, nor does their type.
     """
     driver = next(a for a in stmt.accesses if isinstance(values[a.tensor], Storage))
-    named = {n: x if isinstance(x, Storage) else strided(x) for n, x in values.items()}
+    bound = {n: x if isinstance(x, Storage) else strided(x) for n, x in values.items()}
     factors = _factors(stmt.rhs)
-    scalars = tuple(v.scalar for n, v in named.items() if n != driver.tensor or driver in factors)
-    like = next((v.owner for v in named.values() if not isinstance(v, Storage)), values[driver.tensor].values)
-    own = replace(stmt, lhs=Access(stmt.lhs.tensor, driver.indices))
-    result = shared(own, named, promote(scalars, library_of(like)))
+    scalars = tuple(v.scalar for n, v in bound.items() if n != driver.tensor or driver in factors)
+    like = next((v.owner for v in bound.values() if not isinstance(v, Storage)), values[driver.tensor].values)
+    driver_statement = replace(stmt, lhs=Access(stmt.lhs.tensor, driver.indices))
+    result = shared(driver_statement, bound, promote(scalars, library_of(like)))
     order = tuple(driver.indices.index(i) for i in stmt.lhs.indices)
     return Tensor._from_storage(result if order == tuple(range(len(order))) else result.permute(order))
 
@@ -194,29 +196,29 @@ def _factors(e: Expression) -> list[Expression]:
 
 
 def _merge(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
-    """The product of two terms of the same letters, none of which goes."""
+    """The elementwise product of two sparse terms of the same letters, by a merge."""
     x, y = values
-    other = y.storage.permute([y.letters.index(c) for c in x.letters])
-    left, right = Tensor._from_storage(x.storage), Tensor._from_storage(other)
+    aligned = y.storage.permute([y.letters.index(c) for c in x.letters])
+    left, right = Tensor._from_storage(x.storage), Tensor._from_storage(aligned)
     return Term(x.letters, elementwise("mul", left, right, zero_annihilates=True)._storage)
 
 
 def _contract(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
-    x, y, kept = values[0], values[-1], _kept(step)
-    if ring.name == "plus_times" and x.letters[1:] + kept == y.letters[:1] + x.letters[:1] + y.letters[1:]:
-        small = None if trace.steps else prepared_product(x.storage, y.storage)
-        if small is not None:
-            return Term(kept, small)
-    return pair(x, y, kept, ring)
+    x, y, output = values[0], values[-1], _output_letters(step)
+    if ring.name == "plus_times" and x.letters[1:] + output == y.letters[:1] + x.letters[:1] + y.letters[1:]:
+        prepared = None if trace.steps else prepared_product(x.storage, y.storage)
+        if prepared is not None:
+            return Term(output, prepared)
+    return pair(x, y, output, ring)
 
 
 def _fold(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
     (term,) = values
-    return alone(term, _kept(step), ring)
+    return alone(term, _output_letters(step), ring)
 
 
 def _store(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
-    """A dense operand as a sparse one: without its zeros, or all of it where these are numbers of the semiring."""
+    """A dense operand -> a sparse term: without zeros for plus_times, else with all but the semiring's zero."""
     ((letters, array),) = values
     t = Tensor._from_dense(array)
     if ring.name == "plus_times":
@@ -225,23 +227,25 @@ def _store(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
 
 
 def _dense(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
-    return _kept(step), dense_product(tuple(v[0] for v in values), _kept(step), [v[1] for v in values])
+    return _output_letters(step), dense_product(
+        tuple(v[0] for v in values), _output_letters(step), [v[1] for v in values]
+    )
 
 
-_RUN: dict[Route, Callable[[list[Any], Step, Semiring, str], Any]] = {
+_ROUTES: dict[Route, Callable[[list[Any], Step, Semiring, str], Any]] = {
     Route.WALK: _walk, Route.SAMPLE: _sample, Route.MERGE: _merge, Route.CONTRACT: _contract, Route.FOLD: _fold,
     Route.STORE: _store, Route.DENSE: _dense,
 }  # fmt: skip
 
 
 def dense_product(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -> Array:
-    """Of dense arrays only: torch's where one is torch's."""
+    """The sum of products of dense arrays, by the `einsum` of torch where one is torch's, else NumPy's."""
     subscripts = f"{','.join(inputs)}->{output}"
     like = next((x for x in values if is_torch(x)), None)
     if like is None:
         return np.asarray(np.einsum(subscripts, *values))
     import torch
 
-    given = [as_array(x, like=like) for x in values]
-    scalar = promote(tuple(scalar_of(x) for x in given), "torch")
-    return torch.einsum(subscripts, *(cast(x, scalar) for x in given))
+    arrays = [as_array(x, like=like) for x in values]
+    scalar = promote(tuple(scalar_of(x) for x in arrays), "torch")
+    return torch.einsum(subscripts, *(cast(x, scalar) for x in arrays))

@@ -1,4 +1,4 @@
-"""Products of two sparse tensors: matrices and stacks of them, `tensordot`, `outer`, `kron`, `vecdot`."""
+"""Two tensors, sparse or dense -> `tensordot`, `dot`, `inner`, `outer`, `vdot`, `vecdot`, `kron`, `kronsum`."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
             f"tensordot: dimensions {left} of shape {tuple(a.shape)} and {right} of shape {tuple(b.shape)} do not pair"
             "\n  help: name as many of each, of equal extents"
         )
-    mine = ascii_letters[: a.ndim]
-    other = list(ascii_letters[a.ndim : a.ndim + b.ndim])
+    left_letters = ascii_letters[: a.ndim]
+    right_letters = list(ascii_letters[a.ndim : a.ndim + b.ndim])
     for m, n in zip(left, right, strict=True):
-        other[n] = mine[m]
-    out = "".join(c for c in (*mine, *other) if (c in mine) != (c in other))
-    return by_rule(a, b, mine, "".join(other), out, format)
+        right_letters[n] = left_letters[m]
+    out = "".join(c for c in (*left_letters, *right_letters) if (c in left_letters) != (c in right_letters))
+    return by_rule(a, b, left_letters, "".join(right_letters), out, format)
 
 
 @operation(returns="product", shape="product", dtype="promoted")
@@ -129,14 +129,14 @@ def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
     Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
     """
     a, b = (_vector(_array(x)) for x in (a, b))
-    if not any(_is_tensor(x) and not x.format.is_dense for x in (a, b)) or not _finite(a, b):
-        found = a[:, None] * b[None, :]
-        return found if format is None else asarray(found, format=format)
+    if not any(_is_tensor(x) and not x.format.is_dense for x in (a, b)) or not _all_finite(a, b):
+        product = a[:, None] * b[None, :]
+        return product if format is None else asarray(product, format=format)
     return einsum("i,j->ij", a, b, format=format)
 
 
-def _finite(*operands: Any) -> bool:
-    """Whether every unspecified element of a product of all pairs of elements is 0."""
+def _all_finite(*operands: Any) -> bool:
+    """Whether all operands are finite and of fill value 0, so that every unspecified product of two elements is 0."""
     return all(
         not x._storage.fill_value and bounded(x._storage.values, FINITE)
         if _is_tensor(x)
@@ -158,7 +158,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
 
     Raises ShapeError if the extents along `axis` differ.
     """
-    a, b = (_last(_array(x), axis) for x in (a, b))
+    a, b = (_axis_last(_array(x), axis) for x in (a, b))
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(
             f"vecdot: extents {a.shape[-1]} and {b.shape[-1]} along axis {axis}\n  help: slice or transpose an operand"
@@ -185,12 +185,12 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     a, b = (x if _is_tensor(x) else asarray(x) for x in (a, b))
     ndim = max(a.ndim, b.ndim)
     stored = [x._storage for x in (a, b)]
-    if not _finite(a, b):
-        return _kron_everywhere(a, b, format)
-    formed = kronecker(*stored)
-    if formed is not None:
-        target = result_format(stored, formed.shape) if format is None else resolve_format(format, ndim)
-        return _tensor(convert(formed, target))
+    if not _all_finite(a, b):
+        return _kron_with_fill(a, b, format)
+    direct = kronecker(*stored)
+    if direct is not None:
+        target = result_format(stored, direct.shape) if format is None else resolve_format(format, ndim)
+        return _tensor(convert(direct, target))
     letters = ascii_letters[:ndim], ascii_letters[ndim : 2 * ndim]
     left, right = (Term(group[ndim - len(s.shape) :], s) for group, s in zip(letters, stored, strict=True))
     product = pair(left, right, left.letters + right.letters, semiring_of("plus_times"))
@@ -198,15 +198,15 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     if ndim == 0:
         return _tensor(product.storage)
     s = convert(product.storage, coo(a.ndim + b.ndim))
-    at = {c: to_numpy(x) for c, x in zip(product.letters, s.crd, strict=True)}
-    none = np.zeros(1, np.int64)
-    numbers = [
-        at.get(high, none).astype(np.int64) * shapes[1][d] + at.get(low, none)
+    crd_of = {c: to_numpy(x) for c, x in zip(product.letters, s.crd, strict=True)}
+    zero = np.zeros(1, np.int64)
+    crd = [
+        crd_of.get(high, zero).astype(np.int64) * shapes[1][d] + crd_of.get(low, zero)
         for d, (high, low) in enumerate(zip(*letters, strict=True))
     ]
     shape = tuple(m * n for m, n in zip(*shapes, strict=True))
     target = result_format(stored, shape) if format is None else resolve_format(format, ndim)
-    return _tensor(convert(_unordered(numbers, shape, s), target))
+    return _tensor(convert(_to_unordered_coo(crd, shape, s), target))
 
 
 @operation()
@@ -224,29 +224,31 @@ def kronsum(a: Any, b: Any, /, format: object = None) -> Tensor:
     return out if format is None else out.asformat(format)
 
 
-def _kron_everywhere(a: Tensor, b: Tensor, format: object) -> Tensor:
-    """The same where unspecified elements take part: an elementwise product of a[i, 1, j, 1] and b[1, k, 1, l]."""
+def _kron_with_fill(a: Tensor, b: Tensor, format: object) -> Tensor:
+    """`kron` where unspecified elements take part: the elementwise product of a[i, 1, j, 1] and b[1, k, 1, l]."""
     ndim = max(a.ndim, b.ndim)
     shapes = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in (a, b)]
-    wide = [
+    expanded = [
         reshape(x, tuple(n for m in s for n in ((m, 1), (1, m))[k]))
         for k, (x, s) in enumerate(zip((a, b), shapes, strict=True))
     ]
-    found = reshape(wide[0] * wide[1], tuple(m * n for m, n in zip(*shapes, strict=True)))
+    product = reshape(expanded[0] * expanded[1], tuple(m * n for m, n in zip(*shapes, strict=True)))
     if format is None:
-        format = result_format([x._storage for x in (a, b)], found.shape)
-    return found.asformat(resolve_format(format, ndim))
+        format = result_format([x._storage for x in (a, b)], product.shape)
+    return product.asformat(resolve_format(format, ndim))
 
 
-def _unordered(crd: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], s: Storage) -> Storage:
-    """The values of `s` at other coordinates, in any order, as COO."""
+def _to_unordered_coo(crd: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], s: Storage) -> Storage:
+    """The values of `s` at coordinates in any order -> unordered COO of another shape."""
     count = length(s.values)
-    index = np.int32 if max((*shape, count)) < 2**31 else np.int64
+    index_dtype = np.int32 if max((*shape, count)) < 2**31 else np.int64
     like = s.values
-    ends = as_array(np.array([0, count], index), like=like)
-    arrays = tuple(as_array(np.ascontiguousarray(np.broadcast_to(c, count).astype(index)), like=like) for c in crd)
+    pos = as_array(np.array([0, count], index_dtype), like=like)
+    arrays = tuple(
+        as_array(np.ascontiguousarray(np.broadcast_to(c, count).astype(index_dtype)), like=like) for c in crd
+    )
     format = coo(len(shape), unique=False, ordered=False)
-    return Storage(shape, format, s.scalar, s.fill_value, (ends, *(None,) * (len(shape) - 1)), arrays, like)
+    return Storage(shape, format, s.scalar, s.fill_value, (pos, *(None,) * (len(shape) - 1)), arrays, like)
 
 
 def _is_tensor(x: Any) -> bool:
@@ -276,13 +278,13 @@ def _vector(x: Any) -> Any:
     if x.format.is_dense:
         return type(x)._from_dense(x.to_dense().reshape(-1))
     s = convert(x._storage, coo(x.ndim))
-    number = np.zeros(length(s.values), np.int64)
+    linear = np.zeros(length(s.values), np.int64)
     for c, n in zip(s.crd, s.shape, strict=True):
-        number = number * n + to_numpy(c)
-    return _tensor(convert(_unordered([number], (math.prod(s.shape),), s), coo(1)))
+        linear = linear * n + to_numpy(c)
+    return _tensor(convert(_to_unordered_coo([linear], (math.prod(s.shape),), s), coo(1)))
 
 
-def _last(x: Any, axis: int) -> Any:
+def _axis_last(x: Any, axis: int) -> Any:
     """The operand with dimension `axis` last."""
     d = _axis("vecdot", axis, x.ndim)
     order = [k for k in range(x.ndim) if k != d] + [d]

@@ -23,13 +23,13 @@ def by_rule(a: Any, b: Any, left: str, right: str, output: str, format: object) 
     """The product of two operands by letters: `einsum`, but of a sparse tensor with a dense array as `fibre_product`
     stores it, or from there in the format that is asked for."""
     a, b = (adopted(x.compute() if is_lazy(x) else x) for x in (a, b))
-    wanted = None if format is None else resolve_format(format, len(output))
-    if wanted is None or (set(output) - set(left) and set(output) - set(right) and not wanted.is_dense):
+    target = None if format is None else resolve_format(format, len(output))
+    if target is None or (set(output) - set(left) and set(output) - set(right) and not target.is_dense):
         arrays = [_dense(x) for x in (a, b)]
-        found = fibre_product(a, arrays[1], left, right, output)
-        found = fibre_product(b, arrays[0], right, left, output) if found is None else found
-        if found is not None:
-            return found if wanted is None else found.asformat(wanted)
+        result = fibre_product(a, arrays[1], left, right, output)
+        result = fibre_product(b, arrays[0], right, left, output) if result is None else result
+        if result is not None:
+            return result if target is None else result.asformat(target)
     return einsum(f"{left},{right}->{output}", a, b, format=format)
 
 

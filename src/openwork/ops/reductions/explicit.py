@@ -1,4 +1,4 @@
-"""Extremes of the stored elements alone, by axis: SciPy's `explicit=True`."""
+"""A tensor and an axis -> extremes of its stored elements alone, and where they are: SciPy's `explicit=True`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 else:
     as_masked_tensor = late("masked.construct", "as_masked_tensor")
 
-__all__ = ["explicit_extreme", "explicit_place"]
+__all__ = ["explicit_arg_extreme", "explicit_extreme"]
 
 
 def explicit_extreme(op: str, t: Tensor, axis: Any, keepdims: bool) -> Tensor:
     """The least ("min") or largest ("max") stored element over `axis`; the fill value where none is stored."""
-    found = getattr(_specified(t), f"a{op}")(axis=axis, keepdims=keepdims)
-    return found.filled(t.fill_value)  # type: ignore[no-any-return]
+    extreme = getattr(_as_masked(t), f"a{op}")(axis=axis, keepdims=keepdims)
+    return extreme.filled(t.fill_value)  # type: ignore[no-any-return]
 
 
-def explicit_place(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+def explicit_arg_extreme(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     """Where the first least or largest stored element over `axis` is, int64; 0 where none is stored."""
-    found = getattr(_specified(t), f"arg{op}")(axis=axis, keepdims=keepdims)
-    return found.filled(0)  # type: ignore[no-any-return]
+    coordinates = getattr(_as_masked(t), f"arg{op}")(axis=axis, keepdims=keepdims)
+    return coordinates.filled(0)  # type: ignore[no-any-return]
 
 
-def _specified(t: Tensor) -> Any:
+def _as_masked(t: Tensor) -> Any:
     return as_masked_tensor(t if t.format.is_unique else t.asformat(canonical(t.format)))

@@ -1,4 +1,4 @@
-"""Reductions of one tensor over any dimensions, the unspecified elements included.
+"""A tensor and axes -> its reduction over them, unspecified elements included: a dense Tensor.
 
 A reduction is a compiled walk of the stored elements, `s[i] += A[i, j]`, and where elements are missing a second one
 that counts what is stored, `n[i] += pattern(A[i, j])`: the fill value then counts as often as it is there.
@@ -35,7 +35,17 @@ from ...tensor.tensor import Tensor
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 
-__all__ = ["add_fill", "axes_of", "finish", "fold", "kept_shape", "missing", "reduce", "statement_names", "wide"]
+__all__ = [
+    "accumulation_type",
+    "add_fill",
+    "axes_of",
+    "finish",
+    "fold",
+    "missing",
+    "reduce",
+    "reduced_shape",
+    "statement_names",
+]
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
 
@@ -69,7 +79,9 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
             if dense is not None:
                 return Tensor._from_storage(dense)
     if is_lazy(t):
-        return defer("reduce", op, partial(_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype))  # type: ignore[return-value]
+        return defer(
+            "reduce", op, partial(_reduce_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype)
+        )  # type: ignore[return-value]
     s = t._storage
     axes = axes_of(axis, t.ndim, lists=is_torch(s.values))
     if op in _OPERATORS:
@@ -77,20 +89,20 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
         scalar = scalar if dtype is None else scalar_name(dtype)
         result = fold(op, t, axes, scalar)
         if dtype is None and key is not None and type(t) is Tensor:
-            _keep_reduction(s, key, axes, scalar)
+            _remember_reduction(s, key, axes, scalar)
         return finish(result, t, axes, keepdims)
     function = _DERIVED.get(op)
     if function is None:
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
     result = function(t, axes)
-    return finish(result if dtype is None else _as(result, op, scalar_name(dtype)), t, axes, keepdims)
+    return finish(result if dtype is None else _cast_result(result, op, scalar_name(dtype)), t, axes, keepdims)
 
 
 _UFUNCS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
-def _keep_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tuple[int, ...], scalar: str) -> None:
-    """Keep what is left of a reduction over one axis or all for the next time: a launch, or NumPy's of the values."""
+def _remember_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tuple[int, ...], scalar: str) -> None:
+    """Keep the prepared call of a reduction over one axis or all: a launch, or the library's sum of the values."""
     if trace.active():
         return
     if s.library != "numpy":
@@ -100,14 +112,14 @@ def _keep_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tuple[i
         return
     reduction: Reduction | Total | None = s.plans.reductions.get((key[0], axes, scalar))
     if reduction is None and len(axes) == len(s.shape) and s.values.shape[0] == s.nse:
-        reduction = _total(key[0], s, scalar)
+        reduction = _prepared_total(key[0], s, scalar)
     if reduction is not None:
         shape = tuple(1 if d in axes else n for d, n in enumerate(s.shape) if key[2] or d not in axes)
         keep(s.plans.reductions, key, DenseResult(reduction, shape))
 
 
-def _total(op: str, s: Storage, scalar: str) -> Total | None:
-    """The reduction of all values, where it is that of all elements and NumPy's; the fill value is one of them."""
+def _prepared_total(op: str, s: Storage, scalar: str) -> Total | None:
+    """NumPy's reduction of values and fill value, where that is the reduction of all elements; else None."""
     if op not in _UFUNCS or not by_library(scalar, scalar, s.values) or "bf16" in (scalar, s.scalar):
         return None
     if op == "sum":
@@ -115,19 +127,19 @@ def _total(op: str, s: Storage, scalar: str) -> Total | None:
         return Total(_UFUNCS[op], numpy_dtype(scalar)) if suits else None
     if not s.format.is_unique or not s.nse or s.scalar in COMPLEX:
         return None
-    more = None if s.nse == math.prod(s.shape) else np.full(1, s.fill_value, numpy_dtype(scalar))
-    return Total(_UFUNCS[op], numpy_dtype(scalar), more)
+    fill = None if s.nse == math.prod(s.shape) else np.full(1, s.fill_value, numpy_dtype(scalar))
+    return Total(_UFUNCS[op], numpy_dtype(scalar), fill)
 
 
-def _as(result: Array, op: str, scalar: str) -> Array:
-    """A result in the scalar type that was asked for."""
+def _cast_result(result: Array, op: str, scalar: str) -> Array:
+    """A result cast to the scalar type of `dtype=`; DTypeError for a complex one as real."""
     if scalar_of(result) in COMPLEX and scalar not in COMPLEX:
         raise DTypeError(f"{op}: a complex result is no {dtype_of(scalar, result)}\n  help: take the real part first")
     return cast(result, scalar)
 
 
-def _computed(op: str, axis: Any, keepdims: bool, dtype: Any, x: Any) -> Tensor:
-    """The reduction of what an expression gave."""
+def _reduce_computed(op: str, axis: Any, keepdims: bool, dtype: Any, x: Any) -> Tensor:
+    """The reduction of a computed lazy expression."""
 
     return reduce(op, asarray(x), axis, keepdims, dtype)
 
@@ -139,19 +151,19 @@ def axes_of(axis: Any, ndim: int, *, lists: bool = True) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    given = integers(axis, "reduce", "axis", boolean=False, sequences=(tuple, list) if lists else (tuple,))
-    bad = [a for a in given if not -ndim <= a < ndim]
+    numbers = integers(axis, "reduce", "axis", boolean=False, sequences=(tuple, list) if lists else (tuple,))
+    bad = [a for a in numbers if not -ndim <= a < ndim]
     if bad and ndim:
         raise AxisError(f"axis {bad[0]} of a tensor of rank {ndim}\n  help: axes are {-ndim} to {ndim - 1}")
     if bad:
         raise AxisError(f"axis {bad[0]} of a tensor of rank 0\n  help: it has no axes; leave axis out")
-    axes = tuple(sorted(a % ndim for a in given))
+    axes = tuple(sorted(a % ndim for a in numbers))
     if len(set(axes)) != len(axes):
-        raise ShapeError(f"axis {given} names a dimension twice\n  help: name each once")
+        raise ShapeError(f"axis {numbers} names a dimension twice\n  help: name each once")
     return axes
 
 
-def kept_shape(t: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
+def reduced_shape(t: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
     """The shape of a reduction over `axes`."""
     return tuple(1 if d in axes else n for d, n in enumerate(t.shape) if keepdims or d not in axes)
 
@@ -159,23 +171,23 @@ def kept_shape(t: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tupl
 def finish(result: Array, t: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """A dense Tensor of a reduced array."""
 
-    return Tensor._from_dense(result.reshape(kept_shape(t, axes, True)) if keepdims else result)
+    return Tensor._from_dense(result.reshape(reduced_shape(t, axes, True)) if keepdims else result)
 
 
-def wide(scalar: str) -> str:
-    """The type that means and variances are summed in."""
+def accumulation_type(scalar: str) -> str:
+    """The scalar type that means and variances are accumulated in."""
     return "c128" if scalar in COMPLEX else "f64"
 
 
 def _mean(t: Tensor, axes: tuple[int, ...]) -> Array:
     scalar = t._storage.scalar
-    total = fold("sum", t, axes, wide(scalar))
+    total = fold("sum", t, axes, accumulation_type(scalar))
     count = math.prod(t.shape[a] for a in axes)
     mean = total / (count or math.nan)
     return cast(mean if is_torch(mean) else np.asarray(mean), scalar if scalar in (*FLOATS, *COMPLEX) else "f64")
 
 
-def _truth(t: Tensor) -> Tensor:
+def _to_bool(t: Tensor) -> Tensor:
     if t._storage.scalar == "bool":
         return t
     truth: Tensor = t != 0
@@ -185,15 +197,15 @@ def _truth(t: Tensor) -> Tensor:
 def _any_all(op: str, empty: bool) -> Callable[[Tensor, tuple[int, ...]], Array]:
     def function(t: Tensor, axes: tuple[int, ...]) -> Array:
         if all(t.shape[a] for a in axes):
-            return fold(op, _truth(t), axes, "bool")
-        out = np.full(kept_shape(t, axes), empty)
-        return _library(t._storage.values).asarray(out)
+            return fold(op, _to_bool(t), axes, "bool")
+        neutral = np.full(reduced_shape(t, axes), empty)
+        return _array_namespace(t._storage.values).asarray(neutral)
 
     return function
 
 
 def _count_nonzero(t: Tensor, axes: tuple[int, ...]) -> Array:
-    return fold("sum", _truth(t), axes, "i64")
+    return fold("sum", _to_bool(t), axes, "i64")
 
 
 _DERIVED: dict[str, Callable[[Tensor, tuple[int, ...]], Array]] = {
@@ -212,18 +224,18 @@ def statement_names(ndim: int, axes: tuple[int, ...]) -> tuple[tuple[str, ...], 
 
 @lru_cache(maxsize=256)
 def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assignment:
-    names, kept = statement_names(ndim, axes)
+    names, kept_indices = statement_names(ndim, axes)
     source = Access("A", names)
-    return Assignment(Access("s", kept), op, Apply("pattern", (source,)) if count else source)
+    return Assignment(Access("s", kept_indices), op, Apply("pattern", (source,)) if count else source)
 
 
 @differentiable(lambda op, t, *_: (t._kept.values,))
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
-    again: Reduction | None = s.plans.reductions.get((op, axes, scalar))
-    if again is not None and again.valid and not trace.active():
-        return again(s)
+    prepared: Reduction | None = s.plans.reductions.get((op, axes, scalar))
+    if prepared is not None and prepared.valid and not trace.active():
+        return prepared(s)
     if not t.format.is_unique and (op != "sum" or s.fill_value or s.scalar == "bool"):
         s = t.coalesce()._storage
     if s.scalar in COMPLEX and op in ("min", "max"):
@@ -231,30 +243,30 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     if s.scalar in COMPLEX and scalar not in COMPLEX:
         raise DTypeError(f"{op}: complex numbers are no {dtype_of(scalar, s.values)}\n  help: take the real part first")
     n = math.prod(t.shape[a] for a in axes)
-    if op in ("min", "max") and not n and 0 not in kept_shape(t, axes):
+    if op in ("min", "max") and not n and 0 not in reduced_shape(t, axes):
         raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
-    flat = _flat(op, s, axes, scalar)
+    flat = _sum_of_values(op, s, axes, scalar)
     if flat is not None:
         return flat
-    exact = op == "sum" and len(axes) == t.ndim and scalar in ("f32", "f16", "bf16")
+    in_f64 = op == "sum" and len(axes) == t.ndim and scalar in ("f32", "f16", "bf16")
     stmt = _statement(_OPERATORS[op], t.ndim, axes, False)
-    result = contract(stmt, {"A": s}, "f64" if exact else scalar, s.values)
+    result = contract(stmt, {"A": s}, "f64" if in_f64 else scalar, s.values)
     fill = python_scalar(s.fill_value, scalar)
     if fill == {"sum": 0, "prod": 1}.get(op) or not n:
-        if op == "sum" and not exact and s is t._storage:
-            _keep(s, (op, axes, scalar), stmt, result)
-        return cast(result, scalar) if exact else result
-    result = cast(result, scalar) if exact else result
+        if op == "sum" and not in_f64 and s is t._storage:
+            _remember_sum(s, (op, axes, scalar), stmt, result)
+        return cast(result, scalar) if in_f64 else result
+    result = cast(result, scalar) if in_f64 else result
     absent = missing(s, axes)
     return result if absent is None else add_fill(op, result, absent, fill, scalar)
 
 
-def _keep(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array) -> None:
-    """Keep the launch of a sum for the next time."""
+def _remember_sum(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array) -> None:
+    """Keep the prepared call of a sum with the structure."""
     scalar = key[-1]
-    ready = recall(s, key_of(stmt, scalar, {"A": s}))
-    if ready is not None and type(result) is np.ndarray and compute_scalar(scalar) == scalar:
-        keep(s.plans.reductions, key, Reduction(ready, result))
+    prepared = recall(s, key_of(stmt, scalar, {"A": s}))
+    if prepared is not None and type(result) is np.ndarray and compute_scalar(scalar) == scalar:
+        keep(s.plans.reductions, key, Reduction(prepared, result))
 
 
 def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:
@@ -263,9 +275,9 @@ def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:
     if size == s.nse:
         return None
     if len(axes) == len(s.shape):
-        return _library(s.values).asarray(_countable(size - s.nse))
-    stored = contract(_statement("+=", len(s.shape), axes, True), {"A": s}, "i64", s.values)
-    return _countable(math.prod(s.shape[a] for a in axes)) - stored
+        return _array_namespace(s.values).asarray(_countable(size - s.nse))
+    stored_counts = contract(_statement("+=", len(s.shape), axes, True), {"A": s}, "i64", s.values)
+    return _countable(math.prod(s.shape[a] for a in axes)) - stored_counts
 
 
 def _countable(n: int) -> int | float:
@@ -273,7 +285,7 @@ def _countable(n: int) -> int | float:
     return n if n <= LARGEST else float(n)
 
 
-def _flat(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | None:
+def _sum_of_values(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | None:
     """The sum over everything, straight over the values, where these hold no padding."""
     return total(s.values, scalar) if op == "sum" and _is_compact(s, axes) else None
 
@@ -283,7 +295,7 @@ def _is_compact(s: Storage, axes: tuple[int, ...]) -> bool:
     return len(axes) == len(s.shape) and s.values.shape[0] == s.nse and not s.fill_value
 
 
-def _library(like: Array) -> Any:
+def _array_namespace(like: Array) -> Any:
     if is_torch(like):
         import torch
 
@@ -292,8 +304,8 @@ def _library(like: Array) -> Any:
 
 
 def add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> Array:
-    """Take the unspecified elements in: `absent` of them, all of the value `fill`."""
-    xp, dtype = _library(result), dtype_of(scalar, result)
+    """A reduction of stored elements -> that of all elements, `absent` of them being `fill`."""
+    xp, dtype = _array_namespace(result), dtype_of(scalar, result)
     filled = xp.full(tuple(absent.shape), fill, dtype=dtype)
     counts = cast(absent if is_torch(absent) else np.asarray(absent), scalar)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Variance and standard deviation: two passes, the second over the distances from the mean."""
+"""A tensor and axes -> variance and standard deviation, in two passes: the mean, then squared distances from it."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
     Cost: O(nse + size of the result), three walks.
     """
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
-    return finish(_rounded(t, _variance(t, axes, correction)), t, axes, keepdims)
+    return finish(_to_result_type(t, _variance(t, axes, correction)), t, axes, keepdims)
 
 
 @answering
 def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`, rounded once."""
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
-    return finish(_rounded(t, _variance(t, axes, correction) ** 0.5), t, axes, keepdims)
+    return finish(_to_result_type(t, _variance(t, axes, correction) ** 0.5), t, axes, keepdims)
 
 
-def _rounded(t: Tensor, result: Array) -> Array:
+def _to_result_type(t: Tensor, result: Array) -> Array:
     scalar = t._storage.scalar
     real = {"c64": "f32", "c128": "f64"}.get(scalar, scalar)
     return cast(result if is_torch(result) else np.asarray(result), real if real in FLOATS else "f64")
@@ -68,17 +68,19 @@ def _variance(t: Tensor, axes: tuple[int, ...], correction: float) -> Array:
     with np.errstate(all="ignore"):
         mean = fold("sum", t, axes, "f64") / (count or math.nan)
         mean = mean if is_torch(mean) else np.asarray(mean)
-        total = contract(_distances(t.ndim, axes), {"A": s, "M": strided(mean)}, "f64", s.values)
+        total = contract(_squared_distances(t.ndim, axes), {"A": s, "M": strided(mean)}, "f64", s.values)
         absent = missing(s, axes)
         if absent is not None:
-            away = cast(absent if is_torch(absent) else np.asarray(absent), "f64") * (mean - float(s.fill_value)) ** 2
-            total = total + (away if is_torch(away) else np.where(absent > 0, away, 0.0))
-        left = count - correction
-        return total / left if left > 0 else total * math.nan if count == 0 else total / np.float64(0)
+            of_fill = (
+                cast(absent if is_torch(absent) else np.asarray(absent), "f64") * (mean - float(s.fill_value)) ** 2
+            )
+            total = total + (of_fill if is_torch(of_fill) else np.where(absent > 0, of_fill, 0.0))
+        divisor = count - correction
+        return total / divisor if divisor > 0 else total * math.nan if count == 0 else total / np.float64(0)
 
 
 @lru_cache(maxsize=256)
-def _distances(ndim: int, axes: tuple[int, ...]) -> Assignment:
-    names, kept = statement_names(ndim, axes)
-    distance = Apply("sub", (Access("A", names), Access("M", kept)))
-    return Assignment(Access("s", kept), "+=", Apply("square", (distance,)))
+def _squared_distances(ndim: int, axes: tuple[int, ...]) -> Assignment:
+    names, kept_indices = statement_names(ndim, axes)
+    distance = Apply("sub", (Access("A", names), Access("M", kept_indices)))
+    return Assignment(Access("s", kept_indices), "+=", Apply("square", (distance,)))

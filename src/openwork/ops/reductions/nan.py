@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out: each is a reduction of the elements that are not NaN, stored or not."""
+"""NumPy's `nan` reductions: a tensor -> the reduction of its elements that are not NaN, unspecified ones included."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def _has_nan(t: Tensor) -> Any:
     return isdtype(t.dtype, ("real floating", "complex floating"))
 
 
-def _replaced(x: Any, value: Any) -> Tensor:
+def _replace_nan(x: Any, value: Any) -> Tensor:
     """`x` with `value` for NaN, in the structure of `x` but for the fill value."""
     t = as_tensor(x)
-    found: Tensor = where(isnan(t), value, t) if _has_nan(t) else t
-    return found
+    result: Tensor = where(isnan(t), value, t) if _has_nan(t) else t
+    return result
 
 
-def _extent(t: Tensor, axis: Axis) -> int:
+def _reduced_size(t: Tensor, axis: Axis) -> int:
     """How many elements a reduction over `axis` takes in."""
     out = 1
     for d in range(t.ndim) if axis is None else axes_of(axis, t.ndim, "nan reduction"):
@@ -65,7 +65,7 @@ def _extent(t: Tensor, axis: Axis) -> int:
     return out
 
 
-def _counted(t: Tensor, axis: Axis, keepdims: bool) -> Any:
+def _count_not_nan(t: Tensor, axis: Axis, keepdims: bool) -> Any:
     """How many elements over `axis` are not NaN."""
     return count_nonzero(logical_not(isnan(t)), axis=axis, keepdims=keepdims)
 
@@ -83,7 +83,7 @@ def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 
     Returns a Tensor as `sum` does: integers and bool are summed in 64 bits.
     """
-    return sum(_replaced(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
+    return sum(_replace_nan(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @operation(
@@ -95,7 +95,7 @@ def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 )
 def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over `axis` of the elements that are not NaN; 1 where none is."""
-    return prod(_replaced(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
+    return prod(_replace_nan(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @operation(
@@ -112,7 +112,7 @@ def nanmean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     if not _has_nan(t):
         return mean(t, axis=axis, dtype=dtype, keepdims=keepdims)
     total = nansum(t, axis=axis, dtype=dtype, keepdims=keepdims)
-    return _quotient(total, _counted(t, axis, keepdims))
+    return _quotient(total, _count_not_nan(t, axis, keepdims))
 
 
 def _quotient(total: Any, count: Any) -> Any:
@@ -124,12 +124,12 @@ def _extreme(x: Any, axis: Axis, keepdims: bool, largest: bool) -> Any:
     extreme = max if largest else min
     if not isdtype(t.dtype, "real floating"):
         return extreme(t, axis=axis, keepdims=keepdims)
-    found = extreme(_replaced(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
-    absent = _counted(t, axis, keepdims) == 0
-    if bool(absent.any()):
+    extreme_values = extreme(_replace_nan(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
+    all_nan = _count_not_nan(t, axis, keepdims) == 0
+    if bool(all_nan.any()):
         warn("All-NaN slice encountered", RuntimeWarning)
-        return where(absent, float("nan"), found)
-    return found
+        return where(all_nan, float("nan"), extreme_values)
+    return extreme_values
 
 
 @operation(
@@ -173,11 +173,11 @@ def nanvar(
     correction = correction if ddof is None else ddof
     if not _has_nan(t):
         return var(t, axis=axis, correction=correction, keepdims=keepdims)
-    middle = nanmean(t, axis=axis, keepdims=True)
-    spread = var(where(isnan(t), middle, t), axis=axis, keepdims=keepdims)
-    count = _counted(t, axis, keepdims).astype(spread.dtype)
-    left = count - correction
-    return where(left > 0, spread * (float(_extent(t, axis)) / where(left > 0, left, 1.0)), float("nan"))
+    center = nanmean(t, axis=axis, keepdims=True)
+    spread = var(where(isnan(t), center, t), axis=axis, keepdims=keepdims)
+    count = _count_not_nan(t, axis, keepdims).astype(spread.dtype)
+    divisor = count - correction
+    return where(divisor > 0, spread * (float(_reduced_size(t, axis)) / where(divisor > 0, divisor, 1.0)), float("nan"))
 
 
 @operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().std(axis, **options))
@@ -193,16 +193,16 @@ def nanstd(
     return sqrt(nanvar(t, axis=axis, correction=correction, keepdims=keepdims))
 
 
-def _position(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
+def _arg_extreme(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
     t = as_tensor(x)
-    place = argmax if largest else argmin
+    arg = argmax if largest else argmin
     if not isdtype(t.dtype, "real floating"):
-        return place(t, axis=axis, keepdims=keepdims)
+        return arg(t, axis=axis, keepdims=keepdims)
     if bool(all(isnan(t), axis=axis).any()):
         raise ShapeError(
             f"nanarg{'max' if largest else 'min'}: All-NaN slice encountered\n  help: nanmax gives NaN there"
         )
-    return place(_replaced(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
+    return arg(_replace_nan(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
 
 
 @operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().argmax(axis, **options))
@@ -211,7 +211,7 @@ def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
     Raises ShapeError, a ValueError as NumPy's, where none is.
     """
-    return _position(x, axis, keepdims, True)
+    return _arg_extreme(x, axis, keepdims, True)
 
 
 @operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().argmin(axis, **options))
@@ -220,11 +220,11 @@ def nanargmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
     Raises ShapeError, a ValueError as NumPy's, where none is.
     """
-    return _position(x, axis, keepdims, False)
+    return _arg_extreme(x, axis, keepdims, False)
 
 
-def _running(function: Any, x: Any, neutral: int, axis: int | None, dtype: Any) -> Any:
-    t = _replaced(x, neutral)
+def _cumulative(function: Any, x: Any, neutral: int, axis: int | None, dtype: Any) -> Any:
+    t = _replace_nan(x, neutral)
     if axis is None and t.ndim != 1:
         t, axis = reshape(t, (-1,)), 0
     return function(t, axis=axis, dtype=dtype)
@@ -233,10 +233,10 @@ def _running(function: Any, x: Any, neutral: int, axis: int | None, dtype: Any) 
 @operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().cumsum(axis, **options))
 def nancumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     """The running sum along `axis`, of all elements without, NaN counting as 0: a dense Tensor."""
-    return _running(cumulative_sum, x, 0, axis, dtype)
+    return _cumulative(cumulative_sum, x, 0, axis, dtype)
 
 
 @operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().cumprod(axis, **options))
 def nancumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     """The running product along `axis`, of all elements without, NaN counting as 1: a dense Tensor."""
-    return _running(cumulative_prod, x, 1, axis, dtype)
+    return _cumulative(cumulative_prod, x, 1, axis, dtype)

@@ -1,4 +1,4 @@
-"""Elements by their place in the order of their fibre: the largest ones, and the one in the middle."""
+"""A tensor and an axis -> order statistics: the k largest or smallest elements with their coordinates, and medians."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..elementwise.functions import isnan, where
 from ..indexing.keys import Ints
 from ..indexing.taking import take_along_axis
 from ..manipulation.shaping import expand_dims, permute_dims, reshape
-from ..sorting import Fibres, argsort, ordered, sort
+from ..sorting import Fibres, argsort, comparable_operand, sort
 
 __all__ = ["TopK", "median", "topk"]
 
@@ -53,7 +53,7 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Ten
     largest value. Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
     Raises ShapeError where k is negative or beyond the extent, DTypeError for complex numbers.
     """
-    t, d = ordered(x, axis, "topk")
+    t, d = comparable_operand(x, axis, "topk")
     k = integer(k, "topk", "k")
     if not 0 <= k <= t.shape[d]:
         raise ShapeError(f"topk: k = {k} of an extent of {t.shape[d]}\n  help: k is between 0 and the extent")
@@ -61,27 +61,27 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Ten
         order = argsort(t, axis=d, descending=largest)
         indices = order[(*(slice(None),) * d, slice(0, k))]
     else:
-        indices = _places(t, d, k, largest)
+        indices = _topk_coordinates(t, d, k, largest)
     return TopK(take_along_axis(t, indices, axis=d), indices)
 
 
-def _places(t: Tensor, d: int, k: int, largest: bool) -> Tensor:
+def _topk_coordinates(t: Tensor, d: int, k: int, largest: bool) -> Tensor:
     """Coordinates along `d` of the first `k` elements of each fibre of a sparse tensor, in order."""
     fibres = Fibres(t, d)
-    order, places, apart = fibres.sorted(largest)
+    order, places, differs_in_order = fibres.sorted(largest)
     shape = tuple(t.shape[a] for a in fibres.order[:-1])
-    rows, held = fibres.rows(), to_numpy(fibres.storage.crd[-1]).astype(np.int64)
+    fibre_numbers, crd = fibres.rows(), to_numpy(fibres.storage.crd[-1]).astype(np.int64)
     out = np.full((int(np.prod(shape, dtype=np.int64)), k), -1, np.int64)
-    taken = apart & (places < k)
-    out[rows[order][taken], places[taken]] = held[order][taken]
+    selected = differs_in_order & (places < k)
+    out[fibre_numbers[order][selected], places[selected]] = crd[order][selected]
     differs = np.empty(len(order), bool)
-    differs[order] = apart
-    _fill_places(out, rows[differs], held[differs])
-    turned = out.reshape(*shape, k).transpose(np.argsort(fibres.order))
-    return Tensor._from_dense(as_array(np.ascontiguousarray(turned), like=t.values))
+    differs[order] = differs_in_order
+    _fill_in_unspecified(out, fibre_numbers[differs], crd[differs])
+    restored = out.reshape(*shape, k).transpose(np.argsort(fibres.order))
+    return Tensor._from_dense(as_array(np.ascontiguousarray(restored), like=t.values))
 
 
-def _fill_places(out: Ints, rows: Ints, held: Ints) -> None:
+def _fill_in_unspecified(out: Ints, rows: Ints, crd: Ints) -> None:
     """Put, where `out` has -1, the coordinates in ascending order at which no element differs from the fill value.
 
     The m-th of them in a fibre whose elements are at c_0 < c_1 < ... is m + #{i : c_i - i <= m}.
@@ -90,16 +90,16 @@ def _fill_places(out: Ints, rows: Ints, held: Ints) -> None:
     if not len(open_rows):
         return
     first = np.argmax(out < 0, axis=1)
-    number = open_places - first[open_rows]
+    rank = open_places - first[open_rows]
     starts = np.searchsorted(rows, np.arange(len(out) + 1))
-    gaps = held - (np.arange(len(held)) - starts[rows])
-    found = np.empty(len(open_rows), np.int64)
+    gaps = crd - (np.arange(len(crd)) - starts[rows])
+    unspecified = np.empty(len(open_rows), np.int64)
     bounds = np.searchsorted(open_rows, np.arange(len(out) + 1))
     for row in np.unique(open_rows):
         lo, hi = bounds[row], bounds[row + 1]
         inside = gaps[starts[row] : starts[row + 1]]
-        found[lo:hi] = number[lo:hi] + np.searchsorted(inside, number[lo:hi], "right")
-    out[open_rows, open_places] = found
+        unspecified[lo:hi] = rank[lo:hi] + np.searchsorted(inside, rank[lo:hi], "right")
+    out[open_rows, open_places] = unspecified
 
 
 @operation(
@@ -129,22 +129,22 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
     axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, "median")
     if not isdtype(t.dtype, ("real floating", "complex floating")):
         t = t.astype(np.float64 if t._storage.library == "numpy" else "float64")
-    kept = [d for d in range(t.ndim) if d not in axes]
+    kept_dims = [d for d in range(t.ndim) if d not in axes]
     flat = (
-        reshape(permute_dims(t, (*kept, *axes)), (*(t.shape[d] for d in kept), -1))
+        reshape(permute_dims(t, (*kept_dims, *axes)), (*(t.shape[d] for d in kept_dims), -1))
         if len(axes) != 1
-        else permute_dims(t, (*kept, *axes))
+        else permute_dims(t, (*kept_dims, *axes))
     )
     n = flat.shape[-1]
     if n:
-        rising = sort(flat)
-        low, high = rising[..., (n - 1) // 2], rising[..., n // 2]
-        middle = low if n % 2 else (low + high) / 2
-        last = rising[..., n - 1]
-        found = where(isnan(last), last, middle)
+        ascending = sort(flat)
+        low, high = ascending[..., (n - 1) // 2], ascending[..., n // 2]
+        middle_values = low if n % 2 else (low + high) / 2
+        largest = ascending[..., n - 1]
+        medians = where(isnan(largest), largest, middle_values)
     else:
-        found = flat.sum(-1) + float("nan")
+        medians = flat.sum(-1) + float("nan")
     if keepdims:
         for d in sorted(axes):
-            found = expand_dims(found, axis=d)
-    return found
+            medians = expand_dims(medians, axis=d)
+    return medians

@@ -1,4 +1,4 @@
-"""Quantiles over axes: the elements in order, and of each fibre the one or two at a place that `q` names.
+"""A tensor, quantiles q and axes -> interpolated elements of each sorted fibre at the positions that q names.
 
 linear: place = (n - 1) q; result = x[floor(place)] + (place - floor(place)) (x[floor(place) + 1] - x[floor(place)])
 """
@@ -40,48 +40,50 @@ _STEPS: dict[str, Callable[[Places], Places]] = {"lower": np.floor, "higher": np
 _OTHERS = ("midpoint", "inverted_cdf", "averaged_inverted_cdf")
 
 
-def _places(method: str, n: Any, q: Any) -> tuple[Places, Places, Places]:
-    """Two places in a sorted fibre of `n` elements, and the weight of the second."""
+def _positions(method: str, n: Any, q: Any) -> tuple[Places, Places, Places]:
+    """The two neighbouring positions in a sorted fibre of `n` elements, and the weight of the second."""
     if method == "linear":
-        place = (n - 1) * q
+        position = (n - 1) * q
     elif method in _SHIFTS:
         a, b = _SHIFTS[method]
-        place = n * q + (a + q * (1 - a - b)) - 1
+        position = n * q + (a + q * (1 - a - b)) - 1
     elif method in _STEPS:
-        place = _STEPS[method]((n - 1) * q)
+        position = _STEPS[method]((n - 1) * q)
     elif method == "midpoint":
-        place = (n - 1) * q
-        place = np.where(place == np.floor(place), place, np.floor(place) + 0.5)
+        position = (n - 1) * q
+        position = np.where(position == np.floor(position), position, np.floor(position) + 0.5)
     elif method in _OTHERS:
-        place = n * q - 1
+        position = n * q - 1
         between = 0.5 if method.startswith("averaged") else 1.0
-        place = np.where(place == np.floor(place), place + (0.5 if between == 0.5 else 0.0), np.ceil(place))
+        position = np.where(
+            position == np.floor(position), position + (0.5 if between == 0.5 else 0.0), np.ceil(position)
+        )
     else:
         raise UnsupportedError(f"quantile: method={method!r}\n  supported: {', '.join((*_SHIFTS, *_STEPS, *_OTHERS))}")
-    place = np.clip(place, 0, np.maximum(n - 1, 0))
-    low = np.floor(place)
-    return low, np.minimum(low + 1, np.maximum(n - 1, 0)), place - low
+    position = np.clip(position, 0, np.maximum(n - 1, 0))
+    low = np.floor(position)
+    return low, np.minimum(low + 1, np.maximum(n - 1, 0)), position - low
 
 
-def _fibres(t: Tensor, axis: Axis, operation: str) -> tuple[Tensor, tuple[int, ...]]:
-    """The operand with the elements over `axis` in one dimension at the end, and the axes."""
+def _reduced_dims_last(t: Tensor, axis: Axis, operation: str) -> tuple[Tensor, tuple[int, ...]]:
+    """The operand with the reduced dimensions flattened into a last one, and the axes."""
     axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, operation)
-    kept = [d for d in range(t.ndim) if d not in axes]
-    turned = permute_dims(t, (*kept, *axes))
+    kept_dims = [d for d in range(t.ndim) if d not in axes]
+    permuted = permute_dims(t, (*kept_dims, *axes))
     return reshape(
-        turned, (*(t.shape[d] for d in kept), int(np.prod([t.shape[d] for d in axes], dtype=np.int64)))
+        permuted, (*(t.shape[d] for d in kept_dims), int(np.prod([t.shape[d] for d in axes], dtype=np.int64)))
     ), axes
 
 
-def _weights(q: Any) -> np.ndarray[Any, Any]:
+def _shares(q: Any) -> np.ndarray[Any, Any]:
     """The quantiles as an array of float64. Raises ValueError beyond 0 and 1, as NumPy does."""
-    found = np.asarray(q.to_numpy() if isinstance(q, Tensor) else to_numpy(q) if is_torch(q) else q)
-    if found.dtype.kind not in "fiub":
-        raise DTypeError(f"quantile: q of dtype {found.dtype}\n  help: give floats between 0 and 1")
-    found = found.astype(np.float64)
-    if not ((found >= 0) & (found <= 1)).all():
+    shares = np.asarray(q.to_numpy() if isinstance(q, Tensor) else to_numpy(q) if is_torch(q) else q)
+    if shares.dtype.kind not in "fiub":
+        raise DTypeError(f"quantile: q of dtype {shares.dtype}\n  help: give floats between 0 and 1")
+    shares = shares.astype(np.float64)
+    if not ((shares >= 0) & (shares <= 1)).all():
         raise ValueError(f"quantile: quantiles lie between 0 and 1; got {q}\n  help: percentile takes 0 to 100")
-    return found
+    return shares
 
 
 def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation: str, skip: bool = False) -> Any:
@@ -89,15 +91,15 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
     if isdtype(t.dtype, ("complex floating", "bool")):
         raise DTypeError(f"{operation} of {t.dtype}: elements are real numbers\n  help: abs(), or astype(float) first")
     exact = method in ("lower", "higher", "nearest", "inverted_cdf")
-    wide = type(q) is not float or not isdtype(t.dtype, "real floating")
-    weights = _weights(q)
-    if wide and not exact:
+    to_float64 = type(q) is not float or not isdtype(t.dtype, "real floating")
+    weights = _shares(q)
+    if to_float64 and not exact:
         t = t.astype(np.result_type(np.float64) if t._storage.library == "numpy" else "float64", copy=False)
     else:
         weights = weights.astype(numpy_dtype(t._storage.scalar))
-    flat, axes = _fibres(t, axis, operation)
-    found = _taken(flat, weights, method, skip)
-    out = moveaxis(found, -1, 0) if weights.ndim else found[..., 0]
+    flat, axes = _reduced_dims_last(t, axis, operation)
+    quantiles = _quantiles_of_fibres(flat, weights, method, skip)
+    out = moveaxis(quantiles, -1, 0) if weights.ndim else quantiles[..., 0]
     out = reshape(out, (*weights.shape, *flat.shape[:-1])) if weights.ndim > 1 else out
     if keepdims:
         for d in sorted(axes):
@@ -105,53 +107,53 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
     return out.asformat("dense")
 
 
-def _taken(flat: Tensor, q: np.ndarray[Any, Any], method: str, skip: bool) -> Tensor:
-    """The quantiles of every fibre, along a last dimension."""
+def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, skip: bool) -> Tensor:
+    """The quantiles of every fibre along the last dimension of `flat`, along a last dimension."""
     n, floating = flat.shape[-1], isdtype(flat.dtype, "real floating")
     flat_q = q.reshape(-1)
     if not n:
-        return _nothing(flat, len(flat_q))
-    rising = sort(flat)
+        return _all_nan(flat, len(flat_q))
+    ascending = sort(flat)
     missing = isnan(flat) if floating else None
     counts: Any = n
     if skip and missing is not None:
         counts = n - to_numpy(count_nonzero(missing, axis=-1).to_dense(), detach=True)[..., None]
-    low, high, weight = _places(method, np.asarray(counts, flat_q.dtype), flat_q)
+    low, high, weight = _positions(method, np.asarray(counts, flat_q.dtype), flat_q)
     shape = (*flat.shape[:-1], len(flat_q))
-    at = [np.broadcast_to(p, shape).astype(np.int64) for p in (low, high)]
-    first = take_along_axis(rising, at[0], axis=-1)
+    coordinates = [np.broadcast_to(p, shape).astype(np.int64) for p in (low, high)]
+    first = take_along_axis(ascending, coordinates[0], axis=-1)
     out = first
     if np.any(weight):
-        second = take_along_axis(rising, at[1], axis=-1)
-        share = asarray(as_array(np.ascontiguousarray(np.broadcast_to(weight, shape)), like=flat.values))
-        share = share.astype(flat.dtype) if floating else share
+        second = take_along_axis(ascending, coordinates[1], axis=-1)
+        fraction = asarray(as_array(np.ascontiguousarray(np.broadcast_to(weight, shape)), like=flat.values))
+        fraction = fraction.astype(flat.dtype) if floating else fraction
         out = where(
-            share > 0,
-            where(share < 0.5, first + (second - first) * share, second - (second - first) * (1 - share)),
+            fraction > 0,
+            where(fraction < 0.5, first + (second - first) * fraction, second - (second - first) * (1 - fraction)),
             first,
         )
     if missing is None:
         return out.asformat("dense")
-    absent: Any = isnan(rising[..., n - 1 : n])
+    is_nan: Any = isnan(ascending[..., n - 1 : n])
     if skip:
-        absent = np.asarray(counts) == 0
-        if not absent.any():
+        is_nan = np.asarray(counts) == 0
+        if not is_nan.any():
             return out.asformat("dense")
         warn("All-NaN slice encountered", RuntimeWarning)
-    spoilt: Tensor = where(absent, float("nan"), out)
-    return spoilt.asformat("dense")
+    with_nan: Tensor = where(is_nan, float("nan"), out)
+    return with_nan.asformat("dense")
 
 
-def _nothing(flat: Tensor, count: int) -> Tensor:
-    found: Tensor = asarray((flat.sum(-1) + float("nan"))[..., None] * np.ones(count))
-    return found
+def _all_nan(flat: Tensor, count: int) -> Tensor:
+    nans: Tensor = asarray((flat.sum(-1) + float("nan"))[..., None] * np.ones(count))
+    return nans
 
 
 def _masked(m: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """Missing elements are left out, as NaN is by `nanquantile`; missing where nothing is specified."""
-    plain = m.mask_nan().filled(float("nan"))
-    found = _quantile(plain, q, axis, method, keepdims, "quantile", True)
-    return namespace().as_masked_tensor(found, ~isnan(found))
+    filled = m.mask_nan().filled(float("nan"))
+    quantiles = _quantile(filled, q, axis, method, keepdims, "quantile", True)
+    return namespace().as_masked_tensor(quantiles, ~isnan(quantiles))
 
 
 @operation(

@@ -1,4 +1,4 @@
-"""Coordinates of extremes along an axis, and running sums."""
+"""A tensor and an axis -> the coordinates of extremes (argmin, argmax), or running sums and products."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if scalar in COMPLEX:
         raise DTypeError(f"arg{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
     n = math.prod(t.shape[a] for a in axes)
-    kept = [d for d in range(t.ndim) if d not in axes]
-    shape = tuple(t.shape[d] for d in kept)
+    kept_dims = [d for d in range(t.ndim) if d not in axes]
+    shape = tuple(t.shape[d] for d in kept_dims)
     if not n and 0 not in shape:
         raise ShapeError(f"arg{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
     if n > LARGEST:
         raise ShapeError(f"arg{op} over axes {axes} of shape {t.shape}: places beyond 64 bits\n  help: give one axis")
-    place = _dense(op, t, axis) if t.format.is_dense else _sparse(op, t, axes, kept, n).reshape(shape)
-    return finish(_like(place, t), t, axes, keepdims)
+    positions = _arg_dense(op, t, axis) if t.format.is_dense else _arg_sparse(op, t, axes, kept_dims, n).reshape(shape)
+    return finish(_to_library(positions, t), t, axes, keepdims)
 
 
-def _like(array: np.ndarray[Any, Any], t: Tensor) -> Any:
+def _to_library(array: np.ndarray[Any, Any], t: Tensor) -> Any:
     if not is_torch(t.values):
         return array
     import torch
@@ -92,45 +92,45 @@ def _like(array: np.ndarray[Any, Any], t: Tensor) -> Any:
     return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape)).to(t.values.device)
 
 
-def _dense(op: str, t: Tensor, axis: int | None) -> np.ndarray[Any, Any]:
+def _arg_dense(op: str, t: Tensor, axis: int | None) -> np.ndarray[Any, Any]:
     return np.asarray((np.argmin if op == "min" else np.argmax)(to_numpy(t.to_dense(), detach=True), axis=axis))
 
 
-def extremes(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int]) -> tuple[np.ndarray[Any, Any], ...]:
-    """Of the stored elements, for each row of what is kept: the extreme, its place and the first place not stored.
+def extremes(op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int]) -> tuple[np.ndarray[Any, Any], ...]:
+    """The stored elements -> for each row of kept dimensions the extreme, its place and the first place not stored.
 
     The place is -1 where nothing is stored.
     """
     scalar = t._storage.scalar
-    computed = {"bool": "u8", "f16": "f32", "bf16": "f32"}.get(scalar, scalar)
+    compute_scalar = {"bool": "u8", "f16": "f32", "bf16": "f32"}.get(scalar, scalar)
     coo = t.coalesce()
     if coo.ndim and coo.dense_dim:
         coo = coo.asformat("coo")
     crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
-    values = to_numpy(cast(coo.values, computed), detach=True)
-    key = _linear([crd[d] for d in kept], [t.shape[d] for d in kept], len(values))
-    at = crd[axes[0]] if len(axes) == 1 else _linear(crd, list(t.shape), len(values))
-    rows = math.prod(t.shape[d] for d in kept)
+    values = to_numpy(cast(coo.values, compute_scalar), detach=True)
+    key = _linearize([crd[d] for d in kept_dims], [t.shape[d] for d in kept_dims], len(values))
+    crd_along = crd[axes[0]] if len(axes) == 1 else _linearize(crd, list(t.shape), len(values))
+    rows = math.prod(t.shape[d] for d in kept_dims)
     best = np.zeros(rows, values.dtype)
-    found, free = np.full(rows, -1, np.int64), np.zeros(rows, np.int64)
-    kernel = _kernel(op, scalar_of(at), computed)
-    arrays = [key, np.ascontiguousarray(at), np.ascontiguousarray(values), best, found, free]
+    first, free = np.full(rows, -1, np.int64), np.zeros(rows, np.int64)
+    kernel = _kernel(op, scalar_of(crd_along), compute_scalar)
+    arrays = [key, np.ascontiguousarray(crd_along), np.ascontiguousarray(values), best, first, free]
     kernel.run_sized(len(values), kernel.pack([*arrays, len(values)]))
-    return best, found, free
+    return best, first, free
 
 
-def _sparse(op: str, t: Tensor, axes: tuple[int, ...], kept: list[int], n: int) -> np.ndarray[Any, Any]:
-    best, found, free = extremes(op, t, axes, kept)
+def _arg_sparse(op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int], n: int) -> np.ndarray[Any, Any]:
+    best, first, free = extremes(op, t, axes, kept_dims)
     fill = np.asarray(t.fill_value).astype(best.dtype)
     better = (fill < best) if op == "min" else (fill > best)
-    wins = (found < 0) | (better & (best == best)) | ((fill != fill) & (best == best))
+    wins = (first < 0) | (better & (best == best)) | ((fill != fill) & (best == best))
     ties = (fill == best) | ((fill != fill) & (best != best))
-    place = np.where(wins, free, np.where(ties, np.minimum(found, free), found))
-    return np.where(free < n, place, found)
+    positions = np.where(wins, free, np.where(ties, np.minimum(first, free), first))
+    return np.where(free < n, positions, first)
 
 
-def _linear(crd: list[np.ndarray[Any, Any]], extents: list[int], nse: int) -> np.ndarray[Any, Any]:
-    """Row-major places."""
+def _linearize(crd: list[np.ndarray[Any, Any]], extents: list[int], nse: int) -> np.ndarray[Any, Any]:
+    """Coordinates -> row-major linear indices."""
     out = np.zeros(nse, np.int64)
     for c, extent in zip(crd, extents, strict=True):
         out *= extent
@@ -147,15 +147,15 @@ def cumulative(op: str, t: Tensor, axis: int | None, dtype: Any, initial: bool) 
 
     if t.ndim == 0 or (axis is None and t.ndim != 1):
         raise ShapeError(f"cumulative_{op} of a tensor of shape {t.shape} needs an axis\n  help: give axis=")
-    along = 0 if axis is None else axis_of(axis, t.ndim, f"cumulative_{op}", boolean=False)
+    dim = 0 if axis is None else axis_of(axis, t.ndim, f"cumulative_{op}", boolean=False)
     scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
     dense = cast(t.to_dense(), scalar)
     if is_torch(dense):
         import torch
 
-        out = (torch.cumsum if op == "sum" else torch.cumprod)(dense, along, dtype=dense.dtype)
-        edge: Any = torch.full((*t.shape[:along], 1, *t.shape[along + 1 :]), float(op == "prod"), dtype=dense.dtype)
-        return Tensor._from_dense(torch.cat([edge, out], along) if initial else out)
-    running = (np.cumsum if op == "sum" else np.cumprod)(dense, axis=along, dtype=dtype_of(scalar, dense))
-    front = np.full((*t.shape[:along], 1, *t.shape[along + 1 :]), op == "prod", running.dtype)
-    return Tensor._from_dense(np.concatenate([front, running], along) if initial else running)
+        out = (torch.cumsum if op == "sum" else torch.cumprod)(dense, dim, dtype=dense.dtype)
+        edge: Any = torch.full((*t.shape[:dim], 1, *t.shape[dim + 1 :]), float(op == "prod"), dtype=dense.dtype)
+        return Tensor._from_dense(torch.cat([edge, out], dim) if initial else out)
+    running = (np.cumsum if op == "sum" else np.cumprod)(dense, axis=dim, dtype=dtype_of(scalar, dense))
+    initial_values = np.full((*t.shape[:dim], 1, *t.shape[dim + 1 :]), op == "prod", running.dtype)
+    return Tensor._from_dense(np.concatenate([initial_values, running], dim) if initial else running)

@@ -1,4 +1,4 @@
-"""Exponentials that are summed along an axis: softmax over the specified elements, logsumexp over all."""
+"""A tensor and an axis -> softmax and its logarithm over the specified elements, logsumexp over all."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     Cost: O(nse + size of the other dimensions). Raises ShapeError for an axis that is not there.
     Source: torch.sparse.softmax's meaning of unspecified elements, as of minus infinity.
     """
-    s, shifted, total = _shifted(as_tensor(x), axis)
+    s, shifted, total = _subtract_maximum(as_tensor(x), axis)
     values = _on_values(s.with_values(shifted), lambda v: apply("exp", v))
-    return Tensor._from_storage(s.with_values(values / _safe(s, _sampled(s, total, axis)), 0))
+    return Tensor._from_storage(s.with_values(values / _one_in_padding(s, _gather_along(s, total, axis)), 0))
 
 
 @operation(method=True, masked="method", shape="same", dtype="float")
 def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified."""
-    s, shifted, total = _shifted(as_tensor(x), axis)
-    below = apply("log", _safe(s, _sampled(s, total, axis)))
-    return Tensor._from_storage(s.with_values(shifted - below, 0))
+    s, shifted, total = _subtract_maximum(as_tensor(x), axis)
+    log_total = apply("log", _one_in_padding(s, _gather_along(s, total, axis)))
+    return Tensor._from_storage(s.with_values(shifted - log_total, 0))
 
 
 @operation(
@@ -73,17 +73,17 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     t = _floating(as_tensor(x))
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
     s = (t if t.format.is_unique else t.coalesce())._storage
-    most = fold("max", Tensor._from_storage(s).detach(), axes, s.scalar)
-    most = _where_finite(most)
-    names, kept = statement_names(t.ndim, axes)
-    at = _take(s, names, kept, most)
-    values = _on_values(s.with_values(s.values - at), lambda v: apply("exp", v))
-    total = contract(_sum(names, kept), {"A": s.with_values(values, 0)}, s.scalar, s.values)
+    largest = fold("max", Tensor._from_storage(s).detach(), axes, s.scalar)
+    largest = _where_finite(largest)
+    names, kept_indices = statement_names(t.ndim, axes)
+    largest_of_element = _gather(s, names, kept_indices, largest)
+    values = _on_values(s.with_values(s.values - largest_of_element), lambda v: apply("exp", v))
+    total = contract(_sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
     absent = missing(s, axes)
     if absent is not None:
-        below = apply("min", s.fill_value - most, 0.0)
-        total = total + cast(_array(absent), s.scalar) * apply("exp", below)
-    return finish(_array(apply("log", total)) + most, t, axes, keepdims)
+        fill_exponent = apply("min", s.fill_value - largest, 0.0)
+        total = total + cast(_array(absent), s.scalar) * apply("exp", fill_exponent)
+    return finish(_array(apply("log", total)) + largest, t, axes, keepdims)
 
 
 def _floating(t: Tensor) -> Tensor:
@@ -101,22 +101,24 @@ def _where_finite(x: Array) -> Array:
     return np.nan_to_num(np.asarray(x), nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def _shifted(t: Tensor, axis: int) -> tuple[Storage, Array, Array]:
+def _subtract_maximum(t: Tensor, axis: int) -> tuple[Storage, Array, Array]:
     """The storage without duplicates, its values less the largest along the axis, and the sums of exponentials."""
     t = _floating(t)
     axes = axes_of(axis, t.ndim, lists=False)
     t = t if t.format.is_unique else t.coalesce()
     s = t._storage
-    names, kept = statement_names(t.ndim, axes)
-    most = _where_finite(_constant(lambda c: contract(_largest(names, kept), {"A": c}, s.scalar, c.values), s))
-    shifted = s.values - _take(s, names, kept, most)
+    names, kept_indices = statement_names(t.ndim, axes)
+    largest = _where_finite(
+        _without_gradient(lambda c: contract(_max_statement(names, kept_indices), {"A": c}, s.scalar, c.values), s)
+    )
+    shifted = s.values - _gather(s, names, kept_indices, largest)
     values = _on_values(s.with_values(shifted, 0), lambda v: apply("exp", v))
-    total = contract(_sum(names, kept), {"A": s.with_values(values, 0)}, s.scalar, s.values)
+    total = contract(_sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
     return s, shifted, total
 
 
-def _constant(function: Callable[[Storage], Array], s: Storage) -> Array:
-    """`function` of the storage without gradients; of a batch of values, of each."""
+def _without_gradient(function: Callable[[Storage], Array], s: Storage) -> Array:
+    """`function` of the storage, detached from torch's graph; of a batch of values, of each."""
     if not is_torch(s.values):
         return function(s)
     if is_batched(s.values):
@@ -125,37 +127,37 @@ def _constant(function: Callable[[Storage], Array], s: Storage) -> Array:
         return function(s.with_values(bare(s.values)))
 
 
-def _sampled(s: Storage, dense: Array, axis: int) -> Array:
-    names, kept = statement_names(len(s.shape), axes_of(axis, len(s.shape)))
-    return _take(s, names, kept, dense)
+def _gather_along(s: Storage, dense: Array, axis: int) -> Array:
+    names, kept_indices = statement_names(len(s.shape), axes_of(axis, len(s.shape)))
+    return _gather(s, names, kept_indices, dense)
 
 
-def _take(s: Storage, names: tuple[str, ...], kept: tuple[str, ...], dense: Array) -> Array:
-    """A dense array of the dimensions `kept`, at each stored element."""
+def _gather(s: Storage, names: tuple[str, ...], kept_indices: tuple[str, ...], dense: Array) -> Array:
+    """A dense array over the dimensions `kept_indices`, gathered at each stored element."""
     if not math.prod(s.shape):
         return s.values * 0
-    return shared(_at_elements(names, kept), {"A": s, "D": strided(_array(dense))}, s.scalar).values
+    return shared(_gather_statement(names, kept_indices), {"A": s, "D": strided(_array(dense))}, s.scalar).values
 
 
 @lru_cache(maxsize=256)
-def _at_elements(names: tuple[str, ...], kept: tuple[str, ...]) -> Assignment:
-    """C[i, j] = pattern(A[i, j]) * D[i]; kept, as its hash is in all keys of launches."""
-    at = Apply("mul", (Apply("pattern", (Access("A", names),)), Access("D", kept)))
-    return Assignment(Access("C", names), "=", at)
+def _gather_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> Assignment:
+    """C[i, j] = pattern(A[i, j]) * D[i]; cached, as its hash is in all keys of launches."""
+    gathered = Apply("mul", (Apply("pattern", (Access("A", names),)), Access("D", kept_indices)))
+    return Assignment(Access("C", names), "=", gathered)
 
 
 @lru_cache(maxsize=256)
-def _largest(names: tuple[str, ...], kept: tuple[str, ...]) -> Assignment:
-    return Assignment(Access("s", kept), "max=", Access("A", names))
+def _max_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> Assignment:
+    return Assignment(Access("s", kept_indices), "max=", Access("A", names))
 
 
 @lru_cache(maxsize=256)
-def _sum(names: tuple[str, ...], kept: tuple[str, ...]) -> Assignment:
-    return Assignment(Access("s", kept), "+=", Access("A", names))
+def _sum_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> Assignment:
+    return Assignment(Access("s", kept_indices), "+=", Access("A", names))
 
 
-def _safe(s: Storage, values: Array) -> Array:
-    """The values with 1 in padding, where sums are 0."""
+def _one_in_padding(s: Storage, values: Array) -> Array:
+    """The values with 1 where they are 0 in padding, so that they divide."""
     if s.nse == values.shape[0]:
         return values
     return values + (values == 0)

@@ -10,7 +10,7 @@ from ...late import late
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
-from .explicit import explicit_extreme, explicit_place
+from .explicit import explicit_arg_extreme, explicit_extreme
 from .folds import reduce
 from .moments import std as deviation
 from .moments import var as variance
@@ -183,7 +183,7 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
     explicit : of the stored elements only; 0 where none is
     """
     if explicit:
-        return explicit_place("min", _tensor(x), axis, keepdims)
+        return explicit_arg_extreme("min", _tensor(x), axis, keepdims)
     return arg_reduce("min", _operand(x), axis, keepdims)
 
 
@@ -200,7 +200,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
     explicit : of the stored elements only; 0 where none is
     """
     if explicit:
-        return explicit_place("max", _tensor(x), axis, keepdims)
+        return explicit_arg_extreme("max", _tensor(x), axis, keepdims)
     return arg_reduce("max", _operand(x), axis, keepdims)
 
 

@@ -1,4 +1,4 @@
-"""Elementwise functions made of others, or of a table: isclose, nan_to_num, isin, interp."""
+"""Elementwise functions composed of other operations: isclose, nan_to_num, isin, interp."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .by_elements import by_elements
 __all__ = ["interp", "isclose", "isin", "nan_to_num"]
 
 
-def _plain(x: Any) -> Any:
+def _computed(x: Any) -> Any:
     return x.compute() if is_lazy(x) else x
 
 
@@ -32,8 +32,8 @@ def _close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     return same | (ow.isnan(a) & ow.isnan(b)) if equal_nan else same
 
 
-def _apart(x: Any) -> Any:
-    """An operand of a difference: bool has none."""
+def _subtractable(x: Any) -> Any:
+    """An operand of a difference, bool as int8, as bool has no subtraction."""
     return x.astype(np.int8) if isdtype(x.dtype, "bool") else x
 
 
@@ -52,10 +52,10 @@ def isclose(a: Any, b: Any, /, *, rtol: Any = 1e-05, atol: Any = 1e-08, equal_na
 
     Returns a Tensor of bool; its fill value is True where those of the operands are close.
     """
-    return _close(_apart(asarray(_plain(a))), _apart(asarray(_plain(b))), rtol, atol, equal_nan)
+    return _close(_subtractable(asarray(_computed(a))), _subtractable(asarray(_computed(b))), rtol, atol, equal_nan)
 
 
-def _numbers(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def _replace_nonfinite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     ow, limits = namespace(), finfo(x.dtype)
     high, low = (limits.max if posinf is None else posinf), (limits.min if neginf is None else neginf)
     finite = ow.where(ow.isnan(x), nan, x)
@@ -65,7 +65,7 @@ def _numbers(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 @operation(
     method=True,
     torch="nan_to_num(nan = 0.0, posinf = None, neginf = None)",
-    masked=lambda m, /, *, nan=0.0, posinf=None, neginf=None: _numbers(m, nan, posinf, neginf),
+    masked=lambda m, /, *, nan=0.0, posinf=None, neginf=None: _replace_nonfinite(m, nan, posinf, neginf),
     shape="same",
     dtype="same",
     fill="f(fill)",
@@ -75,11 +75,11 @@ def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = N
 
     Complex numbers by their parts. Raises DTypeError for values that are no numbers of the dtype.
     """
-    t = asarray(_plain(x))
+    t = asarray(_computed(x))
     if isdtype(t.dtype, "complex floating"):
         options = {"nan": nan, "posinf": posinf, "neginf": neginf}
         return by_elements(lambda v: np.nan_to_num(v, **options), [t], "nan_to_num")
-    return _numbers(t, nan, posinf, neginf) if isdtype(t.dtype, "real floating") else t.clone()
+    return _replace_nonfinite(t, nan, posinf, neginf) if isdtype(t.dtype, "real floating") else t.clone()
 
 
 @operation(
@@ -94,12 +94,12 @@ def isin(x: Any, elements: Any, /, *, invert: bool = False) -> Any:
 
     Cost: that of `numpy.isin` on the stored values.
     """
-    known = _known(elements)
-    return by_elements(lambda v: np.isin(v, known, invert=invert), [asarray(_plain(x))], "isin")
+    test_values = _test_values(elements)
+    return by_elements(lambda v: np.isin(v, test_values, invert=invert), [asarray(_computed(x))], "isin")
 
 
-def _known(elements: Any) -> np.ndarray[Any, Any]:
-    """The values that an array holds; of a sparse Tensor the stored ones, and the fill value where it is an element."""
+def _test_values(elements: Any) -> np.ndarray[Any, Any]:
+    """The values to look for: an array's, or a sparse Tensor's stored ones and, where in use, its fill value."""
     if not isinstance(elements, Tensor) or elements.format.is_dense:
         return _host(elements)
     t = elements.coalesce()
@@ -131,4 +131,4 @@ def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None, 
         raise ShapeError(
             f"interp: points of shapes {points.shape} and {values.shape}\n  expected: two vectors of one length"
         )
-    return by_elements(lambda v: np.interp(v, points, values, left, right, period), [asarray(_plain(x))], "interp")
+    return by_elements(lambda v: np.interp(v, points, values, left, right, period), [asarray(_computed(x))], "interp")

@@ -1,4 +1,4 @@
-"""A sparse result with the elements that a dense operand's infinities and NaNs make outside of its structure."""
+"""Adds to a sparse-dense product the elements outside its structure that a dense operand's infinities and NaNs make."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .pointwise import pointwise
 
-__all__ = ["beyond"]
+__all__ = ["add_nonfinite"]
 
 
-def beyond(op: str, result: Storage, zero: str, array: Any) -> Storage:
-    """A product or quotient at the elements of a sparse operand, with what NumPy has at all others where that is not 0.
+def add_nonfinite(op: str, result: Storage, zero: str, array: Any) -> Storage:
+    """A product or quotient at the elements of a sparse operand -> with all other elements that are not 0 in NumPy too.
 
     zero : scalar type of the sparse operand, whose fill value is 0
     array : the dense operand; its shape broadcasts to the result's
@@ -37,9 +37,9 @@ def beyond(op: str, result: Storage, zero: str, array: Any) -> Storage:
     if not np.any(others != 0):
         return result
 
-    found = Tensor._from_storage(result)
-    there = Tensor._from_storage(result.with_values(np.ones(result.values.shape[0], np.bool_), False))
-    more = asarray(others, format="dense" if not others.ndim else "coo")
-    outside = pointwise("select(P, 0, Z)", {"P": there, "Z": more})
-    loose = result.format.batch_ndim or not result.format.is_unique
-    return pointwise("R + Z", {"R": found, "Z": outside}, format="coo" if loose else None)._storage
+    specified = Tensor._from_storage(result)
+    structure = Tensor._from_storage(result.with_values(np.ones(result.values.shape[0], np.bool_), False))
+    unspecified = asarray(others, format="dense" if not others.ndim else "coo")
+    outside = pointwise("select(P, 0, Z)", {"P": structure, "Z": unspecified})
+    noncanonical = result.format.batch_ndim or not result.format.is_unique
+    return pointwise("R + Z", {"R": specified, "Z": outside}, format="coo" if noncanonical else None)._storage
