@@ -1,4 +1,4 @@
-"""`explain`: run something and say what was run: kernels, formats, loop orders, conversions, bytes."""
+"""`explain`: a call -> its Plan: the kernels that ran, with formats, loop orders, conversions and bytes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def explain(what: Any, /, *args: Any) -> Plan:
         if is_lazy(what):
             result = compute(what, *args)
         elif isinstance(what, str):
-            result = _statement(what, args)
+            result = _run_statement(what, args)
         elif callable(what):
             result = what(*args)
         else:
@@ -106,8 +106,8 @@ def explain(what: Any, /, *args: Any) -> Plan:
     return Plan(tuple(steps), result)
 
 
-def _statement(text: str, args: tuple[Any, ...]) -> Any:
-    """What statements assign, of operands in order of appearance."""
+def _run_statement(text: str, args: tuple[Any, ...]) -> Any:
+    """Run statements with operands in order of appearance."""
     names = operands_of(text)
     if len(names) != len(args):
         raise ShapeError(
@@ -118,27 +118,27 @@ def _statement(text: str, args: tuple[Any, ...]) -> Any:
 
 def operands_of(text: str) -> dict[str, int]:
     """The tensors that statements read and none of them assigns, in order of appearance, with their ranks."""
-    found: dict[str, int] = {}
+    ranks: dict[str, int] = {}
     assigned: set[str] = set()
     for _, parts in program_of(text):
         for stmt in parts:
             for access in read_by(stmt, False):
                 if access.tensor not in assigned:
-                    found.setdefault(access.tensor, len(access.indices))
+                    ranks.setdefault(access.tensor, len(access.indices))
             assigned.add(stmt.lhs.tensor)
-    return found
+    return ranks
 
 
 def sampled_plan(text: str, formats: Mapping[str, str], dtypes: Mapping[str, str]) -> Plan:
-    """What statements run on operands of these formats and dtypes: small ones, a fifth of whose elements are stored.
+    """The Plan of statements on random operands of these formats and dtypes: small ones, of density 0.2.
 
     formats : by operand, and by the last result; what is not named is a dense array of float64
     """
     ranks, last = operands_of(text), program_of(text)[-1][1][-1].lhs.tensor
-    for given in (*formats, *dtypes):
-        if given not in ranks and given != last:
+    for operand in (*formats, *dtypes):
+        if operand not in ranks and operand != last:
             raise FormatError(
-                f"{text!r} has no operand {given!r}\n  help: its operands are {', '.join((*ranks, last))}"
+                f"{text!r} has no operand {operand!r}\n  help: its operands are {', '.join((*ranks, last))}"
             )
     rng = np.random.default_rng(0)
     tensors: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""An operation that has not run -> its result's shape, type, format and fill value, by the rules of the operations.
+"""Shape inference: a lazy node -> the Meta of its result (shape, dtype, format, fill value), None where not known.
 
-None is "not known": where a rule depends on what is stored, or the operation will refuse its operands. Such a node is
-run by itself, and says what there is to say.
+A Meta is not known where it depends on stored elements, or where the operation will refuse its operands: such a node
+is run by itself, and raises its own errors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EMPTY = {"numpy": np.empty(0)}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meta:
-    """A Tensor where there is a storage, real or without elements; else an array, or a Python number."""
+    """A node's abstract value: a Tensor where there is a storage (maybe without values), else an array or a number."""
 
     shape: tuple[int, ...]
     scalar: str
@@ -54,9 +54,9 @@ class Meta:
         return self.storage is not None
 
     def without_values(self) -> Meta:
-        """The same without buffers of anybody's."""
+        """The same, without a reference to an operand's buffers."""
         s = self.storage
-        return self if s is None else _proxy(s.shape, s.format, s.scalar, s.fill_value, self.library)
+        return self if s is None else _meta_without_values(s.shape, s.format, s.scalar, s.fill_value, self.library)
 
     @property
     def like(self) -> Any:
@@ -76,18 +76,18 @@ def _like(library: str) -> Any:
     return torch.empty(0)
 
 
-def meta_of(x: Any, known: dict[int, Meta | None] | None = None) -> Meta | None:
-    """What `x`, a node or an operand, will be. `known` remembers by node, and may say what some of them are."""
-    known = {} if known is None else known
+def meta_of(x: Any, metas: dict[int, Meta | None] | None = None) -> Meta | None:
+    """The Meta of a node or an operand; `metas` caches them by node, and may hold some beforehand."""
+    metas = {} if metas is None else metas
     if not isinstance(x, Lazy):
         return of_value(x)
-    if id(x) not in known:
-        known[id(x)] = _node(x, known)
-    return known[id(x)]
+    if id(x) not in metas:
+        metas[id(x)] = _meta_of_node(x, metas)
+    return metas[id(x)]
 
 
 def of_value(x: Any) -> Meta | None:
-    """What a value is."""
+    """The Meta of a Tensor, array or number."""
     storage = getattr(x, "_storage", None)
     if storage is not None:
         return Meta(storage.shape, storage.scalar, storage.library, storage)
@@ -101,10 +101,10 @@ def of_value(x: Any) -> Meta | None:
     return None
 
 
-def _node(node: Lazy, known: dict[int, Meta | None]) -> Meta | None:
+def _meta_of_node(node: Lazy, metas: dict[int, Meta | None]) -> Meta | None:
     if node.kind == LEAF or node.known:
         return of_value(node.compute())
-    args = [meta_of(a, known) for a in node.args]
+    args = [meta_of(a, metas) for a in node.args]
     rule = _RULES.get(node.kind)
     if rule is None or any(a is None for a in args):
         return None
@@ -114,67 +114,71 @@ def _node(node: Lazy, known: dict[int, Meta | None]) -> Meta | None:
         return None
 
 
-def _proxy(shape: tuple[int, ...], format: Format, scalar: str, fill: Any, library: str) -> Meta:
-    none = (None,) * format.nlevels
+def _meta_without_values(shape: tuple[int, ...], format: Format, scalar: str, fill: Any, library: str) -> Meta:
+    no_buffers = (None,) * format.nlevels
     values = empty(0, scalar, _like(library))
-    return Meta(shape, scalar, library, Storage(shape, format, scalar, fill, none, none, values))
+    return Meta(shape, scalar, library, Storage(shape, format, scalar, fill, no_buffers, no_buffers, values))
 
 
-def _dense(shape: tuple[int, ...], scalar: str, library: str, tensor: bool) -> Meta:
-    return _proxy(shape, parse("dense", len(shape)), scalar, 0, library) if tensor else Meta(shape, scalar, library)
+def _dense_meta(shape: tuple[int, ...], scalar: str, library: str, tensor: bool) -> Meta:
+    return (
+        _meta_without_values(shape, parse("dense", len(shape)), scalar, 0, library)
+        if tensor
+        else Meta(shape, scalar, library)
+    )
 
 
-def _mapped(m: Meta, linear: bool, visit: Callable[[Any], Any], scalar: str) -> Meta:
-    """A Tensor whose stored elements and fill value are mapped; duplicates are summed first unless it is linear."""
+def _map_meta(m: Meta, linear: bool, visit: Callable[[Any], Any], scalar: str) -> Meta:
+    """The Meta of a map of stored elements and fill value; duplicates are summed first unless it is linear."""
     s = m.storage
     assert s is not None
     format = s.format if linear or s.format.is_unique else coo(s.format.ndim, dense=s.format.dense_ndim)
-    return _proxy(m.shape, format, scalar, visit((s.fill_value,)), m.library)
+    return _meta_without_values(m.shape, format, scalar, visit((s.fill_value,)), m.library)
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
 
 
-def _elementwise(node: Lazy, *args: Meta) -> Meta | None:
+def _elementwise_meta(node: Lazy, *args: Meta) -> Meta | None:
     op = node.name
     if arity(op) != len(args):
         return None
-    return _unary(op, args[0]) if len(args) == 1 else _binary(op, *args)
+    return _unary_meta(op, args[0]) if len(args) == 1 else _binary_meta(op, *args)
 
 
-def _unary(op: str, m: Meta) -> Meta | None:
+def _unary_meta(op: str, m: Meta) -> Meta | None:
     scalar = scalar_of(apply(op, m.like))
     s = m.storage
     if s is None:
         return Meta(m.shape, scalar, m.library)
     linear = op in ("neg", "real", "imag", "conj") and not s.fill_value
-    return _mapped(m, linear, lambda fill: apply_scalar(op, m.like, fill), scalar)
+    return _map_meta(m, linear, lambda fill: apply_scalar(op, m.like, fill), scalar)
 
 
-def _binary(op: str, a: Meta, b: Meta) -> Meta | None:
+def _binary_meta(op: str, a: Meta, b: Meta) -> Meta | None:
     if a.number is not None and b.number is not None:
         return None
     if a.number is not None or b.number is not None:
-        return _scalar(op, a, b)
+        return _scalar_meta(op, a, b)
     if a.library != b.library:
         return None
     if a.is_sparse and b.is_sparse:
-        return _merged(Apply(op, (Access("A"), Access("B"))), {"A": a, "B": b})
+        return _merge_meta(Apply(op, (Access("A"), Access("B"))), {"A": a, "B": b})
     shape = np.broadcast_shapes(a.shape, b.shape)
     scalar = scalar_of(apply(op, a.like, b.like))
-    plain = _dense(shape, scalar, a.library, a.is_tensor and b.is_tensor)
+    dense = _dense_meta(shape, scalar, a.library, a.is_tensor and b.is_tensor)
     if not a.is_sparse and not b.is_sparse:
-        return plain
+        return dense
     m = a if a.is_sparse else b
     assert m.storage is not None
     if shape != m.shape:
         return None
     if m.storage.fill_value or not (op == "mul" or (op in ("div", "floordiv", "mod") and m is a)):
-        return plain
-    return _mapped(m, op in ("mul", "div") and m is a, lambda _: 0, scalar)
+        return dense
+    return _map_meta(m, op in ("mul", "div") and m is a, lambda _: 0, scalar)
 
 
-def _scalar(op: str, a: Meta, b: Meta) -> Meta:
+def _scalar_meta(op: str, a: Meta, b: Meta) -> Meta:
     m, left = (a, True) if b.number is not None else (b, False)
     args = (m.like, b.number) if left else (a.number, m.like)
     scalar = scalar_of(apply(op, *args))
@@ -186,11 +190,11 @@ def _scalar(op: str, a: Meta, b: Meta) -> Meta:
     def visit(fill: Any) -> Any:
         return apply_scalar(op, m.like, *((fill, number) if left else (number, fill)))
 
-    return _mapped(m, linear, visit, scalar)
+    return _map_meta(m, linear, visit, scalar)
 
 
-def _merged(e: Expression, operands: dict[str, Meta]) -> Meta:
-    """What a merge gives: `plan_merge` knows."""
+def _merge_meta(e: Expression, operands: dict[str, Meta]) -> Meta:
+    """The Meta of a merge, from its plan."""
     shape = np.broadcast_shapes(*(m.shape for m in operands.values()))
     dims = {
         n: tuple(None if size == 1 != shape[d] else d for d, size in enumerate(m.shape, len(shape) - len(m.shape)))
@@ -198,23 +202,23 @@ def _merged(e: Expression, operands: dict[str, Meta]) -> Meta:
     }
     storages = {n: m.storage for n, m in operands.items() if m.storage is not None}
     plan = plan_merge(e, storages, dims, len(shape), None)
-    return _proxy(shape, plan.format, plan.scalar, plan.fill, next(iter(operands.values())).library)
+    return _meta_without_values(shape, plan.format, plan.scalar, plan.fill, next(iter(operands.values())).library)
 
 
-def _select(node: Lazy, *args: Meta) -> Meta | None:
+def _select_meta(node: Lazy, *args: Meta) -> Meta | None:
     operands = {n: m for n, m in zip("CAB", args, strict=True) if m.number is None}
     if not all(m.is_sparse for m in operands.values()) or "C" not in operands or operands["C"].scalar != "bool":
         return None
     if len({m.scalar for n, m in operands.items() if n != "C"}) != 1 or len({m.library for m in operands.values()}) > 1:
         return None
     arms = [Access(n) if m.number is None else Literal(m.number) for n, m in zip("AB", args[1:], strict=True)]
-    return _merged(Apply("select", (Access("C"), *arms)), operands)
+    return _merge_meta(Apply("select", (Access("C"), *arms)), operands)
 
 
 # -- products, reductions, transposes ----------------------------------------------------------------------------------
 
 
-def _matmul(node: Lazy, a: Meta, b: Meta) -> Meta | None:
+def _matmul_meta(node: Lazy, a: Meta, b: Meta) -> Meta | None:
     if a.number is not None or b.number is not None or a.library != b.library or max(len(a.shape), len(b.shape)) >= 3:
         return None
     if not a.shape or not b.shape or a.shape[-1] != b.shape[0]:
@@ -222,16 +226,20 @@ def _matmul(node: Lazy, a: Meta, b: Meta) -> Meta | None:
     shape = (*a.shape[:-1], *b.shape[1:])
     scalar = promote((a.scalar, b.scalar), a.library)
     if not (a.is_sparse and b.is_sparse):
-        return _dense(shape, scalar, a.library, a.is_tensor and b.is_tensor)
+        return _dense_meta(shape, scalar, a.library, a.is_tensor and b.is_tensor)
     assert a.storage is not None
     assert b.storage is not None
     if len(shape) != 2 or a.storage.format != b.storage.format or a.storage.fill_value or b.storage.fill_value:
         return None
-    few = result_format((a.storage, b.storage), shape)
-    return _proxy(shape, few, scalar, 0, a.library) if few == a.storage.format else None
+    expected_format = result_format((a.storage, b.storage), shape)
+    return (
+        _meta_without_values(shape, expected_format, scalar, 0, a.library)
+        if expected_format == a.storage.format
+        else None
+    )
 
 
-def _reduce(node: Lazy, m: Meta) -> Meta | None:
+def _reduce_meta(node: Lazy, m: Meta) -> Meta | None:
 
     _, axis, keepdims, dtype = node.options
     if m.storage is None and node.options[0]:
@@ -241,7 +249,7 @@ def _reduce(node: Lazy, m: Meta) -> Meta | None:
     rule = block(node.name).dtype
     assert rule is not None
     scalar = scalar_name(dtype) if dtype is not None else result_scalar(rule, m.scalar, m.library)
-    return _dense(shape, scalar, m.library, True)
+    return _dense_meta(shape, scalar, m.library, True)
 
 
 def transposed(node: Lazy, ndim: int) -> tuple[int, ...] | None:
@@ -255,7 +263,7 @@ def transposed(node: Lazy, ndim: int) -> tuple[int, ...] | None:
     return tuple(order) if sorted(order) == axes else None
 
 
-def _transpose(node: Lazy, m: Meta) -> Meta | None:
+def _transpose_meta(node: Lazy, m: Meta) -> Meta | None:
     axes = transposed(node, len(m.shape))
     if axes is None or m.number is not None:
         return None
@@ -266,9 +274,9 @@ def _transpose(node: Lazy, m: Meta) -> Meta | None:
 
 
 _RULES: dict[str, Callable[..., Meta | None]] = {
-    ELEMENTWISE: _elementwise,
-    SELECT: _select,
-    MATMUL: _matmul,
-    REDUCE: _reduce,
-    TRANSPOSE: _transpose,
+    ELEMENTWISE: _elementwise_meta,
+    SELECT: _select_meta,
+    MATMUL: _matmul_meta,
+    REDUCE: _reduce_meta,
+    TRANSPOSE: _transpose_meta,
 }

@@ -1,4 +1,4 @@
-"""Parts that run: the kernels of a region on values, or an operation by itself."""
+"""A region of fused operations -> a callable that runs it as one kernel on its operands' values."""
 
 from __future__ import annotations
 
@@ -27,26 +27,28 @@ from ..tensor.lazy import FOLDS
 from ..tensor.tensor import Tensor
 from .infer import Meta
 from .partition import Region
-from .replay import limit_of, replay_of, within
+from .replay import is_replay_free, limit_of, replay_of
 
 __all__ = ["Part", "part_of"]
 
 Part = Callable[..., Any]
-"""Called with the values of its operands and its numbers, gives the value of its node."""
+"""Operands' values and numbers -> the value of the region's node."""
 
 
 def part_of(region: Region, meta: Meta) -> Part:
-    """The part of a region whose node has this meta."""
-    kinds: dict[str, Callable[[Region, Meta], Part]] = {"elementwise": _Elementwise, "sampled": _Sampled, "sum": _Sum}
-    part, again = kinds[region.kind](region.without_values(), meta.without_values()), replay_of(region)
+    """A region and its node's Meta -> a callable: the kernel, or the operations one by one where values demand it."""
+    classes: dict[str, Callable[[Region, Meta], Part]] = {"elementwise": _Elementwise, "sampled": _Sampled, "sum": _Sum}
+    part, replay = classes[region.kind](region.without_values(), meta.without_values()), replay_of(region)
     limit, torch = limit_of(region, region.expression), meta.library == "torch"
     if limit is None and not torch:
         return part
     count = len(region.operands)
 
     def run(*values: Any) -> Any:
-        fits = within(values[:count], limit, torch) and (limit is None or all(abs(x) <= limit for x in values[count:]))
-        return part(*values) if fits else again(*values)
+        fits = is_replay_free(values[:count], limit, torch) and (
+            limit is None or all(abs(x) <= limit for x in values[count:])
+        )
+        return part(*values) if fits else replay(*values)
 
     return run
 
@@ -59,32 +61,32 @@ def _storage(x: Any) -> Storage:
 
 
 def _dims(region: Region, order: Sequence[str], stretch: bool) -> dict[str, tuple[int | None, ...]]:
-    """For each operand the loops of its dimensions: None, or left out, for one that is stretched."""
-    found = {}
+    """For each operand the loops of its dimensions; for one that broadcasts None, or nothing."""
+    dims_of = {}
     for name, (_, indices) in region.operands.items():
         shape = region.metas[name].shape
         dims = [None if n == 1 != region.extents[i] else order.index(i) for i, n in zip(indices, shape, strict=True)]
-        found[name] = tuple(d for d in dims if stretch or d is not None or region.metas[name].is_sparse)
-    return found | dict.fromkeys(region.numbers, ())
+        dims_of[name] = tuple(d for d in dims if stretch or d is not None or region.metas[name].is_sparse)
+    return dims_of | dict.fromkeys(region.numbers, ())
 
 
-def _bare(e: Expression) -> Expression:
+def _without_indices(e: Expression) -> Expression:
     """The accesses without their indices."""
     match e:
         case Access(tensor):
             return Access(tensor)
         case Apply(op, args):
-            return Apply(op, tuple(map(_bare, args)))
+            return Apply(op, tuple(map(_without_indices, args)))
     return e
 
 
 class _Elementwise:
-    """A merge with a sparse result."""
+    """An elementwise region: a merge with a sparse result."""
 
     def __init__(self, region: Region, meta: Meta) -> None:
         assert meta.storage is not None
         self.region, self.format = region, meta.storage.format
-        self.e, self.shape = _bare(region.expression), tuple(region.extents[i] for i in region.kept)
+        self.e, self.shape = _without_indices(region.expression), tuple(region.extents[i] for i in region.kept)
         self.dims = _dims(region, region.kept, True)
         self.names = tuple(region.operands)
         self.dims = {n: self.dims[n] for n in self.names}
@@ -109,8 +111,8 @@ class _Elementwise:
         return plan_merge(self.e, storages, self.dims, len(self.shape), self.format)
 
 
-class _Summing:
-    """What reductions share: operands laid out, and the choice between a walk of one operand and a merge."""
+class _Reduction:
+    """What reductions share: binding of operands, and the plans of merges that sum."""
 
     def __init__(self, region: Region, meta: Meta, scalar: str, compute: str) -> None:
         self.region, self.meta, self.scalar, self.compute = region, meta, scalar, compute
@@ -119,12 +121,12 @@ class _Summing:
         self.extents = tuple(region.extents[i] for i in self.indices)
         self.plans: dict[Any, SumPlan] = {}
 
-    def laid(self, values: Sequence[Any]) -> dict[str, Any]:
-        """Storages of sparse operands, strided views of dense ones without the dimensions that are stretched."""
-        found: dict[str, Any] = {}
+    def bind(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Operands by name: storages of sparse ones, strided views of dense ones without dimensions that broadcast."""
+        operands: dict[str, Any] = {}
         for name, value in zip(self.names, values, strict=False):
             if self.region.metas[name].is_sparse:
-                found[name] = value._storage
+                operands[name] = value._storage
                 continue
             array = value.to_dense() if hasattr(value, "_storage") else value
             _, indices = self.region.operands[name]
@@ -132,29 +134,31 @@ class _Summing:
                 array = array.reshape(
                     [n for n, i in zip(array.shape, indices, strict=True) if n == self.region.extents[i]]
                 )
-            found[name] = strided(array)
+            operands[name] = strided(array)
         for name, value in zip(self.region.numbers, values[len(self.names) :], strict=True):
-            found[name] = strided(np.array(value))
-        return found
+            operands[name] = strided(np.array(value))
+        return operands
 
-    def like(self, laid: dict[str, Any]) -> Any:
-        dense = next((v.owner for n, v in laid.items() if isinstance(v, Strided) and not is_number(n)), None)
-        return dense if dense is not None else next(iter(laid.values())).values
+    def like(self, operands: dict[str, Any]) -> Any:
+        dense = next((v.owner for n, v in operands.items() if isinstance(v, Strided) and not is_number(n)), None)
+        return dense if dense is not None else next(iter(operands.values())).values
 
-    def plan(self, laid: dict[str, Any], e: Expression, op: str, along: str | None) -> SumPlan:
-        key = tuple([(v.signature, repr(v.fill_value)) if isinstance(v, Storage) else v.scalar for v in laid.values()])
+    def plan(self, operands: dict[str, Any], e: Expression, op: str, along: str | None) -> SumPlan:
+        key = tuple(
+            [(v.signature, repr(v.fill_value)) if isinstance(v, Storage) else v.scalar for v in operands.values()]
+        )
         plan = self.plans.get(key)
         if plan is None:
-            kept = tuple(range(len(self.region.kept)))
+            kept_dims = tuple(range(len(self.region.kept)))
             plan = self.plans[key] = plan_sum(
-                _bare(e), laid, _dims(self.region, self.indices, False), len(self.indices), kept, op, self.compute,
-                self.meta.library, along,
+                _without_indices(e), operands, _dims(self.region, self.indices, False), len(self.indices), kept_dims,
+                op, self.compute, self.meta.library, along,
             )  # fmt: skip
         return plan
 
 
-def _driven(region: Region, e: Expression, scalar: str, library: str) -> Expression | None:
-    """The statement's right side where one sparse operand is walked and all is computed in one type; else None."""
+def _single_operand_statement(region: Region, e: Expression, scalar: str, library: str) -> Expression | None:
+    """The right side of a single-operand statement; None where several operands are sparse, or scalar types differ."""
     if len(region.sparse) != 1:
         return None
     (name,) = region.sparse
@@ -169,43 +173,43 @@ def _driven(region: Region, e: Expression, scalar: str, library: str) -> Express
         return None
     if not meta.storage.format.is_unique and not linear(e, name):
         return None
-    if not _one_type(typed(e, {n: m.scalar for n, m in region.metas.items()}, library), scalar):
+    if not _is_of_one_type(typed(e, {n: m.scalar for n, m in region.metas.items()}, library), scalar):
         return None
-    return _narrowed(region, e)
+    return _without_stretched(region, e)
 
 
-def _one_type(expr: Expr, scalar: str) -> bool:
-    """Whether every operation is one of numbers in this type, so that operands can be cast first."""
+def _is_of_one_type(expr: Expr, scalar: str) -> bool:
+    """Whether every operation is arithmetic in this scalar type, so that operands can be cast first."""
     match expr:
         case Var():
             return True
         case Cast(arg, type):
             return isinstance(arg, Var) and type.scalar == scalar
         case Op(op, args, type):
-            plain = op in ("mul", "add", "sub", "neg", "div")
-            return plain and type.scalar == scalar and all(_one_type(a, scalar) for a in args)
+            is_arithmetic = op in ("mul", "add", "sub", "neg", "div")
+            return is_arithmetic and type.scalar == scalar and all(_is_of_one_type(a, scalar) for a in args)
     return expr.type.scalar == scalar
 
 
-def _narrowed(region: Region, e: Expression) -> Expression:
-    """The accesses of dense operands without the indices of dimensions that are stretched."""
+def _without_stretched(region: Region, e: Expression) -> Expression:
+    """The expression with dense operands accessed without the indices that they broadcast along."""
     match e:
         case Access(tensor, indices) if indices:
             shape = region.metas[tensor].shape
-            kept = tuple(i for i, n in zip(indices, shape, strict=True) if n == region.extents[i])
-            return Access(tensor, kept)
+            unstretched = tuple(i for i, n in zip(indices, shape, strict=True) if n == region.extents[i])
+            return Access(tensor, unstretched)
         case Apply(op, args):
-            return Apply(op, tuple(_narrowed(region, a) for a in args))
+            return Apply(op, tuple(_without_stretched(region, a) for a in args))
     return e
 
 
-class _Sampled(_Summing):
-    """A product with a sum inside, at the elements of one operand."""
+class _Sampled(_Reduction):
+    """A sampled product: sums of dense factors at the elements of one sparse operand."""
 
     def __init__(self, region: Region, meta: Meta) -> None:
         super().__init__(region, meta, meta.scalar, compute_scalar(meta.scalar))
-        e = _driven(region, region.expression, meta.scalar, meta.library)
-        self.stmt = None if e is None else Assignment(Access("C", region.kept), "+=", e)
+        summand = _single_operand_statement(region, region.expression, meta.scalar, meta.library)
+        self.stmt = None if summand is None else Assignment(Access("C", region.kept), "+=", summand)
         assert meta.storage is not None
         self.fill = meta.storage.fill_value
         self.along = next(
@@ -216,18 +220,18 @@ class _Sampled(_Summing):
 
     def __call__(self, *values: Any) -> Any:
 
-        laid = self.laid(values)
+        operands = self.bind(values)
         if self.stmt is not None:
-            found = shared(self.stmt, laid, self.scalar)
-            return Tensor._from_storage(found.with_values(found.values, self.fill))
-        plan = self.plan(laid, self.region.expression, "add", self.along)
-        made = run_sum(plan, laid, self.extents, self.like(laid))
-        assert made.structure is not None
-        array = made.array if self.compute == self.scalar else cast(made.array, self.scalar)
-        return Tensor._from_storage(made.structure.with_values(array, self.fill))
+            result = shared(self.stmt, operands, self.scalar)
+            return Tensor._from_storage(result.with_values(result.values, self.fill))
+        plan = self.plan(operands, self.region.expression, "add", self.along)
+        sums = run_sum(plan, operands, self.extents, self.like(operands))
+        assert sums.structure is not None
+        array = sums.array if self.compute == self.scalar else cast(sums.array, self.scalar)
+        return Tensor._from_storage(sums.structure.with_values(array, self.fill))
 
 
-class _Sum(_Summing):
+class _Sum(_Reduction):
     """A reduction of an elementwise expression, or its product with dense operands."""
 
     def __init__(self, region: Region, meta: Meta) -> None:
@@ -236,17 +240,17 @@ class _Sum(_Summing):
         super().__init__(region, meta, scalar, compute)
         self.name, self.e = name, e
         self.op = FOLDS[name]
-        driven = _driven(region, e, compute, meta.library) if self.op == "add" else None
-        self.stmt = None if driven is None else Assignment(Access("y", region.kept), "+=", driven)
-        keeps = region.root.kind != "matmul" and region.root.options[2]
-        self.shape = meta.shape if keeps else None
+        single_operand = _single_operand_statement(region, e, compute, meta.library) if self.op == "add" else None
+        self.stmt = None if single_operand is None else Assignment(Access("y", region.kept), "+=", single_operand)
+        keepdims = region.root.kind != "matmul" and region.root.options[2]
+        self.shape = meta.shape if keepdims else None
 
     def __call__(self, *values: Any) -> Any:
 
-        laid = self.laid(values)
-        like = self.like(laid)
+        operands = self.bind(values)
+        like = self.like(operands)
         stmt = self.stmt
-        result = self._merged(laid, like) if stmt is None else contract(stmt, laid, self.compute, like)
+        result = self._merged(operands, like) if stmt is None else contract(stmt, operands, self.compute, like)
         if self.name == "mean":
             count = math.prod(self.region.extents[i] for i in self.region.reduced)
             result = result / count
@@ -256,30 +260,30 @@ class _Sum(_Summing):
             result = result.reshape(self.shape)
         return Tensor._from_dense(result) if self.meta.is_tensor else result
 
-    def _merged(self, laid: dict[str, Any], like: Any) -> Any:
-        plan = self.plan(laid, self.e, self.op, None)
-        made = run_sum(plan, laid, self.extents, like)
-        if made.counts is None:
-            return made.array
-        counts = as_array(made.counts, like=made.array)
+    def _merged(self, operands: dict[str, Any], like: Any) -> Any:
+        plan = self.plan(operands, self.e, self.op, None)
+        sums = run_sum(plan, operands, self.extents, like)
+        if sums.counts is None:
+            return sums.array
+        counts = as_array(sums.counts, like=sums.array)
         absent = math.prod(self.region.extents[i] for i in self.region.reduced) - counts
-        return add_fill(_NAMES[self.op], made.array, absent, plan.fill, self.compute)
+        return add_fill(_NAMES[self.op], sums.array, absent, plan.fill, self.compute)
 
 
 _NAMES = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}
 
 
 def _summand(name: str, region: Region, meta: Meta) -> tuple[Expression, str, str]:
-    """What is combined, the type of the result, and that in which it is combined."""
+    """A reduction -> the expression that is reduced, the result's scalar type and the accumulator's."""
     e = region.expression
-    own = typed(e, {n: m.scalar for n, m in region.metas.items()}, meta.library).type.scalar
+    scalar = typed(e, {n: m.scalar for n, m in region.metas.items()}, meta.library).type.scalar
     if name in ("any", "all", "count_nonzero"):
-        truth = e if own == "bool" else Apply("ne", (e, Literal(0)))
+        truth = e if scalar == "bool" else Apply("ne", (e, Literal(0)))
         return truth, meta.scalar, "i64" if name == "count_nonzero" else "bool"
     if name == "mean":
-        return e, meta.scalar, accumulation_type(own)
-    whole = not region.kept and region.root.kind == "reduce" and name == "sum"
-    if whole and meta.scalar in ("f32", "f16", "bf16"):
+        return e, meta.scalar, accumulation_type(scalar)
+    over_all = not region.kept and region.root.kind == "reduce" and name == "sum"
+    if over_all and meta.scalar in ("f32", "f16", "bf16"):
         return e, meta.scalar, "f64"
     return e, meta.scalar, compute_scalar(meta.scalar)
 

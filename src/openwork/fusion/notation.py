@@ -1,4 +1,4 @@
-"""From statements of index notation and tensors by name to what they assign.
+"""`evaluate`: statements of index notation and tensors by name -> the value that the last one assigns.
 
     ow.evaluate("C[i, k] += A[i, j] * B[j, k]", A=A, B=B)
 
@@ -83,20 +83,22 @@ def evaluate(
         if takes_over(value):
             options = {"format": format, "semiring": semiring, **tensors}
             return type(value).__openwork_function__(evaluate, (statements,), options)
-    known = {name: _operand(name, value) for name, value in tensors.items()}
+    values = {name: _operand(name, value) for name, value in tensors.items()}
     unused = set(tensors)
     ring = None if semiring is None else semiring_of(semiring)
     program = program_of(statements)
     for number, (text, parts) in enumerate(program, 1):
         for part in parts:
             target = part.lhs.tensor
-            keeps = target in known and (part.op != "=" or part.mask is not None)
-            check_statement(text, part, known, keeps)
-            unused -= {a.tensor for a in read_by(part, keeps)}
+            combines = target in values and (part.op != "=" or part.mask is not None)
+            check_statement(text, part, values, combines)
+            unused -= {a.tensor for a in read_by(part, combines)}
             if trace.active():
                 trace.note(trace.Step(f"statement {part}", heads=True))
             last = number == len(program) and part is parts[-1]
-            known[target] = result = run(part, known, known[target] if keeps else None, format if last else None, ring)
+            values[target] = result = run(
+                part, values, values[target] if combines else None, format if last else None, ring
+            )
     if unused:
         raise TypeError(f"evaluate: no statement uses {', '.join(sorted(unused))}\n  help: leave it out")
     return result
@@ -108,10 +110,10 @@ def program_of(text: str) -> tuple[tuple[str, tuple[Assignment, ...]], ...]:
         raise TypeError(
             f"evaluate: expected statements as a str; got {type(text).__name__}\n  help: ow.evaluate(text, A=A)"
         )
-    found = parse_program(text)
-    if not found:
+    program = parse_program(text)
+    if not program:
         raise FormatError("evaluate: there is no statement\n  help: ow.evaluate('y[i] += A[i, j] * x[j]', A=A, x=x)")
-    return found
+    return program
 
 
 def _operand(name: str, value: Any) -> Any:
@@ -131,16 +133,16 @@ def _rank(value: Any) -> int:
     return int(getattr(value, "ndim", 0))
 
 
-def read_by(stmt: Assignment, keeps: bool) -> Iterator[Access]:
-    """Everything that a statement reads."""
+def read_by(stmt: Assignment, combines: bool) -> Iterator[Access]:
+    """The accesses that a statement reads; `combines` where it reads its left side too."""
     yield from accesses(stmt.rhs)
     if stmt.mask is not None:
         yield stmt.mask
-    if keeps:
+    if combines:
         yield stmt.lhs
 
 
-def check_statement(text: str, stmt: Assignment, known: Mapping[str, Any], keeps: bool) -> None:
+def check_statement(text: str, stmt: Assignment, values: Mapping[str, Any], keeps: bool) -> None:
     """ShapeError with a caret unless names are given, have as many indices as dimensions, and extents agree."""
 
     def wrong(access: Access | str, what: str, remedy: str) -> ShapeError:
@@ -149,16 +151,16 @@ def check_statement(text: str, stmt: Assignment, known: Mapping[str, Any], keeps
     sizes: dict[str, tuple[int, Access]] = {}
     for access in read_by(stmt, keeps):
         name = access.tensor
-        if name not in known:
-            given = ", ".join(n for n in known if n.isidentifier())
-            close = difflib.get_close_matches(name, known, 1)
-            meant = f"did you mean {close[0]}?" if close else f"evaluate(text, {name}=...)"
-            raise wrong(access, f"no tensor {name}\n  given: {given or 'nothing'}", meant)
-        rank, count = _rank(known[name]), len(access.indices)
+        if name not in values:
+            names = ", ".join(n for n in values if n.isidentifier())
+            matches = difflib.get_close_matches(name, values, 1)
+            suggested = f"did you mean {matches[0]}?" if matches else f"evaluate(text, {name}=...)"
+            raise wrong(access, f"no tensor {name}\n  given: {names or 'nothing'}", suggested)
+        rank, count = _rank(values[name]), len(access.indices)
         if count != rank:
             what = f"{name} has {rank} dimensions, {access} has {count} indices"
             raise wrong(access, what, "one index for each dimension")
-        for i, n in zip(access.indices, getattr(known[name], "shape", ()), strict=True):
+        for i, n in zip(access.indices, getattr(values[name], "shape", ()), strict=True):
             size, first = sizes.setdefault(i, (int(n), access))
             if size != n:
                 what = f"index {i} is {size} in {first} and {n} in {access}"

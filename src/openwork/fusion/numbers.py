@@ -1,4 +1,4 @@
-"""Numbers of expressions: those that kernels are passed, and those that a plan depends on."""
+"""Numbers in expressions -> which are kernel arguments, and which the plan depends on (through a fill value)."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ __all__ = ["fixed_numbers", "with_numbers"]
 _PLACE = re.compile("\0(\\d+)\0")
 
 
-def fixed_numbers(roots: Sequence[Lazy], numbers: Mapping[float, int], known: dict[int, Meta | None]) -> frozenset[int]:
-    """The numbers, by slot, that a fill value depends on, and with it the plan."""
-    found: set[int] = set()
+def fixed_numbers(roots: Sequence[Lazy], numbers: Mapping[float, int], metas: dict[int, Meta | None]) -> frozenset[int]:
+    """The slots of numbers that a fill value, and so the plan, depends on."""
+    fixed: set[int] = set()
     seen: set[int] = set()
     for root in roots:
-        _look_for_fixed(root, numbers, known, seen, found)
-    return frozenset(found)
+        _collect_fixed(root, numbers, metas, seen, fixed)
+    return frozenset(fixed)
 
 
-def _look_for_fixed(
-    x: Any, numbers: Mapping[float, int], known: dict[int, Meta | None], seen: set[int], found: set[int]
+def _collect_fixed(
+    x: Any, numbers: Mapping[float, int], metas: dict[int, Meta | None], seen: set[int], fixed: set[int]
 ) -> None:
     """Add the slots of numbers below a node that a fill value depends on."""
     if not is_lazy(x) or x.known or id(x) in seen:
         return
     seen.add(id(x))
     for a in x.args:
-        _look_for_fixed(a, numbers, known, seen, found)
-        if type(a) is float and a in numbers and not _is_free(x, a, known):
-            found.add(numbers[a])
+        _collect_fixed(a, numbers, metas, seen, fixed)
+        if type(a) is float and a in numbers and not _is_independent(x, a, metas):
+            fixed.add(numbers[a])
 
 
-def _is_free(node: Lazy, number: float, known: dict[int, Meta | None]) -> bool:
+def _is_independent(node: Lazy, number: float, metas: dict[int, Meta | None]) -> bool:
     """Whether an operation of a number gives the same type, format and fill value for every number of its sign."""
     if node.kind != ELEMENTWISE or len(node.args) != 2:
         return False
     others = [a for a in node.args if is_lazy(a)]
-    meta = meta_of(others[0], known) if len(others) == 1 else None
+    meta = meta_of(others[0], metas) if len(others) == 1 else None
     if meta is None or meta.scalar in ("f16", "bf16"):
         return False
     if meta.storage is None:

@@ -1,4 +1,4 @@
-"""Expressions of index notation and tensors by name, made ready: diagonals, numbers, exponents, order."""
+"""Index notation and tensors by name -> expressions with diagonals and numbers resolved, or lazy ones."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from ..tensor.dtypes import isdtype
 from ..tensor.lazy import lazy
 from ..tensor.tensor import Tensor
 
-__all__ = ["check_exponents", "laid", "lazily", "plain_accesses", "renamed", "swapped"]
+__all__ = ["align_dims", "check_exponents", "rename_tensors", "replace_diagonals", "substitute", "to_lazy"]
 
 
-def plain_accesses(e: Expression, known: Mapping[str, Any]) -> tuple[Expression, dict[str, Any]]:
-    """`A[i, i]` becomes an access of the diagonal of A, and a number's name the number."""
-    values = dict(known)
-    return _plainly(e, values), values
+def replace_diagonals(e: Expression, tensors: Mapping[str, Any]) -> tuple[Expression, dict[str, Any]]:
+    """`A[i, i]` -> an access to a diagonal of A, a number's name -> the number; and the tensors with the diagonals."""
+    values = dict(tensors)
+    return _replace_diagonals(e, values), values
 
 
-def _plainly(x: Expression, values: dict[str, Any]) -> Expression:
-    """The expression without indices that an access repeats, whose diagonals are added to the values."""
+def _replace_diagonals(x: Expression, values: dict[str, Any]) -> Expression:
+    """The expression without indices that an access repeats; their diagonals are added to `values`."""
     if isinstance(x, Apply):
-        return Apply(x.op, tuple(_plainly(a, values) for a in x.args))
+        return Apply(x.op, tuple(_replace_diagonals(a, values) for a in x.args))
     if not isinstance(x, Access):
         return x
     value, indices = values[x.tensor], list(x.indices)
     if not hasattr(value, "ndim"):
         return Literal(value)
-    while (again := next((i for i in indices if indices.count(i) > 1), None)) is not None:
-        first, second = (k for k, i in enumerate(indices) if i == again and indices[:k].count(again) < 2)
+    while (repeated := next((i for i in indices if indices.count(i) > 1), None)) is not None:
+        first, second = (k for k, i in enumerate(indices) if i == repeated and indices[:k].count(repeated) < 2)
         value = diagonal(asarray(value), axis1=first, axis2=second)
-        indices = [i for k, i in enumerate(indices) if k not in (first, second)] + [again]
+        indices = [i for k, i in enumerate(indices) if k not in (first, second)] + [repeated]
     if len(indices) == len(x.indices):
         return x
     name = f"{x.tensor} at {', '.join(x.indices)}"
@@ -49,17 +49,19 @@ def _plainly(x: Expression, values: dict[str, Any]) -> Expression:
     return Access(name, tuple(indices))
 
 
-def check_exponents(e: Expression, known: Mapping[str, Any]) -> None:
+def check_exponents(e: Expression, tensors: Mapping[str, Any]) -> None:
     """PowerError for integers to the power of a tensor with negative ones; an exponent that is computed is refused."""
     if not isinstance(e, Apply):
         return
     for arg in e.args:
-        check_exponents(arg, known)
-    if e.op != "pow" or not all(_is_integer(arg, known) for arg in e.args):
+        check_exponents(arg, tensors)
+    if e.op != "pow" or not all(_is_integer(arg, tensors) for arg in e.args):
         return
     base, exponent = e.args
     if isinstance(exponent, Access):
-        check_powers(next((known[a.tensor] for a in accesses(base)), known[exponent.tensor]), known[exponent.tensor])
+        check_powers(
+            next((tensors[a.tensor] for a in accesses(base)), tensors[exponent.tensor]), tensors[exponent.tensor]
+        )
     elif isinstance(exponent, Literal):
         if isinstance(exponent.value, int) and exponent.value < 0:
             raise negative_power(f"{exponent.value}")
@@ -70,51 +72,53 @@ def check_exponents(e: Expression, known: Mapping[str, Any]) -> None:
         )
 
 
-def _is_integer(e: Expression, known: Mapping[str, Any]) -> bool:
+def _is_integer(e: Expression, tensors: Mapping[str, Any]) -> bool:
     """Whether the expression is of integers or truths alone, of NumPy's."""
-    values = [known[a.tensor] for a in accesses(e)]
+    values = [tensors[a.tensor] for a in accesses(e)]
     if isinstance(e, Literal):
         return isinstance(e.value, int)
     return all(not is_torch(getattr(x, "values", x)) and isdtype(x.dtype, ("bool", "integral")) for x in values)
 
 
-def renamed(e: Expression, names: Mapping[str, str]) -> Expression:
+def rename_tensors(e: Expression, names: Mapping[str, str]) -> Expression:
     match e:
         case Access(tensor, indices):
             return Access(names[tensor], indices)
         case Apply(op, args):
-            return Apply(op, tuple(renamed(a, names) for a in args))
+            return Apply(op, tuple(rename_tensors(a, names) for a in args))
     return e
 
 
-def swapped(e: Expression, old: Expression, new: Expression) -> Expression:
+def substitute(e: Expression, old: Expression, new: Expression) -> Expression:
     if e == old:
         return new
-    return Apply(e.op, tuple(swapped(a, old, new) for a in e.args)) if isinstance(e, Apply) else e
+    return Apply(e.op, tuple(substitute(a, old, new) for a in e.args)) if isinstance(e, Apply) else e
 
 
-def lazily(e: Expression, order: tuple[str, ...], known: Mapping[str, Any]) -> Any:
+def to_lazy(e: Expression, order: tuple[str, ...], tensors: Mapping[str, Any]) -> Any:
     match e:
         case Literal(value):
             return value
         case Access(tensor, indices):
-            return lazy(laid(known[tensor], indices, order))
+            return lazy(align_dims(tensors[tensor], indices, order))
         case Apply("select", args):
-            return where(*(lazily(a, order, known) for a in args))
+            return where(*(to_lazy(a, order, tensors) for a in args))
         case Apply(op, (arg,)):
-            return unary(op, lazily(arg, order, known))
+            return unary(op, to_lazy(arg, order, tensors))
         case Apply(op, (left, right)):
-            return elementwise(op, lazily(left, order, known), lazily(right, order, known))
+            return elementwise(op, to_lazy(left, order, tensors), to_lazy(right, order, tensors))
     raise UnsupportedError(f"evaluate: {e} cannot be reduced\n  help: assign it to a name first, then reduce that")
 
 
-def laid(value: Any, indices: tuple[str, ...], order: tuple[str, ...]) -> Any:
-    """A view with the dimensions of `order`, of extent 1 where it has none."""
-    place = sorted(range(len(indices)), key=lambda k: order.index(indices[k]))
+def align_dims(value: Any, indices: tuple[str, ...], order: tuple[str, ...]) -> Any:
+    """A view with a dimension for each index of `order`, of extent 1 where the operand has none."""
+    permutation = sorted(range(len(indices)), key=lambda k: order.index(indices[k]))
     new = tuple(k for k, i in enumerate(order) if i not in indices)
     if isinstance(value, Tensor):
-        turned = value._storage.permute(place) if place != list(range(len(place))) else value._storage
-        return Tensor._from_storage(insert_dims(turned, new) if new else turned)
-    array = value.transpose(place) if isinstance(value, np.ndarray) else value.permute(*place)
+        permuted = (
+            value._storage.permute(permutation) if permutation != list(range(len(permutation))) else value._storage
+        )
+        return Tensor._from_storage(insert_dims(permuted, new) if new else permuted)
+    array = value.transpose(permutation) if isinstance(value, np.ndarray) else value.permute(*permutation)
     sizes = iter(array.shape)
     return array.reshape(tuple(1 if k in new else next(sizes) for k in range(len(order))))

@@ -1,8 +1,8 @@
-"""Expressions -> parts of one kernel each: a part is a statement over operands that are there when it runs.
+"""A lazy expression -> parts, each one kernel: a part is a statement over operands that are computed before it.
 
-A part is grown from its last operation down: elementwise operations and transposes are taken in as long as the one
-pass means what the operations one by one mean; a product or a sum over an index is taken in where the rest of the part
-distributes over it. What is not taken in is an operand, computed before by a part of its own, or as it stands.
+A part is grown from its last operation down: elementwise operations and transposes are inlined as long as one pass
+gives what the operations give one by one; a product or a sum over an index is inlined where the rest of the part
+distributes over it. What is not inlined is an operand: a leaf, or the result of another part.
 
     elementwise     A * B + C              one merge, sparse result
     reduction       sum(A * B, axis=1)     one merge, every element combined as it is formed; (A + B) @ x likewise
@@ -24,7 +24,7 @@ from ..runtime.coiterate.types import typed
 from ..tensor.lazy import ELEMENTWISE, FOLDS, LEAF, MATMUL, REDUCE, SELECT, TRANSPOSE, Lazy
 from .infer import Meta, meta_of, transposed
 
-__all__ = ["Cut", "Region", "cut_of", "region_of"]
+__all__ = ["PlannedPart", "Region", "plan_part", "region_of"]
 
 LARGEST = 10
 """Operands of a part."""
@@ -33,7 +33,7 @@ _SMALL = ("f16", "bf16")
 
 @dataclass(slots=True)
 class Region:
-    """A part as a statement: `expression` over accesses of `operands`, each a node with the indices of its dimensions;
+    """A fused part as a statement: `expression` over accesses of `operands`, each a node with its dimensions' indices;
     over `reduced` indices it is summed. `kind` is "elementwise", "sum" or "sampled"."""
 
     root: Lazy
@@ -54,7 +54,7 @@ class Region:
         return tuple(n for n, m in self.metas.items() if m.is_sparse)
 
     def without_values(self) -> Region:
-        """The statement alone, without nodes and values: what a program may keep."""
+        """The statement without nodes and values, which a cached program may hold."""
         root = Lazy(self.root.kind, self.root.name, (), self.root.call, self.root.options)
         operands = {name: (None, indices) for name, (_, indices) in self.operands.items()}
         metas = {name: meta.without_values() for name, meta in self.metas.items()}
@@ -62,8 +62,8 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """How a node is computed: by a region, or by its own operation (`why`) on its arguments.
+class PlannedPart:
+    """How a node is computed: by a fused region, or by its own operation on its arguments, and why it is not fused.
 
     `masked` are a mask, two sparse matrices, and whether their product, which is formed where the mask has elements,
     stands left of it.
@@ -76,7 +76,7 @@ class Cut:
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """The nodes and values that must be there before."""
+        """The nodes and values that must be computed before."""
         if self.masked is not None:
             return self.masked
         if self.region is None:
@@ -84,65 +84,69 @@ class Cut:
         return (*(node for node, _ in self.region.operands.values()), *self.region.numbers.values())
 
 
-def cut_of(node: Lazy, cuts: set[int], known: dict[int, Meta | None], passed: Collection[float] = ()) -> Cut:
-    """How to compute `node`, where the nodes of `cuts` are there already; kernels are passed the numbers `passed`."""
-    masked = _masked(node, cuts, known)
-    if masked is not None:
-        return Cut(node, None, "a product of sparse matrices, formed where the factor has elements", masked)
-    made = region_of(node, cuts, known, passed)
-    return Cut(node, None, made) if isinstance(made, str) else Cut(node, made)
+def plan_part(
+    node: Lazy, materialized: set[int], metas: dict[int, Meta | None], passed: Collection[float] = ()
+) -> PlannedPart:
+    """How to compute `node`, those of `materialized` being computed; numbers in `passed` are kernel arguments."""
+    masked_operands = _masked_product(node, materialized, metas)
+    if masked_operands is not None:
+        return PlannedPart(
+            node, None, "a product of sparse matrices, formed where the factor has elements", masked_operands
+        )
+    region = region_of(node, materialized, metas, passed)
+    return PlannedPart(node, None, region) if isinstance(region, str) else PlannedPart(node, region)
 
 
-def _masked(node: Lazy, cuts: set[int], known: dict[int, Meta | None]) -> tuple[Any, ...] | None:
+def _masked_product(node: Lazy, materialized: set[int], known: dict[int, Meta | None]) -> tuple[Any, ...] | None:
     """The operands of `M * (A @ B)`, all of them sparse matrices, or of `(A @ B) * M`."""
     if node.kind != ELEMENTWISE or node.name != "mul" or meta_of(node, known) is None:
         return None
-    for mask, product in (node.args, node.args[::-1]):
-        if not isinstance(product, Lazy) or product.kind != MATMUL or product.known or id(product) in cuts:
+    for mask, matmul in (node.args, node.args[::-1]):
+        if not isinstance(matmul, Lazy) or matmul.kind != MATMUL or matmul.known or id(matmul) in materialized:
             continue
-        metas = [meta_of(x, known) for x in (mask, product, *product.args)]
+        metas = [meta_of(x, known) for x in (mask, matmul, *matmul.args)]
         zero = all(m is not None and m.storage is not None and m.is_sparse and not m.storage.fill_value for m in metas)
         if zero and len({m.shape for m in metas[:2]}) == 1:  # type: ignore[union-attr]
-            return (mask, *product.args, product is node.args[0])
+            return (mask, *matmul.args, matmul is node.args[0])
     return None
 
 
 def region_of(
-    node: Lazy, cuts: set[int], known: dict[int, Meta | None], passed: Collection[float] = ()
+    node: Lazy, materialized: set[int], metas: dict[int, Meta | None], passed: Collection[float] = ()
 ) -> Region | str:
-    """The part that ends in `node`, or why it is run by itself."""
-    meta = meta_of(node, known)
+    """The region that ends in `node`, or the reason why the node is run by itself."""
+    meta = meta_of(node, metas)
     if meta is None:
         return "its result is known only when it is run"
-    grown = _Growth(cuts, known, passed)
+    growth = _Growth(materialized, metas, passed)
     if node.kind in (ELEMENTWISE, SELECT):
-        found = grown.elementwise(node, meta)
+        region = growth.elementwise(node, meta)
     elif node.kind == MATMUL:
-        found = grown.matmul(node, meta)
+        region = growth.matmul(node, meta)
     elif node.kind == REDUCE:
-        found = grown.reduction(node)
+        region = growth.reduction(node)
     else:
         return "no elements are computed"
-    if isinstance(found, Region):
-        if 0 in found.extents.values():
+    if isinstance(region, Region):
+        if 0 in region.extents.values():
             return "there are no elements"
-        if len(found.operands) > LARGEST:
+        if len(region.operands) > LARGEST:
             return f"more than {LARGEST} operands"
         library = meta.library
         try:
-            expr = typed(found.expression, {n: m.scalar for n, m in found.metas.items()}, library)
+            expr = typed(region.expression, {n: m.scalar for n, m in region.metas.items()}, library)
         except DTypeError:
             return "the operation refuses these types"
-        if found.kind != "sum" and expr.type.scalar != meta.scalar:
+        if region.kind != "sum" and expr.type.scalar != meta.scalar:
             return "types"
-    return found
+    return region
 
 
 class _Growth:
-    """A region that is being grown."""
+    """A region under construction: operands, numbers and inlined nodes so far."""
 
-    def __init__(self, cuts: set[int], known: dict[int, Meta | None], passed: Collection[float]) -> None:
-        self.cuts, self.known, self.passed = cuts, known, passed
+    def __init__(self, materialized: set[int], metas_of: dict[int, Meta | None], passed: Collection[float]) -> None:
+        self.materialized, self.metas_of, self.passed = materialized, metas_of, passed
         self.numbers: dict[float, str] = {}
         self.operands: dict[tuple[int, tuple[str, ...]], str] = {}
         self.nodes: dict[str, tuple[Any, tuple[str, ...]]] = {}
@@ -205,40 +209,42 @@ class _Growth:
             return "one operation"
         self.inlined.append(node)
         extents = dict(zip(indices, meta.shape, strict=True))
-        kept = tuple(i for d, i in enumerate(indices) if d not in axes)
-        return self.region(node, "sum", kept, extents, e)
+        kept_indices = tuple(i for d, i in enumerate(indices) if d not in axes)
+        return self.region(node, "sum", kept_indices, extents, e)
 
     def region(
-        self, node: Lazy, kind: str, kept: tuple[str, ...], extents: dict[str, int], e: Expression
+        self, node: Lazy, kind: str, kept_indices: tuple[str, ...], extents: dict[str, int], e: Expression
     ) -> Region | str:
         if not any(m.is_sparse for m in self.metas.values()):
             return "no operand is sparse"
         extents |= self.summed
-        reduced = tuple(i for i in extents if i not in kept)
+        reduced = tuple(i for i in extents if i not in kept_indices)
         numbers = {name: value for value, name in self.numbers.items() if any(a.tensor == name for a in accesses(e))}
-        return Region(node, kind, kept, extents, e, dict(self.nodes), reduced, self.inlined, self.metas, numbers)
+        return Region(
+            node, kind, kept_indices, extents, e, dict(self.nodes), reduced, self.inlined, self.metas, numbers
+        )
 
     # -- growing ---------------------------------------------------------------------------------------------------
 
     def meta(self, x: Any) -> Meta:
-        found = meta_of(x, self.known)
-        assert found is not None
-        return found
+        meta = meta_of(x, self.metas_of)
+        assert meta is not None
+        return meta
 
     def absorb(self, x: Any, indices: tuple[str, ...], linear: bool) -> Expression:
         """The element of `x` at `indices`; `linear` where the sum of terms may stand for it."""
         meta = self.meta(x)
         if meta.number is not None:
             return self.number(meta.number)
-        if not isinstance(x, Lazy) or x.kind == LEAF or x.known or id(x) in self.cuts:
+        if not isinstance(x, Lazy) or x.kind == LEAF or x.known or id(x) in self.materialized:
             return self.access(x, indices)
         if x.kind == TRANSPOSE:
             axes = transposed(x, len(indices))
             assert axes is not None
-            moved = list(indices)
+            permuted = list(indices)
             for place, axis in enumerate(axes):
-                moved[axis] = indices[place]
-            return self.absorb(x.args[0], tuple(moved), linear)
+                permuted[axis] = indices[place]
+            return self.absorb(x.args[0], tuple(permuted), linear)
         if x.kind == MATMUL and linear and not self.summed and not self.products:
             left, right = (self.meta(a) for a in x.args)
             filled = any(m.storage is not None and m.storage.fill_value for m in (left, right))
@@ -255,14 +261,16 @@ class _Growth:
         return self.access(x, indices)
 
     def operation(self, x: Lazy, meta: Meta, indices: tuple[str, ...], linear: bool) -> Expression | None:
-        """An elementwise operation of elements; None for one that the kernels do not do alike."""
+        """An elementwise operation of elements; None for one whose kernel would differ."""
         if not self._alike(x):
             return None
         args = []
         for k, a in enumerate(x.args):
             n = len(self.meta(a).shape)
-            through = linear and (x.name in ("mul", "neg") or (x.name == "div" and k == 0 and meta.scalar[0] in "fc"))
-            args.append(self.absorb(a, indices[len(indices) - n :], through))
+            stays_linear = linear and (
+                x.name in ("mul", "neg") or (x.name == "div" and k == 0 and meta.scalar[0] in "fc")
+            )
+            args.append(self.absorb(a, indices[len(indices) - n :], stays_linear))
         return Apply("select" if x.kind == SELECT else x.name, tuple(args))
 
     def product(self, x: Lazy, left: Meta, right: Meta, indices: tuple[str, ...]) -> Expression:
@@ -277,7 +285,7 @@ class _Growth:
         return Apply("mul", (a, b))
 
     def number(self, value: Any) -> Expression:
-        """A number: of a kind with others that take the same kernel, or itself."""
+        """A number: an access to a kernel argument where it is in `passed`, else a literal."""
         if type(value) is not float or value not in self.passed:
             return Literal(value)
         return Access(self.numbers.setdefault(value, number_name(len(self.numbers), value)))
@@ -292,17 +300,17 @@ class _Growth:
             self.metas[name] = self.meta(x)
         return Access(name, indices)
 
-    # -- what may be taken in --------------------------------------------------------------------------------------
+    # -- what may be inlined ---------------------------------------------------------------------------------------
 
     def _takes(self, x: Lazy, meta: Meta) -> bool:
-        """Whether the operation is done in the pass: sparse ones, and dense ones that a sparse operand takes part in.
+        """Whether an operation is inlined: sparse ones, and dense ones that have a sparse operand.
 
         Below a product a dense operand is read once for every element: it is computed before."""
         return self._alike(x) and (meta.is_sparse or (not self.products and not self._dense(x)))
 
     def _alike(self, x: Lazy) -> bool:
-        """Whether the pass means what the operation means."""
-        metas = [meta_of(a, self.known) for a in x.args]
+        """Whether one pass computes what the operation computes."""
+        metas = [meta_of(a, self.metas_of) for a in x.args]
         if any(m is None for m in metas) or (x.kind == ELEMENTWISE and arity(x.name) != len(metas)):
             return False
         if x.name == "pow" and all(m.scalar == "bool" or m.scalar[0] in "iu" for m in metas):  # type: ignore[union-attr]

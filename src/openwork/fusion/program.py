@@ -1,4 +1,4 @@
-"""`compute`: expressions become parts, parts become kernels, and both are kept by the structure of the expression."""
+"""`compute`: lazy expressions -> their values, by a program of fused parts, cached by the expressions' structure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..compiler.scalar_arguments import passes
 from ..runtime import gradient_hook as gradients
 from ..runtime import trace
 from ..runtime.overrides import takes_over
-from ..tensor.lazy import LEAF, TRANSPOSE, Lazy, Shown, is_lazy, lazy, leaf
+from ..tensor.lazy import LEAF, TRANSPOSE, ExpressionText, Lazy, is_lazy, lazy, leaf
 from .infer import Meta, meta_of
 from .kernels import Part, masked_product, part_of
 from .numbers import fixed_numbers, with_numbers
-from .partition import Cut, cut_of
+from .partition import PlannedPart, plan_part
 
 __all__ = ["compute", "fused"]
 
@@ -30,7 +30,7 @@ LIMIT = 512
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One part: the slots that it takes, and the one that it fills. A slot below zero is a constant's."""
+    """One part: the slots that it reads, and the one that it fills. A slot below zero is a constant's."""
 
     part: Part
     inputs: tuple[int, ...]
@@ -41,7 +41,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """What computes expressions of one structure from the values of their leaves; it holds none of them."""
+    """The compiled form of expressions of one structure: leaves' values -> results; it holds no value of a leaf."""
 
     steps: tuple[_Step, ...]
     constants: tuple[Any, ...]
@@ -50,7 +50,7 @@ class _Program:
 
 
 _programs: PlanCache[Any, _Program | frozenset[int]] = PlanCache("programs", LIMIT)
-"""By key; where numbers take part in the plan, which they are."""
+"""By key; where the plan depends on numbers, the key leads to their slots."""
 
 
 def compute(*expressions: Any) -> Any:
@@ -83,8 +83,8 @@ def compute(*expressions: Any) -> Any:
     if roots:
         for root, value in zip(roots, _run(roots), strict=True):
             root._value = value
-    found = tuple(e.compute() if is_lazy(e) else e for e in expressions)
-    return found[0] if len(found) == 1 else found
+    values = tuple(e.compute() if is_lazy(e) else e for e in expressions)
+    return values[0] if len(values) == 1 else values
 
 
 def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
@@ -123,9 +123,9 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
             return gradients.rule("full")(wrapper, "fused", None, args, kwargs)
         if any(map(takes_over, args)):
             return function(*args, **kwargs)
-        taken = [_taken(a) for a in args]
-        named = {k: _taken(v) for k, v in kwargs.items()} if kwargs else kwargs
-        result = function(*taken, **named)
+        leaves = [_as_leaf(a) for a in args]
+        named = {k: _as_leaf(v) for k, v in kwargs.items()} if kwargs else kwargs
+        result = function(*leaves, **named)
         if type(result) in (tuple, list):
             values = compute(*result) if len(result) > 1 else tuple(map(compute, result))
             return type(result)(values)
@@ -134,8 +134,8 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
     return wrapper
 
 
-def _taken(x: Any) -> Any:
-    """An argument: Tensors and arrays as leaves."""
+def _as_leaf(x: Any) -> Any:
+    """An argument of a fused function: Tensors and arrays as leaf nodes."""
     if type(x) is np.ndarray:
         return leaf(x) if x.ndim else x
     if getattr(x, "_storage", None) is not None:
@@ -150,9 +150,9 @@ def _run(roots: Sequence[Lazy]) -> tuple[Any, ...]:
     leaves, numbers, key = _walk(roots)
     program = None if key is None else _programs.get(key)
     if isinstance(program, frozenset):
-        program = _programs.get(_with(key, numbers, program))
+        program = _programs.get(_with_fixed_numbers(key, numbers, program))
     if program is None or isinstance(program, frozenset):
-        program = _planned(roots, leaves, numbers, key)
+        program = _new_program(roots, leaves, numbers, key)
     values = [*leaves, *numbers, *program.constants, *[None] * program.slots]
     tracing = trace.active()
     for step in program.steps:
@@ -163,41 +163,40 @@ def _run(roots: Sequence[Lazy]) -> tuple[Any, ...]:
     return tuple([values[k] for k in program.results])
 
 
-def _planned(roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence[float], key: Any) -> _Program:
-    """A new program, which is kept. Where it depends on numbers, the key leads to which they are, and they to it."""
-    nodes = _unified(roots)
-    known: dict[int, Meta | None] = {}
+def _new_program(roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence[float], key: Any) -> _Program:
+    """Compile a program and cache it. Where it depends on numbers, the key leads to their slots, which extend it."""
+    nodes = _unify_common(roots)
+    metas: dict[int, Meta | None] = {}
     slots = {x: k for k, x in enumerate(numbers)}
-    fixed = fixed_numbers(nodes, slots, known)
-    program = _plan(nodes, leaves, numbers, {x: k for x, k in slots.items() if k not in fixed}, known)
+    fixed = fixed_numbers(nodes, slots, metas)
+    program = _compile(nodes, leaves, numbers, {x: k for x, k in slots.items() if k not in fixed}, metas)
     if key is not None:
         if fixed:
             _programs.keep(key, fixed)
-            key = _with(key, numbers, fixed)
+            key = _with_fixed_numbers(key, numbers, fixed)
         _programs.keep(key, program)
     return program
 
 
-def _with(key: Any, numbers: Sequence[float], fixed: frozenset[int]) -> Any:
+def _with_fixed_numbers(key: Any, numbers: Sequence[float], fixed: frozenset[int]) -> Any:
     """The key with the numbers that the plan depends on."""
     return (key, *[numbers[k] for k in sorted(fixed)])
 
 
 def _walk(roots: Sequence[Lazy]) -> tuple[list[Any], list[float], Any]:
-    """The leaves' values, the numbers that kernels may be passed, and what decides the plan: None where that has no
-    key."""
+    """The leaves' values, the numbers that may be kernel arguments, and the plan's key, None where it has no hash."""
     walk = _Walk()
     marks = tuple([walk.visit(r) for r in roots])
     try:
-        whole = (marks, *walk.key)
-        hash(whole)
+        key = (marks, *walk.key)
+        hash(key)
     except TypeError:
         return walk.values, list(walk.numbers), None
-    return walk.values, list(walk.numbers), whole
+    return walk.values, list(walk.numbers), key
 
 
 class _Walk:
-    """What is met on the way through expressions: values of leaves, numbers, and the key of the plan."""
+    """A traversal of expressions: collects leaves' values, numbers, and the key of the plan."""
 
     def __init__(self) -> None:
         self.order: dict[int, int] = {}
@@ -207,16 +206,16 @@ class _Walk:
         self.key: list[Any] = []
 
     def visit(self, x: Any) -> Any:
-        """What stands for an operand in the key."""
+        """Visit an operand -> what stands for it in the key."""
         value = x
         if type(x) is Lazy:
             if not x.known:
-                at = self.order.get(id(x))
-                if at is None:
+                number = self.order.get(id(x))
+                if number is None:
                     inner = tuple([self.visit(a) for a in x.args])
-                    at = self.order[id(x)] = len(self.order)
+                    number = self.order[id(x)] = len(self.order)
                     self.key.append((x.kind, x.name, x.options, inner, getattr(x.call, "__qualname__", None)))
-                return at
+                return number
             value = x._value
         if passes(value):
             return ("number", self.numbers.setdefault(value, len(self.numbers)), value > 0)
@@ -231,33 +230,33 @@ class _Walk:
         return -1 - slot
 
 
-def _unified(roots: Sequence[Lazy]) -> list[Lazy]:
-    """The expressions with one node for all that compute the same."""
-    seen: dict[Any, Lazy] = {}
-    found: dict[int, Any] = {}
+def _unify_common(roots: Sequence[Lazy]) -> list[Lazy]:
+    """Common subexpression elimination: expressions -> the same with one node for all equal ones."""
+    nodes: dict[Any, Lazy] = {}
+    unified: dict[int, Any] = {}
 
     def visit(x: Any) -> Any:
         if not is_lazy(x):
             return x
-        if id(x) not in found:
-            found[id(x)] = x if x.known else unify(x)
-        return found[id(x)]
+        if id(x) not in unified:
+            unified[id(x)] = x if x.known else unify(x)
+        return unified[id(x)]
 
     def unify(x: Lazy) -> Lazy:
         args = tuple(map(visit, x.args))
-        marks = tuple(map(_mark, args))
+        marks = tuple(map(_identity, args))
         key = (x.kind, x.name, x.options, marks, getattr(x.call, "__qualname__", None))
         node = Lazy(x.kind, x.name, args, x.call, x.options)
         try:
-            return seen.setdefault(key, node)
+            return nodes.setdefault(key, node)
         except TypeError:
             return node
 
     return [visit(r) for r in roots]
 
 
-def _mark(x: Any) -> Any:
-    """What two operands share that are the same one."""
+def _identity(x: Any) -> Any:
+    """A key that two operands share exactly where they are the same."""
     if type(x) in NUMBERS:
         return (type(x), repr(x))
     return id(x._value) if is_lazy(x) and x.known else id(x)
@@ -275,111 +274,113 @@ def _leaf_key(value: Any, storage: Any) -> Any:
 # -- planning ----------------------------------------------------------------------------------------------------------
 
 
-def _plan(
+def _compile(
     roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence[float], passed: Mapping[float, int],
-    known: dict[int, Meta | None],
+    metas: dict[int, Meta | None],
 ) -> _Program:  # fmt: skip
-    parts = _parts(roots, known, passed)
+    ordered = _ordered_parts(roots, metas, passed)
     slots: dict[int, int] = {id(v): k for k, v in enumerate(leaves)}
     constants: list[Any] = []
-    given = len(leaves) + len(numbers)
+    constants_at = len(leaves) + len(numbers)
 
     def slot(x: Any) -> int:
         value = x._value if is_lazy(x) and x.known else x
         if type(value) is float and value in passed:
             return len(leaves) + passed[value]
         if not is_lazy(value) and id(value) not in slots:
-            slots[id(value)] = given + len(constants)
+            slots[id(value)] = constants_at + len(constants)
             constants.append(value)
         return slots[id(value)]
 
-    for cut in parts:
-        for x in cut.inputs:
+    for part in ordered:
+        for x in part.inputs:
             if not is_lazy(x) or x.known:
                 slot(x)
     names: dict[int, str] = {}
-    first = given + len(constants)
+    first = constants_at + len(constants)
     steps: list[_Step] = []
-    for number, cut in enumerate(parts):
-        slots[id(cut.node)] = first + number
-        inputs = tuple(map(slot, cut.inputs))
-        part, why = _made(cut, meta_of(cut.node, known))
-        shown = Shown(names, passed)
-        title = f"part {number + 1} of {len(parts)}: {shown.text(cut.node)}"
-        facts = _facts(cut, shown, why)
-        names = {**shown.names, id(cut.node): f"part{number + 1}"}
-        steps.append(_Step(part, inputs, first + number, title, facts))
+    for number, part in enumerate(ordered):
+        slots[id(part.node)] = first + number
+        inputs = tuple(map(slot, part.inputs))
+        run, why = _callable_part(part, meta_of(part.node, metas))
+        shown = ExpressionText(names, passed)
+        title = f"part {number + 1} of {len(ordered)}: {shown.text(part.node)}"
+        facts = _trace_facts(part, shown, why)
+        names = {**shown.names, id(part.node): f"part{number + 1}"}
+        steps.append(_Step(run, inputs, first + number, title, facts))
     results = tuple(slots[id(r)] for r in roots)
-    return _Program(tuple(steps), tuple(constants), len(parts), results)
+    return _Program(tuple(steps), tuple(constants), len(ordered), results)
 
 
-def _made(cut: Cut, meta: Meta | None) -> tuple[Part, str]:
-    if cut.masked is not None:
-        return masked_product, cut.why
-    if cut.region is None:
-        return cut.node.call, cut.why
+def _callable_part(part: PlannedPart, meta: Meta | None) -> tuple[Part, str]:
+    if part.masked is not None:
+        return masked_product, part.why
+    if part.region is None:
+        return part.node.call, part.why
     assert meta is not None
-    return part_of(cut.region, meta), ""
+    return part_of(part.region, meta), ""
 
 
-def _facts(cut: Cut, shown: Shown, why: str) -> tuple[tuple[str, str], ...]:
-    """What `explain` says of a part."""
-    if cut.region is None:
+def _trace_facts(part: PlannedPart, shown: ExpressionText, why: str) -> tuple[tuple[str, str], ...]:
+    """The lines of `explain` for a part."""
+    if part.region is None:
         return (("not fused", why),)
-    operands = ", ".join(f"{n} = {shown.text(x)}" for n, (x, _) in cut.region.operands.items())
-    text = str(cut.region.expression)
-    for name, value in cut.region.numbers.items():
+    operands = ", ".join(f"{n} = {shown.text(x)}" for n, (x, _) in part.region.operands.items())
+    text = str(part.region.expression)
+    for name, value in part.region.numbers.items():
         text = text.replace(name, shown.text(value))
     return (("fused", f"{text}, one loop nest"), ("operands", operands))
 
 
-def _parts(roots: Sequence[Lazy], known: dict[int, Meta | None], passed: Mapping[float, int]) -> list[Cut]:
-    """The parts in the order in which they run. What two parts would compute, or is a result, is a part."""
-    cuts = {id(r) for r in roots}
+def _ordered_parts(
+    roots: Sequence[Lazy], metas: dict[int, Meta | None], passed: Mapping[float, int]
+) -> list[PlannedPart]:
+    """The parts in execution order: what two parts would compute, or is a result, is a part of its own."""
+    materialized = {id(r) for r in roots}
     while True:
-        found: dict[int, Cut] = {}
-        order: list[Cut] = []
+        parts: dict[int, PlannedPart] = {}
+        order: list[PlannedPart] = []
 
         for root in roots:
-            _visit(root, cuts, known, passed, found, order)
-        again = _shared(order, cuts)
-        if not again:
+            _add_part(root, materialized, metas, passed, parts, order)
+        shared = _shared_nodes(order, materialized)
+        if not shared:
             return order
-        cuts |= again
+        materialized |= shared
 
 
-def _visit(
-    node: Any, cuts: set[int], known: dict[int, Meta | None], passed: Mapping[float, int], found: dict[int, Cut],
-    order: list[Cut],
+def _add_part(
+    node: Any, materialized: set[int], metas: dict[int, Meta | None], passed: Mapping[float, int],
+    parts: dict[int, PlannedPart], order: list[PlannedPart],
 ) -> None:  # fmt: skip
-    """Add the part of a node behind the parts that it needs."""
-    if not is_lazy(node) or node.known or id(node) in found:
+    """Append the part of a node after the parts of its inputs."""
+    if not is_lazy(node) or node.known or id(node) in parts:
         return
-    cut = found[id(node)] = cut_of(node, cuts - {id(node)}, known, passed)
-    for x in cut.inputs:
-        _visit(x, cuts, known, passed, found, order)
-    order.append(cut)
+    part = parts[id(node)] = plan_part(node, materialized - {id(node)}, metas, passed)
+    for x in part.inputs:
+        _add_part(x, materialized, metas, passed, parts, order)
+    order.append(part)
 
 
-def _shared(parts: Sequence[Cut], cuts: set[int]) -> set[int]:
-    """The nodes that more than one part computes, less what is below one of them."""
+def _shared_nodes(parts: Sequence[PlannedPart], materialized: set[int]) -> set[int]:
+    """The nodes that more than one part computes, without descendants of such nodes."""
     uses: dict[int, int] = {}
     kinds: dict[int, Lazy] = {}
-    for cut in parts:
-        nodes = cut.region.inlined if cut.region is not None else [cut.node]
+    for part in parts:
+        nodes = part.region.inlined if part.region is not None else [part.node]
         for x, n in {id(n): n for n in nodes if n.kind not in (TRANSPOSE, LEAF)}.items():
             uses[x] = uses.get(x, 0) + 1
             kinds[x] = n
-    shared = {x: kinds[x] for x, n in uses.items() if n > 1 and x not in cuts}
+    shared = {x: kinds[x] for x, n in uses.items() if n > 1 and x not in materialized}
     below: set[int] = set()
     for node in shared.values():
-        _descend(node, below)
+        _add_descendants(node, below)
     return set(shared) - below
 
 
-def _descend(node: Lazy, found: set[int]) -> None:
-    """Add the nodes below one."""
+def _add_descendants(node: Lazy, nodes: set[int]) -> None:
+    """Add the descendants of a node."""
     for x in node.args:
-        if is_lazy(x) and id(x) not in found:
-            found.add(id(x))
-            _descend(x, found)
+        if is_lazy(x) and id(x) not in nodes:
+            nodes.add(id(x))
+            _add_descendants(x, nodes)

@@ -1,4 +1,4 @@
-"""A part's operations one by one: where one pass over these values would not mean the same, or torch records them."""
+"""The fallback of a fused part: its operations one by one, for values where one pass would differ, or torch records."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from ..storage.buffers import is_torch
 from ..tensor.lazy import ELEMENTWISE, LEAF, MATMUL, is_lazy
 from .partition import Region
 
-__all__ = ["limit_of", "replay_of", "within"]
+__all__ = ["is_replay_free", "limit_of", "replay_of"]
 
 
 def replay_of(region: Region) -> Callable[..., Any]:
     """A function of a part's operands and numbers that calls its operations one after the other."""
-    places: dict[int | float, int] = {}
+    slots: dict[int | float, int] = {}
     for k, (x, _) in enumerate(region.operands.values()):
-        places[_identity(x)] = k
+        slots[_identity(x)] = k
     for k, x in enumerate(region.numbers.values(), len(region.operands)):
-        places[x] = k
-    given = len(region.operands) + len(region.numbers)
+        slots[x] = k
+    input_count = len(region.operands) + len(region.numbers)
     constants: list[Any] = []
     steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
 
     def visit(x: Any) -> int:
         """Where the value of `x` will be: operands, constants (counted from -1 down), then steps."""
-        at = places.get(x if type(x) is float else _identity(x))
+        at = slots.get(x if type(x) is float else _identity(x))
         if at is not None:
             return at
         if not is_lazy(x) or x.kind == LEAF or x.known:
@@ -43,8 +43,8 @@ def replay_of(region: Region) -> Callable[..., Any]:
             return -len(constants)
         inputs = tuple(map(visit, x.args))
         steps.append((x.call, inputs))
-        places[id(x)] = given + len(steps) - 1
-        return places[id(x)]
+        slots[id(x)] = input_count + len(steps) - 1
+        return slots[id(x)]
 
     visit(region.root)
 
@@ -58,13 +58,14 @@ def replay_of(region: Region) -> Callable[..., Any]:
 
 
 def _identity(x: Any) -> int:
-    """What the operand of a region is known by."""
+    """The key of a region's operand: the id of its value where it has one."""
     return id(x.args[0]) if is_lazy(x) and x.kind == LEAF else id(x._value) if is_lazy(x) and x.known else id(x)
 
 
 def limit_of(region: Region, expression: Expression) -> float | None:
-    """Up to which size of the operands' values an absent zero that makes a product zero means what NumPy means; None
-    where it always does. In a matrix product what a sparse operand does not store takes no part in any case."""
+    """The largest magnitude of operands' values at which unspecified zeros annihilate as in NumPy; None for no limit.
+
+    In a matrix product what a sparse operand does not store takes no part in any case."""
     root = region.root
     products = [n for n in region.inlined if n.kind == ELEMENTWISE and n.name == "mul"]
     if all(n.options for n in products) and not any(n.kind == MATMUL and n is not root for n in region.inlined):
@@ -74,17 +75,17 @@ def limit_of(region: Region, expression: Expression) -> float | None:
     fills = {n: m.storage for n, m in region.metas.items() if m.is_sparse}
     scalars = {n: m.scalar for n, m in region.metas.items()}
     library = next(iter(region.metas.values())).library
-    known = {n: const(s.fill_value, s.scalar) for n, s in fills.items() if s is not None}
+    fills_of = {n: const(s.fill_value, s.scalar) for n, s in fills.items() if s is not None}
     if root.kind == MATMUL:
         assert isinstance(expression, Apply)
-        expression = next(a for a in expression.args if any(x.tensor in known for x in accesses(a)))
+        expression = next(a for a in expression.args if any(x.tensor in fills_of for x in accesses(a)))
     expr = typed(expression, scalars, library)
-    alone = partial(expr, known)
-    return nonfinite_guard(Regions(expr, known, alone if isinstance(alone, Const) else const(0, expr.type)))
+    at_fill = partial(expr, fills_of)
+    return nonfinite_guard(Regions(expr, fills_of, at_fill if isinstance(at_fill, Const) else const(0, expr.type)))
 
 
-def within(values: tuple[Any, ...], limit: float | None, torch: bool) -> bool:
-    """Whether one pass over these operands gives what the operations give one by one."""
+def is_replay_free(values: tuple[Any, ...], limit: float | None, torch: bool) -> bool:
+    """Whether one fused pass over these operands gives what the operations give one by one."""
     if torch and tracked(v._storage.values if hasattr(v, "_storage") else v for v in values):
         return False
     return limit is None or all(bounded(_flat(v), limit) for v in values)

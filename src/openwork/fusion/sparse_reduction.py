@@ -1,8 +1,7 @@
-"""Reductions of a sparse tensor with a sparse result: what is stored is combined, and the fill value taken in as often
-as an element is missing.
+"""Reductions of a sparse tensor, or of a product of two, with a sparse result, unspecified elements included.
 
-    max over j of T[i, k, j], fill 0             stored where T stores an element; 0 takes part unless all j are stored
-    max over j of A[i, j] * B[j, k], fills 0     Gustavson's product over (max, *), and one that counts the products
+max over j of T[i, k, j], fill 0             stored where T stores an element; 0 takes part unless all j are stored
+max over j of A[i, j] * B[j, k], fills 0     Gustavson's product over (max, *), and one that counts the products
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _MONOIDS = {"sum": "plus", "prod": "times", "min": "min", "max": "max", "any": "
 
 
 def reduce_sparse(t: Tensor, kept: int, name: str) -> Tensor:
-    """A tensor reduced over all dimensions but the first ones, stored where it stores an element.
+    """A tensor reduced over all but its first `kept` dimensions; sparse, specified where the tensor stores an element.
 
     name : "sum", "prod", "min", "max", "any" or "all"; the last two of truth values
 
@@ -49,19 +48,19 @@ def reduce_sparse(t: Tensor, kept: int, name: str) -> Tensor:
     if not count or t.format.is_dense:
         raise UnsupportedError(f'{name}: no sparse result\n  help: format="dense"')
     letters = _LETTERS[: len(s.shape)]
-    stay = letters[:kept]
+    kept_letters = letters[:kept]
     fill = python_scalar(s.fill_value, scalar)
-    combined = _folded(s.with_values(cast(s.values, scalar), fill), letters, stay, _MONOIDS[name])
-    stored = _folded(_valued(s, _ones(s)), letters, stay, "plus")
+    reduced = _reduce_term(s.with_values(cast(s.values, scalar), fill), letters, kept_letters, _MONOIDS[name])
+    stored_counts = _reduce_term(_zero_fill(s, _ones(s)), letters, kept_letters, "plus")
     op = {"any": "max", "all": "min"}.get(name, name)
-    values = add_fill(op, combined.values, count - stored.values, fill, scalar)
-    whole = {"sum": lambda: fill * count, "prod": lambda: fill**count}.get(name, lambda: fill)()
-    result = combined.with_values(values, python_scalar(whole, scalar))
-    return Tensor._from_storage(in_format(Term(stay, result), stay, result_format([s], result.shape)))
+    values = add_fill(op, reduced.values, count - stored_counts.values, fill, scalar)
+    total_fill = {"sum": lambda: fill * count, "prod": lambda: fill**count}.get(name, lambda: fill)()
+    result = reduced.with_values(values, python_scalar(total_fill, scalar))
+    return Tensor._from_storage(in_format(Term(kept_letters, result), kept_letters, result_format([s], result.shape)))
 
 
-def reduce_product(x: Term, y: Term, stay: str, name: str) -> Tensor | None:
-    """The products of elements of two terms, reduced over all letters but those of `stay`; None unless both have fill
+def reduce_product(x: Term, y: Term, kept_letters: str, name: str) -> Tensor | None:
+    """The products of elements of two terms, reduced over all letters but `kept_letters`; None unless both have fill
     value 0 and finite elements, so that all other products are 0.
 
     name : "min", "max", "prod", or "any" of products that are not 0
@@ -76,31 +75,35 @@ def reduce_product(x: Term, y: Term, stay: str, name: str) -> Tensor | None:
     scalar = accumulator(scalar, storages[0].library) if name == "prod" else scalar
     if scalar in COMPLEX or name == "all" or any(s.fill_value or not bounded(s.values, FINITE) for s in storages):
         return None
-    count = math.prod(n for c, n in (terms[0].extents | terms[1].extents).items() if c not in stay)
+    count = math.prod(n for c, n in (terms[0].extents | terms[1].extents).items() if c not in kept_letters)
     ring = Semiring(f"{monoid}_product", MONOIDS[monoid], "abs(x * y)" if name == "any" else "x * y")
-    left, right = (Term(t.letters, _valued(t.storage, cast(t.storage.values, scalar))) for t in terms)
-    combined = pair(left, right, stay, ring)
-    values = combined.storage.values
+    left, right = (Term(t.letters, _zero_fill(t.storage, cast(t.storage.values, scalar))) for t in terms)
+    reduced = pair(left, right, kept_letters, ring)
+    values = reduced.storage.values
     if name == "any":
         values, scalar = values != 0, "bool"
     else:
-        left, right = (Term(t.letters, _valued(t.storage, _ones(t.storage))) for t in terms)
-        stored = pair(left, right, stay, SEMIRINGS["plus_pair"]).storage.values
-        values = add_fill(name, values, count - stored, 0, scalar)
-    result = Term(combined.letters, combined.storage.with_values(values, python_scalar(0, scalar)))
-    shape = [result.extents[c] for c in stay]
-    return Tensor._from_storage(in_format(result, stay, result_format(storages, shape)))
+        left, right = (Term(t.letters, _zero_fill(t.storage, _ones(t.storage))) for t in terms)
+        stored_counts = pair(left, right, kept_letters, SEMIRINGS["plus_pair"]).storage.values
+        values = add_fill(name, values, count - stored_counts, 0, scalar)
+    result = Term(reduced.letters, reduced.storage.with_values(values, python_scalar(0, scalar)))
+    shape = [result.extents[c] for c in kept_letters]
+    return Tensor._from_storage(in_format(result, kept_letters, result_format(storages, shape)))
 
 
 def _ones(s: Storage) -> Array:
     return full(length(s.values), "i64", 1, s.values)
 
 
-def _valued(s: Storage, values: Array) -> Storage:
+def _zero_fill(s: Storage, values: Array) -> Storage:
     return s.with_values(values, 0)
 
 
-def _folded(s: Storage, letters: str, stay: str, monoid: str) -> Storage:
-    adding = Semiring(f"{monoid}_first", MONOIDS[monoid], "x")
-    found = alone(Term(letters, s), stay, adding)
-    return found.storage if found.letters == stay else found.storage.permute([found.letters.index(c) for c in stay])
+def _reduce_term(s: Storage, letters: str, kept_letters: str, monoid: str) -> Storage:
+    ring = Semiring(f"{monoid}_first", MONOIDS[monoid], "x")
+    term = alone(Term(letters, s), kept_letters, ring)
+    return (
+        term.storage
+        if term.letters == kept_letters
+        else term.storage.permute([term.letters.index(c) for c in kept_letters])
+    )

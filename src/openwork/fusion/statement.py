@@ -1,12 +1,12 @@
-"""Runs one statement on tensors by name, the shortest of these ways:
+"""Runs one statement of index notation on tensors by name, by the first of these routes that applies:
 
     C[i,j] = A[i,j] - B[j,i]               merge        no index is reduced: one co-iteration
     C[i,k] += A[i,j] * B[j,k] + 2          products     a sum of products: each contracted, then added
     C[i,k] min= A[i,j] + B[j,k]            semiring     where unspecified elements annihilate: one contraction
     s max= abs(A[i,j] - B[i,j])            reduction    anything else: a fused expression over all indices, reduced
 
-A mask is an operand: of a product of sparse matrices, or of dense factors sampled where it specifies elements; else of
-the choice between what was computed and what was there.
+A mask is an operand: of a masked product of sparse matrices, or of a sampled product of dense factors; else `where`
+chooses by it between the right side and the old value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..runtime.formats import resolve_format
 from ..storage.buffers import is_array, length
 from ..tensor.lazy import lazy
 from ..tensor.tensor import Tensor
-from .operands import check_exponents, laid, lazily, plain_accesses, renamed, swapped
+from .operands import align_dims, check_exponents, rename_tensors, replace_diagonals, substitute, to_lazy
 from .program import compute
 from .sparse_reduction import reduce_product, reduce_sparse
 from .terms import Term, addition_of, product_of, semiring_in, summands, vanishing_factors
@@ -47,55 +47,57 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _REDUCTIONS = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "any", "and": "all"}
 
 
-def run(stmt: Assignment, known: Mapping[str, Any], old: Any, format: object, ring: Semiring | None) -> Any:
-    """What the statement assigns; `old` is what its left side holds, where that plays a part."""
-    e, known = plain_accesses(stmt.rhs, known)
-    check_exponents(e, known)
+def run(stmt: Assignment, tensors: Mapping[str, Any], old: Any, format: object, ring: Semiring | None) -> Any:
+    """The value that the statement assigns; `old` is the value of its left side, None where it is not read."""
+    e, tensors = replace_diagonals(stmt.rhs, tensors)
+    check_exponents(e, tensors)
     if stmt.mask is not None:
-        found = _masked(stmt, e, known, old, format, ring)
+        result = _run_masked(stmt, e, tensors, old, format, ring)
     else:
-        found = _value(stmt, e, known, format if old is None else None, ring)
+        result = _right_side(stmt, e, tensors, format if old is None else None, ring)
         if old is not None:
-            own = {i for a in accesses(e) for i in a.indices}
-            found = _combined(stmt, old, _spread(found, own, stmt.lhs.indices), ring)
-    operands = [known[a.tensor] for a in accesses(e)] + ([] if old is None else [old])
-    if any(isinstance(x, Tensor) for x in operands) and not isinstance(found, Tensor):
-        mixed = any(is_array(x) for x in operands)
-        found = found if mixed and format is None else asarray(found)
-    return found if format is None else asarray(found).asformat(resolve_format(format, np.ndim(found)))
+            indices_of = {i for a in accesses(e) for i in a.indices}
+            result = _combine_with_old(stmt, old, _expand_dims(result, indices_of, stmt.lhs.indices), ring)
+    operands = [tensors[a.tensor] for a in accesses(e)] + ([] if old is None else [old])
+    if any(isinstance(x, Tensor) for x in operands) and not isinstance(result, Tensor):
+        has_array = any(is_array(x) for x in operands)
+        result = result if has_array and format is None else asarray(result)
+    return result if format is None else asarray(result).asformat(resolve_format(format, np.ndim(result)))
 
 
-def _value(stmt: Assignment, e: Expression, known: Mapping[str, Any], format: object, ring: Semiring | None) -> Any:
-    """The right side over those of the left side's indices that it has, the others reduced."""
-    own = dict.fromkeys(i for a in accesses(e) for i in a.indices)
-    free = tuple(i for i in stmt.lhs.indices if i in own)
-    reduced = tuple(i for i in own if i not in free)
+def _right_side(
+    stmt: Assignment, e: Expression, tensors: Mapping[str, Any], format: object, ring: Semiring | None
+) -> Any:
+    """The value of the right side over the left side's indices that it has, its other indices reduced."""
+    indices = dict.fromkeys(i for a in accesses(e) for i in a.indices)
+    free = tuple(i for i in stmt.lhs.indices if i in indices)
+    reduced = tuple(i for i in indices if i not in free)
     if ring is not None:
-        return _over(stmt, e, free, known, ring, format)
-    if not own and not list(accesses(e)):
+        return _contract_over_semiring(stmt, e, free, tensors, ring, format)
+    if not indices and not list(accesses(e)):
         return _constant(e)
-    if not reduced and any(isinstance(known[a.tensor], Tensor) for a in accesses(e)):
-        return _pointwise(free, e, known, format)
+    if not reduced and any(isinstance(tensors[a.tensor], Tensor) for a in accesses(e)):
+        return _pointwise(free, e, tensors, format)
     if stmt.reduction == "add" and reduced:
-        e, known = _with_factors(e, known)
-        terms = _terms(e, free, reduced, known)
+        e, tensors = _with_factors(e, tensors)
+        terms = _contractible_terms(e, free, reduced, tensors)
         if terms is not None:
-            return _sum(terms, free, reduced, known, format)
-    spelled = semiring_in(stmt.reduction, e, known)
+            return _contract_terms(terms, free, reduced, tensors, format)
+    spelled = semiring_in(stmt.reduction, e, tensors)
     if spelled is not None and reduced:
-        return _contracted(spelled[1], free, known, SEMIRINGS[spelled[0]], format)
-    return _reduced(e, free, reduced, _REDUCTIONS[stmt.reduction], known, format)
+        return _contract(spelled[1], free, tensors, SEMIRINGS[spelled[0]], format)
+    return _reduce_fused(e, free, reduced, _REDUCTIONS[stmt.reduction], tensors, format)
 
 
 def _constant(e: Expression) -> Any:
-    """The number that an expression without tensors is."""
-    return compute(lazy(np.asarray(lazily(e, (), {}))))
+    """The value of an expression without tensors, of rank 0."""
+    return compute(lazy(np.asarray(to_lazy(e, (), {}))))
 
 
-# -- what was there, and masks -----------------------------------------------------------------------------------------
+# -- old values and masks ----------------------------------------------------------------------------------------------
 
 
-def _combined(stmt: Assignment, old: Any, new: Any, ring: Semiring | None) -> Any:
+def _combine_with_old(stmt: Assignment, old: Any, new: Any, ring: Semiring | None) -> Any:
     """`old op new`, by the operator of the assignment or the semiring's sum."""
     op = stmt.reduction if ring is None else addition_of(ring)
     if op is None:
@@ -103,52 +105,54 @@ def _combined(stmt: Assignment, old: Any, new: Any, ring: Semiring | None) -> An
     return new if stmt.op == "=" else elementwise(op, old, new)
 
 
-def _spread(value: Any, own: Any, order: tuple[str, ...]) -> Any:
-    """A value over some of the indices of `order`, of extent 1 along the others."""
-    indices = tuple(i for i in order if i in own)
-    return value if len(indices) == len(order) else laid(_array(value), indices, order)
+def _expand_dims(value: Any, present: Any, order: tuple[str, ...]) -> Any:
+    """A value over some of the indices of `order` -> one of their rank, of extent 1 along the others."""
+    indices = tuple(i for i in order if i in present)
+    return value if len(indices) == len(order) else align_dims(_array(value), indices, order)
 
 
 def _array(value: Any) -> Any:
     return value if hasattr(value, "ndim") else np.asarray(value)
 
 
-def _masked(
-    stmt: Assignment, e: Expression, known: Mapping[str, Any], old: Any, format: object, ring: Semiring | None
+def _run_masked(
+    stmt: Assignment, e: Expression, tensors: Mapping[str, Any], old: Any, format: object, ring: Semiring | None
 ) -> Any:
-    """The right side at the elements of the mask, what was there at the others; 0 where nothing was."""
+    """The right side where the mask is true, the old value elsewhere, or zero without one."""
     assert stmt.mask is not None
     order = stmt.lhs.indices
-    mask = _pattern(known[stmt.mask.tensor]).transpose(tuple(stmt.mask.indices.index(i) for i in order))
+    mask = _pattern(tensors[stmt.mask.tensor]).transpose(tuple(stmt.mask.indices.index(i) for i in order))
     if old is None:
-        found = _product_at(stmt, e, known, mask, ring)
-        if found is not None:
-            return found
-    new = _value(stmt, e, known, None, ring)
-    new = _spread(new, {i for a in accesses(e) for i in a.indices}, order)
+        result = _product_at(stmt, e, tensors, mask, ring)
+        if result is not None:
+            return result
+    new = _right_side(stmt, e, tensors, None, ring)
+    new = _expand_dims(new, {i for a in accesses(e) for i in a.indices}, order)
     scalar = asarray(new)._storage.scalar
     zero: Any = scalar != "bool" and 0 if ring is None else ring.add.identity_of(scalar)
     other = zero if old is None else old
-    new = new if old is None else _combined(stmt, old, new, ring)
+    new = new if old is None else _combine_with_old(stmt, old, new, ring)
     return where(mask, other, new) if stmt.complement else where(mask, new, other)
 
 
 def _pattern(mask: Any) -> Tensor:
-    """Truth where an element of a mask is not 0: nothing else is stored, whatever the format."""
+    """A mask -> a bool Tensor that stores exactly its elements that are not 0."""
     t = asarray(mask)
     truth = t if t._storage.scalar == "bool" else asarray(t != 0)
     if truth.fill_value:
         return truth
-    found = prune(truth.asformat("coo") if truth.format.is_dense else truth)
-    return found if bool(found.values.all()) else prune(found.asformat("coo"))
+    pattern = prune(truth.asformat("coo") if truth.format.is_dense else truth)
+    return pattern if bool(pattern.values.all()) else prune(pattern.asformat("coo"))
 
 
-def _product_at(stmt: Assignment, e: Expression, known: Mapping[str, Any], mask: Tensor, ring: Semiring | None) -> Any:
+def _product_at(
+    stmt: Assignment, e: Expression, tensors: Mapping[str, Any], mask: Tensor, ring: Semiring | None
+) -> Any:
     """A product formed at the elements of a mask only: of two sparse matrices, or of dense factors; None of others."""
     term = product_of(e)
     if term is None or mask.fill_value or stmt.op not in ("=", "+=") or type(term.scale) is not int or term.scale != 1:
         return None
-    free, values = stmt.lhs.indices, [known[a.tensor] for a in term.factors]
+    free, values = stmt.lhs.indices, [tensors[a.tensor] for a in term.factors]
     if len(values) == 2 == len(free) and all(_is_sparse(x) and x.ndim == 2 for x in values):
         return _matrices_at(term, free, values, mask, stmt.complement, ring)
     if ring is None and not stmt.complement and not any(map(_is_sparse, values)):
@@ -184,85 +188,87 @@ def _has_fill(values: list[Any]) -> bool:
     return any(x.fill_value != 0 for x in values)
 
 
-def _pointwise(free: tuple[str, ...], e: Expression, known: Mapping[str, Any], format: object) -> Tensor:
+def _pointwise(free: tuple[str, ...], e: Expression, tensors: Mapping[str, Any], format: object) -> Tensor:
     names = dict.fromkeys(a.tensor for a in accesses(e))
     short = {name: f"A{k}" for k, name in enumerate(names)}
-    tensors = {short[n]: x if isinstance(x := known[n], Tensor) else asarray(x) for n in names}
-    return pointwise(Assignment(Access("out", free), "=", renamed(e, short)), tensors, format)
+    operands = {short[n]: x if isinstance(x := tensors[n], Tensor) else asarray(x) for n in names}
+    return pointwise(Assignment(Access("out", free), "=", rename_tensors(e, short)), operands, format)
 
 
 # -- sums of products --------------------------------------------------------------------------------------------------
 
 
-def _with_factors(e: Expression, known: Mapping[str, Any]) -> tuple[Expression, Mapping[str, Any]]:
-    """Functions that are factors of products computed first, as tensors of their own."""
-    values = dict(known)
-    for part in vanishing_factors(e, known):
-        own = tuple(dict.fromkeys(i for a in accesses(part) for i in a.indices))
+def _with_factors(e: Expression, tensors: Mapping[str, Any]) -> tuple[Expression, Mapping[str, Any]]:
+    """The expression with factors of products that are functions computed into temporaries, and the tensors."""
+    values = dict(tensors)
+    for part in vanishing_factors(e, tensors):
+        part_indices = tuple(dict.fromkeys(i for a in accesses(part) for i in a.indices))
         name = str(part)
-        values[name] = _pointwise(own, part, known, None)
-        e = swapped(e, part, Access(name, own))
+        values[name] = _pointwise(part_indices, part, tensors, None)
+        e = substitute(e, part, Access(name, part_indices))
     return e, values
 
 
-def _terms(
-    e: Expression, free: tuple[str, ...], reduced: tuple[str, ...], known: Mapping[str, Any]
+def _contractible_terms(
+    e: Expression, free: tuple[str, ...], reduced: tuple[str, ...], tensors: Mapping[str, Any]
 ) -> list[Term] | None:
     """The products that `e` is the sum of; None where it is something else, or a contraction gains nothing."""
-    found = summands(e)
-    if found is None or not any(len(t.factors) > 1 for t in found):
+    terms = summands(e)
+    if terms is None or not any(len(t.factors) > 1 for t in terms):
         return None
-    for term in found:
-        if any(isinstance(x := known[a.tensor], Tensor) and x.fill_value != 0 for a in term.factors):
+    for term in terms:
+        if any(isinstance(x := tensors[a.tensor], Tensor) and x.fill_value != 0 for a in term.factors):
             return None
         if not term.factors or not term.indices or not set(free) <= term.indices:
             return None
-    return found
+    return terms
 
 
-def _contracted(
-    factors: tuple[Access, ...], free: tuple[str, ...], known: Mapping[str, Any], ring: Semiring, format: object
+def _contract(
+    factors: tuple[Access, ...], free: tuple[str, ...], tensors: Mapping[str, Any], ring: Semiring, format: object
 ) -> Any:
     """A product of tensors, in the format of a sparse factor over just the free indices where none is asked for."""
-    values = [known[a.tensor] for a in factors]
+    values = [tensors[a.tensor] for a in factors]
     letter = dict(zip(dict.fromkeys(i for a in factors for i in a.indices), _LETTERS, strict=False))
     inputs = tuple("".join(letter[i] for i in a.indices) for a in factors)
-    wanted = resolve_format(format, len(free)) if format is not None else _structure(factors, free, known)
-    shown = f"evaluate: {' * '.join(map(str, factors))}"
-    return product(inputs, "".join(letter[i] for i in free), [plain(x) for x in values], ring, wanted, shown)
+    target = resolve_format(format, len(free)) if format is not None else _structure_of_factor(factors, free, tensors)
+    description = f"evaluate: {' * '.join(map(str, factors))}"
+    return product(inputs, "".join(letter[i] for i in free), [plain(x) for x in values], ring, target, description)
 
 
-def _structure(factors: tuple[Access, ...], free: tuple[str, ...], known: Mapping[str, Any]) -> Format | None:
+def _structure_of_factor(
+    factors: tuple[Access, ...], free: tuple[str, ...], tensors: Mapping[str, Any]
+) -> Format | None:
     """The format of a sparse factor over just the free indices: no other element of the product can be there."""
     for a in factors if len(factors) > 1 else ():
-        if _is_sparse(x := known[a.tensor]) and sorted(a.indices) == sorted(free):
-            found: Format = x.format.permute([a.indices.index(i) for i in free])
-            return found
+        if _is_sparse(x := tensors[a.tensor]) and sorted(a.indices) == sorted(free):
+            structure: Format = x.format.permute([a.indices.index(i) for i in free])
+            return structure
     return None
 
 
-def _sum(
-    terms: list[Term], free: tuple[str, ...], reduced: tuple[str, ...], known: Mapping[str, Any], format: object
+def _contract_terms(
+    terms: list[Term], free: tuple[str, ...], reduced: tuple[str, ...], tensors: Mapping[str, Any], format: object
 ) -> Any:
-    """Each product contracted, times the extents of the indices that it lacks."""
-    sizes = _sizes([a for t in terms for a in t.factors], known)
+    """The sum of contracted products, each times the extents of the reduced indices that it lacks."""
+    sizes = _sizes([a for t in terms for a in t.factors], tensors)
     total = None
     for term in terms:
         scale = term.scale
         for i in reduced:
             scale = scale if i in term.indices else scale * sizes[i]
-        part = _contracted(term.factors, free, known, SEMIRINGS["plus_times"], format)
+        part = _contract(term.factors, free, tensors, SEMIRINGS["plus_times"], format)
         part = part if type(scale) is int and scale == 1 else part * scale
         total = part if total is None else total + part
     return total
 
 
-def _sizes(found: list[Access], known: Mapping[str, Any]) -> dict[str, int]:
-    return {i: int(n) for a in found for i, n in zip(a.indices, known[a.tensor].shape, strict=True)}
+def _sizes(accessed: list[Access], tensors: Mapping[str, Any]) -> dict[str, int]:
+    return {i: int(n) for a in accessed for i, n in zip(a.indices, tensors[a.tensor].shape, strict=True)}
 
 
-def _over(
-    stmt: Assignment, e: Expression, free: tuple[str, ...], known: Mapping[str, Any], ring: Semiring, format: object
+def _contract_over_semiring(
+    stmt: Assignment, e: Expression, free: tuple[str, ...], tensors: Mapping[str, Any], ring: Semiring, format: object
 ) -> Any:
     """A product over a semiring."""
     product = product_of(e)
@@ -271,39 +277,39 @@ def _over(
             f"evaluate: {stmt}: a semiring says what the sum and the product of `+=` and `*` are"
             "\n  expected: a product of tensors\n  help: C[i, k] += A[i, j] * B[j, k], with semiring=..."
         )
-    return _contracted(product.factors, free, known, ring, format)
+    return _contract(product.factors, free, tensors, ring, format)
 
 
-# -- anything else -----------------------------------------------------------------------------------------------------
+# -- fused reductions --------------------------------------------------------------------------------------------------
 
 
-def _reduced(
+def _reduce_fused(
     e: Expression,
     free: tuple[str, ...],
     reduced: tuple[str, ...],
     name: str,
-    known: Mapping[str, Any],
+    tensors: Mapping[str, Any],
     format: object,
 ) -> Any:
     """`e` over all indices as one fused expression, reduced over the last ones; sparse where that is far less."""
     order = (*free, *reduced)
-    if reduced and free and _is_wide(e, free, known, format):
-        found = _pair_reduced(e, free, name, known)
-        if found is not None:
-            return found
-        return reduce_sparse(_pointwise(order, e, known, None), len(free), name)
-    whole = lazily(e, order, known)
+    if reduced and free and _prefers_sparse(e, free, tensors, format):
+        result = _pair_reduced(e, free, name, tensors)
+        if result is not None:
+            return result
+        return reduce_sparse(_pointwise(order, e, tensors, None), len(free), name)
+    expression = to_lazy(e, order, tensors)
     if reduced:
-        if name in ("any", "all") and "bool" not in str(whole.dtype):
+        if name in ("any", "all") and "bool" not in str(expression.dtype):
             raise UnsupportedError(
-                f"evaluate: {e}: `|=` and `&=` combine truth values; got {whole.dtype}"
+                f"evaluate: {e}: `|=` and `&=` combine truth values; got {expression.dtype}"
                 f"\n  help: {name}= asks which are not 0"
             )
-        whole = getattr(statistics, name)(whole, axis=tuple(range(len(free), len(order))))
-    return compute(whole)
+        expression = getattr(statistics, name)(expression, axis=tuple(range(len(free), len(order))))
+    return compute(expression)
 
 
-def _pair_reduced(e: Expression, free: tuple[str, ...], name: str, known: Mapping[str, Any]) -> Tensor | None:
+def _pair_reduced(e: Expression, free: tuple[str, ...], name: str, tensors: Mapping[str, Any]) -> Tensor | None:
     """Products of two sparse tensors reduced as a contraction over a semiring; None of anything else."""
     if name == "any" and isinstance(e, Apply) and e.op == "ne" and e.args[1] == Literal(0):
         e = e.args[0]
@@ -312,7 +318,7 @@ def _pair_reduced(e: Expression, free: tuple[str, ...], name: str, known: Mappin
     term = product_of(e)
     if term is None or len(term.factors) != 2 or type(term.scale) is not int or term.scale != 1:
         return None
-    values = [known[a.tensor] for a in term.factors]
+    values = [tensors[a.tensor] for a in term.factors]
     if not all(map(_is_sparse, values)):
         return None
     letter = dict(zip(dict.fromkeys(i for a in term.factors for i in a.indices), _LETTERS, strict=False))
@@ -321,11 +327,11 @@ def _pair_reduced(e: Expression, free: tuple[str, ...], name: str, known: Mappin
     return reduce_product(x, y, "".join(letter[i] for i in free), name)
 
 
-def _is_wide(e: Expression, free: tuple[str, ...], known: Mapping[str, Any], format: object) -> bool:
+def _prefers_sparse(e: Expression, free: tuple[str, ...], tensors: Mapping[str, Any], format: object) -> bool:
     """Whether a dense result would be much larger than the sparse operands, or none was asked for."""
-    values = [known[a.tensor] for a in accesses(e)]
+    values = [tensors[a.tensor] for a in accesses(e)]
     stored = sum(length(x._storage.values) for x in values if _is_sparse(x))
-    sizes = _sizes(list(accesses(e)), known)
+    sizes = _sizes(list(accesses(e)), tensors)
     if not any(map(_is_sparse, values)):
         return False
     if format is not None and resolve_format(format, len(free)).is_dense:

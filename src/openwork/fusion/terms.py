@@ -1,4 +1,4 @@
-"""From an expression to the products that it is the sum of, each to be contracted by itself."""
+"""An expression -> the products whose sum it is, each to be contracted by itself; and the semiring that it spells."""
 
 from __future__ import annotations
 
@@ -52,32 +52,32 @@ def product_of(e: Expression) -> Term | None:
     return None
 
 
-def vanishing_factors(e: Expression, known: Mapping[str, Any]) -> list[Expression]:
+def vanishing_factors(e: Expression, tensors: Mapping[str, Any]) -> list[Expression]:
     """The functions of tensors that are factors of products and 0 wherever a sparse operand is: `abs(A[i, j])`."""
-    found: list[Expression] = []
-    _look(e, False, known, found)
-    return list(dict.fromkeys(found))
+    factors: list[Expression] = []
+    _collect_vanishing(e, False, tensors, factors)
+    return list(dict.fromkeys(factors))
 
 
-def _look(e: Expression, inside: bool, known: Mapping[str, Any], found: list[Expression]) -> None:
+def _collect_vanishing(e: Expression, in_product: bool, tensors: Mapping[str, Any], factors: list[Expression]) -> None:
     match e:
-        case Apply("add" | "sub" | "neg", args) if not inside:
+        case Apply("add" | "sub" | "neg", args) if not in_product:
             for arg in args:
-                _look(arg, False, known, found)
+                _collect_vanishing(arg, False, tensors, factors)
         case Apply("mul", args):
             for arg in args:
-                _look(arg, True, known, found)
-        case Apply() if inside:
-            sparse = {a.tensor for a in accesses(e) if _is_sparse(known[a.tensor])}
-            if any(known[n].fill_value == 0 and vanishes(e, n) for n in sparse):
-                found.append(e)
+                _collect_vanishing(arg, True, tensors, factors)
+        case Apply() if in_product:
+            sparse = {a.tensor for a in accesses(e) if _is_sparse(tensors[a.tensor])}
+            if any(tensors[n].fill_value == 0 and vanishes(e, n) for n in sparse):
+                factors.append(e)
 
 
 def _is_sparse(x: Any) -> bool:
     return isinstance(x, Tensor) and not x.format.is_dense
 
 
-_INLINE = {
+_SEMIRING_OF = {
     ("min", "add"): "min_plus",
     ("max", "add"): "max_plus",
     ("min", "max"): "min_max",
@@ -88,18 +88,18 @@ _INLINE = {
 """Semirings by the operations of a statement; the identity of each sum annihilates."""
 
 
-def semiring_in(reduction: str, e: Expression, known: Mapping[str, Any]) -> tuple[str, tuple[Access, ...]] | None:
+def semiring_in(reduction: str, e: Expression, tensors: Mapping[str, Any]) -> tuple[str, tuple[Access, ...]] | None:
     """The semiring that a statement such as `min= A[i, j] + B[j, k]` spells, and its factors.
 
     None unless unspecified elements of all operands are what annihilates.
     """
     if not isinstance(e, Apply):
         return None
-    name = _INLINE.get((reduction, e.op))
-    factors = _chain(e, e.op)
+    name = _SEMIRING_OF.get((reduction, e.op))
+    factors = _operands_of_chain(e, e.op)
     if name is None or factors is None:
         return None
-    for value in (known[a.tensor] for a in factors):
+    for value in (tensors[a.tensor] for a in factors):
         scalar = value._storage.scalar if isinstance(value, Tensor) else None
         if scalar is None or value.format.is_dense or value.fill_value != _identity(name, scalar):
             return None
@@ -112,13 +112,13 @@ def _identity(name: str, scalar: str) -> Any:
     return SEMIRINGS[name].add.identity_of(scalar)
 
 
-def _chain(e: Expression, op: str) -> tuple[Access, ...] | None:
-    """The accesses that one operation joins."""
+def _operands_of_chain(e: Expression, op: str) -> tuple[Access, ...] | None:
+    """The accesses in a chain of one binary operation, None where something else is in it."""
     if isinstance(e, Access):
         return (e,)
     if not isinstance(e, Apply) or e.op != op:
         return None
-    parts = [_chain(a, op) for a in e.args]
+    parts = [_operands_of_chain(a, op) for a in e.args]
     return None if None in parts else tuple(a for p in parts if p is not None for a in p)
 
 

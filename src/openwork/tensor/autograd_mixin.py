@@ -1,4 +1,4 @@
-"""torch's attributes of tensors on a graph, of a Tensor: the structure is constant, `values` is differentiated."""
+"""torch's autograd attributes of a Tensor (`grad`, `backward`, `detach`): those of `values`; structure is constant."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..storage.buffers import is_torch
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["Leaf"]
+__all__ = ["AutogradMixin"]
 
 
-def _values(t: Leaf, operation: str) -> Any:
+def _values(t: AutogradMixin, operation: str) -> Any:
     values = cast("Tensor", t)._storage.values
     if not is_torch(values):
         raise UnsupportedError(f"{operation} needs torch values\n  help: give values as a torch tensor, or to_torch()")
     return values
 
 
-def _shared(b: Any) -> Any:
-    """A buffer in shared memory. Memory is never moved: kernels know tensors over it by their addresses."""
+def _to_shared_memory(b: Any) -> Any:
+    """A torch buffer -> one in shared memory; a copy, as prepared calls know the buffer by its address."""
     if b.is_shared():
         return b
     copy = b.detach().clone().share_memory_()
@@ -33,8 +33,8 @@ def _shared(b: Any) -> Any:
     return b
 
 
-class Leaf:
-    """The mixin of `Tensor` that holds what concerns gradients."""
+class AutogradMixin:
+    """The mixin of `Tensor` with torch's autograd attributes and methods."""
 
     __slots__ = ()
 
@@ -44,8 +44,8 @@ class Leaf:
         return bool(getattr(cast("Tensor", self)._storage.values, "requires_grad", False))
 
     @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        self.requires_grad_(wanted)
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Record operations on the values from now on. Raises UnsupportedError for NumPy buffers."""
@@ -69,8 +69,8 @@ class Leaf:
     def grad(self) -> Tensor | None:
         """The gradient: a Tensor of the same structure; None before `backward`."""
         me = cast("Tensor", self)
-        found = getattr(me._storage.values, "grad", None)
-        return None if found is None else me._from_storage(me._storage.with_values(found, 0))
+        gradient = getattr(me._storage.values, "grad", None)
+        return None if gradient is None else me._from_storage(me._storage.with_values(gradient, 0))
 
     @grad.setter
     def grad(self, grad: Any) -> None:
@@ -102,7 +102,7 @@ class Leaf:
         return me._from_storage(me._storage.with_values(me._storage.values.detach()))
 
     def detach_(self) -> Tensor:
-        """Leave the graph, in place."""
+        """Detach from the graph, in place."""
         me = cast("Tensor", self)
         me._storage = self.detach()._storage
         return me
@@ -116,10 +116,10 @@ class Leaf:
         return _values(self, "register_hook").register_hook(hook)
 
     def share_memory_(self) -> Tensor:
-        """Have the elements in memory that processes share; other tensors over the same buffers keep theirs."""
+        """Move the buffers to memory that processes share; other tensors over the same buffers keep theirs."""
         me = cast("Tensor", self)
         _values(self, "share_memory_")
-        me._storage = me._storage.mapped(_shared)
+        me._storage = me._storage.mapped(_to_shared_memory)
         return me
 
     def is_shared(self) -> bool:

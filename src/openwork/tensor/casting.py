@@ -1,4 +1,4 @@
-"""NumPy's rules of casting: two dtypes of either library and a rule -> whether elements may be converted."""
+"""Two dtypes of either library and NumPy's casting rule -> nothing, or DTypeError where the rule forbids it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 def plain_dtype(x: Any) -> np.dtype[Any]:
     """NumPy's dtype of an operand or of a dtype of either library."""
-    found: np.dtype[Any] = numpy_dtype(scalar_name(x if isinstance(x, type) else getattr(x, "dtype", x)))
-    return found
+    dtype: np.dtype[Any] = numpy_dtype(scalar_name(x if isinstance(x, type) else getattr(x, "dtype", x)))
+    return dtype
 
 
 def may_cast(source: Any, target: Any, casting: str, name: str) -> None:

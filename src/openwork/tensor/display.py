@@ -1,4 +1,4 @@
-"""A Tensor -> its text: one line, its buffers level by level, and a notebook's page."""
+"""A Tensor -> its text: `repr` on one line, `str` with its buffers level by level, and HTML for a notebook."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["html", "line", "text"]
 
-_SHOWN = 20
+_MAX_ITEMS = 20
 _SPY_CELLS = 48
 _SPY_ELEMENTS = 2_000_000
 
@@ -32,11 +32,11 @@ def text(t: Tensor) -> str:
     if not t.ndim:
         return str(t.item())
     rows = [line(t), f"format = {t.format}"]
-    rows += [f"{name} = {_row(buffer)}" for name, buffer in _named(t)]
+    rows += [f"{name} = {_buffer_text(buffer)}" for name, buffer in _buffers(t)]
     return "\n".join(rows)
 
 
-def _named(t: Tensor) -> list[tuple[str, Array]]:
+def _buffers(t: Tensor) -> list[tuple[str, Array]]:
     storage = t._storage
     out: list[tuple[str, Array]] = []
     for level, (pos, crd) in enumerate(zip(storage.pos, storage.crd, strict=True)):
@@ -44,22 +44,22 @@ def _named(t: Tensor) -> list[tuple[str, Array]]:
     return [*out, ("values", storage.values)]
 
 
-def _row(buffer: Array) -> str:
+def _buffer_text(buffer: Array) -> str:
     n = length(buffer)
-    if n <= _SHOWN:
-        shown = [_item(x) for x in _host(buffer).tolist()]
+    if n <= _MAX_ITEMS:
+        items = [_item_text(x) for x in _host(buffer).tolist()]
     else:
-        half = _SHOWN // 2
+        half = _MAX_ITEMS // 2
         ends = (_host(buffer[:half]), _host(buffer[n - half :]))
-        shown = [_item(x) for x in ends[0].tolist()] + ["..."] + [_item(x) for x in ends[1].tolist()]
-    return " ".join(["(", *shown, ")"]) + (f"  [{n}]" if n > _SHOWN else "")
+        items = [_item_text(x) for x in ends[0].tolist()] + ["..."] + [_item_text(x) for x in ends[1].tolist()]
+    return " ".join(["(", *items, ")"]) + (f"  [{n}]" if n > _MAX_ITEMS else "")
 
 
 def _host(buffer: Array) -> np.ndarray[Any, Any]:
     return to_numpy(buffer.detach().cpu()) if is_torch(buffer) else buffer
 
 
-def _item(x: Any) -> str:
+def _item_text(x: Any) -> str:
     if isinstance(x, bool):
         return "1" if x else "0"
     if isinstance(x, float):
@@ -78,7 +78,7 @@ def html(t: Tensor) -> str:
         ("device", t.device),
         ("nse", f"{t.nse:,} ({t.density:.3g} of {t.size:,})"),
         ("bytes", f"{t.nbytes:,}"),
-        *((name, _row(buffer)) for name, buffer in _named(t)),
+        *((name, _buffer_text(buffer)) for name, buffer in _buffers(t)),
     ]
     rows = "".join(f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts)
     return f"<div style='display:flex;gap:1em'><table>{rows}</table>{_spy(t)}</div>"

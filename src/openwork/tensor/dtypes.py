@@ -1,4 +1,4 @@
-"""Dtypes and constants of the array API, and what the standard asks about them.
+"""The array API's dtypes and constants, and its functions of dtypes: `astype`, `isdtype`, `result_type`, `finfo`, ...
 
 A dtype is NumPy's. Tensors over torch buffers have torch's dtypes, which every function here takes as well, as it
 takes names ("float32", "bfloat16") and Python's types.
@@ -88,7 +88,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     a torch tensor or dtype is among them (float32). Python scalars are weak: they never widen within their kind.
     Raises DTypeError without operands.
     """
-    python = [type(x) for x in arrays_and_dtypes if type(x) in _PYTHON]
+    weak_kinds = [type(x) for x in arrays_and_dtypes if type(x) in _PYTHON]
     others = [x for x in arrays_and_dtypes if type(x) not in _PYTHON]
     if not others:
         raise DTypeError(
@@ -96,7 +96,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
         )
     torch_like = any(is_torch(getattr(x, "values", x)) or str(x).startswith("torch.") for x in others)
     scalar = promote(tuple(scalar_of_operand(x) for x in others), "torch" if torch_like else "numpy")
-    for kind in python:
+    for kind in weak_kinds:
         scalar = weak(scalar, kind)  # type: ignore[arg-type]
     return torch_dtype(scalar) if torch_like else numpy_dtype(scalar)
 
@@ -119,10 +119,10 @@ class finfo:
             raise DTypeError(f"finfo: {type} is no floating-point dtype\n  help: iinfo() is for integers")
         real = {"c64": "f32", "c128": "f64"}.get(scalar, scalar)
         self.dtype: Any = numpy_dtype(real)
-        known: Any = np.finfo(self.dtype) if real != "bf16" else _bfloat16()
-        self.bits = int(known.bits)
-        self.eps, self.max, self.min = float(known.eps), float(known.max), float(known.min)
-        self.smallest_normal = float(known.smallest_normal)
+        limits: Any = np.finfo(self.dtype) if real != "bf16" else _bfloat16()
+        self.bits = int(limits.bits)
+        self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
+        self.smallest_normal = float(limits.smallest_normal)
 
     def __repr__(self) -> str:
         return f"finfo({self.dtype}, eps={self.eps}, max={self.max}, smallest_normal={self.smallest_normal})"
@@ -144,8 +144,8 @@ class iinfo:
         if scalar not in KINDS["integral"]:
             raise DTypeError(f"iinfo: {type} is no integer dtype\n  help: finfo() is for floating-point dtypes")
         self.dtype: Any = numpy_dtype(scalar)
-        known = np.iinfo(self.dtype)
-        self.bits, self.max, self.min = known.bits, int(known.max), int(known.min)
+        limits = np.iinfo(self.dtype)
+        self.bits, self.max, self.min = limits.bits, int(limits.max), int(limits.min)
 
     def __repr__(self) -> str:
         return f"iinfo({self.dtype}, min={self.min}, max={self.max})"

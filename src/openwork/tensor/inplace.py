@@ -28,7 +28,7 @@ else:
     asarray = late("interop.sources", "asarray")
 
 
-__all__ = ["become", "hold", "refuse", "write"]
+__all__ = ["become", "refuse", "replace_storage", "store_result"]
 
 _KINDS = {"i": 1, "u": 1, "f": 2, "b": 2, "c": 3}
 
@@ -50,88 +50,88 @@ def refuse(t: Tensor, operation: str) -> None:
 
 
 def become(t: Tensor, operation: str, result: Any) -> Tensor:
-    """`t`, with the elements of `result`. Raises ShapeError or DTypeError where it cannot hold them."""
+    """Replace the elements of `t` by those of `result`. Raises ShapeError or DTypeError where it cannot hold them."""
 
     refuse(t, operation)
-    return hold(t, operation, result)
+    return store_result(t, operation, result)
 
 
-def hold(t: Tensor, operation: str, result: Any) -> Tensor:
-    """`become` of a tensor whose elements may be changed."""
+def store_result(t: Tensor, operation: str, result: Any) -> Tensor:
+    """`become`, without asking whether the tensor may be written to."""
 
     s = t._storage
-    if type(result) is type(t) and _is_written(s, result._kept):
-        _take_sign(t, result._kept)
+    if type(result) is type(t) and _write_values(s, result._kept):
+        _copy_fill_sign(t, result._kept)
         return t
-    made: Tensor = asarray(result)
-    if made.shape != t.shape:
+    operand: Tensor = asarray(result)
+    if operand.shape != t.shape:
         raise ShapeError(
-            f"{operation}: the result has shape {made.shape}; got {t.shape} to hold it\n  help: reshape it"
+            f"{operation}: the result has shape {operand.shape}; got {t.shape} to hold it\n  help: reshape it"
         )
-    if _kind(made._storage.scalar) > _kind(s.scalar):
+    if _kind(operand._storage.scalar) > _kind(s.scalar):
         raise DTypeError(
-            f"{operation}: the result has dtype {made.dtype}, the tensor {t.dtype}\n  help: convert it first"
+            f"{operation}: the result has dtype {operand.dtype}, the tensor {t.dtype}\n  help: convert it first"
         )
-    made = made.asformat(s.format)
-    values = buffers.cast(made._storage.values, s.scalar)
-    found = made._storage.with_values(values) if values is not made._storage.values else made._storage
-    if found.library != s.library:
-        found = found.mapped(lambda b: buffers.as_array(b, like=s.values))
-    write(t, found)
+    operand = operand.asformat(s.format)
+    values = buffers.cast(operand._storage.values, s.scalar)
+    storage = operand._storage.with_values(values) if values is not operand._storage.values else operand._storage
+    if storage.library != s.library:
+        storage = storage.mapped(lambda b: buffers.as_array(b, like=s.values))
+    replace_storage(t, storage)
     return t
 
 
-def _is_written(s: Storage, found: Storage) -> bool:
-    """Write the values of a result over the very index buffers of `s`, of its type; whether it was one."""
-    if found._structure is None or found._structure is not s._structure or found.scalar != s.scalar:
+def _write_values(s: Storage, result: Storage) -> bool:
+    """Copy a result's values into those of `s` where both share structure, dtype and fill value; whether it was so."""
+    if result._structure is None or result._structure is not s._structure or result.scalar != s.scalar:
         return False
-    if not _is_one(s.fill_value, found.fill_value) or _on_graph(found.values) or _on_graph(s.values):
+    if not _same_fill(s.fill_value, result.fill_value) or _on_graph(result.values) or _on_graph(s.values):
         return False
-    if type(s.values) is np.ndarray and type(found.values) is np.ndarray:
-        s.values[...] = found.values
-    elif is_torch(s.values) and is_torch(found.values):
-        s.values.copy_(found.values)
+    if type(s.values) is np.ndarray and type(result.values) is np.ndarray:
+        s.values[...] = result.values
+    elif is_torch(s.values) and is_torch(result.values):
+        s.values.copy_(result.values)
     else:
         return False
     return True
 
 
-def write(t: Tensor, found: Storage) -> None:
-    """Have `t` hold what a storage of its shape, dtype, format and library does."""
+def replace_storage(t: Tensor, storage: Storage) -> None:
+    """Give `t` the elements of a storage of its shape, dtype, format and library: in its values where these fit."""
     s = t._storage
     values = s.values
-    if found.values is values:
+    if storage.values is values:
         return
-    if not _on_graph(found.values) and not _on_graph(values) and _same_structure(s, found):
+    if not _on_graph(storage.values) and not _on_graph(values) and _same_structure(s, storage):
         if isinstance(values, np.ndarray):
-            values[...] = found.values
+            values[...] = storage.values
         else:
-            values.copy_(found.values)
-        _take_sign(t, found)
+            values.copy_(storage.values)
+        _copy_fill_sign(t, storage)
         return
-    if any(x is y for x in s.buffers for y in (found.values,)):
-        found = found.with_values(buffers.copied(found.values))
-    t._storage = found
+    if any(x is y for x in s.buffers for y in (storage.values,)):
+        storage = storage.with_values(buffers.copied(storage.values))
+    t._storage = storage
 
 
-def _is_one(a: Any, b: Any) -> bool:
-    """Whether fill values are equal, or both NaN."""
+def _same_fill(a: Any, b: Any) -> bool:
+    """Whether two fill values are equal, or both NaN."""
     return bool(a == b or (a != a and b != b))
 
 
-def _take_sign(t: Tensor, found: Storage) -> None:
-    """Have the fill value the signs of a result's, of which it has the value: 0 * -1 is -0."""
+def _copy_fill_sign(t: Tensor, result: Storage) -> None:
+    """Replace a zero fill value by the result's where only their signs differ: 0 * -1 is -0."""
     s = t._storage
-    a, b = s.fill_value, found.fill_value
-    if a is not b and a == 0 and s.scalar == found.scalar and str(a) != str(b):
+    a, b = s.fill_value, result.fill_value
+    if a is not b and a == 0 and s.scalar == result.scalar and str(a) != str(b):
         t._storage = s.with_values(s.values, b)
 
 
-def _same_structure(s: Storage, found: Storage) -> bool:
+def _same_structure(s: Storage, other: Storage) -> bool:
     """Whether positions, coordinates and the fill value are the same."""
-    if not _is_one(s.fill_value, found.fill_value) or buffers.length(s.values) != buffers.length(found.values):
+    if not _same_fill(s.fill_value, other.fill_value) or buffers.length(s.values) != buffers.length(other.values):
         return False
-    pairs = zip((*s.pos, *s.crd), (*found.pos, *found.crd), strict=True)
+    pairs = zip((*s.pos, *s.crd), (*other.pos, *other.crd), strict=True)
     return all(x is y or (x is not None and y is not None and _equal(x, y)) for x, y in pairs)
 
 

@@ -1,6 +1,6 @@
-"""Expressions that are built now and run later: `lazy` and the nodes that operators and functions make of it.
+"""Lazy expressions: `lazy(x)` and the graph of nodes that operators and functions build of it, run by `compute`.
 
-A node knows two things of its operation: what it computes, for `fusion` to put several into one kernel, and the
+A node has two descriptions of its operation: what it computes, for `fusion` to put several into one kernel, and the
 function that does it alone, which is always right. Operations that do not defer compute what they are given first.
 """
 
@@ -40,7 +40,7 @@ else:
     swapped_axes = late("ops.axes", "swapped_axes")
 
 
-__all__ = ["Lazy", "Shown", "as_number", "defer", "is_lazy", "lazy", "leaf", "show"]
+__all__ = ["ExpressionText", "Lazy", "as_number", "defer", "is_lazy", "lazy", "leaf", "show"]
 
 ELEMENTWISE, SELECT, MATMUL, REDUCE, TRANSPOSE, LEAF = "elementwise", "select", "matmul", "reduce", "transpose", "leaf"
 
@@ -58,18 +58,18 @@ class Lazy(Operators, LazyMethods):
         self, kind: str, name: str, args: tuple[Any, ...], call: Callable[..., Any], options: tuple[Any, ...] = ()
     ) -> None:
         self.kind, self.name, self.args, self.call, self.options = kind, name, args, call, options
-        self._value: Any = args[0] if kind == LEAF else _NOTHING
+        self._value: Any = args[0] if kind == LEAF else _NOT_COMPUTED
 
     def compute(self) -> Any:
         """The value, a Tensor or array as the operations give it one by one."""
-        if self._value is _NOTHING:
+        if self._value is _NOT_COMPUTED:
             self._value = compute(self)
         return self._value
 
     @property
     def known(self) -> bool:
         """Whether the value is there already."""
-        return self._value is not _NOTHING
+        return self._value is not _NOT_COMPUTED
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -116,8 +116,8 @@ class Lazy(Operators, LazyMethods):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         import numpy as np
 
-        left = declined(self)
-        return np.asarray(self.compute(), *args, **kwargs) if left is None else left
+        declined_result = declined(self)
+        return np.asarray(self.compute(), *args, **kwargs) if declined_result is None else declined_result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         op = _ufuncs().get(ufunc.__name__)
@@ -129,14 +129,14 @@ class Lazy(Operators, LazyMethods):
         return unary(op, inputs[0]) if len(inputs) == 1 else elementwise(op, inputs[0], inputs[1])
 
     def __getitem__(self, key: Any) -> Tensor:
-        found: Tensor = self.compute()[key]
-        return found
+        result: Tensor = self.compute()[key]
+        return result
 
     def __repr__(self) -> str:
         return f"lazy({show(self)})"
 
 
-_NOTHING = object()
+_NOT_COMPUTED = object()
 
 
 FOLDS = {
@@ -148,10 +148,10 @@ FOLDS = {
 
 def _method(name: str) -> Callable[..., Any]:
     def method(self: Lazy, axis: Any = None, *, keepdims: bool = False, dtype: Any = None) -> Lazy:
-        given = {"axis": axis, "keepdims": keepdims} | ({} if dtype is None else {"dtype": dtype})
+        options = {"axis": axis, "keepdims": keepdims} | ({} if dtype is None else {"dtype": dtype})
 
         def call(t: Any) -> Any:
-            return getattr(t, name)(**given)
+            return getattr(t, name)(**options)
 
         return Lazy(REDUCE, name, (self,), call, ("method", axis, keepdims, dtype))
 
@@ -229,7 +229,7 @@ def defer(kind: str, name: str, call: Callable[..., Any], args: tuple[Any, ...],
 
 
 def as_number(x: Any, other: Any) -> Any:
-    """NumPy's scalar as Python's, where it promotes nothing: parts take in numbers, and kernels are passed them."""
+    """NumPy's float64 as a Python float, where it promotes nothing: fused kernels take such numbers as arguments."""
     if type(x).__name__ != "float64" or not is_lazy(other) or not isinstance(x, float):
         return x
 
@@ -242,11 +242,11 @@ def as_number(x: Any, other: Any) -> Any:
 
 def show(node: Lazy, names: dict[int, str] | None = None) -> str:
     """The expression, operands called A, B, ... (sparse), X, Y, ... and x, y, ... (dense) in order of appearance."""
-    return Shown(names or {}).text(node)
+    return ExpressionText(names or {}).text(node)
 
 
-class Shown:
-    """Names for operands, and texts of the nodes above them; numbers that others may stand for are between NULs."""
+class ExpressionText:
+    """Nodes -> their text, with names for operands; a number that is a kernel argument is its slot between NULs."""
 
     def __init__(self, names: dict[int, str], numbers: Mapping[float, int] | None = None) -> None:
         self.names, self.numbers = dict(names), numbers or {}
@@ -277,10 +277,10 @@ class Shown:
             return f"{left} {word} {right}" if binds >= level else f"({left} {word} {right})"
         if node.name in PREFIX and len(node.args) == 1:
             word, binds = PREFIX[node.name]
-            inner = word + self.text(node.args[0], binds)
-            return inner if binds >= level else f"({inner})"
+            operand = word + self.text(node.args[0], binds)
+            return operand if binds >= level else f"({operand})"
         if node.kind == TRANSPOSE:
             return f"{self.text(node.args[0], 14)}.{node.name}"
-        inner = ", ".join(self.text(a, 0) for a in node.args)
+        operand = ", ".join(self.text(a, 0) for a in node.args)
         axis = node.options[1] if node.kind == REDUCE else None
-        return f"{node.name}({inner})" if axis is None else f"{node.name}({inner}, axis={axis})"
+        return f"{node.name}({operand})" if axis is None else f"{node.name}({operand}, axis={axis})"

@@ -1,4 +1,4 @@
-"""Operations as methods of tensors: `A.log1p()` is `ow.log1p(A)`, over NumPy and torch buffers alike."""
+"""Adds the operations of the registry as methods to tensors: `A.log1p()` is `ow.log1p(A)`, for either library."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class Methods:
-    """The mixin whose methods are operations; torch's of that name over torch buffers, where it has one."""
+    """The mixin of `Tensor` whose methods are operations; over torch buffers torch's method of that name goes first."""
 
     __slots__ = ()
 
 
 class LazyMethods:
-    """The same for tensors to be computed later: of the tensor alone they are deferred, else they compute it first."""
+    """The mixin of `Lazy`: methods without arguments are deferred, others compute the tensor first."""
 
     __slots__ = ()
 
 
 class MaskedMethods:
-    """The same for masked tensors: operations whose blocks say what they do with them."""
+    """The mixin of `MaskedTensor`: operations whose blocks say what they do with masked tensors."""
 
     __slots__ = ()
 
@@ -41,21 +41,21 @@ def _operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, An
     return getattr(sys.modules[_PACKAGE], name)(self, *args, **kwargs)
 
 
-def _torchs_or_operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _torch_method_or_operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     storage = getattr(self, "_kept", None)
     if storage is not None and is_torch(storage.values):
-        theirs = rule("torch_method")(self, name)
-        if theirs is not None:
-            return theirs(*args, **kwargs)
+        torch_method = rule("torch_method")(self, name)
+        if torch_method is not None:
+            return torch_method(*args, **kwargs)
     try:
         return _operation(self, name, args, kwargs)
     except TypeError:
-        if _takes(getattr(sys.modules[_PACKAGE], name), self, args, kwargs) or not callable(getattr(np, name, None)):
+        if _accepts(getattr(sys.modules[_PACKAGE], name), self, args, kwargs) or not callable(getattr(np, name, None)):
             raise
     return by_numpy(name, (self, *args), kwargs)
 
 
-def _takes(function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _accepts(function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the function has these arguments."""
     try:
         signature(function).bind(self, *args, **kwargs)
@@ -77,7 +77,7 @@ def _method(run: Callable[..., Any], kind: str, name: str, summary: str) -> Call
 
 
 for _class, _kind, _run, _names in (
-    (Methods, "Tensor", _torchs_or_operation, METHODS.keys()),
+    (Methods, "Tensor", _torch_method_or_operation, METHODS.keys()),
     (LazyMethods, "Lazy", _deferred, LAZY),
     (MaskedMethods, "MaskedTensor", _operation, MASKED),
 ):

@@ -1,7 +1,7 @@
-"""NumPy's methods of arrays on Tensors: a name and arguments -> what NumPy's function of that name gives here.
+"""ndarray methods on Tensors: a method's name and arguments -> the result of NumPy's function of that name.
 
-`A.cumsum(0)`, `A.repeat(2, 1)`, `A.sum(where=mask)`: each is `np.cumsum(A, 0)` and so on, which arrives at the
-operation that it is. Torch's method goes first over torch buffers.
+`A.cumsum(0)`, `A.repeat(2, 1)`, `A.sum(where=mask)`: each is `np.cumsum(A, 0)` and so on, which `numpy_protocol`
+hands to an operation. Over torch buffers torch's method goes first.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def array_method(t: Any, name: str) -> Callable[..., Any] | None:
     if not callable(getattr(np.ndarray, name, None)) or not callable(getattr(np, name, None)):
         return None
     if name in _IN_PLACE:
-        return lambda *args, **kwargs: _replaced(t, name, by_numpy(name, (t, *args), kwargs))
-    at = 1 if next(iter(signature(getattr(np, name)).parameters)) == "condition" else 0
-    return lambda *args, **kwargs: by_numpy(name, (*args[:at], t, *args[at:]), kwargs)
+        return lambda *args, **kwargs: _assign_in_place(t, name, by_numpy(name, (t, *args), kwargs))
+    position = 1 if next(iter(signature(getattr(np, name)).parameters)) == "condition" else 0
+    return lambda *args, **kwargs: by_numpy(name, (*args[:position], t, *args[position:]), kwargs)
 
 
-def _replaced(t: Any, name: str, result: Any) -> None:
+def _assign_in_place(t: Any, name: str, result: Any) -> None:
     become(t, name, result)

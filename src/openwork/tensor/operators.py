@@ -1,4 +1,4 @@
-"""Python's operators and torch's functions on a Tensor, each handed to the operation of that name."""
+"""Tensor's operators (`+`, `@`, `A[key]`), reductions and NumPy and torch protocols, each handed to its operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..late import late
 from ..runtime.gradient_hook import rule
 from ..runtime.too_large import FAILURES, size_error, sized
 from ..storage.buffers import is_torch
-from .inplace import hold, refuse, write
+from .inplace import refuse, replace_storage, store_result
 from .numpy_names import by_numpy
 from .python_protocol import PythonProtocol
 
@@ -69,10 +69,10 @@ def _elementwise(op: str, a: Any, b: Any) -> Any:
     try:
         return elementwise(op, a, b)
     except FAILURES as error:
-        refused = size_error("elementwise", error, (a, b))
-        if refused is None:
+        too_large = size_error("elementwise", error, (a, b))
+        if too_large is None:
             raise
-        raise refused from None
+        raise too_large from None
 
 
 def _unary(op: str, a: Any) -> Any:
@@ -88,40 +88,40 @@ def _reduce(op: str, a: Any, axis: Any = None, keepdims: bool = False, dtype: An
 
 PRIORITY = 1000.0
 
-_TAKEN: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
-"""Types of operands that are known to be numbers, arrays or tensors."""
+_KNOWN_TYPES: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
+"""Operand types that operators take, those met so far: numbers, arrays, tensors."""
 
 
-_PRODUCTS = frozenset((("numpy", "matrix"), ("scipy", "spmatrix")))
-_MATRICES: set[type] = set()
-"""Types met whose `*` is the matrix product: NumPy's matrix and SciPy's."""
+_MATRIX_CLASSES = frozenset((("numpy", "matrix"), ("scipy", "spmatrix")))
+_MATRIX_TYPES: set[type] = set()
+"""Types met so far whose `*` is the matrix product: NumPy's matrix and SciPy's."""
 
 
-def _declines(other: Any) -> bool:
-    """Whether the other operand's own operators go first, or nothing here can take it: then NotImplemented."""
-    return type(other) not in _TAKEN and _stranger(other)
+def _defers_to(other: Any) -> bool:
+    """Whether an operator gives NotImplemented: the other operand's operators go first, or its type is unknown."""
+    return type(other) not in _KNOWN_TYPES and _is_foreign(other)
 
 
-def _stranger(other: Any) -> bool:
-    """The rule for a type that is met for the first time; see `operands.is_operand`."""
+def _is_foreign(other: Any) -> bool:
+    """`_defers_to` for a type that is met for the first time, which is remembered; see `operands.is_operand`."""
 
-    kind = type(other)
+    cls = type(other)
     if isinstance(other, Operators):
-        _TAKEN.add(kind)
+        _KNOWN_TYPES.add(cls)
         return False
-    if getattr(other, "__array_priority__", 0.0) > PRIORITY or getattr(kind, "__array_ufunc__", True) is None:
+    if getattr(other, "__array_priority__", 0.0) > PRIORITY or getattr(cls, "__array_ufunc__", True) is None:
         return True
     if is_operand(other):
-        if any((b.__module__.partition(".")[0], b.__name__) in _PRODUCTS for b in kind.__mro__):
-            _MATRICES.add(kind)
-        _TAKEN.add(kind)
+        if any((b.__module__.partition(".")[0], b.__name__) in _MATRIX_CLASSES for b in cls.__mro__):
+            _MATRIX_TYPES.add(cls)
+        _KNOWN_TYPES.add(cls)
         return False
     return True
 
 
-def _forward(op: str) -> Callable[[Any, Any], Any]:
+def _binary(op: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        if type(other) not in _TAKEN and _stranger(other):
+        if type(other) not in _KNOWN_TYPES and _is_foreign(other):
             return NotImplemented
         return _elementwise(op, self, other)
 
@@ -130,7 +130,7 @@ def _forward(op: str) -> Callable[[Any, Any], Any]:
 
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        if type(other) not in _TAKEN and _stranger(other):
+        if type(other) not in _KNOWN_TYPES and _is_foreign(other):
             return NotImplemented
         return _elementwise(op, other, self)
 
@@ -138,7 +138,7 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
 
 
 def _inplace(method: str, operation: str) -> Callable[[Any, Any], Any]:
-    """The in-place form of an operator; of a tensor to be computed later, the operator itself."""
+    """The in-place form of an operator; of a lazy tensor, the operator itself."""
 
     def apply(self: Any, other: Any) -> Any:
 
@@ -146,46 +146,50 @@ def _inplace(method: str, operation: str) -> Callable[[Any, Any], Any]:
             return NotImplemented
         refuse(self, operation)
         result = getattr(self, method)(other)
-        return result if result is NotImplemented or _later(result) else hold(self, operation, result)
+        return result if result is NotImplemented or _is_deferred(result) else store_result(self, operation, result)
 
     return apply
 
 
-def _later(result: Any) -> bool:
+def _is_deferred(result: Any) -> bool:
 
     return is_lazy(result)
 
 
-_TORCHS = frozenset(("dim", "keepdim", "unbiased", "other"))
-"""Arguments that only torch's methods have."""
-_STANDARDS = frozenset(("axis", "explicit", "keepdims"))
-"""Arguments that only the array API's have."""
-_OTHERWISE = frozenset(("max", "min", "var", "std"))
-"""Methods that give something else in torch than in the array API, called alike."""
+_TORCH_OPTIONS = frozenset(("dim", "keepdim", "unbiased", "other"))
+"""Arguments of torch's methods alone."""
+_ARRAY_API_OPTIONS = frozenset(("axis", "explicit", "keepdims"))
+"""Arguments of the array API's methods alone."""
+_DIFFERENT_IN_TORCH = frozenset(("max", "min", "var", "std"))
+"""Methods whose result differs between torch and the array API for the same arguments."""
 
 
 def _values(x: Any) -> Any:
-    """The buffer of values; None of an expression that is not computed."""
+    """The buffer of values, None for a lazy expression."""
     storage = getattr(x, "_storage", None)
     return None if storage is None else storage.values
 
 
-def _as_torch_too(method: F) -> F:
-    """A method that on torch buffers is torch's, unless arguments say that the array API's is meant.
+def _torch_over_torch_buffers(method: F) -> F:
+    """The method, which over torch buffers is torch's unless arguments say that the array API's is meant.
 
     Where both give the same, torch's is taken only where arguments ask for it.
     """
     name = method.__name__
-    differs = name in _OTHERWISE
-    ours = frozenset(method.__kwdefaults__ or ()) | {"axis"}
+    differs = name in _DIFFERENT_IN_TORCH
+    own_options = frozenset(method.__kwdefaults__ or ()) | {"axis"}
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        theirs = len(args) > 1 or not _TORCHS.isdisjoint(options) or (differs and _STANDARDS.isdisjoint(options))
+        theirs = (
+            len(args) > 1
+            or not _TORCH_OPTIONS.isdisjoint(options)
+            or (differs and _ARRAY_API_OPTIONS.isdisjoint(options))
+        )
         if theirs and is_torch(_values(self)):
             function = rule("torch_method")(self, name)
             return function(*args, **options)
-        if len(args) > 1 or not ours.issuperset(options):
+        if len(args) > 1 or not own_options.issuperset(options):
             return by_numpy(name, (self, *args), options)
         return method(self, *args, **options)
 
@@ -209,19 +213,19 @@ class Operators(PythonProtocol):
         return call_function(func, args, kwargs)
 
     if not TYPE_CHECKING:  # the stub of `methods` has their types
-        __add__, __radd__ = _forward("add"), _reflected("add")
-        __sub__, __rsub__ = _forward("sub"), _reflected("sub")
-        __mul__ = _forward("mul")
-        __truediv__, __rtruediv__ = _forward("div"), _reflected("div")
-        __floordiv__, __rfloordiv__ = _forward("floordiv"), _reflected("floordiv")
-        __mod__, __rmod__ = _forward("mod"), _reflected("mod")
-        __pow__, __rpow__ = _forward("pow"), _reflected("pow")
-        __and__, __rand__ = _forward("band"), _reflected("band")
-        __or__, __ror__ = _forward("bor"), _reflected("bor")
-        __xor__, __rxor__ = _forward("bxor"), _reflected("bxor")
-        __lshift__, __rlshift__ = _forward("shl"), _reflected("shl")
-        __rshift__, __rrshift__ = _forward("shr"), _reflected("shr")
-        __lt__, __le__, __gt__, __ge__ = _forward("lt"), _forward("le"), _forward("gt"), _forward("ge")
+        __add__, __radd__ = _binary("add"), _reflected("add")
+        __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+        __mul__ = _binary("mul")
+        __truediv__, __rtruediv__ = _binary("div"), _reflected("div")
+        __floordiv__, __rfloordiv__ = _binary("floordiv"), _reflected("floordiv")
+        __mod__, __rmod__ = _binary("mod"), _reflected("mod")
+        __pow__, __rpow__ = _binary("pow"), _reflected("pow")
+        __and__, __rand__ = _binary("band"), _reflected("band")
+        __or__, __ror__ = _binary("bor"), _reflected("bor")
+        __xor__, __rxor__ = _binary("bxor"), _reflected("bxor")
+        __lshift__, __rlshift__ = _binary("shl"), _reflected("shl")
+        __rshift__, __rrshift__ = _binary("shr"), _reflected("shr")
+        __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
 
         __iadd__, __isub__, __imul__ = _inplace("__add__", "+="), _inplace("__sub__", "-="), _inplace("__mul__", "*=")
         __itruediv__, __ifloordiv__ = _inplace("__truediv__", "/="), _inplace("__floordiv__", "//=")
@@ -234,15 +238,15 @@ class Operators(PythonProtocol):
         __ilshift__, __irshift__ = _inplace("__lshift__", "<<="), _inplace("__rshift__", ">>=")
 
         def __rmul__(self, other: Any) -> Any:
-            if type(other) not in _TAKEN and _stranger(other):
+            if type(other) not in _KNOWN_TYPES and _is_foreign(other):
                 return NotImplemented
-            return _elementwise("mul", other, self) if type(other) not in _MATRICES else self.__rmatmul__(other)
+            return _elementwise("mul", other, self) if type(other) not in _MATRIX_TYPES else self.__rmatmul__(other)
 
         def __eq__(self, other: object) -> Any:
-            return NotImplemented if _declines(other) else _elementwise("eq", self, other)
+            return NotImplemented if _defers_to(other) else _elementwise("eq", self, other)
 
         def __ne__(self, other: object) -> Any:
-            return NotImplemented if _declines(other) else _elementwise("ne", self, other)
+            return NotImplemented if _defers_to(other) else _elementwise("ne", self, other)
 
         __hash__ = None  # type: ignore[assignment]
 
@@ -260,7 +264,7 @@ class Operators(PythonProtocol):
             return _unary("bnot", self)
 
         def __matmul__(self, other: Any) -> Any:
-            if type(other) not in _TAKEN and _stranger(other):
+            if type(other) not in _KNOWN_TYPES and _is_foreign(other):
                 return compose(self, other)
             try:
                 return matmul(self, other)
@@ -271,7 +275,7 @@ class Operators(PythonProtocol):
                 raise refused from None
 
         def __rmatmul__(self, other: Any) -> Any:
-            if type(other) not in _TAKEN and _stranger(other):
+            if type(other) not in _KNOWN_TYPES and _is_foreign(other):
                 return NotImplemented
             try:
                 return matmul(other, self)
@@ -309,17 +313,17 @@ class Operators(PythonProtocol):
 
         return dot(self, other)
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Self:
         """The sum over `axis`, all dimensions without."""
         return cast("Self", _reduce("sum", self, axis, keepdims, dtype))
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Self:
         """The product over `axis`."""
         return cast("Self", _reduce("prod", self, axis, keepdims, dtype))
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def mean(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Self:
         """The mean over `axis`."""
         return cast("Self", _reduce("mean", self, axis, keepdims, dtype))
@@ -328,7 +332,7 @@ class Operators(PythonProtocol):
     def min(self, *, axis: Any = None, keepdims: bool = False, explicit: bool = False) -> Self: ...
     @overload
     def min(self, axis: Any, *, keepdims: bool = False, explicit: bool = False) -> Any: ...
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def min(self, axis: Any = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
         """The least element over `axis`, of the stored ones only where `explicit`."""
         if explicit:
@@ -339,48 +343,48 @@ class Operators(PythonProtocol):
     def max(self, *, axis: Any = None, keepdims: bool = False, explicit: bool = False) -> Self: ...
     @overload
     def max(self, axis: Any, *, keepdims: bool = False, explicit: bool = False) -> Any: ...
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def max(self, axis: Any = None, *, keepdims: bool = False, explicit: bool = False) -> Any:
         """The largest element over `axis`, of the stored ones only where `explicit`."""
         if explicit:
             return explicit_extreme("max", cast("Tensor", self), axis, keepdims)
         return _reduce("max", self, axis, keepdims)
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Self:
         """Whether any element over `axis` is true."""
         return cast("Self", _reduce("any", self, axis, keepdims))
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def all(self, axis: Any = None, *, keepdims: bool = False) -> Self:
         """Whether all elements over `axis` are true."""
         return cast("Self", _reduce("all", self, axis, keepdims))
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def count_nonzero(self, axis: Any = None, *, keepdims: bool = False) -> Self:
         """How many elements over `axis` are not zero."""
         return cast("Self", _reduce("count_nonzero", self, axis, keepdims))
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Self:
         """The variance over `axis`."""
 
         return cast("Self", var(cast("Tensor", self), axis, correction, keepdims))
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Self:
         """The standard deviation over `axis`."""
 
         return cast("Self", std(cast("Tensor", self), axis, correction, keepdims))
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def argmin(self, axis: int | None = None, *, keepdims: bool = False, explicit: bool = False) -> Self:
         """Where the least element over `axis` is first, of the stored ones only where `explicit`."""
         if explicit:
             return cast("Self", explicit_arg_extreme("min", cast("Tensor", self), axis, keepdims))
         return cast("Self", arg_reduce("min", cast("Tensor", self), axis, keepdims))
 
-    @_as_torch_too
+    @_torch_over_torch_buffers
     def argmax(self, axis: int | None = None, *, keepdims: bool = False, explicit: bool = False) -> Self:
         """Where the largest element over `axis` is first, of the stored ones only where `explicit`."""
         if explicit:
@@ -392,7 +396,7 @@ class Operators(PythonProtocol):
 
         me = cast("Tensor", self)
         refuse(me, "A[key] = value")
-        write(me, assign(me, key, values)._storage)
+        replace_storage(me, assign(me, key, values)._storage)
 
     @property
     def at(self) -> At:

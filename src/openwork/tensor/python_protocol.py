@@ -1,4 +1,4 @@
-"""Python's built-in functions on a tensor: one of rank 0 is a number to `float`, `round`, `format`."""
+"""Python's built-in functions on tensors: `len`, `iter`, `bool`, and of one element `float`, `round`, `format`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ScalarError(ShapeError, DTypeError):
 
 
 class PythonProtocol:
-    """The mixin of tensors, lazy ones too, that answers Python's built-in functions."""
+    """The mixin of tensors, lazy ones too, with the methods that Python's built-in functions call."""
 
     __slots__ = ()
 
@@ -32,12 +32,12 @@ class PythonProtocol:
         return shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        return (cast("Tensor", self)[at] for at in range(len(self)))
+        return (cast("Tensor", self)[k] for k in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
         """Whether an element equals the value, as NumPy says it: NaN equals nothing."""
-        found = self == value
-        return found if isinstance(found, bool) else bool(found.any())
+        equal = self == value
+        return equal if isinstance(equal, bool) else bool(equal.any())
 
     def item(self, *place: Any) -> Any:
         """The value of a tensor of one element as a Python scalar, or of the element at a place.
@@ -56,17 +56,19 @@ class PythonProtocol:
     def _at(self, operation: str, place: tuple[Any, ...]) -> Any:
         """The element at coordinates, or at one place of the row-major order."""
         me = cast("Tensor", self)
-        at = [integer(k, operation, "a place") for k in place]
-        if len(at) == 1 and len(me.shape) != 1:
-            if not -me.size <= at[0] < me.size:
-                raise IndexError(f"{operation}: place {at[0]} of {int(me.size)} elements")
-            rest, at = at[0] % me.size, []
+        coordinates = [integer(k, operation, "a place") for k in place]
+        if len(coordinates) == 1 and len(me.shape) != 1:
+            if not -me.size <= coordinates[0] < me.size:
+                raise IndexError(f"{operation}: place {coordinates[0]} of {int(me.size)} elements")
+            linear, coordinates = coordinates[0] % me.size, []
             for n in me.shape[::-1]:
-                at.insert(0, rest % n)
-                rest //= n
-        if len(at) != len(me.shape):
-            raise ShapeError(f"{operation}: {len(at)} coordinates of a tensor of shape {me.shape}\n  help: give all")
-        return me[tuple(at)]
+                coordinates.insert(0, linear % n)
+                linear //= n
+        if len(coordinates) != len(me.shape):
+            raise ShapeError(
+                f"{operation}: {len(coordinates)} coordinates of a tensor of shape {me.shape}\n  help: give all"
+            )
+        return me[tuple(coordinates)]
 
     def _number(self, operation: str) -> Any:
         """The element, for a function of Python's that takes one number."""
@@ -139,12 +141,12 @@ class PythonProtocol:
         return format(self.item(), spec)
 
     def __divmod__(self, other: Any) -> Any:
-        return _both(cast("Tensor", self).__floordiv__(other), lambda: cast("Tensor", self).__mod__(other))
+        return _divmod_result(cast("Tensor", self).__floordiv__(other), lambda: cast("Tensor", self).__mod__(other))
 
     def __rdivmod__(self, other: Any) -> Any:
-        return _both(cast("Tensor", self).__rfloordiv__(other), lambda: cast("Tensor", self).__rmod__(other))
+        return _divmod_result(cast("Tensor", self).__rfloordiv__(other), lambda: cast("Tensor", self).__rmod__(other))
 
 
-def _both(quotient: Any, remainder: Callable[[], Any]) -> Any:
+def _divmod_result(quotient: Any, remainder: Callable[[], Any]) -> Any:
     """`(quotient, remainder)`; NotImplemented where the other operand's type goes first."""
     return NotImplemented if quotient is NotImplemented else (quotient, remainder())

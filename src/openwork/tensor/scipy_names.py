@@ -12,7 +12,7 @@ from ..late import late
 from ..runtime.conversion.assembly import full
 from ..runtime.conversion.remap import canonical
 from ..storage.buffers import length
-from .inplace import refuse, write
+from .inplace import refuse, replace_storage
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -45,8 +45,8 @@ class ScipyNames:
     __slots__ = ()
 
     def _scipys(self, kind: str, copy: bool) -> Any:
-        found = to_scipy(_me(self), kind)
-        return found.copy() if copy else found
+        array = to_scipy(_me(self), kind)
+        return array.copy() if copy else array
 
     def tocsr(self, copy: bool = False) -> Any:
         """SciPy's `csr_array`, over the same buffers where the format is CSR; see `to_scipy`."""
@@ -106,18 +106,18 @@ class ScipyNames:
         k = integer(k, "setdiag", "k")
         if me.ndim != 2:
             raise ShapeError(f"setdiag: expected a matrix; got shape {me.shape}\n  help: A[i, i] = values")
-        given = values if hasattr(values, "ndim") else np.asarray(values)
+        array = values if hasattr(values, "ndim") else np.asarray(values)
         n = max(min(me.shape[0] + min(k, 0), me.shape[1] - max(k, 0)), 0)
         if not n:
             raise ShapeError(f"setdiag: k = {k} exceeds a shape of {me.shape}\n  help: -rows < k < columns")
-        n = min(n, given.shape[0]) if given.ndim else n
-        at = np.arange(n)
-        me[at + max(-k, 0), at + max(k, 0)] = given[:n] if given.ndim else given
+        n = min(n, array.shape[0]) if array.ndim else n
+        steps = np.arange(n)
+        me[steps + max(-k, 0), steps + max(k, 0)] = array[:n] if array.ndim else array
 
     def eliminate_zeros(self) -> None:
         """Leave out the stored elements that equal the fill value, -0.0 for 0 too, in place."""
         refuse(_me(self), "eliminate_zeros")
-        write(_me(self), without_fill(_me(self))._storage)
+        replace_storage(_me(self), without_fill(_me(self))._storage)
 
     def sum_duplicates(self) -> None:
         """Sum elements that are stored at one place, and sort them, in place: the format is the canonical one then."""
@@ -133,11 +133,11 @@ class ScipyNames:
     def resize(self, *shape: Any) -> None:
         """Change the extents in place: what lies outside goes, what comes is unspecified."""
         me = _me(self)
-        wanted = extents(shape[0] if len(shape) == 1 else shape, "resize")
-        if len(wanted) != me.ndim:
-            raise ShapeError(f"resize: {len(wanted)} extents of {me.ndim} dimensions\n  help: reshape changes the rank")
+        shape_ = extents(shape[0] if len(shape) == 1 else shape, "resize")
+        if len(shape_) != me.ndim:
+            raise ShapeError(f"resize: {len(shape_)} extents of {me.ndim} dimensions\n  help: reshape changes the rank")
         refuse(me, "resize")
-        me._storage = resized(me, wanted)._storage
+        me._storage = resized(me, shape_)._storage
 
     def matvec(self, x: Any) -> Any:
         """`A @ x` for a vector (n,) or a column (n, 1): what SciPy's linear operators and solvers call."""

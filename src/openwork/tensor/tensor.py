@@ -20,15 +20,15 @@ from ..storage.buffers import Array, is_torch
 from ..storage.scalars import python_scalar, rounds
 from ..storage.storage import Storage
 from ..storage.watch import read_only
-from .autograd_mixin import Leaf
+from .autograd_mixin import AutogradMixin
 from .casting import may_cast
 from .display import html, line, text
 from .exports import Exports
-from .inplace import refuse, write
+from .inplace import refuse, replace_storage
 from .methods import Methods
 from .operators import Operators
 from .scipy_names import ScipyNames
-from .torch_names import Called, Size, TorchNames
+from .torch_names import CallableInt, CallableSize, TorchNames
 
 if TYPE_CHECKING:
     from ..format.format import Format, Level
@@ -45,7 +45,7 @@ else:
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 
 
-class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
+class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods):
     """A tensor whose storage format is a value.
 
     Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure
@@ -66,17 +66,17 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
 
     @property
     def _storage(self) -> Storage:
-        """The storage. Raises InvariantError where buffers were changed so that it is none any more."""
-        kept = self._kept
-        watch = kept._watch or kept.watch
-        for word, at, array, size, _ in watch.arrays:
-            if word.value != at or array.nbytes != size:
+        """The storage. Raises InvariantError where buffers were changed so that it breaks an invariant."""
+        storage = self._kept
+        watch = storage._watch or storage.watch
+        for word, pointer, array, size, _ in watch.arrays:
+            if word.value != pointer or array.nbytes != size:
                 break
         else:
             if not watch.tensors or watch.holds():
-                return kept
-        self._kept = kept = renewed(kept)
-        return kept
+                return storage
+        self._kept = storage = renewed(storage)
+        return storage
 
     @_storage.setter
     def _storage(self, storage: Storage) -> None:
@@ -87,9 +87,9 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
         """A dense tensor over the memory of an array, copied only where it is not row-major."""
         values = buffers.flat(buffers.as_array(array))
         shape = tuple(array.shape)
-        none = (None,) * len(shape)
+        no_buffers = (None,) * len(shape)
         return cls._from_storage(
-            Storage(shape, dense_format(len(shape)), buffers.scalar_of(values), 0, none, none, values)
+            Storage(shape, dense_format(len(shape)), buffers.scalar_of(values), 0, no_buffers, no_buffers, values)
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -115,9 +115,9 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
     def size(self) -> int:
         """The number of elements, specified or not; called as torch's method, `size(d)`, the extents or one of them."""
         shape = self._kept.shape
-        found = Size(math.prod(shape))
-        found.shape = shape
-        return found
+        size = CallableSize(math.prod(shape))
+        size.shape = shape
+        return size
 
     @property
     def dtype(self) -> Any:
@@ -191,18 +191,18 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
     @property
     def dense_dim(self) -> int:
         """How many dimensions at the end are stored dense."""
-        return Called(self.format.dense_ndim)
+        return CallableInt(self.format.dense_ndim)
 
     @property
     def sparse_dim(self) -> int:
         """How many dimensions are neither batch nor dense."""
-        return Called(max(self.ndim - self.batch_dim - self.dense_dim, 0))
+        return CallableInt(max(self.ndim - self.batch_dim - self.dense_dim, 0))
 
     def _layout(self, operation: str, *kinds: str) -> Layout:
         layout = layout_of(self.format)
         if layout is None or layout.kind not in kinds:
-            known = f'help: asformat("{kinds[0]}") first, or take pos(level) and crd(level)'
-            raise UnsupportedError(f"{operation}: format {self.format} has no such buffer\n  {known}")
+            remedy = f'help: asformat("{kinds[0]}") first, or take pos(level) and crd(level)'
+            raise UnsupportedError(f"{operation}: format {self.format} has no such buffer\n  {remedy}")
         return layout
 
     def _batched(self, buffer: Array | None, layout: Layout) -> Array:
@@ -299,8 +299,8 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
             if not storage.format.is_unique and rounds(storage.scalar, scalar):
                 return self.coalesce().astype(dtype, device=device)  # the parts of an element are rounded together
             values = buffers.cast(storage.values, scalar)
-        out = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
-        return out if device is None else out.to(device)
+        result = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
+        return result if device is None else result.to(device)
 
     def to(
         self, device: object = None, dtype: object = None, non_blocking: bool = False, copy: bool = False,
@@ -346,10 +346,10 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
         if not axes or (len(axes) == 1 and axes[0] is None):
             return Tensor._from_storage(self._storage.permute(range(ndim)[::-1]))
         order = integers(axes[0] if len(axes) == 1 else axes, "transpose", "axes", boolean=False)
-        wanted = [a + ndim * (a < 0) for a in order]
-        if sorted(wanted) != list(range(ndim)):
+        permutation = [a + ndim * (a < 0) for a in order]
+        if sorted(permutation) != list(range(ndim)):
             raise ShapeError(f"transpose: axes {order} are no permutation of {ndim} dimensions\n  help: name each once")
-        return Tensor._from_storage(self._storage.permute(wanted))
+        return Tensor._from_storage(self._storage.permute(permutation))
 
     @property
     def T(self) -> Tensor:
@@ -394,8 +394,8 @@ class Tensor(Operators, TorchNames, ScipyNames, Leaf, Exports, Methods):
             raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
         refuse(self, "copy_")
         source, like = source.to(self.device), self._storage.values
-        fresh = source.asformat(self.format).astype(self.dtype, copy=False)._storage
-        write(self, fresh.mapped(lambda b: buffers.as_array(b, like=like)).copied())
+        converted = source.asformat(self.format).astype(self.dtype, copy=False)._storage
+        replace_storage(self, converted.mapped(lambda b: buffers.as_array(b, like=like)).copied())
         return self
 
     def __sizeof__(self) -> int:
@@ -423,6 +423,6 @@ def unpickled(storage: Storage) -> Tensor:
     if type(storage) is not Storage:
         raise InvariantError(f"unpickling: expected a Storage; got: {type(storage).__name__}\n  help: save it anew")
     make, parts = storage.__reduce__()  # of a shallow copy, or by another hand than Storage's own
-    made: Storage = make(*parts)
-    check(made)
-    return Tensor._from_storage(made)
+    restored: Storage = make(*parts)
+    check(restored)
+    return Tensor._from_storage(restored)

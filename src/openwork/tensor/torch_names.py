@@ -33,7 +33,7 @@ else:
     zeros = late("ops.creation", "zeros")
 
 
-__all__ = ["Called", "Size", "TorchNames"]
+__all__ = ["CallableInt", "CallableSize", "TorchNames"]
 
 _LAYOUTS = ("coo", "csr", "csc", "bsr", "bsc")
 
@@ -47,20 +47,20 @@ def _axis(dim: int, ndim: int, operation: str) -> int:
     return axis_of(dim, ndim, operation, "dim")
 
 
-def _along(t: Tensor, dim: int, key: Any, operation: str) -> Any:
+def _index_along(t: Tensor, dim: int, key: Any, operation: str) -> Any:
     d = _axis(dim, t.ndim, operation)
     return t[(*(slice(None),) * d, key)]
 
 
-class Called(int):
-    """A number that torch has as a method."""
+class CallableInt(int):
+    """An int that gives itself when called: an attribute here, a method in torch."""
 
     def __call__(self) -> int:
         return int(self)
 
 
-class Size(int):
-    """The number of elements, which torch's method of this name gives the extents for."""
+class CallableSize(int):
+    """`t.size`: an int, the number of elements; called, as torch's method, the extents."""
 
     shape: tuple[int, ...]
 
@@ -85,12 +85,12 @@ class TorchNames:
 
         def __getattr__(self, name: str) -> Any:
             if not name.startswith("_") and is_torch(self._storage.values):
-                found = rule("torch_method")(self, name)
-                if found is not None:
-                    return found
-            found = None if name.startswith("_") else array_method(self, name)
-            if found is not None:
-                return found
+                method = rule("torch_method")(self, name)
+                if method is not None:
+                    return method
+            method = None if name.startswith("_") else array_method(self, name)
+            if method is not None:
+                return method
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             hint = "" if name.startswith("_") else suggestion(name, dir(type(self)))
             raise AttributeError(text + hint, name=name, obj=self)
@@ -148,13 +148,13 @@ class TorchNames:
         start = start + extent if start < 0 else start
         if not 0 <= start <= start + length <= extent:
             raise ShapeError(f"narrow: {start} to {start + length} of an extent of {extent}\n  help: stay inside")
-        found: Tensor = _along(me, dim, slice(start, start + length), "narrow")
-        return found
+        result: Tensor = _index_along(me, dim, slice(start, start + length), "narrow")
+        return result
 
     def select(self, dim: int, index: int) -> Tensor:
         """One coordinate of a dimension, which goes."""
-        found: Tensor = _along(_me(self), dim, integer(index, "select", "index"), "select")
-        return found
+        result: Tensor = _index_along(_me(self), dim, integer(index, "select", "index"), "select")
+        return result
 
     def index_select(self, dim: int, index: Any) -> Tensor:
         """The coordinates of a dimension that `index` names, in that order."""
@@ -262,14 +262,16 @@ class TorchNames:
         s = me._storage
         if len(size) != sparse_dim + dense_dim or min(size, default=0) < 0:
             raise ShapeError(f"sparse_resize_: shape {size} has not {sparse_dim} + {dense_dim} extents of 0 or more")
-        same = (sparse_dim, dense_dim) == (me.sparse_dim, me.dense_dim) and size[sparse_dim:] == s.shape[sparse_dim:]
+        same_dims = (sparse_dim, dense_dim) == (me.sparse_dim, me.dense_dim) and size[sparse_dim:] == s.shape[
+            sparse_dim:
+        ]
         outside = [d for d, c in enumerate(s.crd) if c is not None and length(c) and int(c.max()) >= size[d]]
-        if length(s.values) and (not same or outside):
+        if length(s.values) and (not same_dims or outside):
             raise ShapeError(
                 f"sparse_resize_: {length(s.values)} elements of shape {s.shape} do not fit shape {size}"
                 "\n  help: narrow it first, or make a new tensor"
             )
-        if same:
+        if same_dims:
             me._storage = Storage(size, s.format, s.scalar, s.fill_value, s.pos, s.crd, s.values)
         else:
             empty = zeros(size, dtype=me.dtype, format=coo(len(size), dense=dense_dim))
@@ -291,8 +293,8 @@ def _format(t: Tensor, name: str, blocksize: Sequence[int] | None, dense: int | 
     if name in ("bsr", "bsc"):
         block = () if blocksize is None else extents(blocksize, "to_sparse", "blocksize", negative=True)
         if len(block) != 2:
-            kind = ExtentError if blocksize is None else ShapeError
+            error = ExtentError if blocksize is None else ShapeError
             got = f"got: blocksize={blocksize}\n  help: blocksize=(2, 2)"
-            raise kind(f"to_sparse: {name} needs the two extents of a block\n  {got}")
+            raise error(f"to_sparse: {name} needs the two extents of a block\n  {got}")
         name = f"{name}({block[0]}, {block[1]})"
     return parse(name, t.ndim, batch=batch, dense=dense)
