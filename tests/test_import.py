@@ -75,7 +75,7 @@ for first in sys.argv[1:]:
 
 _FIRST = ("openwork", "openwork.nn")
 _OTHERS = tuple(
-    f"openwork.{x}" for x in ("torch", "torch.compiled", "torch.full", "masked", "linalg", "ops.torch_source")
+    f"openwork.{x}" for x in ("torch", "torch.compiled", "torch.dense_gradient", "masked", "linalg", "ops.torch_source")
 )
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..codegen.plan_cache import PlanCache
 from ..compiler.scalar_arguments import passes
-from ..runtime import gradient_hook as gradients
-from ..runtime import trace
+from ..runtime import gradient_hook, trace
 from ..runtime.overrides import takes_over
 from ..tensor.lazy import LEAF, TRANSPOSE, ExpressionText, Lazy, is_lazy, lazy, leaf
 from .infer import Meta, meta_of
@@ -119,8 +118,8 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if gradients.any_full(args):
-            return gradients.rule("full")(wrapper, "fused", None, args, kwargs)
+        if gradient_hook.any_full(args):
+            return gradient_hook.rule("full")(wrapper, "fused", None, args, kwargs)
         if any(map(takes_over, args)):
             return function(*args, **kwargs)
         leaves = [_as_leaf(a) for a in args]

@@ -17,14 +17,14 @@ import torch
 
 from ..storage.buffers import is_torch
 from ..storage.storage import Storage
-from ..torch.permutation_gradient import present
+from ..torch.permutation_gradient import element_mask
 
 __all__ = ["isolated", "running"]
 
 
 def isolated(function: Callable[..., Any], values: list[Any], s: Storage) -> torch.Tensor:
     """The function of values in the places of a structure, and numbers."""
-    here = present(s)
+    here = element_mask(s)
     nothing: list[torch.Tensor] = []
 
     def arrives(g: Any) -> None:

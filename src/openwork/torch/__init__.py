@@ -1,7 +1,7 @@
 """Tensors over torch buffers: gradients, and torch's own functions on Tensors.
 
-A Tensor is differentiable in its values; its structure is constant. `rules` says what stands for each operation whose
-kernels torch cannot see. Importing this package lets `torch.load` read Tensors and masked tensors with
+A Tensor is differentiable in its values; its structure is constant. `rules` has the gradient rule of each operation
+that runs kernels. Importing this package lets `torch.load` read Tensors and masked tensors with
 `weights_only=True`, and a DataLoader make batches of Tensors.
 """
 

@@ -1,7 +1,7 @@
 """`torch.func` transforms of functions of Tensors: `grad` and `jvp` by the gradient rules, `vmap` one item at a time.
 
 Kernels run on addresses, and a sparse operand has one structure and one set of values. So a batch of dense operands is
-one more index (`drive`), and a batch of values as many runs, whose results have one structure, or are refused.
+one more index (`single_operand`), and a batch of values as many runs, whose results have one structure, or are refused.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Any
 import torch
 
 from ..errors import UnsupportedError
-from ..runtime import gradient_hook as gradients
+from ..runtime import gradient_hook
 from ..runtime.strided import Strided, strided
 from ..storage.buffers import is_batched
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .pointwise import DIFFERENTIABLE
 
-__all__ = ["each", "transformed"]
+__all__ = ["map_batch", "transformed"]
 
 NATIVE = frozenset(("on_values", "total"))
 """Operations that are torch's own on values, and so take batches as they are."""
 
 
-def each(
+def map_batch(
     size: int, dims: Sequence[Any], operands: Sequence[Any], function: Callable[..., torch.Tensor]
 ) -> torch.Tensor:
-    """`function` of each of a batch, as a stack; `dims` says where an operand's batch is, None without."""
+    """`function` of each item of a batch, stacked; `dims` are the operands' batch dimensions, None without."""
     rows = [[x if d is None else x.select(d, k) for x, d in zip(operands, dims, strict=True)] for k in range(size)]
     return torch.stack([function(*row) for row in rows])
 
@@ -38,20 +38,20 @@ def each(
 def transformed(
     function: Callable[..., Any], name: str, buffers: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """An operation some of whose operands belong to a transform."""
+    """The rule of an operation some of whose operands belong to a transform of `torch.func`."""
     if name == "torch_values":
         raise UnsupportedError("a sparse torch tensor inside a transform of torch.func\n  help: transform its values")
     levels = torch._C._functorch
     top = max(levels.maybe_get_level(b) for b in buffers if isinstance(b, torch.Tensor))
     batches = [b for b in buffers if isinstance(b, torch.Tensor) and is_batched(b) and levels.maybe_get_level(b) == top]
-    if not batches or name in NATIVE or _linear(name, args):
-        return gradients.rule(name)(*args, **kwargs)
+    if not batches or name in NATIVE or _has_dense_batches_only(name, args):
+        return gradient_hook.rule(name)(*args, **kwargs)
     size = levels.get_unwrapped(batches[0]).shape[levels.maybe_get_bdim(batches[0])]
-    results = [function(*_replaced(args, partial(_one, level=top, k=k)), **kwargs) for k in range(size)]
-    return _stacked(name, results, top)
+    results = [function(*_map_tensors(args, partial(_unbatch, level=top, k=k)), **kwargs) for k in range(size)]
+    return _stack_results(name, results, top)
 
 
-def _linear(name: str, args: tuple[Any, ...]) -> bool:
+def _has_dense_batches_only(name: str, args: tuple[Any, ...]) -> bool:
     """Whether only dense operands of a product are batches."""
     if name not in ("contract", "shared"):
         return False
@@ -60,8 +60,8 @@ def _linear(name: str, args: tuple[Any, ...]) -> bool:
     return args[2] in DIFFERENTIABLE and not any(is_batched(v) for v in stored if isinstance(v, torch.Tensor))
 
 
-def _one(x: torch.Tensor, level: int, k: int) -> torch.Tensor:
-    """One of a batch of this level; any other tensor as it is."""
+def _unbatch(x: torch.Tensor, level: int, k: int) -> torch.Tensor:
+    """Item k of a batch of this level; any other tensor as it is."""
     levels = torch._C._functorch
     if not is_batched(x) or levels.maybe_get_level(x) != level:
         return x
@@ -69,8 +69,8 @@ def _one(x: torch.Tensor, level: int, k: int) -> torch.Tensor:
     return result
 
 
-def _replaced(x: Any, visit: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Arguments of an operation with other tensors as values and dense operands."""
+def _map_tensors(x: Any, visit: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Arguments with `visit` applied to every torch tensor in them: values of Tensors and storages, dense operands."""
     match x:
         case torch.Tensor():
             return visit(x)
@@ -79,42 +79,44 @@ def _replaced(x: Any, visit: Callable[[torch.Tensor], torch.Tensor]) -> Any:
             result = visit(values) if isinstance(values, torch.Tensor) else values
             return x if result is values else x.with_values(result)
         case Tensor():
-            return Tensor._from_storage(_replaced(x._storage, visit))
+            return Tensor._from_storage(_map_tensors(x._storage, visit))
         case Strided():
             return strided(visit(x.owner)) if isinstance(x.owner, torch.Tensor) else x
         case dict():
-            return {k: _replaced(v, visit) for k, v in x.items()}
+            return {k: _map_tensors(v, visit) for k, v in x.items()}
         case tuple() | list():
-            return type(x)([_replaced(v, visit) for v in x])
+            return type(x)([_map_tensors(v, visit) for v in x])
     if is_dataclass(x) and not isinstance(x, type) and any(isinstance(getattr(x, f.name), Storage) for f in fields(x)):
-        return replace(x, **{f.name: _replaced(getattr(x, f.name), visit) for f in fields(x) if f.init})
+        return replace(x, **{f.name: _map_tensors(getattr(x, f.name), visit) for f in fields(x) if f.init})
     return x
 
 
-def _stacked(name: str, results: list[Any], level: int) -> Any:
-    """The results of a batch as one."""
-    first = results[0]
-    match first:
+def _stack_results(name: str, results: list[Any], level: int) -> Any:
+    """The results of a batch's items -> one result over a batch."""
+    example = results[0]
+    match example:
         case torch.Tensor():
             return torch._C._functorch._add_batch_dim(torch.stack(results), 0, level)
         case Storage():
-            if not all(_same(first, s) for s in results[1:]):
+            if not all(_same_structure(example, s) for s in results[1:]):
                 raise UnsupportedError(
                     f"{name} inside torch.func.vmap: the structure of the result depends on the values"
                     "\n  help: a loop over the batch, or a structure that all share, sparse_mask say"
                 )
-            return first.with_values(_stacked(name, [s.values for s in results], level))
+            return example.with_values(_stack_results(name, [s.values for s in results], level))
         case Tensor():
-            return Tensor._from_storage(_stacked(name, [t._storage for t in results], level))
+            return Tensor._from_storage(_stack_results(name, [t._storage for t in results], level))
         case tuple() | list():
-            return type(first)([_stacked(name, list(column), level) for column in zip(*results, strict=True)])
-    if is_dataclass(first) and not isinstance(first, type):
-        columns = {f.name: [getattr(r, f.name) for r in results] for f in fields(first)}
-        return replace(first, **{n: _stacked(name, c, level) for n, c in columns.items() if isinstance(c[0], Storage)})
-    return first
+            return type(example)([_stack_results(name, list(column), level) for column in zip(*results, strict=True)])
+    if is_dataclass(example) and not isinstance(example, type):
+        columns = {f.name: [getattr(r, f.name) for r in results] for f in fields(example)}
+        return replace(
+            example, **{n: _stack_results(name, c, level) for n, c in columns.items() if isinstance(c[0], Storage)}
+        )
+    return example
 
 
-def _same(s: Storage, t: Storage) -> bool:
+def _same_structure(s: Storage, t: Storage) -> bool:
     pairs = zip((*s.pos, *s.crd), (*t.pos, *t.crd), strict=True)
     equal = all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
     return equal and s.shape == t.shape and s.format == t.format and s.fill_value == t.fill_value

@@ -1,8 +1,8 @@
 """Products as operators of torch.library, which torch.compile puts into its graphs.
 
-`openwork::product` is the family of `drive`: one sparse operand, by its buffers and the text of its format, with dense
-ones. The family is closed under differentiation, so that the gradient of the operator is the operator again. The
-tracer of torch.compile does not look into this package; for the functions named here it takes those of `traced`.
+`openwork::product` is the family of `single_operand`: one sparse operand, by its buffers and the text of its format,
+with dense ones. The family is closed under differentiation, so that the gradient of the operator is the operator again.
+The tracer of torch.compile does not look into this package; for the functions named here it takes those of `traced`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import ShapeError
 from ..format import format as parse
 from ..format.format import Format
 from ..ops.products import matmul as products
-from ..runtime import gradient_hook as gradients
+from ..runtime import gradient_hook
 from ..storage.buffers import torch_dtype
 from ..storage.invariants import check_layout
 from ..storage.storage import Storage
@@ -51,7 +51,7 @@ def _split(text: str) -> Indices:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """A product of the family as a call of the operator; see `drive.Product`."""
+    """A product of the family as a call of the operator; see `single_operand.Product`."""
 
     structure: tuple[torch.Tensor, ...]
     format: str
@@ -80,19 +80,19 @@ def _storage(
     values: torch.Tensor | None, structure: Sequence[torch.Tensor], text: str, held: str, shape: tuple[int, ...],
     count: int, scalar: str,
 ) -> Storage:  # fmt: skip
-    """The storage over these buffers; where the last one is seen again, the one of before, with its launches."""
-    known = structure[-1].__dict__.setdefault("_openwork", {}) if structure else {}
+    """The storage over these buffers; cached with the last of them, so that its prepared calls are found again."""
+    cached = structure[-1].__dict__.setdefault("_openwork", {}) if structure else {}
     key = (text, shape, values is None, *(b.data_ptr() for b in structure))
-    result: Storage | None = known.get(key)
+    result: Storage | None = cached.get(key)
     if result is not None and (values is None or result.values.data_ptr() == values.data_ptr()):
         return result
-    given = iter(structure)
-    buffers = [None if x == "-" else next(given) for x in held]
+    buffers_given = iter(structure)
+    buffers = [None if x == "-" else next(buffers_given) for x in held]
     data = torch.empty(count, dtype=torch_dtype(scalar)) if values is None else values.detach().contiguous()
-    kind = scalar if values is None else traced.SCALARS[values.dtype]
-    result = Storage(shape, _format(text), kind, 0, tuple(buffers[::2]), tuple(buffers[1::2]), data)
+    values_scalar = scalar if values is None else traced.SCALARS[values.dtype]
+    result = Storage(shape, _format(text), values_scalar, 0, tuple(buffers[::2]), tuple(buffers[1::2]), data)
     check_layout(result)
-    known[key] = result
+    cached[key] = result
     return result
 
 
@@ -134,9 +134,9 @@ def _backward(ctx: Any, grad: torch.Tensor) -> Any:
     structure, dense = saved[:structures], saved[structures:]
     format, held, shape, stored, statement, scalar = ctx.rest
     spec: Any = _Product(tuple(structure), format, held, tuple(shape), stored, *_indices(statement), scalar)
-    wanted = [values is not None and ctx.needs_input_grad[0]]
-    wanted += [x.is_floating_point() or x.is_complex() for x in dense]
-    first, rest = gradients_of(spec, values, dense, grad, wanted)
+    needed = [values is not None and ctx.needs_input_grad[0]]
+    needed += [x.is_floating_point() or x.is_complex() for x in dense]
+    first, rest = gradients_of(spec, values, dense, grad, needed)
     return first, [None] * structures, rest if count else [], *[None] * 6
 
 
@@ -144,13 +144,13 @@ torch.library.register_autograd("openwork::product", _backward, setup_context=_s
 
 
 def substitute(matmul: Any) -> None:
-    """Have the tracer, which is loaded, take the functions of `traced`; `matmul` is the namespace's."""
+    """Register the functions of `traced` with the tracer of torch.compile; `matmul` is the namespace's."""
     register = getattr(torch.compiler, "substitute_in_graph", None)
     if register is None:
         return
-    traced.ordered = _reflected_matmul()
+    traced.knows_left_operand = _reflected_matmul()
     for function, stand_in in (
-        (gradients.rule, traced.rule),
+        (gradient_hook.rule, traced.rule),
         (products.matmul, traced.matmul),
         (matmul, traced.matmul_of_namespace),
     ):

@@ -1,4 +1,4 @@
-"""torch's functions that are made of others: reductions, norms, distances and statistics."""
+"""torch's functions that are composed of operations: reductions, norms, distances, statistics, linear algebra."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from ..ops.manipulation import shaping, triangles
 from ..ops.products import tensor_products
 from ..ops.products.einsum import einsum
 from ..ops.products.matmul import matmul
-from ..ops.reductions import folds as reduce
-from ..ops.reductions import softmax
+from ..ops.reductions import folds, softmax
 from ..ops.reductions.moments import std, var
 from ..storage.buffers import is_recorded
 from ..tensor.tensor import Tensor
-from .nary import densely, several, torch_storage
+from .nary import apply_dense, apply_nary, torch_storage
 from .registry import FUNCTIONS, torch_function
-from .shapes import hollow, narrow, shape_of
+from .shapes import constant_tensor, narrow, shape_of
 
 __all__ = ["norm"]
 
@@ -43,14 +42,14 @@ def norm(t: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtyp
     dim = None if dim in ((), []) else dim
     order = 2 if p in ("fro", None) else p
     if order == 2:
-        return several(_root, reduce.reduce("sum", several(_square, t), dim, keepdim), 2)
-    size = several(torch.abs, t)
+        return apply_nary(_root, folds.reduce("sum", apply_nary(_square, t), dim, keepdim), 2)
+    magnitude = apply_nary(torch.abs, t)
     if order in (math.inf, -math.inf):
-        return reduce.reduce("max" if order > 0 else "min", size, dim, keepdim)
+        return folds.reduce("max" if order > 0 else "min", magnitude, dim, keepdim)
     if order == 0:
-        return reduce.reduce("sum", several(lambda v: (v != 0).to(v.dtype), size), dim, keepdim)
-    sums = reduce.reduce("sum", several(_power, size, order), dim, keepdim)
-    return several(_root, sums, order)
+        return folds.reduce("sum", apply_nary(lambda v: (v != 0).to(v.dtype), magnitude), dim, keepdim)
+    sums = folds.reduce("sum", apply_nary(_power, magnitude, order), dim, keepdim)
+    return apply_nary(_root, sums, order)
 
 
 def _power(v: torch.Tensor, p: float) -> torch.Tensor:
@@ -87,9 +86,9 @@ def matrix_norm(t: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
         raise UnsupportedError(f"matrix_norm: {ord!r} needs all singular values\n  supported: 'fro', 1, -1, inf, -inf")
     rows, columns = (d % t.ndim for d in dim)
     first, second = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = several(torch.abs, t).sum(first, keepdims=True)
-    best = reduce.reduce("max" if ord > 0 else "min", sums, second, True)
-    return best if keepdim else shaping.squeeze(best, (rows, columns))
+    sums = apply_nary(torch.abs, t).sum(first, keepdims=True)
+    extreme = folds.reduce("max" if ord > 0 else "min", sums, second, True)
+    return extreme if keepdim else shaping.squeeze(extreme, (rows, columns))
 
 
 def _reducer(op: str) -> Callable[..., Any]:
@@ -98,7 +97,7 @@ def _reducer(op: str) -> Callable[..., Any]:
             t, dtype = t.astype(dtype), None
         if not t.ndim and dim is not None:
             dim = None
-        return reduce.reduce(op, t, None if dim in ((), []) else dim, keepdim and t.ndim > 0, dtype)
+        return folds.reduce(op, t, None if dim in ((), []) else dim, keepdim and t.ndim > 0, dtype)
 
     return function
 
@@ -138,8 +137,8 @@ def _softmax(function: Callable[..., Any], negative: bool = False) -> Callable[.
     return call_it
 
 
-def _floating(t: Tensor) -> Tensor:
-    """The tensor, of whole numbers in torch's default dtype."""
+def _as_floating(t: Tensor) -> Tensor:
+    """The tensor, one of integers in torch's default dtype."""
     return t if t.dtype.is_floating_point or t.dtype.is_complex else t.astype(torch.get_default_dtype())
 
 
@@ -149,7 +148,7 @@ def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any =
     if t.ndim < 2:
         rows = shaping.reshape(t, (1, -1))
         return cov(rows, correction=correction, fweights=fweights, aweights=aweights)
-    t = _floating(t)
+    t = _as_floating(t)
     factors = [_dense(w) for w in (fweights, aweights) if w is not None]
     for w in factors:
         t = t.astype(torch.promote_types(t.dtype, w.dtype), copy=False)
@@ -158,10 +157,10 @@ def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any =
     count = t.shape[1] if weights is None else weights.sum()
     scaled = t if weights is None else elementwise(_MUL, t, weights)
     mean = scaled.sum(1).to_dense() / count
-    products = _dense(matmul(scaled, several(torch.conj_physical, t.mT)))
-    lost = correction if aweights is None else correction * (weights * factors[-1]).sum() / count
-    left = torch.as_tensor(count - lost).real.clamp(min=0)
-    covariance = (products - count * torch.outer(mean, mean.conj())) / left
+    products = _dense(matmul(scaled, apply_nary(torch.conj_physical, t.mT)))
+    correction_weight = correction if aweights is None else correction * (weights * factors[-1]).sum() / count
+    divisor = torch.as_tensor(count - correction_weight).real.clamp(min=0)
+    covariance = (products - count * torch.outer(mean, mean.conj())) / divisor
     return Tensor._from_dense(covariance.reshape(()) if t.shape[0] == 1 else covariance)
 
 
@@ -171,8 +170,8 @@ def corrcoef(t: Tensor) -> Any:
     correlation = cov(t).to_dense()
     if not correlation.ndim:
         return Tensor._from_dense(correlation / correlation)
-    size = correlation.diagonal().real.sqrt() if correlation.is_complex() else correlation.diagonal().sqrt()
-    correlation = correlation / size[:, None] / size[None, :]
+    deviations = correlation.diagonal().real.sqrt() if correlation.is_complex() else correlation.diagonal().sqrt()
+    correlation = correlation / deviations[:, None] / deviations[None, :]
     if correlation.is_complex():
         return Tensor._from_dense(torch.view_as_complex(torch.view_as_real(correlation).clip(-1, 1)))
     return Tensor._from_dense(correlation.clip(-1, 1))
@@ -196,7 +195,7 @@ def cross(input: Any, other: Any, dim: Any = None) -> Any:
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
     """The vectors along a dimension divided by their norms."""
     size = norm(input, p, dim, True).to_dense().clamp_min(eps)
-    return elementwise("div", input, size) if input.ndim else densely(torch.div, input, size)
+    return elementwise("div", input, size) if input.ndim else apply_dense(torch.div, input, size)
 
 
 @torch_function("cosine_similarity")
@@ -214,10 +213,10 @@ def _dense(x: Any) -> Any:
 @torch_function("pairwise_distance")
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The p-norms of the differences, each moved by eps."""
-    moved = elementwise(_ADD, elementwise(_SUB, x1, x2), eps)
-    if not isinstance(moved, Tensor):
-        return torch.linalg.vector_norm(moved, p, -1, keepdim)
-    return norm(moved, p, -1, keepdim)
+    shifted = elementwise(_ADD, elementwise(_SUB, x1, x2), eps)
+    if not isinstance(shifted, Tensor):
+        return torch.linalg.vector_norm(shifted, p, -1, keepdim)
+    return norm(shifted, p, -1, keepdim)
 
 
 @torch_function("dist")
@@ -241,7 +240,7 @@ def glu(input: Tensor, dim: int = -1) -> Any:
     half = input.shape[dim] // 2
     if 2 * half != input.shape[dim]:
         raise ShapeError(f"glu: extent {input.shape[dim]} of dimension {dim} is odd\n  help: it is cut in halves")
-    return elementwise(_MUL, narrow(input, dim, 0, half), several(torch.sigmoid, narrow(input, dim, half, half)))
+    return elementwise(_MUL, narrow(input, dim, 0, half), apply_nary(torch.sigmoid, narrow(input, dim, half, half)))
 
 
 @torch_function("prelu")
@@ -253,8 +252,8 @@ def prelu(input: Any, weight: Any) -> Any:
     if not isinstance(input, Tensor):
         return F.prelu(input, weight.reshape(-1))
     weight = weight if weight.numel() > 1 else weight.reshape(())
-    low = several(torch.clamp_max, input, 0)
-    return elementwise(_ADD, several(torch.relu, input), elementwise(_MUL, low, weight))
+    low = apply_nary(torch.clamp_max, input, 0)
+    return elementwise(_ADD, apply_nary(torch.relu, input), elementwise(_MUL, low, weight))
 
 
 @torch_function("rms_norm")
@@ -267,7 +266,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: floa
     if input.dtype in _HALVES:
         return rms_norm(input.astype(torch.float32), normalized_shape, weight, eps).to(input.dtype)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    means = reduce.reduce("mean", several(_square, input), axes, True).to_dense()
+    means = folds.reduce("mean", apply_nary(_square, input), axes, True).to_dense()
     scaled = elementwise("div", input, torch.sqrt(means + (torch.finfo(means.dtype).eps if eps is None else eps)))
     return scaled if weight is None else elementwise(_MUL, scaled, weight)
 
@@ -332,19 +331,19 @@ def _solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitria
 
 
 def _new(value: Any) -> Callable[..., Tensor]:
-    return lambda t, *size, dtype=None, **_: hollow(t, shape_of(size), value, dtype)
+    return lambda t, *size, dtype=None, **_: constant_tensor(t, shape_of(size), value, dtype)
 
 
 @torch_function("new_full")
 def new_full(t: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
     """A Tensor of one value, with no element stored."""
-    return hollow(t, size, _number(fill_value), dtype)
+    return constant_tensor(t, size, _number(fill_value), dtype)
 
 
 @torch_function("logsumexp")
 def logsumexp(t: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The logarithm of the sum of exponentials; of whole numbers in torch's default dtype."""
-    return softmax.logsumexp(_floating(t), dim if t.ndim else None, keepdims=keepdim)
+    return softmax.logsumexp(_as_floating(t), dim if t.ndim else None, keepdims=keepdim)
 
 
 @torch_function("zeros_like")
@@ -376,7 +375,7 @@ FUNCTIONS.update(
         "vector_norm": lambda t, ord=2, dim=None, keepdim=False, *, dtype=None: norm(t, ord, dim, keepdim, dtype),
         "linalg_cross": lambda a, b, *, dim=-1: cross(a, b, dim),
         "matrix_power": lambda a, n: linalg.matrix_power(a, n),
-        "vander": lambda x, N=None: densely(torch.linalg.vander, x, N=N),
+        "vander": lambda x, N=None: apply_dense(torch.linalg.vander, x, N=N),
         "det": lambda a: _of_torch(linalg.det(a)),
         "inv": lambda a: linalg.inv(a),
         "slogdet": lambda a: tuple(map(_of_torch, linalg.slogdet(a))),

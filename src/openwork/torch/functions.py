@@ -1,4 +1,4 @@
-"""A torch function and its arguments, one of them a Tensor -> its result over torch buffers: `__torch_function__`."""
+"""`__torch_function__`: a torch function and its arguments, one of them a Tensor -> its result over torch buffers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from ..ops.products.matmul import matmul
 from ..ops.products.sddmm import sddmm
 from ..tables import TORCH
 from ..tensor.tensor import Tensor
-from . import composed, orders, placing, shapes
-from . import pointwise_functions as single
+from . import composed, pointwise_functions, scatter, shapes, sorting
 from .losses import LOSSES, loss
-from .nary import over_torch, several
-from .permutation_gradient import unique
-from .reduced import mm
+from .nary import apply_nary, over_torch
+from .permutation_gradient import without_duplicates
+from .reduced_products import mm
 from .registry import FUNCTIONS, operation_of, torch_function
 
-__all__ = ["FUNCTIONS", "call", "composed", "orders", "placing", "shapes"]
+__all__ = ["FUNCTIONS", "call", "composed", "scatter", "shapes", "sorting"]
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -36,7 +35,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if (device := str(out.device)) != "cpu":
             raise UnsupportedError(f"out= is on device {device}\n  expected: cpu, as the operands\n  help: to('cpu')")
         return out.copy_(_dense(call(function, args, {**kwargs, "out": None})))
-    names = _names(function)
+    names = _table_names(function)
     if not names[0].endswith("_"):
         args = tuple([over_torch(x) for x in args])
         kwargs = {key: over_torch(value) for key, value in kwargs.items() if key != "out"} if kwargs else kwargs
@@ -45,13 +44,13 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return FUNCTIONS[name](*args, **kwargs)
         if name in LOSSES:
             return loss(function, *args, **kwargs)
-        if name in single.ELEMENTWISE:
-            return several(function, *args, **kwargs)
-        if name in single.BINARY:
-            return _binary(single.BINARY[name], *args, **kwargs)
+        if name in pointwise_functions.ELEMENTWISE:
+            return apply_nary(function, *args, **kwargs)
+        if name in pointwise_functions.BINARY:
+            return _binary(pointwise_functions.BINARY[name], *args, **kwargs)
     name = names[0]
-    if name[:1] == "r" and name[1:] in single.BINARY and len(args) == 2:
-        return elementwise(single.BINARY[name[1:]], args[1], args[0])
+    if name[:1] == "r" and name[1:] in pointwise_functions.BINARY and len(args) == 2:
+        return elementwise(pointwise_functions.BINARY[name[1:]], args[1], args[0])
     if name.endswith("_") and args and isinstance(args[0], torch.Tensor):
         return args[0].copy_(_dense(call(getattr(torch, name[:-1]), args, kwargs)))
     raise UnsupportedError(
@@ -61,15 +60,15 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _names(function: Any) -> list[str]:
-    """What a function may be called in the tables, the closest name first."""
+def _table_names(function: Any) -> list[str]:
+    """A torch function -> its possible names in the tables, the closest first."""
     name: str = getattr(function, "__name__", str(function))
     if name.startswith("__"):
         return [name.strip("_")]
     name = name.removeprefix("_")
     names = [name]
-    for cut in ("linalg_", "special_"):
-        names += [name.removeprefix(cut).removeprefix("_")]
+    for prefix in ("linalg_", "special_"):
+        names += [name.removeprefix(prefix).removeprefix("_")]
     names += [name.removesuffix("_copy"), name.removesuffix("_impl")]
     return list(dict.fromkeys(names))
 
@@ -79,11 +78,11 @@ def _dense(x: Any) -> Any:
 
 
 def _binary(op: str, a: Any, b: Any = None, *, other: Any = None, alpha: Any = 1) -> Any:
-    return single.scaled(op, a, other if b is None else b, alpha)
+    return pointwise_functions.scaled(op, a, other if b is None else b, alpha)
 
 
-def _factor(x: Any, dtype: Any) -> Any:
-    """A factor of a product: of whole numbers its whole part, as torch has it."""
+def _whole_factor(x: Any, dtype: Any) -> Any:
+    """A factor of a product: of an integer dtype truncated, as in torch."""
     return int(x) if isinstance(x, float) and not (dtype.is_floating_point or dtype.is_complex) else x
 
 
@@ -91,7 +90,7 @@ def _factor(x: Any, dtype: Any) -> Any:
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`, of any mixture of Tensors and torch tensors."""
     product = matmul(mat1, mat2)
-    alpha, beta = (_factor(x, product.dtype) for x in (alpha, beta))
+    alpha, beta = (_whole_factor(x, product.dtype) for x in (alpha, beta))
     product = product if alpha == 1 else elementwise("mul", product, alpha)
     if beta == 0:
         return product
@@ -102,7 +101,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * sum of batch1[b] @ batch2[b]`."""
     product = einsum("bij,bjk->ik", batch1, batch2)
-    alpha, beta = (_factor(x, product.dtype) for x in (alpha, beta))
+    alpha, beta = (_whole_factor(x, product.dtype) for x in (alpha, beta))
     return elementwise("add", elementwise("mul", input, beta), elementwise("mul", product, alpha))
 
 
@@ -126,7 +125,7 @@ def dropout(t: Tensor, p: float = 0.5, training: bool = True, inplace: bool = Fa
         raise UnsupportedError(
             f"dropout: fill value {t.fill_value}, inplace={inplace}\n  supported: fill value 0, a new tensor"
         )
-    s = unique(t._storage)
+    s = without_duplicates(t._storage)
     return Tensor._from_storage(s.with_values(torch.nn.functional.dropout(s.values, p, training), 0))
 
 
@@ -187,9 +186,9 @@ FUNCTIONS.update(
         "sparse_mm_reduce_impl": mm,
         "inner": lambda a, b: matmul(a, _mt(b)),
         "add": lambda a, b=None, *, other=None, alpha=1: _binary("add", a, b, other=other, alpha=alpha),
-        "rsub": lambda a, b, alpha=1: single.scaled("sub", b, a, alpha),
-        "conj": lambda t: several(torch.conj_physical, t),
-        "adjoint": lambda t: several(torch.conj_physical, t.mT),
+        "rsub": lambda a, b, alpha=1: pointwise_functions.scaled("sub", b, a, alpha),
+        "conj": lambda t: apply_nary(torch.conj_physical, t),
+        "adjoint": lambda t: apply_nary(torch.conj_physical, t.mT),
         "equal": lambda a, b: tuple(a.shape) == tuple(b.shape) and torch.equal(_dense(a), _dense(b)),
         "numel": lambda t: t.size,
         "is_complex": lambda t: t.dtype.is_complex,
@@ -199,10 +198,12 @@ FUNCTIONS.update(
     }
 )
 
-for _name in sorted(TORCH.keys() - FUNCTIONS.keys() - single.ELEMENTWISE - single.BINARY.keys()):
+for _name in sorted(
+    TORCH.keys() - FUNCTIONS.keys() - pointwise_functions.ELEMENTWISE - pointwise_functions.BINARY.keys()
+):
     FUNCTIONS[_name] = operation_of(_name)
 
-_NAMES = {*FUNCTIONS, *single.ELEMENTWISE, *single.BINARY, *LOSSES}
+_NAMES = {*FUNCTIONS, *pointwise_functions.ELEMENTWISE, *pointwise_functions.BINARY, *LOSSES}
 
 
 def _mt(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Gradients that a caller hands in: any tensor of the right shape -> values on the structure of the leaf, or dense.
+"""Gradients given by a caller: any tensor of the right shape -> values on the structure of the leaf, or a dense tensor.
 
 Elements are matched by coordinates, whatever structure either side has. What lies outside the leaf's structure has no
 place there and is dropped, as the gradients of unspecified elements are wherever `grad="sparse"` holds.
@@ -16,10 +16,16 @@ from ..interop.constructors import asarray
 from ..storage.buffers import as_array, is_array, scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .permutation_gradient import gathered, located, plain, present, unique
+from .permutation_gradient import (
+    detached_storage,
+    element_mask,
+    gather_by_numbers,
+    value_numbers_at,
+    without_duplicates,
+)
 from .pointwise import DIFFERENTIABLE
 
-__all__ = ["as_dense", "backward", "leaf_of", "on_structure", "ready"]
+__all__ = ["as_dense", "backward", "check_backward", "leaf_of", "on_structure"]
 
 
 def on_structure(t: Tensor, gradient: Any, operation: str, exact: bool = False) -> torch.Tensor:
@@ -34,23 +40,25 @@ def on_structure(t: Tensor, gradient: Any, operation: str, exact: bool = False) 
     values = s.values
     vector = isinstance(gradient, torch.Tensor) and gradient.ndim == 1 and not s.format.is_dense
     if vector and gradient.layout == torch.strided and t.ndim > 1 and gradient.shape == values.shape:
-        numbers = _checked(gradient, values, tuple(values.shape), operation, exact)._storage.values
+        result = _check_gradient(gradient, values, tuple(values.shape), operation, exact)._storage.values
     else:
-        g = _checked(gradient, values, s.shape, operation, exact)._storage
+        g = _check_gradient(gradient, values, s.shape, operation, exact)._storage
         if not s.shape:
-            numbers = as_array(g.values, like=values).reshape(values.shape)
-        elif _same_places(g, s):
-            numbers = as_array(g.values, like=values)
+            result = as_array(g.values, like=values).reshape(values.shape)
+        elif _same_structure(g, s):
+            result = as_array(g.values, like=values)
         else:
-            g = unique(g)
-            numbers = gathered(as_array(g.values, like=values), located(g, plain(s)), [g.fill_value])
-        here = present(s)
-        numbers = numbers if here is None else torch.where(here, numbers, 0)
-    return numbers.to(values.dtype)
+            g = without_duplicates(g)
+            result = gather_by_numbers(
+                as_array(g.values, like=values), value_numbers_at(g, detached_storage(s)), [g.fill_value]
+            )
+        elements = element_mask(s)
+        result = result if elements is None else torch.where(elements, result, 0)
+    return result.to(values.dtype)
 
 
-def _same_places(a: Storage, b: Storage) -> bool:
-    """Whether two storages have the very same structure, no element twice."""
+def _same_structure(a: Storage, b: Storage) -> bool:
+    """Whether two storages share their structure's buffers, without duplicates."""
     if a.format != b.format or not a.format.is_unique or a.values.shape != b.values.shape:
         return False
     pairs = zip((*a.pos, *a.crd), (*b.pos, *b.crd), strict=True)
@@ -59,12 +67,12 @@ def _same_places(a: Storage, b: Storage) -> bool:
 
 def as_dense(gradient: Any, like: torch.Tensor, operation: str, exact: bool = False) -> torch.Tensor:
     """A gradient as a dense tensor of the shape of `like`, of any structure; see `on_structure`."""
-    found = _checked(gradient, like, tuple(like.shape), operation, exact).to_dense()
-    dense: torch.Tensor = as_array(found, like=like).to(like.dtype)
+    host = _check_gradient(gradient, like, tuple(like.shape), operation, exact).to_dense()
+    dense: torch.Tensor = as_array(host, like=like).to(like.dtype)
     return dense
 
 
-def _checked(gradient: Any, like: torch.Tensor, shape: tuple[int, ...], operation: str, exact: bool) -> Tensor:
+def _check_gradient(gradient: Any, like: torch.Tensor, shape: tuple[int, ...], operation: str, exact: bool) -> Tensor:
     """The gradient as a Tensor, where it has this shape and goes with the dtype and device of `like`."""
     if not isinstance(gradient, Tensor) and not is_array(gradient):
         hint = "filled(0) gives 0 to missing elements" if hasattr(gradient, "filled") else "torch.as_tensor(gradient)"
@@ -103,14 +111,14 @@ def backward(
     are on no graph.
     """
     values = t._storage.values
-    ready(t.requires_grad, gradient, t.shape)
+    check_backward(t.requires_grad, gradient, t.shape)
     incoming = torch.ones_like(values) if gradient is None else on_structure(t, gradient, "backward")
-    chosen = None if inputs is None else [leaf_of(x) for x in inputs]
-    values.backward(incoming, retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
+    leaves = None if inputs is None else [leaf_of(x) for x in inputs]
+    values.backward(incoming, retain_graph=retain_graph, create_graph=create_graph, inputs=leaves)
 
 
-def ready(recorded: bool, gradient: Any, shape: tuple[int, ...]) -> None:
-    """Raise where `backward` has nothing to begin with."""
+def check_backward(recorded: bool, gradient: Any, shape: tuple[int, ...]) -> None:
+    """Raise UnsupportedError where the tensor is on no graph, ShapeError where `backward` needs a gradient."""
     if not recorded:
         raise UnsupportedError(
             "backward: the tensor depends on nothing that requires a gradient\n  help: requires_grad_() before the"
@@ -126,5 +134,5 @@ def ready(recorded: bool, gradient: Any, shape: tuple[int, ...]) -> None:
 def leaf_of(x: Any) -> Any:
     """The torch tensor whose gradient is accumulated: the values of a Tensor or masked tensor."""
     x = getattr(x, "specified", x)
-    carrier = getattr(x, "_carrier", None)
-    return carrier if carrier is not None else x.values if isinstance(x, Tensor) else x
+    proxy = getattr(x, "_proxy", None)
+    return proxy if proxy is not None else x.values if isinstance(x, Tensor) else x

@@ -1,4 +1,4 @@
-"""torch's losses of Tensors: those of single elements, and of classes."""
+"""torch's loss functions of Tensors: elementwise ones, cross entropy and other losses over classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..ops.elementwise.maps import elementwise
 from ..ops.reductions import softmax
 from ..tensor.tensor import Tensor
 from .composed import pairwise_distance
-from .nary import several
+from .nary import apply_nary
 from .registry import torch_function
 from .shapes import gather
 
@@ -22,7 +22,7 @@ LOSSES = frozenset((
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "kl_div", "soft_margin_loss", "hinge_embedding_loss", "poisson_nll_loss", "margin_ranking_loss",
 ))  # fmt: skip
-"""Losses that are a function of single elements, summed or averaged."""
+"""Elementwise losses, summed or averaged."""
 
 
 def _dense(x: Any) -> Any:
@@ -30,19 +30,19 @@ def _dense(x: Any) -> Any:
 
 
 def loss(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """A loss of single elements of several operands, reduced as torch says; unspecified elements take part."""
+    """An elementwise loss of several operands, reduced as torch does; unspecified elements take part."""
     reduction, average, reduces = (options.pop(k, None) for k in ("reduction", "size_average", "reduce"))
     if average is not None or reduces is not None:
         reduction = legacy_get_string(average, reduces)
-    plain = {k: v for k, v in options.items() if not isinstance(v, Tensor | torch.Tensor)}
-    named = [k for k in options if k not in plain]
+    constants = {k: v for k, v in options.items() if not isinstance(v, Tensor | torch.Tensor)}
+    tensor_options = [k for k in options if k not in constants]
     count = len(args)
 
     def of_all(*operands: Any) -> Any:
-        by_name = dict(zip(named, operands[count:], strict=True))
-        return function(*operands[:count], **by_name, **plain, reduction="none")
+        by_name = dict(zip(tensor_options, operands[count:], strict=True))
+        return function(*operands[:count], **by_name, **constants, reduction="none")
 
-    result = several(of_all, *args, *(options[k] for k in named))
+    result = apply_nary(of_all, *args, *(options[k] for k in tensor_options))
     if reduction == "none":
         return result
     if reduction == "batchmean":
@@ -65,21 +65,23 @@ def cross_entropy(
     total = _dense(softmax.logsumexp(input, dim)) if isinstance(input, Tensor) else torch.logsumexp(input, dim)
     classes = input.shape[dim]
     weights = torch.ones(classes, dtype=total.dtype) if weight is None else _dense(weight)
-    along = weights.reshape(-1, *(1,) * (input.ndim - 1 - dim))
+    class_weights = weights.reshape(-1, *(1,) * (input.ndim - 1 - dim))
     target = _dense(target)
     if target.is_floating_point():
-        share = target * (1 - label_smoothing) + label_smoothing / classes
-        parts = total * (share * along).sum(dim) - _dense(elementwise("mul", input, share * along).sum(dim))
-        return _reduced(parts, torch.ones_like(parts), reduction)
-    counted = target != ignore_index
-    place = target.masked_fill(~counted, 0)
-    own = _dense(gather(input, dim, place.unsqueeze(dim))).squeeze(dim)
-    scale = weights[place] * counted
-    parts = (total - own) * scale
+        target_weights = target * (1 - label_smoothing) + label_smoothing / classes
+        losses = total * (target_weights * class_weights).sum(dim) - _dense(
+            elementwise("mul", input, target_weights * class_weights).sum(dim)
+        )
+        return _reduce_losses(losses, torch.ones_like(losses), reduction)
+    counts_in = target != ignore_index
+    classes_of = target.masked_fill(~counts_in, 0)
+    target_logit = _dense(gather(input, dim, classes_of.unsqueeze(dim))).squeeze(dim)
+    scale = weights[classes_of] * counts_in
+    losses = (total - target_logit) * scale
     if label_smoothing:
-        spread = total * weights.sum() - _dense(elementwise("mul", input, along).sum(dim))
-        parts = parts * (1 - label_smoothing) + spread * counted * (label_smoothing / classes)
-    return _reduced(parts, scale, reduction)
+        smoothing = total * weights.sum() - _dense(elementwise("mul", input, class_weights).sum(dim))
+        losses = losses * (1 - label_smoothing) + smoothing * counts_in * (label_smoothing / classes)
+    return _reduce_losses(losses, scale, reduction)
 
 
 @torch_function("nll_loss", "nll_loss_nd")
@@ -92,11 +94,11 @@ def nll_loss(
         reduction = legacy_get_string(size_average, reduce)
     dim = 0 if input.ndim == 1 else 1
     target = _dense(target)
-    counted = target != ignore_index
-    place = target.masked_fill(~counted, 0)
-    own = _dense(gather(input, dim, place.unsqueeze(dim))).squeeze(dim)
-    scale = counted.to(own.dtype) if weight is None else _dense(weight)[place] * counted
-    return _reduced(-own * scale, scale, reduction)
+    counts_in = target != ignore_index
+    classes_of = target.masked_fill(~counts_in, 0)
+    target_logit = _dense(gather(input, dim, classes_of.unsqueeze(dim))).squeeze(dim)
+    scale = counts_in.to(target_logit.dtype) if weight is None else _dense(weight)[classes_of] * counts_in
+    return _reduce_losses(-target_logit * scale, scale, reduction)
 
 
 @torch_function("triplet_margin_loss", "triplet_margin_with_distance_loss")
@@ -112,13 +114,13 @@ def triplet_margin_loss(
         lengths = pairwise_distance(a, b, p, eps) if distance_function is None else distance_function(a, b)
         return _dense(lengths)
 
-    far = distance(anchor, negative)
-    far = torch.minimum(far, distance(positive, negative)) if swap else far
-    parts = (margin + distance(anchor, positive) - far).clamp_min(0)
-    return _reduced(parts, torch.ones_like(parts), reduction)
+    negative_distance = distance(anchor, negative)
+    negative_distance = torch.minimum(negative_distance, distance(positive, negative)) if swap else negative_distance
+    losses = (margin + distance(anchor, positive) - negative_distance).clamp_min(0)
+    return _reduce_losses(losses, torch.ones_like(losses), reduction)
 
 
-def _reduced(parts: torch.Tensor, scale: torch.Tensor, reduction: str) -> torch.Tensor:
+def _reduce_losses(losses: torch.Tensor, scale: torch.Tensor, reduction: str) -> torch.Tensor:
     if reduction == "none":
-        return parts
-    return parts.sum() / scale.sum() if reduction == "mean" else parts.sum()
+        return losses
+    return losses.sum() / scale.sum() if reduction == "mean" else losses.sum()

@@ -1,4 +1,4 @@
-"""torch's functions as methods of Tensors over torch buffers, and their in-place forms."""
+"""A Tensor over torch buffers and a name -> torch's method of that name, or its in-place form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from ..runtime.gradient_hook import any_full
 from ..tables import TORCH
 from ..tensor.tensor import Tensor
-from . import pointwise_functions as single
-from .full import run
+from . import pointwise_functions
+from .dense_gradient import run
 from .functions import FUNCTIONS, call
 
 __all__ = ["method"]
@@ -22,27 +22,34 @@ _DTYPES = {
     "long": torch.int64, "half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32,
     "double": torch.float64, "chalf": torch.complex32, "cfloat": torch.complex64, "cdouble": torch.complex128,
 }  # fmt: skip
-_HIDDEN = frozenset(("slice.Tensor", "return_output", "getitem", "sparse_mm_reduce_impl", "linear", "embedding", "pad"))
+_NOT_METHODS = frozenset(
+    ("slice.Tensor", "return_output", "getitem", "sparse_mm_reduce_impl", "linear", "embedding", "pad")
+)
 """Names in the tables that are no methods of torch's tensors."""
 
 
 def method(t: Tensor, name: str) -> Callable[..., Any] | None:
-    """What `t.name` is, where torch's tensors have it: a function of openwork's; None elsewhere."""
+    """The method `t.name` where torch's tensors have it, else None."""
     if name in _DTYPES:
         return lambda **_: t.astype(_DTYPES[name], copy=False)
-    if not hasattr(torch.Tensor, name) or name in _HIDDEN:
+    if not hasattr(torch.Tensor, name) or name in _NOT_METHODS:
         return None
-    own = name.removesuffix("_")
-    if own not in FUNCTIONS and own not in single.ELEMENTWISE and own not in single.BINARY and own not in TORCH:
+    base_name = name.removesuffix("_")
+    if (
+        base_name not in FUNCTIONS
+        and base_name not in pointwise_functions.ELEMENTWISE
+        and base_name not in pointwise_functions.BINARY
+        and base_name not in TORCH
+    ):
         return None
-    function = partial(_called, t, own)
-    if name == own:
+    function = partial(_call_method, t, base_name)
+    if name == base_name:
         return function
     return lambda *args, **options: t._becomes(name, function(*args, **options))
 
 
-def _called(t: Tensor, name: str, *args: Any, **options: Any) -> Any:
-    """The method's function, by the protocol that the function itself takes: that of an operand of full gradient."""
+def _call_method(t: Tensor, name: str, *args: Any, **options: Any) -> Any:
+    """Call the function of a method, with dense gradients where an operand has them."""
     function = getattr(torch.Tensor, name, getattr(torch, name, None))
     operands = (t, *args)
     if any_full((*operands, *options.values())):

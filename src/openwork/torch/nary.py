@@ -1,4 +1,4 @@
-"""A torch function of single elements and its operands, sparse and dense -> its result, in their united structure.
+"""An elementwise torch function and its operands, sparse and dense -> its result, in the union of their structures.
 
 Where every tensor operand is sparse, the result has elements wherever one of them has: their structures are united by
 the kernels that merge, each operand's values are taken there, and torch's function does the rest, gradients included.
@@ -24,13 +24,19 @@ from ..runtime.values import apply
 from ..storage.buffers import as_array, is_recorded, is_torch, length, scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .permutation_gradient import gathered, located, plain, present, unique
+from .permutation_gradient import (
+    detached_storage,
+    element_mask,
+    gather_by_numbers,
+    value_numbers_at,
+    without_duplicates,
+)
 
-__all__ = ["densely", "extents", "over_torch", "several", "torch_storage", "with_number"]
+__all__ = ["apply_dense", "apply_nary", "extents", "over_torch", "torch_storage", "with_number"]
 
 
-def several(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """`function` of every element of these operands, broadcast, whatever it is; options may be operands too.
+def apply_nary(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """An elementwise `function` of these operands, broadcast; options may be operands too.
 
     Returns
     -------
@@ -40,34 +46,34 @@ def several(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     Guarantees: equal to the function of the dense tensors, and so are gradients at specified elements.
     Raises ShapeError where the shapes do not broadcast.
     """
-    alone = _of_one(function, args) if not options else None
-    if alone is not None:
-        return alone
-    call = _Call(function, args, options)
+    unary_result = _apply_unary(function, args) if not options else None
+    if unary_result is not None:
+        return unary_result
+    call = _NaryCall(function, args, options)
     sparse = [x for x in call.operands if isinstance(x, Tensor) and not x.format.is_dense]
-    full = [x for x in call.operands if not _is_sparse(x) and x.ndim]
-    if not sparse or full:
-        return densely(function, *args, **options)
+    dense = [x for x in call.operands if not _is_sparse(x) and x.ndim]
+    if not sparse or dense:
+        return apply_dense(function, *args, **options)
     shape = extents(function, [x.shape for x in sparse])
-    storages = [unique(torch_storage(broadcast_to(x, shape) if x.shape != shape else x)) for x in sparse]
+    storages = [without_duplicates(torch_storage(broadcast_to(x, shape) if x.shape != shape else x)) for x in sparse]
     numbers = [x for x in call.operands if not _is_sparse(x)]
-    fills = _fills(call, storages, numbers)
+    fills = _fill_values(call, storages, numbers)
     if fills is None:
-        return densely(function, *args, **options)
-    united = _united(storages)
-    values = _values(call, united, storages, numbers)
+        return apply_dense(function, *args, **options)
+    union_storage = _union_structure(storages)
+    values = _values(call, union_storage, storages, numbers)
     single = isinstance(values, torch.Tensor)
     results = [
-        Tensor._from_storage(united.with_values(v, fill))
+        Tensor._from_storage(union_storage.with_values(v, fill))
         for v, fill in zip([values] if single else values, fills, strict=True)
     ]
     return results[0] if single else tuple(results)
 
 
-def _of_one(function: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
-    """The same of one Tensor whose values are elements, each one, and of numbers; None where there is more to do."""
+def _apply_unary(function: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
+    """`apply_nary` of one Tensor without padding or duplicates and of constants; None for other operands."""
     t = args[0]
-    if type(t) is not Tensor or any(type(x) not in _NUMBERS for x in args[1:]) or not _is_torchs(function):
+    if type(t) is not Tensor or any(type(x) not in _NUMBERS for x in args[1:]) or not _is_torch_function(function):
         return None
     s = t._storage
     x = s.values
@@ -81,31 +87,31 @@ def _of_one(function: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | Non
 
     key = (function, *[(type(a), repr(a)) for a in args[1:]])
     try:
-        boxed = cached_fill(s, key, fill)
-        values = None if boxed is None else function(x, *args[1:])
+        cached = cached_fill(s, key, fill)
+        values = None if cached is None else function(x, *args[1:])
         if values is None or values.shape != x.shape or values.is_conj() or not scalar_of(values):
             return None
     except (TypeError, RuntimeError, ValueError):
         return None
-    return Tensor._from_storage(s.with_values(values.contiguous(), boxed[0]))
+    return Tensor._from_storage(s.with_values(values.contiguous(), cached[0]))
 
 
-def _is_torchs(function: Any) -> bool:
+def _is_torch_function(function: Any) -> bool:
     """Whether a function is one of torch's own, and so may be part of a key."""
-    return type(function) in _OF_C or (getattr(function, "__module__", None) or "").startswith("torch.")
+    return type(function) in _BUILTIN_TYPES or (getattr(function, "__module__", None) or "").startswith("torch.")
 
 
-_OF_C = (type(torch.sin), type(torch.Tensor.sin))
+_BUILTIN_TYPES = (type(torch.sin), type(torch.Tensor.sin))
 _NUMBERS = (int, float, bool, str, type(None))
 
 
 def with_number(op: str, a: Any, b: Any) -> Any:
     """The rule of an operation of a Tensor and a number that is recorded."""
-    return several(partial(apply, op), a, b)
+    return apply_nary(partial(apply, op), a, b)
 
 
-class _Call:
-    """A call, apart from those of its arguments that are tensors."""
+class _NaryCall:
+    """A call whose tensor arguments can be replaced."""
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> None:
         self.function, self.args, self.options = function, args, options
@@ -113,29 +119,29 @@ class _Call:
 
     def __call__(self, operands: Sequence[Any]) -> Any:
         """The call with other operands."""
-        given = iter(operands)
+        remaining = iter(operands)
 
         def other(x: Any) -> Any:
-            return next(given) if isinstance(x, Tensor | torch.Tensor) else x
+            return next(remaining) if isinstance(x, Tensor | torch.Tensor) else x
 
         args = [other(x) for x in self.args]
         try:
-            found = self.function(*args, **{k: other(x) for k, x in self.options.items()})
+            result = self.function(*args, **{k: other(x) for k, x in self.options.items()})
         except (TypeError, RuntimeError, ValueError) as error:
             name = getattr(self.function, "__name__", "this function")
             raise DTypeError(
                 f"{name} does not take these operands: {error}\n  help: give what torch takes for dense tensors"
             ) from error
-        return found.resolve_conj() if isinstance(found, torch.Tensor) else found
+        return result.resolve_conj() if isinstance(result, torch.Tensor) else result
 
 
 def _is_sparse(x: Any) -> bool:
     return isinstance(x, Tensor) and not x.format.is_dense
 
 
-def densely(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """The function of the dense tensors: a Tensor where no operand is a torch tensor with dimensions."""
-    call = _Call(function, args, options)
+def apply_dense(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """The function of the operands as dense tensors; a Tensor where no operand is a torch tensor with dimensions."""
+    call = _NaryCall(function, args, options)
     result = call([x.to_dense() if isinstance(x, Tensor) else x for x in call.operands])
     if any(isinstance(x, torch.Tensor) and x.ndim for x in call.operands):
         return result
@@ -147,9 +153,9 @@ def extents(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> 
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        listed = ", ".join(str(tuple(s)) for s in shapes)
+        text = ", ".join(str(tuple(s)) for s in shapes)
         name = getattr(function, "__name__", "the function")
-        raise ShapeError(f"{name}: shapes {listed} do not broadcast\n  help: extents agree, or are 1") from None
+        raise ShapeError(f"{name}: shapes {text} do not broadcast\n  help: extents agree, or are 1") from None
 
 
 def torch_storage(t: Tensor) -> Storage:
@@ -159,54 +165,54 @@ def torch_storage(t: Tensor) -> Storage:
 
 
 def over_torch(x: Any) -> Any:
-    """An argument or result, Tensors over NumPy buffers over torch tensors of the same memory."""
+    """An argument or result with torch tensors of the same memory in the place of NumPy buffers."""
     if isinstance(x, Tensor):
         return x if is_torch(x._storage.values) else Tensor._from_storage(torch_storage(x))
     return type(x)(map(over_torch, x)) if type(x) in (tuple, list) else x
 
 
-def _fills(call: _Call, storages: Sequence[Storage], numbers: Sequence[Any]) -> list[Any] | None:
+def _fill_values(call: _NaryCall, storages: Sequence[Storage], numbers: Sequence[Any]) -> list[Any] | None:
     """The fill values of the results; None where one depends on a number that is recorded."""
-    boxes = iter([torch.tensor([s.fill_value], dtype=s.values.dtype) for s in storages])
+    fill_operands = iter([torch.tensor([s.fill_value], dtype=s.values.dtype) for s in storages])
     tensors = [x.to_dense() if isinstance(x, Tensor) else x for x in numbers]
-    recorded = [x for x in tensors if is_recorded(x)]
-    rest = iter(tensors)
-    found = call([next(boxes) if _is_sparse(x) else next(rest) for x in call.operands])
-    found = [found] if isinstance(found, torch.Tensor) else list(found)
-    for fill in found:
-        if recorded and fill.requires_grad:
+    differentiated = [x for x in tensors if is_recorded(x)]
+    numbers_left = iter(tensors)
+    results = call([next(fill_operands) if _is_sparse(x) else next(numbers_left) for x in call.operands])
+    results = [results] if isinstance(results, torch.Tensor) else list(results)
+    for fill in results:
+        if differentiated and fill.requires_grad:
             total = (torch.view_as_real(fill) if fill.is_complex() else fill).sum()
             try:
-                slopes = torch.autograd.grad(total, recorded, allow_unused=True, retain_graph=True)
+                slopes = torch.autograd.grad(total, differentiated, allow_unused=True, retain_graph=True)
             except RuntimeError:  # a function that torch has no derivative of
                 continue
             if any(g is not None and not bool((g == 0).all()) for g in slopes):
                 return None
-    return [fill[0].item() for fill in found]
+    return [fill[0].item() for fill in results]
 
 
-def _united(storages: Sequence[Storage]) -> Storage:
-    """The structure of everything that one of the storages, of one shape and without duplicates, specifies."""
+def _union_structure(storages: Sequence[Storage]) -> Storage:
+    """The union of the structures of storages of one shape without duplicates."""
     patterns = []
     for s in storages:
         ones = torch.ones(length(s.values), dtype=torch.bool, device=s.values.device)
-        patterns.append(Tensor._from_storage(plain(s).with_values(ones, False)))
+        patterns.append(Tensor._from_storage(detached_storage(s).with_values(ones, False)))
     result: Storage = reduce(lambda a, b: merge("or", a, b), patterns)._storage
     return result
 
 
-def _values(call: _Call, made: Storage, storages: Sequence[Storage], numbers: Sequence[Any]) -> Any:
-    """The function at the elements of the united structure; padding has none, and no gradient."""
-    here = present(made)
-    taken = []
+def _values(call: _NaryCall, union_storage: Storage, storages: Sequence[Storage], numbers: Sequence[Any]) -> Any:
+    """The function at the elements of the union of structures; padding is 0 and has no gradient."""
+    elements = element_mask(union_storage)
+    operands = []
     for s in storages:
-        alone = s.pos is made.pos and s.crd is made.crd and s.format == made.format
-        values = s.values if alone else gathered(s.values, located(s, made), [s.fill_value])
-        taken.append(values if here is None else values.masked_fill(~here, 1))
-    boxes, rest = iter(taken), iter(x.to_dense() if isinstance(x, Tensor) else x for x in numbers)
+        alone = s.pos is union_storage.pos and s.crd is union_storage.crd and s.format == union_storage.format
+        values = s.values if alone else gather_by_numbers(s.values, value_numbers_at(s, union_storage), [s.fill_value])
+        operands.append(values if elements is None else values.masked_fill(~elements, 1))
+    sparse_operands, numbers_left = iter(operands), iter(x.to_dense() if isinstance(x, Tensor) else x for x in numbers)
 
     def clean(v: torch.Tensor) -> torch.Tensor:
-        return (v if here is None else v.masked_fill(~here, 0)).contiguous()
+        return (v if elements is None else v.masked_fill(~elements, 0)).contiguous()
 
-    result = call([next(boxes) if _is_sparse(x) else next(rest) for x in call.operands])
+    result = call([next(sparse_operands) if _is_sparse(x) else next(numbers_left) for x in call.operands])
     return clean(result) if isinstance(result, torch.Tensor) else [clean(v) for v in result]

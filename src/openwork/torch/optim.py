@@ -52,9 +52,9 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
             if self._at_once(p, grad, group):
                 return
             grad = grad.coalesce()
-            at, rows = tuple(grad.indices()), grad.values()
+            indices, rows = tuple(grad.indices()), grad.values()
         elif grad.layout == torch.strided:
-            at, rows = (), grad
+            indices, rows = (), grad
         else:
             raise UnsupportedError(
                 f"{type(self).__name__}: a gradient of {grad.layout}\n  supported: torch.sparse_coo and torch.strided"
@@ -62,16 +62,16 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
             )
         rows = -rows if group["maximize"] else rows
         if group["weight_decay"]:
-            rows = rows.add(_rows(p, at), alpha=group["weight_decay"])
-        moved = self._change(p, at, rows, grad, state, group)
-        if moved is None:
+            rows = rows.add(_rows(p, indices), alpha=group["weight_decay"])
+        update = self._change(p, indices, rows, grad, state, group)
+        if update is None:
             return
-        if not at:
-            p.add_(moved)
-        elif len(at) == 1:
-            p.index_add_(0, at[0], moved)
+        if not indices:
+            p.add_(update)
+        elif len(indices) == 1:
+            p.index_add_(0, indices[0], update)
         else:
-            p.index_put_(at, moved, accumulate=True)
+            p.index_put_(indices, update, accumulate=True)
 
     def _at_once(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
         """Whether the step was made from a sparse gradient as it is, rows that add up included."""
@@ -116,8 +116,8 @@ class SGD(_ByRows):
             raise ShapeError(
                 f"SGD: nesterov with momentum={momentum}, dampening={dampening}\n  expected: momentum > 0, dampening 0"
             )
-        given = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        super().__init__(params, given | {"nesterov": nesterov, "maximize": maximize})
+        defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        super().__init__(params, defaults | {"nesterov": nesterov, "maximize": maximize})
 
     def _at_once(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
         if group["momentum"] or group["weight_decay"]:
@@ -131,12 +131,12 @@ class SGD(_ByRows):
         momentum, lr = group["momentum"], group["lr"]
         if not momentum:
             return -lr * rows
-        pull = _with_values(grad, rows) if grad.is_sparse else rows
-        kept = state.get("momentum_buffer")
-        damped = pull * (1 - group["dampening"]) if group["dampening"] and kept is not None else pull
-        kept = pull.clone() if kept is None else _sum(kept * momentum, damped)
-        state["momentum_buffer"] = kept
-        change = _sum(kept * momentum, pull) if group["nesterov"] else kept
+        gradient = _with_values(grad, rows) if grad.is_sparse else rows
+        buffer = state.get("momentum_buffer")
+        dampened = gradient * (1 - group["dampening"]) if group["dampening"] and buffer is not None else gradient
+        buffer = gradient.clone() if buffer is None else _sum(buffer * momentum, dampened)
+        state["momentum_buffer"] = buffer
+        change = _sum(buffer * momentum, gradient) if group["nesterov"] else buffer
         if grad.is_sparse and not change.is_sparse:
             change = change.to_sparse(grad.sparse_dim())  # the buffer is dense since a gradient was
         p.add_(change, alpha=-lr)
@@ -167,8 +167,8 @@ class SparseAdam(_ByRows):
             raise ShapeError(f"SparseAdam: betas={betas}\n  expected: 0 <= beta < 1")
         if steps not in ("rows", "all"):
             raise ShapeError(f'SparseAdam: steps={steps!r}\n  expected: "rows" or "all"')
-        given = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, given | {"steps": steps, "maximize": maximize})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults | {"steps": steps, "maximize": maximize})
 
     def _change(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
@@ -178,18 +178,18 @@ class SparseAdam(_ByRows):
             state["step"] = torch.zeros(sizes if group["steps"] == "rows" else (), dtype=torch.int64, device=p.device)
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
         counts = state["step"].to(p.device)
-        where = at if counts.ndim else ()
-        taken = _rows(counts, where) + 1
-        _set_rows(counts, where, taken)
+        step_rows = at if counts.ndim else ()
+        steps_taken = _rows(counts, step_rows) + 1
+        _set_rows(counts, step_rows, steps_taken)
         state["step"] = counts
         first, second = group["betas"]
         m = (_rows(state["exp_avg"], at) * first).add_(rows, alpha=1 - first)
         v = (_rows(state["exp_avg_sq"], at) * second).addcmul_(rows, rows, value=1 - second)
         _set_rows(state["exp_avg"], at, m)
         _set_rows(state["exp_avg_sq"], at, v)
-        n = taken.to(torch.float64).reshape(taken.shape + (1,) * (rows.ndim - taken.ndim))
-        size = ((1 - second**n).sqrt() / (1 - first**n) * -group["lr"]).to(rows.dtype)
-        return m.mul_(size).div_(v.sqrt_().add_(group["eps"]))
+        n = steps_taken.to(torch.float64).reshape(steps_taken.shape + (1,) * (rows.ndim - steps_taken.ndim))
+        step_size = ((1 - second**n).sqrt() / (1 - first**n) * -group["lr"]).to(rows.dtype)
+        return m.mul_(step_size).div_(v.sqrt_().add_(group["eps"]))
 
 
 class Adagrad(_ByRows):
@@ -208,8 +208,10 @@ class Adagrad(_ByRows):
         self, params: Any, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
         initial_accumulator_value: float = 0, eps: float = 1e-10, *, maximize: bool = False,
     ) -> None:  # fmt: skip
-        given = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
-        super().__init__(params, given | {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize})
+        defaults = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
+        super().__init__(
+            params, defaults | {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize}
+        )
 
     def _change(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
@@ -220,8 +222,8 @@ class Adagrad(_ByRows):
         state["step"] += 1
         total = _rows(state["sum"], at).addcmul(rows, rows)
         _set_rows(state["sum"], at, total)
-        size = group["lr"] / (1 + (int(state["step"]) - 1) * group["lr_decay"])
-        return (rows * -size).div_(total.sqrt_().add_(group["eps"]))
+        step_size = group["lr"] / (1 + (int(state["step"]) - 1) * group["lr_decay"])
+        return (rows * -step_size).div_(total.sqrt_().add_(group["eps"]))
 
 
 def clip_grad_norm_(

@@ -1,4 +1,4 @@
-"""Gradients of whatever only moves values: the operation is run on the places of the values, not on the values.
+"""Gradient rules of operations that only move values: they are run on the values' numbers, which then gather values.
 
 Conversion, indexing, reshape, transposes, concatenation and the like put each stored value somewhere, whatever it is.
 So the values are replaced by their numbers from 1, the operation is run as it is, and what comes out says where each
@@ -31,76 +31,80 @@ from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 
 __all__ = [
-    "by_places",
+    "apply_move",
     "convert",
-    "gathered",
-    "located",
-    "numbered",
+    "detached_storage",
+    "element_mask",
+    "gather_by_numbers",
     "on_values",
-    "plain",
-    "present",
-    "structure",
-    "unique",
+    "structure_of",
+    "value_numbers_at",
+    "with_value_numbers",
+    "without_duplicates",
 ]
 
 
-def plain(s: Storage) -> Storage:
-    """The storage without a graph, which shares what was made ready for the structure."""
+def detached_storage(s: Storage) -> Storage:
+    """The storage with values detached from the graph, which shares the structure's prepared calls."""
     return s if s.library == "numpy" else s.with_values(bare(s.values))
 
 
-def structure(s: Storage) -> Storage:
-    """A storage of this structure without a graph, where the values play no part: of a batch it has any."""
+def structure_of(s: Storage) -> Storage:
+    """A storage of this structure whose values are not read: detached, of a batch any item's."""
     return s if s.library == "numpy" else s.with_values(bare(s.values, any_of_batch=True))
 
 
-def unique(s: Storage) -> Storage:
+def without_duplicates(s: Storage) -> Storage:
     """The storage with duplicates summed."""
     return s if s.format.is_unique else convert_storage(s, canonical(s.format))
 
 
 @outside()
-def numbered(s: Storage, first: int = 0, operand: int = 0) -> Storage:
-    """The structure over the numbers of its values from `first` + 1."""
+def with_value_numbers(s: Storage, first: int = 0, operand: int = 0) -> Storage:
+    """The structure with the numbers of its values, from `first` + 1, as values."""
     count = length(s.values)
     device = "cpu" if s.library == "numpy" else s.values.device
     numbers = torch.arange(first + 1, first + count + 1, device=device)
-    none = s.fill_value == 0 or s.format.is_dense
-    return structure(s).mapped(lambda b: as_array(b, like=numbers)).with_values(numbers, 0 if none else -1 - operand)
+    zero_fill = s.fill_value == 0 or s.format.is_dense
+    return (
+        structure_of(s)
+        .mapped(lambda b: as_array(b, like=numbers))
+        .with_values(numbers, 0 if zero_fill else -1 - operand)
+    )
 
 
 @outside()
-def located(s: Storage, mask: Storage, dims: Sequence[int | None] | None = None) -> torch.Tensor:
-    """The number of the value of `s` at each stored place of `mask`, -1 where it stores none; see `found_at`."""
-    if s.pos is mask.pos and s.crd is mask.crd and s.format == mask.format and dims in (None, _own(s)):
-        return numbered(s).values
-    at = numbered(s)
-    at = at.with_values(at.values, -1)
-    places: torch.Tensor = taking.values_at(Tensor._from_storage(at), structure(mask), dims)
-    return places
+def value_numbers_at(s: Storage, mask: Storage, dims: Sequence[int | None] | None = None) -> torch.Tensor:
+    """The number of the value of `s` at each stored element of `mask`, -1 where it stores none; see `values_at`."""
+    if s.pos is mask.pos and s.crd is mask.crd and s.format == mask.format and dims in (None, _all_dims(s)):
+        return with_value_numbers(s).values
+    numbers_of = with_value_numbers(s)
+    numbers_of = numbers_of.with_values(numbers_of.values, -1)
+    numbers: torch.Tensor = taking.values_at(Tensor._from_storage(numbers_of), structure_of(mask), dims)
+    return numbers
 
 
-def _own(s: Storage) -> tuple[int, ...]:
+def _all_dims(s: Storage) -> tuple[int, ...]:
     return tuple(range(len(s.shape)))
 
 
-def gathered(values: Any, numbers: torch.Tensor, fills: Sequence[Any] = ()) -> torch.Tensor:
-    """The values of these numbers: 0 is zero, -1 - k is `fills[k]`."""
-    given: torch.Tensor = as_array(values, like=numbers)
+def gather_by_numbers(values: Any, numbers: torch.Tensor, fills: Sequence[Any] = ()) -> torch.Tensor:
+    """Gather values by number: k is `values[k - 1]`, 0 is zero, -1 - k is `fills[k]`."""
+    stored_values: torch.Tensor = as_array(values, like=numbers)
     stored = numbers > 0
     if bool(stored.all()):
-        return given.index_select(0, numbers - 1)
-    edge = given.new_zeros(1 + len(fills))
+        return stored_values.index_select(0, numbers - 1)
+    fill_values = stored_values.new_zeros(1 + len(fills))
     for k, fill in enumerate(fills):
-        edge[-1 - k] = fill
-    every = torch.cat([edge[:1], given, edge[1:]])
-    return every.index_select(0, torch.where(numbers < 0, numbers + len(every), numbers))
+        fill_values[-1 - k] = fill
+    all_values = torch.cat([fill_values[:1], stored_values, fill_values[1:]])
+    return all_values.index_select(0, torch.where(numbers < 0, numbers + len(all_values), numbers))
 
 
 @outside()
-def present(s: Storage) -> torch.Tensor | None:
-    """Which values belong to elements; None where all do."""
-    s = structure(s)
+def element_mask(s: Storage) -> torch.Tensor | None:
+    """A mask of the values that are elements, not padding; None where all are."""
+    s = structure_of(s)
     count = length(s.values)
     if s.nse == count:
         return None
@@ -114,94 +118,96 @@ def present(s: Storage) -> torch.Tensor | None:
 
 def on_values(s: Storage, function: Callable[[Any], Any]) -> Any:
     """The rule of a function of the stored values: padding takes no part, and stays what it is."""
-    here = present(s)
-    if here is None:
+    elements = element_mask(s)
+    if elements is None:
         return function(s.values)
-    return function(s.values.masked_fill(~here, 1)).masked_fill(~here, 0)
+    return function(s.values.masked_fill(~elements, 1)).masked_fill(~elements, 0)
 
 
-def by_places(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-    """`function` of these tensors, which only moves their elements, with the graph of their values."""
-    storages = [unique(t._storage) for t in tensors]
-    parts, first = [], 0
+def apply_move(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """A `function` that only moves elements, of these tensors, recorded on the graph of their values."""
+    storages = [without_duplicates(t._storage) for t in tensors]
+    parts, offset = [], 0
     for k, s in enumerate(storages):
-        parts.append(Tensor._from_storage(numbered(s, first, k)))
-        first += length(s.values)
+        parts.append(Tensor._from_storage(with_value_numbers(s, offset, k)))
+        offset += length(s.values)
     with outside():
-        moved = function(*parts)._storage
+        moved_storage = function(*parts)._storage
     fills = [s.fill_value for s in storages]
     like = next(s.values for s in storages if s.library == "torch")
     buffers = [as_array(s.values, like=like) for s in storages]
     scalar = storages[0].scalar
-    values = gathered(
-        buffers[0] if len(buffers) == 1 else torch.cat([cast(v, scalar) for v in buffers]), moved.values, fills
+    values = gather_by_numbers(
+        buffers[0] if len(buffers) == 1 else torch.cat([cast(v, scalar) for v in buffers]), moved_storage.values, fills
     )
-    fill = fills[-1 - moved.fill_value] if moved.fill_value < 0 else 0
-    return Tensor._from_storage(moved.with_values(values, python_scalar(fill, scalar)))
+    fill = fills[-1 - moved_storage.fill_value] if moved_storage.fill_value < 0 else 0
+    return Tensor._from_storage(moved_storage.with_values(values, python_scalar(fill, scalar)))
 
 
 def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
     """The rule of `runtime.conversion.convert.convert`: duplicates are summed, dense elements chosen by value."""
     s = storage
     if s.format.is_dense and not format.is_dense:
-        made = _converted(plain(s), format)
-        return made.with_values(gathered(s.values, located(s, made), [s.fill_value]))
+        converted = _convert_storage(detached_storage(s), format)
+        return converted.with_values(gather_by_numbers(s.values, value_numbers_at(s, converted), [s.fill_value]))
     if not s.format.is_unique and format.is_unique:
-        made = _converted(structure(s), format)
-        at = located(made, s).clamp(min=0)
-        start = made.values.new_zeros(1 + length(made.values))
-        values = start.index_add(0, at, s.values)[1:]
-        held = torch.zeros(len(start), dtype=torch.bool, device=at.device).index_fill(0, at, True)[1:]
-        return made.with_values(torch.where(held, values, made.fill_value))
-    made = _converted(numbered(s), format, share=share)
-    return made.with_values(gathered(s.values, made.values, [s.fill_value]), s.fill_value)
+        converted = _convert_storage(structure_of(s), format)
+        positions = value_numbers_at(converted, s).clamp(min=0)
+        sums = converted.values.new_zeros(1 + length(converted.values))
+        values = sums.index_add(0, positions, s.values)[1:]
+        is_stored = torch.zeros(len(sums), dtype=torch.bool, device=positions.device).index_fill(0, positions, True)[1:]
+        return converted.with_values(torch.where(is_stored, values, converted.fill_value))
+    converted = _convert_storage(with_value_numbers(s), format, share=share)
+    return converted.with_values(gather_by_numbers(s.values, converted.values, [s.fill_value]), s.fill_value)
 
 
-_converted = outside()(convert_storage)
+_convert_storage = outside()(convert_storage)
 
 
 def remap_one(t: Tensor, *args: Any, **options: Any) -> Tensor:
     """The rule of `ops.result_format.remap_one`."""
-    return by_places(lambda p: result_format.remap_one(p, *args, **options), t)
+    return apply_move(lambda p: result_format.remap_one(p, *args, **options), t)
 
 
 def index(t: Tensor, key: Any) -> Tensor:
     """The rule of `ops.indexing.index.index`."""
-    return by_places(lambda p: indexing.index(p, key), t)
+    return apply_move(lambda p: indexing.index(p, key), t)
 
 
 def index_selection(t: Tensor, selection: Any) -> Tensor:
     """The rule of `ops.indexing.index.index_selection`."""
-    return by_places(lambda p: indexing.index_selection(p, selection), t)
+    return apply_move(lambda p: indexing.index_selection(p, selection), t)
 
 
 def concat(tensors: list[Tensor], *args: Any) -> Tensor:
     """The rule of `ops.manipulation.joining.concat`, for operands whose shapes are known to agree."""
     scalar = promote(tuple(t._storage.scalar for t in tensors), "torch")
-    same = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
-    return by_places(lambda *parts: joining._concat(list(parts), *args), *same)
+    promoted = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
+    return apply_move(lambda *parts: joining._concat(list(parts), *args), *promoted)
 
 
 def place_blocks(tensors: list[Tensor], *args: Any) -> Tensor:
     """The rule of `ops.manipulation.blocks`: blocks that do not overlap."""
     scalar = promote(tuple(t._storage.scalar for t in tensors), "torch")
-    same = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
-    return by_places(lambda *parts: blocks._place_blocks(list(parts), *args), *same)
+    promoted = [t.astype(dtype_of(scalar, t.values), copy=False) for t in tensors]
+    return apply_move(lambda *parts: blocks._place_blocks(list(parts), *args), *promoted)
 
 
 def prune(x: Any, threshold: Any = 0) -> Tensor:
     """The rule of `ops.indexing.taking.prune`: which elements stay is constant."""
-    s = unique(as_tensor(x)._storage)
+    s = without_duplicates(as_tensor(x)._storage)
     with outside():
-        made = taking.prune(Tensor._from_storage(plain(s)), threshold)._storage
-    return Tensor._from_storage(made.with_values(gathered(s.values, located(s, made), [s.fill_value])))
+        pruned = taking.prune(Tensor._from_storage(detached_storage(s)), threshold)._storage
+    return Tensor._from_storage(
+        pruned.with_values(gather_by_numbers(s.values, value_numbers_at(s, pruned), [s.fill_value]))
+    )
 
 
 def sparse_mask(x: Any, mask: Any) -> Tensor:
     """The rule of `ops.indexing.taking.sparse_mask`."""
-    s = unique(as_tensor(x)._storage)
-    m = structure(as_tensor(mask)._storage)
+    s = without_duplicates(as_tensor(x)._storage)
+    m = structure_of(as_tensor(mask)._storage)
     with outside():
-        made = taking.sparse_mask(Tensor._from_storage(numbered(s)), Tensor._from_storage(m))._storage
-    values = gathered(s.values, made.values, [s.fill_value])
-    return Tensor._from_storage(made.with_values(values, s.fill_value))
+        masked = taking.sparse_mask(Tensor._from_storage(with_value_numbers(s)), Tensor._from_storage(m))._storage
+    values = gather_by_numbers(s.values, masked.values, [s.fill_value])
+    return Tensor._from_storage(masked.with_values(values, s.fill_value))

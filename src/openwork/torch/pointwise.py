@@ -1,5 +1,4 @@
-"""Gradients of elementwise expressions: each operand's values are taken where the result has elements, and torch does
-the rest.
+"""Gradient rules of elementwise expressions: torch's operations on operands' values gathered at the result's elements.
 
 The kernel that walks the operands together gives the structure of the result, which is constant, and its values. The
 same expression, in torch's operations on values taken from the operands, gives the gradient.
@@ -22,16 +21,23 @@ from ..runtime.values import apply
 from ..storage.buffers import as_array, is_dual, is_transformed, outside, torch_dtype
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .permutation_gradient import gathered, located, plain, present, structure, unique
+from .permutation_gradient import (
+    detached_storage,
+    element_mask,
+    gather_by_numbers,
+    structure_of,
+    value_numbers_at,
+    without_duplicates,
+)
 
-__all__ = ["DIFFERENTIABLE", "dense_result", "evaluate", "exactly", "run_plan"]
+__all__ = ["DIFFERENTIABLE", "dense_result", "evaluate", "run_plan", "with_gradient_of"]
 
 DIFFERENTIABLE = frozenset((*FLOATS, *COMPLEX))
 """The scalar types that have gradients."""
 
 
-class _Exactly(torch.autograd.Function):  # type: ignore[misc]
-    """A value that is known, with the gradient of another way to compute it."""
+class _WithGradientOf(torch.autograd.Function):  # type: ignore[misc]
+    """A known value with the gradient of another computation of it."""
 
     @staticmethod
     def forward(ctx: Any, known: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
@@ -42,56 +48,65 @@ class _Exactly(torch.autograd.Function):  # type: ignore[misc]
         return None, grads[0]
 
 
-def exactly(known: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
-    """`known`, with the gradient of `computed`, or `computed` with its tangent."""
+def with_gradient_of(value: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
+    """`value` with the gradient of `computed`; under a transform or with a tangent `computed` itself."""
     if is_dual(computed) or is_transformed(computed):
         return computed
-    result: torch.Tensor = _Exactly.apply(known, computed)
+    result: torch.Tensor = _WithGradientOf.apply(value, computed)
     return result
 
 
-def evaluate(e: Expr, values: Mapping[str, Any], there: Mapping[str, Any] | None = None) -> Any:
-    """An expression of the loop IR by torch's operations; `there`: where operands are that may be missing."""
+def evaluate(e: Expr, values: Mapping[str, Any], specified: Mapping[str, Any] | None = None) -> Any:
+    """An expression of the loop IR by torch's operations; `specified`: masks of operands with missing elements."""
     match e:
         case Var(name, _):
             return values[name]
         case Const(value, _):
             return value
         case Cast(arg, type):
-            found = evaluate(arg, values, there)
+            converted = evaluate(arg, values, specified)
             dtype = torch_dtype(type.scalar)
-            return found.to(dtype) if isinstance(found, torch.Tensor) else torch.as_tensor(found, dtype=dtype)
+            return (
+                converted.to(dtype) if isinstance(converted, torch.Tensor) else torch.as_tensor(converted, dtype=dtype)
+            )
         case Op("given", (first, _), _):
-            return evaluate(first, values, there)
+            return evaluate(first, values, specified)
         case Op("either", (first, second), _):
-            held = _specified(first, values, there or {})
-            one = evaluate(first, values, there)
-            return one if held is None else torch.where(held, one, evaluate(second, values, there))
+            has_first = _where_specified(first, values, specified or {})
+            first_value = evaluate(first, values, specified)
+            return (
+                first_value
+                if has_first is None
+                else torch.where(has_first, first_value, evaluate(second, values, specified))
+            )
         case Op("select", args, _):
-            return torch.where(*(evaluate(a, values, there) for a in args))
+            return torch.where(*(evaluate(a, values, specified) for a in args))
         case Op(op, args, _):
-            return apply(op, *(evaluate(a, values, there) for a in args))
+            return apply(op, *(evaluate(a, values, specified) for a in args))
     raise TypeError(f"{e} is no elementwise expression")
 
 
-def _specified(e: Expr, values: Mapping[str, Any], there: Mapping[str, Any]) -> Any:
+def _where_specified(e: Expr, values: Mapping[str, Any], specified: Mapping[str, Any]) -> Any:
     """Where an expression has a value, by the rules of `compiler.fill`; None: everywhere."""
     match e:
         case Var(name, _):
-            return there.get(name)
+            return specified.get(name)
         case Cast(arg, _):
-            return _specified(arg, values, there)
+            return _where_specified(arg, values, specified)
         case Op("either", (first, second), _):
-            a, b = (_specified(x, values, there) for x in (first, second))
+            a, b = (_where_specified(x, values, specified) for x in (first, second))
             return None if a is None or b is None else a | b
-        case Op("select", (test, *arms), _) if any(_specified(a, values, there) is not None for a in arms):
-            every = torch.ones((), dtype=torch.bool)
-            held = [every if (h := _specified(a, values, there)) is None else h for a in arms]
-            chosen, known = torch.where(evaluate(test, values, there), *held), _specified(test, values, there)
-            return chosen if known is None else chosen & known
+        case Op("select", (test, *arms), _) if any(_where_specified(a, values, specified) is not None for a in arms):
+            always = torch.ones((), dtype=torch.bool)
+            arms_specified = [always if (h := _where_specified(a, values, specified)) is None else h for a in arms]
+            specified_here, test_specified = (
+                torch.where(evaluate(test, values, specified), *arms_specified),
+                _where_specified(test, values, specified),
+            )
+            return specified_here if test_specified is None else specified_here & test_specified
         case Op(_, args, _):
-            several = [h for a in args if (h := _specified(a, values, there)) is not None]
-            return None if not several else reduce(torch.logical_and, several)
+            masks = [h for a in args if (h := _where_specified(a, values, specified)) is not None]
+            return None if not masks else reduce(torch.logical_and, masks)
     return None
 
 
@@ -101,22 +116,24 @@ _run = outside()(run)
 def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
     """The rule of `runtime.coiterate.run.run_plan`."""
     if plan.scalar not in DIFFERENTIABLE:
-        return _run(plan, tuple(plain(s) for s in storages), shape)
-    united = _run(plan, tuple(structure(s) for s in storages), shape)
-    values, there, here = {}, {}, present(united)
+        return _run(plan, tuple(detached_storage(s) for s in storages), shape)
+    result_storage = _run(plan, tuple(structure_of(s) for s in storages), shape)
+    values, specified, elements = {}, {}, element_mask(result_storage)
     for (name, dims), s in zip(plan.dims.items(), storages, strict=True):
-        s, places = unique(s), located(unique(s), united, dims)
-        lacking = is_missing(plan.regions.fills[name])
-        if lacking:
-            there[name] = places > 0
-        taken = gathered(s.values, places, [1 if lacking else s.fill_value])
-        values[name] = taken if here is None else taken.masked_fill(~here, 1)
-    computed = evaluate(plan.regions.expr, values, there).to(united.values.dtype)
-    return united.with_values(exactly(united.values, computed.expand_as(united.values)))
+        s, numbers = without_duplicates(s), value_numbers_at(without_duplicates(s), result_storage, dims)
+        missing = is_missing(plan.regions.fills[name])
+        if missing:
+            specified[name] = numbers > 0
+        values_taken = gather_by_numbers(s.values, numbers, [1 if missing else s.fill_value])
+        values[name] = values_taken if elements is None else values_taken.masked_fill(~elements, 1)
+    computed = evaluate(plan.regions.expr, values, specified).to(result_storage.values.dtype)
+    return result_storage.with_values(
+        with_gradient_of(result_storage.values, computed.expand_as(result_storage.values))
+    )
 
 
 def dense_result(op: str, s: Storage, array: Any, narrow: Any, stmt: Any, left: bool, shape: tuple[int, ...]) -> Any:
     """The rule of an operation with a dense operand whose result is dense."""
-    mine = Tensor._from_storage(s).to_dense()
-    array = as_array(array, like=mine)
-    return apply(op, mine, array) if left else apply(op, array, mine)
+    dense = Tensor._from_storage(s).to_dense()
+    array = as_array(array, like=dense)
+    return apply(op, dense, array) if left else apply(op, array, dense)

@@ -1,4 +1,4 @@
-"""torch's functions of single elements, by name, and the operation of the loop IR that each of two operands is."""
+"""torch's elementwise functions by name; those of two operands with their operation of the loop IR."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..ir.ops import arity
 from ..ops.elementwise import functions
 from ..ops.elementwise.maps import elementwise
 from ..runtime.operation import OPERATIONS, Operation
-from .nary import several
+from .nary import apply_nary
 from .registry import torch_function
 
 __all__ = ["BINARY", "ELEMENTWISE", "UNARY", "div", "scaled"]
@@ -21,16 +21,16 @@ def _elementwise(operands: int) -> list[Operation]:
     return [OPERATIONS[name] for name in functions.__all__ if OPERATIONS[name].arity == operands]
 
 
-def _names(o: Operation) -> set[str]:
-    """What an elementwise operation is called in torch, but for what torch has otherwise."""
+def _torch_names(o: Operation) -> set[str]:
+    """An elementwise operation -> its names in torch."""
     return {o.name, *o.numpy, *o.torch} - {"conj", "equal"}
 
 
-def _named(operands: int) -> frozenset[str]:
-    return frozenset().union(*map(_names, _elementwise(operands)))
+def _torch_names_of(operands: int) -> frozenset[str]:
+    return frozenset().union(*map(_torch_names, _elementwise(operands)))
 
 
-UNARY = _named(1) | frozenset((
+UNARY = _torch_names_of(1) | frozenset((
     "angle", "celu", "conj_physical", "deg2rad", "digamma", "elu", "erfc", "erfinv", "exp2", "fix", "float_power",
     "frac", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "i0", "isneginf", "isposinf", "isreal",
     "leaky_relu", "lgamma", "log_sigmoid", "logit", "logsigmoid", "mish", "mvlgamma", "nan_to_num", "polygamma",
@@ -52,9 +52,9 @@ ELEMENTWISE = UNARY | frozenset((
     "special_shifted_chebyshev_polynomial_t", "special_shifted_chebyshev_polynomial_u",
     "special_shifted_chebyshev_polynomial_v", "special_shifted_chebyshev_polynomial_w", "frexp",
 ))  # fmt: skip
-"""Functions of the single elements of their tensors, however many."""
+"""Elementwise functions of any number of tensors."""
 
-BINARY = {name: o.op for o in _elementwise(2) if o.op and arity(o.op) for name in _names(o)}
+BINARY = {name: o.op for o in _elementwise(2) if o.op and arity(o.op) for name in _torch_names(o)}
 """Functions of two operands, and the operation of the loop IR that each is."""
 
 
@@ -68,4 +68,4 @@ def div(a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
     """The quotient, rounded down ("floor") or towards zero ("trunc") where that is asked for."""
     if rounding_mode is None:
         return elementwise("div", a, b)
-    return several(torch.div, a, b, rounding_mode=rounding_mode)
+    return apply_nary(torch.div, a, b, rounding_mode=rounding_mode)

@@ -1,9 +1,9 @@
-"""Products of a matrix over torch buffers with a dense operand, recorded: the launches of a training step, kept.
+"""Prepared calls of a recorded product of a matrix with a dense operand: its forward launch and both of its gradient.
 
     y[i,k] += A[i,j] * X[j,k]        dA[i,j] += X[j,k] * dy[i,k] at the elements of A,   dX[j,k] += A[i,j] * dy[i,k]
 
-The first step goes the way of all statements (`single_operand`), and leaves its three launches with the structure. The
-next one finds them by the shape of X. Gradients of gradients go the way of all statements again.
+The first call runs as any statement (`single_operand`), and keeps its three launches with the structure. The next one
+finds them by the shape of X. Gradients of gradients run as any statement again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..storage.buffers import address, scalar_of
 from ..storage.storage import Storage
 from .single_operand import Product, gradients_of, plain_apply, statement_of
 
-__all__ = ["Launch", "Step", "prepared_step"]
+__all__ = ["PreparedLaunch", "PreparedStep", "prepared_step"]
 
 
-class Launch:
-    """A launch that is kept, on values and contiguous dense operands of known shapes: a fresh tensor."""
+class PreparedLaunch:
+    """A prepared launch: values and contiguous dense operands of known shapes -> a new tensor."""
 
     __slots__ = ("dtype", "like", "make", "ready")
 
-    def __init__(self, ready: Ready, like: torch.Tensor, *, zero: bool) -> None:
-        self.ready, self.dtype = ready, like.dtype
+    def __init__(self, prepared: Ready, like: torch.Tensor, *, zero: bool) -> None:
+        self.ready, self.dtype = prepared, like.dtype
         self.like = template(like.detach())
         self.make = torch.zeros_like if zero else torch.empty_like
 
@@ -51,16 +51,16 @@ def _checked_address(x: torch.Tensor) -> int:
 _address: Callable[[torch.Tensor], int] = _checked_address if CHECKED else torch.Tensor.data_ptr
 
 
-class Step:
-    """The launches of a product and of its gradients; the gradients' from the first backward on."""
+class PreparedStep:
+    """The prepared launches of a product and, from the first backward on, of its gradients."""
 
     __slots__ = ("at", "dense", "forward", "gradients", "out", "scalar")
 
-    def __init__(self, stmt: Assignment, sparse: str, other: str, forward: Launch) -> None:
+    def __init__(self, stmt: Assignment, sparse: str, other: str, forward: PreparedLaunch) -> None:
         indices = {a.tensor: a.indices for a in stmt.accesses}
         self.at, self.dense, self.out = indices[sparse], indices[other], stmt.lhs.indices
         self.forward, self.scalar = forward, scalar_of(torch.empty(0, dtype=forward.dtype))
-        self.gradients: dict[str, Launch] = {}
+        self.gradients: dict[str, PreparedLaunch] = {}
 
     @property
     def valid(self) -> bool:
@@ -77,48 +77,50 @@ class Step:
         return Product(s.with_values(s.values.detach()), self.at, (self.dense,), self.out, self.scalar)
 
     def gradients_of(
-        self, s: Storage, values: torch.Tensor, b: torch.Tensor, grad: torch.Tensor, wanted: tuple[bool, bool]
+        self, s: Storage, values: torch.Tensor, b: torch.Tensor, grad: torch.Tensor, needed: tuple[bool, bool]
     ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         """The gradients of the values and of the dense operand, where they are wanted."""
         grad = grad.contiguous()
         first, second = self.gradients.get("values"), self.gradients.get("dense")
-        if (first is None and wanted[0]) or (second is None and wanted[1]):
-            of_values, (of_dense,) = gradients_of(self.spec(s), values, [b], grad, wanted)
+        if (first is None and needed[0]) or (second is None and needed[1]):
+            of_values, (of_dense,) = gradients_of(self.spec(s), values, [b], grad, needed)
             self._keep(s, values, b, grad, of_values, of_dense)
             return of_values, of_dense
         return (
-            first(values, b, grad) if first is not None and wanted[0] else None,
-            second(values, grad) if second is not None and wanted[1] else None,
+            first(values, b, grad) if first is not None and needed[0] else None,
+            second(values, grad) if second is not None and needed[1] else None,
         )
 
     def _keep(
         self, s: Storage, values: torch.Tensor, b: torch.Tensor, grad: torch.Tensor, first: Any, second: Any
     ) -> None:
-        """Keep the launches that the statements have just left with the structure."""
+        """Keep the launches of the gradients, which have just run as statements."""
         if first is not None:
             stmt = statement_of(self.at, (self.dense, self.out), None, False)
             views = {"A": s, "D0": strided(b.detach()), "D1": strided(grad.detach())}
-            padded = s.format.blocksize is not None or s.format.is_dense or s.nse != values.shape[0]
-            ready = recall(s, key_of(stmt, f"{self.scalar} shared", views))
-            if ready is not None and _is_plain(ready, first):
-                zero = padded or not ready.prepared.schedule.no_alias
-                self.gradients["values"] = Launch(ready, first, zero=zero)
+            has_padding = s.format.blocksize is not None or s.format.is_dense or s.nse != values.shape[0]
+            prepared = recall(s, key_of(stmt, f"{self.scalar} shared", views))
+            if prepared is not None and _needs_no_copies(prepared, first):
+                zero = has_padding or not prepared.prepared.schedule.no_alias
+                self.gradients["values"] = PreparedLaunch(prepared, first, zero=zero)
         if second is not None:
             stmt = statement_of(self.at, (self.out,), self.dense, True)
-            ready = recall(s, key_of(stmt, self.scalar, {"A": s, "D0": strided(grad.detach())}))
-            if ready is not None and _is_plain(ready, second):
-                self.gradients["dense"] = Launch(ready, second, zero=not ready.prepared.schedule.writes_all)
+            prepared = recall(s, key_of(stmt, self.scalar, {"A": s, "D0": strided(grad.detach())}))
+            if prepared is not None and _needs_no_copies(prepared, second):
+                self.gradients["dense"] = PreparedLaunch(
+                    prepared, second, zero=not prepared.prepared.schedule.writes_all
+                )
 
 
-def _is_plain(ready: Ready, result: torch.Tensor) -> bool:
-    """Whether a launch takes its operands as they are, and gives its result so."""
-    packs = bool(ready.problem.copies) or any(lined for _, _, lined in ready.inputs)
+def _needs_no_copies(prepared: Ready, result: torch.Tensor) -> bool:
+    """Whether a launch copies no operand and its result is contiguous."""
+    packs = bool(prepared.problem.copies) or any(lined for _, _, lined in prepared.inputs)
     return not packs and result.is_contiguous()
 
 
-class _Recorded(torch.autograd.Function):  # type: ignore[misc]
+class _RecordedProduct(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, step: Step, s: Storage, values: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, step: PreparedStep, s: Storage, values: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         ctx.step, ctx.s = step, s
         ctx.save_for_backward(values, b)
         return step.forward(values, b)
@@ -126,17 +128,19 @@ class _Recorded(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         (grad,), (values, b), step = grads, ctx.saved_tensors, ctx.step
-        wanted = ctx.needs_input_grad[2:]
+        needed = ctx.needs_input_grad[2:]
         if torch.is_grad_enabled() or not step.valid or torch._C._functorch.maybe_current_level() is not None:
-            first, (second,) = gradients_of(step.spec(ctx.s), values, [b], grad, wanted)
+            first, (second,) = gradients_of(step.spec(ctx.s), values, [b], grad, needed)
         else:
-            first, second = step.gradients_of(ctx.s, values, b, grad, wanted)
+            first, second = step.gradients_of(ctx.s, values, b, grad, needed)
         return None, None, first, second
 
 
-_apply = plain_apply(_Recorded)
+_apply = plain_apply(_RecordedProduct)
 
 
-def prepared_step(stmt: Assignment, sparse: str, other: str, ready: Ready, result: torch.Tensor) -> Step:
-    """The step of a product whose launch is known."""
-    return Step(stmt, sparse, other, Launch(ready, result, zero=not ready.prepared.schedule.writes_all))
+def prepared_step(stmt: Assignment, sparse: str, other: str, prepared: Ready, result: torch.Tensor) -> PreparedStep:
+    """The rule of a prepared product: its launch -> the step that torch records."""
+    return PreparedStep(
+        stmt, sparse, other, PreparedLaunch(prepared, result, zero=not prepared.prepared.schedule.writes_all)
+    )

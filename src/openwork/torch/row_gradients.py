@@ -1,4 +1,4 @@
-"""Gradients, sparse by rows, of a dense weight times a sparse input.
+"""`rows_matmul`, `linear`: a sparse input times a dense weight, whose gradient is sparse by rows.
 
 A product with a sparse input reads few rows of a weight, and the gradient has these rows only, as a `torch.sparse_coo`
 tensor, which torch.optim's SGD, SparseAdam and Adagrad take.
@@ -17,13 +17,13 @@ from ..ops.products.matmul import matmul
 from ..storage.buffers import as_array, cast, scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .permutation_gradient import plain
+from .permutation_gradient import detached_storage
 from .single_operand import Product, _conjugate, _like, product
 
 __all__ = ["linear", "rows_matmul"]
 
 
-class _Rows(torch.autograd.Function):  # type: ignore[misc]
+class _RowsProduct(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, s: Storage, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         ctx.structure = s
@@ -37,25 +37,25 @@ class _Rows(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         values, weight = ctx.saved_tensors
         s, grad = ctx.structure, grads[0]
-        at = None
+        values_gradient = None
         if ctx.needs_input_grad[1]:
             spec = Product(s, ("i", "j"), (("j", "k"), ("i", "k")), None, scalar_of(grad))
-            at = _like(product(spec, None, [_conjugate(weight), grad]), values)
+            values_gradient = _like(product(spec, None, [_conjugate(weight), grad]), values)
         sparse = None
         if ctx.needs_input_grad[2]:
-            rows, small = _compacted(s.with_values(_conjugate(values)))
-            dense = _like(matmul(Tensor._from_storage(small).T, grad), weight)
+            rows, compacted = _compact_columns(s.with_values(_conjugate(values)))
+            dense = _like(matmul(Tensor._from_storage(compacted).T, grad), weight)
             sparse = torch.sparse_coo_tensor(rows[None], dense, weight.shape, is_coalesced=True, check_invariants=False)
-        return None, at, sparse
+        return None, values_gradient, sparse
 
 
-def _compacted(s: Storage) -> tuple[torch.Tensor, Storage]:
-    """The columns that have elements, and the matrix of these columns."""
+def _compact_columns(s: Storage) -> tuple[torch.Tensor, Storage]:
+    """A matrix -> its nonempty columns, and the matrix of these columns alone."""
     rows, columns = (c for c in s.crd if c is not None)
-    used, places = torch.unique(columns.to(torch.int64), return_inverse=True)
-    shape = (s.shape[0], len(used))
-    crd = (rows, places.to(rows.dtype))
-    return used, Storage(shape, s.format, s.scalar, s.fill_value, s.pos, crd, s.values)
+    used_columns, ranks = torch.unique(columns.to(torch.int64), return_inverse=True)
+    shape = (s.shape[0], len(used_columns))
+    crd = (rows, ranks.to(rows.dtype))
+    return used_columns, Storage(shape, s.format, s.scalar, s.fill_value, s.pos, crd, s.values)
 
 
 def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
@@ -84,8 +84,8 @@ def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
         )
     s = a.asformat(coo(2))._storage
     values = cast(as_array(s.values, like=weight.detach()), scalar_of(weight))
-    structure = plain(s).mapped(lambda b: as_array(b, like=weight.detach())).with_values(values.detach())
-    result: torch.Tensor = _Rows.apply(structure, values, weight)
+    structure = detached_storage(s).mapped(lambda b: as_array(b, like=weight.detach())).with_values(values.detach())
+    result: torch.Tensor = _RowsProduct.apply(structure, values, weight)
     return result
 
 

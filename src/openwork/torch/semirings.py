@@ -1,4 +1,4 @@
-"""Gradients of products over semirings: every product is written out, and torch reduces those of each element.
+"""Gradients of products over semirings: all scalar products are enumerated, and torch reduces those of each element.
 
 A minimum or maximum hands its gradient to the products that have it, in equal parts. Only a call whose operands are
 recorded pays for it: time and memory of one number for each product, as many as a multiplication does.
@@ -18,7 +18,7 @@ from ..ir.types import Type
 from ..runtime.contraction.sparse import Term
 from ..storage.buffers import length
 from ..storage.specified import coordinates
-from .permutation_gradient import structure
+from .permutation_gradient import structure_of
 from .pointwise import evaluate
 
 __all__ = ["by_products"]
@@ -27,8 +27,8 @@ REDUCTIONS = {"x + y": "sum", "x * y": "prod", "min(x, y)": "amin", "max(x, y)":
 """What torch calls the sum of a semiring."""
 
 
-def by_products(x: Term, y: Term, made: Term, semiring: Semiring) -> torch.Tensor:
-    """The values of a contraction at the elements of `made`, its result; no letter goes that one term alone has.
+def by_products(x: Term, y: Term, result: Term, semiring: Semiring) -> torch.Tensor:
+    """The values of a contraction at the elements of its `result`; letters of one term alone are letters of the result.
 
     Raises UnsupportedError for a sum that torch cannot reduce by.
     """
@@ -38,48 +38,52 @@ def by_products(x: Term, y: Term, made: Term, semiring: Semiring) -> torch.Tenso
             f"a product over {semiring.name} has no gradient: its sum is {semiring.add.operation}"
             f"\n  supported: {', '.join(REDUCTIONS)}\n  help: detach() the operands"
         )
-    first, second, places = _products(x, y, made)
-    target, kind = made.storage.values, Type(made.storage.scalar)
+    first, second, places = _products(x, y, result)
+    target, type = result.storage.values, Type(result.storage.scalar)
     factors = {"x": x.storage.values[first].to(target.dtype), "y": y.storage.values[second].to(target.dtype)}
-    products = evaluate(parse_expr(semiring.multiply, {"x": kind, "y": kind}), factors)
+    products = evaluate(parse_expr(semiring.multiply, {"x": type, "y": type}), factors)
     products = torch.as_tensor(products, dtype=target.dtype).expand(len(places))
-    start = torch.full((length(target),), semiring.add.identity_of(made.storage.scalar), dtype=target.dtype)
-    return start.scatter_reduce(0, places, products, reduction)
+    identity = torch.full((length(target),), semiring.add.identity_of(result.storage.scalar), dtype=target.dtype)
+    return identity.scatter_reduce(0, places, products, reduction)
 
 
-def _products(x: Term, y: Term, made: Term) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """For each product the places of its factors' values and of the element that it belongs to."""
-    shared = [c for c in x.letters if c in y.letters]
-    (at_x, leaf_x), (at_y, leaf_y), (at_made, leaf_made) = (_elements(t) for t in (x, y, made))
-    keys_x, keys_y = (_keys(at, shared, x.extents, len(leaf)) for at, leaf in ((at_x, leaf_x), (at_y, leaf_y)))
+def _products(x: Term, y: Term, result: Term) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """For each scalar product the positions of its factors' values and of the result's element."""
+    contracted = [c for c in x.letters if c in y.letters]
+    (at_x, leaf_x), (at_y, leaf_y), (at_result, leaf_result) = (_coordinates_of(t) for t in (x, y, result))
+    keys_x, keys_y = (
+        _linear_keys(at, contracted, x.extents, len(leaf)) for at, leaf in ((at_x, leaf_x), (at_y, leaf_y))
+    )
     order = np.argsort(keys_y, kind="stable")
     begin, end = (np.searchsorted(keys_y[order], keys_x, side=side) for side in ("left", "right"))
     counts = end - begin
     first = np.repeat(np.arange(len(keys_x)), counts)
-    within = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
-    second = order[begin[first] + within]
+    offset = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
+    second = order[begin[first] + offset]
     extents = {**x.extents, **y.extents}
-    out = {c: at_x[c][first] if c in at_x else at_y[c][second] for c in made.letters}
-    wanted = _keys(out, list(made.letters), extents, len(first))
-    have = _keys(at_made, list(made.letters), extents, len(leaf_made))
-    ranks = np.argsort(have, kind="stable")
-    places = np.searchsorted(have[ranks], wanted).clip(max=max(len(have) - 1, 0))
-    there = have[ranks[places]] == wanted if len(have) else np.zeros(len(wanted), np.bool_)
-    parts = (leaf_x[first[there]], leaf_y[second[there]], leaf_made[ranks[places[there]]])
+    out = {c: at_x[c][first] if c in at_x else at_y[c][second] for c in result.letters}
+    product_keys = _linear_keys(out, list(result.letters), extents, len(first))
+    result_keys = _linear_keys(at_result, list(result.letters), extents, len(leaf_result))
+    ranks = np.argsort(result_keys, kind="stable")
+    places = np.searchsorted(result_keys[ranks], product_keys).clip(max=max(len(result_keys) - 1, 0))
+    is_stored = (
+        result_keys[ranks[places]] == product_keys if len(result_keys) else np.zeros(len(product_keys), np.bool_)
+    )
+    parts = (leaf_x[first[is_stored]], leaf_y[second[is_stored]], leaf_result[ranks[places[is_stored]]])
     a, b, c = (torch.from_numpy(np.ascontiguousarray(p)).to(torch.int64) for p in parts)
     return a, b, c
 
 
-def _elements(t: Term) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    at, leaf = coordinates(structure(t.storage))
-    return dict(zip(t.letters, at, strict=True)), leaf
+def _coordinates_of(t: Term) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    crd, leaf = coordinates(structure_of(t.storage))
+    return dict(zip(t.letters, crd, strict=True)), leaf
 
 
-def _keys(at: dict[str, np.ndarray], letters: list[str], extents: dict[str, int], count: int) -> np.ndarray:
-    """A number for the coordinates of these letters, the same for the same."""
+def _linear_keys(crd: dict[str, np.ndarray], letters: list[str], extents: dict[str, int], count: int) -> np.ndarray:
+    """The row-major linear index of the coordinates of these letters."""
     if math.prod(extents[c] for c in letters) >= 2**62:
         raise UnsupportedError("a product over a semiring, of extents too large to number\n  help: detach() it")
     result = np.zeros(count, np.int64)
     for c in letters:
-        result = result * extents[c] + at[c]
+        result = result * extents[c] + crd[c]
     return result

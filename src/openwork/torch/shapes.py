@@ -1,4 +1,4 @@
-"""torch's functions that move elements, by name: each is the operation of openwork with torch's arguments."""
+"""torch's functions that reshape, split, join and index: each an operation of openwork with torch's arguments."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..tensor.tensor import Tensor
 from .nary import extents
 from .registry import FUNCTIONS, torch_function
 
-__all__ = ["hollow", "narrow", "shape_of", "split"]
+__all__ = ["constant_tensor", "narrow", "shape_of", "split"]
 
 
-def _along(t: Tensor, dim: int, key: Any) -> Any:
+def _index_along(t: Tensor, dim: int, key: Any) -> Any:
     return index(t, (*(slice(None),) * axis_of(dim, t.ndim, "index"), key))
 
 
@@ -37,14 +37,14 @@ def narrow(t: Tensor, dim: int, start: Any, length: int) -> Tensor:
 @torch_function("select")
 def select(t: Tensor, dim: int, index: int) -> Tensor:
     """One coordinate of a dimension, which goes."""
-    result: Tensor = _along(t, dim, int(index))
+    result: Tensor = _index_along(t, dim, int(index))
     return result
 
 
 @torch_function("slice", "slice.Tensor")
 def slice_(t: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
     """The coordinates of a slice of a dimension."""
-    result: Tensor = _along(t, dim, slice(start, end, step))
+    result: Tensor = _index_along(t, dim, slice(start, end, step))
     return result
 
 
@@ -56,8 +56,8 @@ def split(t: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
         sizes = [min(sizes, extent - at) for at in range(0, extent, sizes)] or [0]
     if sum(sizes) != extent:
         raise ShapeError(f"split: parts of sizes {tuple(sizes)} of an extent of {extent}\n  help: sizes sum to it")
-    begins = [sum(sizes[:k]) for k in range(len(sizes))]
-    return tuple(narrow(t, dim, at, n) for at, n in zip(begins, sizes, strict=True))
+    starts = [sum(sizes[:k]) for k in range(len(sizes))]
+    return tuple(narrow(t, dim, at, n) for at, n in zip(starts, sizes, strict=True))
 
 
 @torch_function("unsafe_chunk", "chunk")
@@ -67,16 +67,16 @@ def chunk(t: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @torch_function("tensor_split")
-def tensor_split(t: Tensor, indices_or_sections: Any, dim: int = 0, **given: Any) -> tuple[Tensor, ...]:
+def tensor_split(t: Tensor, indices_or_sections: Any, dim: int = 0, **options: Any) -> tuple[Tensor, ...]:
     """Parts of a dimension: as many, of sizes that differ by one at most, or cut at the places given."""
-    parts = given.get("sections", given.get("indices", indices_or_sections))
+    parts = options.get("sections", options.get("indices", indices_or_sections))
     parts = parts.tolist() if isinstance(parts, torch.Tensor) else parts
     extent = t.shape[axis_of(dim, t.ndim, "tensor_split")]
     if isinstance(parts, int):
         sizes = [extent // parts + (k < extent % parts) for k in range(parts)]
         return split(t, sizes, dim)
-    edges = [0, *(slice(None, int(p)).indices(extent)[1] for p in parts), extent]
-    return tuple(slice_(t, dim, a, max(a, b)) for a, b in pairwise(edges))
+    bounds = [0, *(slice(None, int(p)).indices(extent)[1] for p in parts), extent]
+    return tuple(slice_(t, dim, a, max(a, b)) for a, b in pairwise(bounds))
 
 
 def _splitter(dim: int) -> Callable[..., Any]:
@@ -121,9 +121,9 @@ def unflatten(t: Tensor, dim: int, sizes: Any) -> Tensor:
 @torch_function("expand")
 def expand(t: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Dimensions of extent 1 repeated to the sizes given; -1 keeps one."""
-    wanted = shape_of(sizes if size is None else (size,))
-    lead = len(wanted) - t.ndim
-    return shaping.broadcast_to(t, tuple(t.shape[d - lead] if n == -1 else n for d, n in enumerate(wanted)))
+    target_shape = shape_of(sizes if size is None else (size,))
+    new_dims = len(target_shape) - t.ndim
+    return shaping.broadcast_to(t, tuple(t.shape[d - new_dims] if n == -1 else n for d, n in enumerate(target_shape)))
 
 
 @torch_function("repeat")
@@ -141,8 +141,8 @@ def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Ten
     index = index.to_dense() if isinstance(index, Tensor) else index
     if not t.ndim:
         return shaping.reshape(gather(shaping.reshape(t, (1,)), 0, index.reshape(-1)), tuple(index.shape))
-    cut = tuple(slice(None) if d == dim % t.ndim else slice(n) for d, n in enumerate(index.shape))
-    return take_along_axis(t[cut], index.reshape(-1) if not index.ndim else index, axis=dim)
+    crop = tuple(slice(None) if d == dim % t.ndim else slice(n) for d, n in enumerate(index.shape))
+    return take_along_axis(t[crop], index.reshape(-1) if not index.ndim else index, axis=dim)
 
 
 @torch_function("take_along_dim")
@@ -158,16 +158,16 @@ def squeeze(t: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of extent 1, or those of them that are named."""
     if dim is None:
         return shaping.squeeze(t)
-    named = (dim,) if isinstance(dim, int) else dim
-    dims = [d for d in named if t.ndim and t.shape[d] == 1]
+    listed_dims = (dim,) if isinstance(dim, int) else dim
+    dims = [d for d in listed_dims if t.ndim and t.shape[d] == 1]
     return shaping.squeeze(t, tuple(dims)) if dims else t
 
 
 @torch_function("flip")
-def flip(t: Tensor, *dims: Any, **given: Any) -> Tensor:
+def flip(t: Tensor, *dims: Any, **options: Any) -> Tensor:
     """The elements along `dims` in reverse order."""
-    wanted = shape_of(dims) if dims else shape_of((given["dims"],))
-    return shaping.flip(t, axis=wanted) if wanted else t
+    axes = shape_of(dims) if dims else shape_of((options["dims"],))
+    return shaping.flip(t, axis=axes) if axes else t
 
 
 @torch_function("rot90")
@@ -179,9 +179,9 @@ def rot90(t: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         return shaping.flip(t, axis=(a, b))
     if k == 0:
         return t
-    turned = shaping.flip(t, axis=b) if k == 1 else t
-    turned = transpose(turned, a, b)
-    return turned if k == 1 else shaping.flip(turned, axis=b)
+    rotated = shaping.flip(t, axis=b) if k == 1 else t
+    rotated = transpose(rotated, a, b)
+    return rotated if k == 1 else shaping.flip(rotated, axis=b)
 
 
 @torch_function("unfold")
@@ -191,16 +191,16 @@ def unfold(t: Tensor, dimension: int, size: int, step: int) -> Tensor:
         return shaping.reshape(t, (size,))
     d = axis_of(dimension, t.ndim, "unfold")
     count = (t.shape[d] - size) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    return shaping.moveaxis(take(t, places, axis=d), d + 1, -1)
+    indices = np.arange(count)[:, None] * step + np.arange(size)
+    return shaping.moveaxis(take(t, indices, axis=d), d + 1, -1)
 
 
-def hollow(t: Tensor, shape: Sequence[int], value: Any, dtype: Any = None) -> Tensor:
-    """A Tensor of one value without any element stored, where its rank allows; of the dtype of `t` if no other."""
+def constant_tensor(t: Tensor, shape: Sequence[int], value: Any, dtype: Any = None) -> Tensor:
+    """A Tensor of one value, its fill value, without stored elements unless of rank 0; default dtype that of `t`."""
     shape = tuple(int(n) for n in shape)
-    form = "coo" if shape else "dense"
-    tensor = creation.full(shape, value, dtype=t.dtype if dtype is None else dtype, format=form)
-    return tensor.asformat(form)
+    format_name = "coo" if shape else "dense"
+    tensor = creation.full(shape, value, dtype=t.dtype if dtype is None else dtype, format=format_name)
+    return tensor.asformat(format_name)
 
 
 @torch_function("pad")
@@ -211,64 +211,64 @@ def pad(t: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None
     """
     if mode != "constant":
         for k in range(len(pad) // 2):
-            t = _padded(t, t.ndim - 1 - k, int(pad[2 * k]), int(pad[2 * k + 1]), mode)
+            t = _pad_dimension(t, t.ndim - 1 - k, int(pad[2 * k]), int(pad[2 * k + 1]), mode)
         return t
     value = 0 if value is None else value
     for k in range(len(pad) // 2):
         d, (front, back) = t.ndim - 1 - k, (int(n) for n in pad[2 * k : 2 * k + 2])
-        t = _along(t, d, slice(max(-front, 0), t.shape[d] - max(-back, 0)))
+        t = _index_along(t, d, slice(max(-front, 0), t.shape[d] - max(-back, 0)))
         parts = [t]
         for n, at in ((front, 0), (back, 2)):
             if n > 0:
-                parts.insert(at, hollow(t, (*t.shape[:d], n, *t.shape[d + 1 :]), value))
+                parts.insert(at, constant_tensor(t, (*t.shape[:d], n, *t.shape[d + 1 :]), value))
         t = joining.concat(parts, axis=d) if len(parts) > 1 else t
     return t
 
 
-def _padded(t: Tensor, d: int, front: int, back: int, mode: str) -> Tensor:
-    """One dimension made longer by elements of its own."""
+def _pad_dimension(t: Tensor, d: int, front: int, back: int, mode: str) -> Tensor:
+    """One dimension padded by its own elements."""
     extent = t.shape[d]
-    places = np.arange(-front, extent + back)
+    indices = np.arange(-front, extent + back)
     if mode == "circular":
-        places %= extent
+        indices %= extent
     elif mode == "replicate":
-        places = places.clip(0, extent - 1)
+        indices = indices.clip(0, extent - 1)
     elif mode == "reflect":
-        places = np.abs(places)
-        places = np.where(places >= extent, 2 * (extent - 1) - places, places)
+        indices = np.abs(indices)
+        indices = np.where(indices >= extent, 2 * (extent - 1) - indices, indices)
     else:
         raise UnsupportedError(f"pad: mode {mode!r}\n  supported: constant, reflect, replicate, circular")
-    return take(t, places, axis=d)
+    return take(t, indices, axis=d)
 
 
 @torch_function("diag_embed")
 def diag_embed(t: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last dimension as the diagonal of a plane of two, zeros beside it."""
-    rank, last = t.ndim + 1, t.ndim - 1
+    rank, last_dim = t.ndim + 1, t.ndim - 1
     if t.fill_value and not t.format.is_dense:
         raise UnsupportedError(
             f"diag_embed: the fill value is {t.fill_value}\n  supported: 0\n  help: to_dense() first"
         )
-    extent = t.shape[last] + abs(offset)
+    extent = t.shape[last_dim] + abs(offset)
     shape = (*t.shape[:-1], extent, extent)
 
     def write(program: Any) -> None:
-        for d in range(last):
+        for d in range(last_dim):
             program.keep(d)
         for shift in (max(-offset, 0), max(offset, 0)):
-            program.coordinates.append(f"x{last} + {program.number(shift)}")
+            program.coordinates.append(f"x{last_dim} + {program.number(shift)}")
 
     def host(array: Any) -> Any:
         out = np.zeros(shape, array.dtype)
-        line = np.arange(t.shape[last])
+        line = np.arange(t.shape[last_dim])
         out[..., line + max(-offset, 0), line + max(offset, 0)] = array
         return out
 
     result = result_format.remap_one(t, shape, "diag_embed", write, host)
-    places = [axis_of(d, rank, "diag_embed") for d in (dim1, dim2)]
-    if places[0] > places[1]:
-        result, places = result.mT, places[::-1]
-    return shaping.moveaxis(result, (rank - 2, rank - 1), tuple(places))
+    planes = [axis_of(d, rank, "diag_embed") for d in (dim1, dim2)]
+    if planes[0] > planes[1]:
+        result, planes = result.mT, planes[::-1]
+    return shaping.moveaxis(result, (rank - 2, rank - 1), tuple(planes))
 
 
 @torch_function("diagflat")
@@ -293,7 +293,7 @@ def _atleast(rank: int) -> Callable[..., Any]:
     return function
 
 
-def _stacked(axis: int) -> Callable[..., Any]:
+def _stacker(axis: int) -> Callable[..., Any]:
     def function(tensors: Sequence[Any]) -> Tensor:
         up = _atleast(3 if axis == 2 else 2 if axis == 0 else 1)
         parts = [up(t) for t in tensors]
@@ -312,8 +312,8 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
 @torch_function("cat", "concat", "concatenate")
 def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     """The operands one behind the other; empty vectors are left out, as torch does."""
-    real = [t for t in tensors if tuple(t.shape) != (0,)]
-    return joining.concat(real or tensors[:1], axis=dim)
+    nonempty = [t for t in tensors if tuple(t.shape) != (0,)]
+    return joining.concat(nonempty or tensors[:1], axis=dim)
 
 
 @torch_function("block_diag")
@@ -321,12 +321,12 @@ def block_diag(*tensors: Any) -> Tensor:
     """The matrices along the diagonal of one, zeros beside them."""
     parts = [_atleast(2)(t) for t in tensors]
     columns = sum(t.shape[1] for t in parts)
-    first = next(t for t in parts if isinstance(t, Tensor))
-    rows, at = [], 0
+    like = next(t for t in parts if isinstance(t, Tensor))
+    rows, column = [], 0
     for t in parts:
-        edges = [hollow(first, (t.shape[0], n), 0) for n in (at, columns - at - t.shape[1])]
+        edges = [constant_tensor(like, (t.shape[0], n), 0) for n in (column, columns - column - t.shape[1])]
         rows.append(joining.concat([edges[0], t, edges[1]], axis=1))
-        at += t.shape[1]
+        column += t.shape[1]
     return joining.concat(rows, axis=0)
 
 
@@ -364,8 +364,8 @@ def cartesian_prod(*tensors: Any) -> Any:
 @torch_function("combinations")
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Every choice of r elements of a vector, as rows."""
-    places = torch.combinations(torch.arange(input.shape[0]), r, with_replacement)
-    return take(input, places, axis=0)
+    indices = torch.combinations(torch.arange(input.shape[0]), r, with_replacement)
+    return take(input, indices, axis=0)
 
 
 @torch_function("sum_to_size")
@@ -392,10 +392,10 @@ FUNCTIONS.update(
         "roll": lambda t, shifts, dims=None: shaping.roll(t, shifts, axis=None if dims in ((), []) else dims),
         "repeat_interleave": lambda t, repeats, dim=None, *, output_size=None: shaping.repeat(t, repeats, axis=dim),
         "tile": lambda t, *dims, **given: shaping.tile(t, shape_of(dims or (given["dims"],))),
-        "hstack": _stacked(1),
-        "vstack": _stacked(0),
-        "row_stack": _stacked(0),
-        "dstack": _stacked(2),
+        "hstack": _stacker(1),
+        "vstack": _stacker(0),
+        "row_stack": _stacker(0),
+        "dstack": _stacker(2),
         "atleast_1d": _atleast(1),
         "atleast_2d": _atleast(2),
         "atleast_3d": _atleast(3),

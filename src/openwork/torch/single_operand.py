@@ -1,4 +1,4 @@
-"""Gradients of statements with one sparse operand: each is a statement with one sparse operand again.
+"""Gradient rules of statements with one sparse operand: each gradient is a statement with one sparse operand again.
 
 A product of a sparse operand with dense ones, summed into a dense array or at the sparse operand's own elements, is
 one family that is closed under differentiation::
@@ -31,11 +31,11 @@ from ..runtime.prepared import sparse_operand
 from ..runtime.strided import Strided, strided
 from ..storage.buffers import Array, as_array, bare, is_recorded, is_torch, outside, scalar_of
 from ..storage.storage import Storage
-from .batched import each
-from .permutation_gradient import plain, present, structure
+from .batched import map_batch
+from .permutation_gradient import detached_storage, element_mask, structure_of
 from .pointwise import DIFFERENTIABLE, evaluate
 
-__all__ = ["Product", "applied_plainly", "contract", "gradients_of", "product", "run", "shared", "statement_of"]
+__all__ = ["Product", "apply_untransformed", "contract", "gradients_of", "product", "run", "shared", "statement_of"]
 
 Indices = tuple[str, ...]
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
@@ -74,18 +74,18 @@ def statement_of(at: Indices, dense: tuple[Indices, ...], out: Indices | None, v
 def product(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
     """The product, with the values of the sparse operand; without, its pattern takes part."""
     if any(x is not None and is_recorded(x) for x in (values, *dense)):
-        return _applied(_Differentiable, spec, values, *dense)
+        return _apply_function(_Differentiable, spec, values, *dense)
     return run(spec, values, dense)
 
 
-def _applied(function: Any, *args: Any) -> Any:
-    """`function.apply(*args)`, which outside of `torch.func` need not bind names first: that takes 10 microseconds."""
+def _apply_function(function: Any, *args: Any) -> Any:
+    """`function.apply(*args)`; outside of `torch.func` without binding of names, which takes 10 microseconds."""
     if torch.compiler.is_compiling() or _transforms() or any(_is_wrapped(x) for x in args if type(x) is torch.Tensor):
         return function.apply(*args)
-    return applied_plainly(function, *args)
+    return apply_untransformed(function, *args)
 
 
-def applied_plainly(function: Any, *args: Any) -> Any:
+def apply_untransformed(function: Any, *args: Any) -> Any:
     """`function.apply(*args)` where no transform of `torch.func` takes part."""
     return plain_apply(function)(*args)
 
@@ -113,11 +113,11 @@ def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor
 class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
-        found = run(spec, values, dense)
+        result = run(spec, values, dense)
         tangents = (
             torch.autograd.forward_ad._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None
         )
-        return found.clone() if tangents and found._is_view() else found  # torch does not take tangents of views
+        return result.clone() if tangents and result._is_view() else result  # torch does not take tangents of views
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -139,11 +139,11 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
         """Batches of dense operands are one more index; of values, and of results at elements, each is a product."""
         batched = [d is not None for d in dims[2:]]
         if (values is not None and dims[1] is not None) or spec.out is None:
-            return each(info.batch_size, dims[1:], (values, *dense), lambda v, *d: product(spec, v, d)), 0
+            return map_batch(info.batch_size, dims[1:], (values, *dense), lambda v, *d: product(spec, v, d)), 0
         index = f"v{len({*spec.at, *spec.out, *(i for d in spec.dense for i in d)})}"
-        moved = [x.movedim(d, 0) if b else x for x, d, b in zip(dense, dims[2:], batched, strict=True)]
+        batch_first = [x.movedim(d, 0) if b else x for x, d, b in zip(dense, dims[2:], batched, strict=True)]
         indices = tuple((index, *i) if b else i for i, b in zip(spec.dense, batched, strict=True))
-        return product(replace(spec, dense=indices, out=(index, *spec.out)), values, moved), 0
+        return product(replace(spec, dense=indices, out=(index, *spec.out)), values, batch_first), 0
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -153,26 +153,30 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
 
 
 def gradients_of(
-    spec: Product, values: Any, dense: Sequence[torch.Tensor], grad: torch.Tensor, wanted: Sequence[bool]
+    spec: Product, values: Any, dense: Sequence[torch.Tensor], grad: torch.Tensor, needed: Sequence[bool]
 ) -> tuple[torch.Tensor | None, list[torch.Tensor | None]]:
     """The gradients of the values and of each dense operand, where they are wanted: products again."""
     factors = [_conjugate(d) for d in dense]
-    first = _for_values(spec, values, factors, grad) if wanted[0] and values is not None else None
-    rest = [_for_dense(spec, values, dense, factors, grad, k) if wanted[1 + k] else None for k in range(len(dense))]
+    first = _values_gradient(spec, values, factors, grad) if needed[0] and values is not None else None
+    rest = [
+        _dense_gradient(spec, values, dense, factors, grad, k) if needed[1 + k] else None for k in range(len(dense))
+    ]
     return first, rest
 
 
-def _for_values(spec: Product, values: torch.Tensor, factors: list[torch.Tensor], grad: torch.Tensor) -> torch.Tensor:
+def _values_gradient(
+    spec: Product, values: torch.Tensor, factors: list[torch.Tensor], grad: torch.Tensor
+) -> torch.Tensor:
     if spec.out is None:
-        wanted, given, others = replace(spec, scalar=scalar_of(grad)), grad, factors
+        gradient_product, values_given, operands = replace(spec, scalar=scalar_of(grad)), grad, factors
     else:
         dense = (*spec.dense, spec.out)
-        wanted = replace(spec, dense=dense, out=None, scalar=scalar_of(grad))
-        given, others = None, [*factors, grad]
-    return _like(wanted(given, others), values)
+        gradient_product = replace(spec, dense=dense, out=None, scalar=scalar_of(grad))
+        values_given, operands = None, [*factors, grad]
+    return _like(gradient_product(values_given, operands), values)
 
 
-def _for_dense(
+def _dense_gradient(
     spec: Product, values: Any, dense: Sequence[torch.Tensor], factors: list[torch.Tensor], grad: torch.Tensor, k: int
 ) -> torch.Tensor:
     others = [d for j, d in enumerate(spec.dense) if j != k]
@@ -183,13 +187,13 @@ def _for_dense(
     else:
         others.append(spec.out)
         rest.append(grad)
-    known = {*spec.at, *(i for indices in others for i in indices)}
-    out = tuple(i for i in spec.dense[k] if i in known)
-    found = replace(spec, dense=tuple(others), out=out, scalar=scalar_of(grad))(sparse, rest)
-    missing = [n for n, i in enumerate(spec.dense[k]) if i not in known]
-    for n in missing:
-        found = found.unsqueeze(n)
-    return _like(found.expand(dense[k].shape) if missing else found, dense[k])
+    bound_indices = {*spec.at, *(i for indices in others for i in indices)}
+    out = tuple(i for i in spec.dense[k] if i in bound_indices)
+    gradient = replace(spec, dense=tuple(others), out=out, scalar=scalar_of(grad))(sparse, rest)
+    unbound = [n for n, i in enumerate(spec.dense[k]) if i not in bound_indices]
+    for n in unbound:
+        gradient = gradient.unsqueeze(n)
+    return _like(gradient.expand(dense[k].shape) if unbound else gradient, dense[k])
 
 
 def _conjugate(x: torch.Tensor) -> torch.Tensor:
@@ -197,7 +201,7 @@ def _conjugate(x: torch.Tensor) -> torch.Tensor:
 
 
 def _like(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """A gradient in the dtype of what it is for: the real part for a real operand."""
+    """A gradient in the dtype of its operand: the real part for a real operand."""
     if grad.is_complex() and not x.is_complex():
         grad = grad.real
     return grad.to(x.dtype)
@@ -205,39 +209,39 @@ def _like(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
     """The rule of `runtime.contract.contract`."""
-    used = _takes_part(stmt.rhs, values)
-    if out_scalar not in DIFFERENTIABLE or not used:
-        plainly = {n: _plain(v, used) for n, v in values.items()}
+    is_recorded_operand = _uses_recorded_values(stmt.rhs, values)
+    if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
+        operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
         with outside():
-            return statements.contract(stmt, plainly, out_scalar, bare(like) if is_torch(like) else like)
+            return statements.contract(stmt, operands, out_scalar, bare(like) if is_torch(like) else like)
     return _evaluate(stmt, values, out_scalar, stmt.lhs.indices)
 
 
 def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
     """The rule of `runtime.contract.shared`."""
-    used = _takes_part(stmt.rhs, values)
-    if out_scalar not in DIFFERENTIABLE or not used:
-        plainly = {n: _plain(v, used) for n, v in values.items()}
+    is_recorded_operand = _uses_recorded_values(stmt.rhs, values)
+    if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
+        operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
         with outside():
-            return statements.shared(stmt, plainly, out_scalar)
-    s = structure(sparse_operand(values))
+            return statements.shared(stmt, operands, out_scalar)
+    s = structure_of(sparse_operand(values))
     result = _evaluate(stmt, values, out_scalar, None)
     return s.mapped(lambda b: as_array(b, like=result)).with_values(result, 0)
 
 
-def _plain(v: Any, used: bool) -> Any:
+def _detached_operand(v: Any, recorded: bool) -> Any:
     if isinstance(v, Storage):
-        return plain(v) if used else structure(v)
+        return detached_storage(v) if recorded else structure_of(v)
     return strided(bare(v.owner)) if isinstance(v, Strided) and isinstance(v.owner, torch.Tensor) else v
 
 
-def _takes_part(e: Expression, values: Mapping[str, Any]) -> bool:
+def _uses_recorded_values(e: Expression, values: Mapping[str, Any]) -> bool:
     """Whether a recorded operand is used for its values."""
     match e:
         case Apply("pattern", _):
             return False
         case Apply(_, args):
-            return any(_takes_part(a, values) for a in args)
+            return any(_uses_recorded_values(a, values) for a in args)
         case Access(name, _):
             v = values[name]
             buffer = v.values if isinstance(v, Storage) else v.owner if isinstance(v, Strided) else None
@@ -253,8 +257,8 @@ def _factors(e: Expression) -> list[tuple[Access, bool]] | None:
         case Apply("pattern", (Access() as access,)):
             return [(access, False)]
         case Apply("mul", args):
-            found = [_factors(a) for a in args]
-            return None if None in found else [f for part in found for f in part or ()]
+            parts = [_factors(a) for a in args]
+            return None if None in parts else [f for part in parts for f in part or ()]
     return None
 
 
@@ -262,42 +266,42 @@ def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Ind
     name = next(n for n, v in values.items() if isinstance(v, Storage))
     s: Storage = values[name]
     like = next(b for v in values.values() for b in [_buffer(v)] if isinstance(b, torch.Tensor) and is_recorded(b))
-    held = structure(s)
-    held = held.mapped(lambda b: as_array(b, like=like.new_zeros(0))) if s.library == "numpy" else held
-    mine: torch.Tensor = as_array(s.values, like=like)
+    s_torch = structure_of(s)
+    s_torch = s_torch.mapped(lambda b: as_array(b, like=like.new_zeros(0))) if s.library == "numpy" else s_torch
+    values_torch: torch.Tensor = as_array(s.values, like=like)
     dense = {n: _operand(v, like) for n, v in values.items() if n != name}
     at = next(a.indices for a in accesses_of(stmt.rhs) if a.tensor == name)
     factors = _factors(stmt.rhs)
-    uses = [] if factors is None else [valued for access, valued in factors if access.tensor == name]
-    if stmt.op in ("+=", "=") and factors is not None and uses.count(True) <= 1 and len(uses) >= 1:
+    valued_uses = [] if factors is None else [valued for access, valued in factors if access.tensor == name]
+    if stmt.op in ("+=", "=") and factors is not None and valued_uses.count(True) <= 1 and len(valued_uses) >= 1:
         others = [access for access, _ in factors if access.tensor != name]
-        spec = Product(held, at, tuple(a.indices for a in others), out, scalar)
-        return product(spec, mine if True in uses else None, [dense[a.tensor] for a in others])
+        spec = Product(s_torch, at, tuple(a.indices for a in others), out, scalar)
+        return product(spec, values_torch if True in valued_uses else None, [dense[a.tensor] for a in others])
     if stmt.op not in ("+=", "="):
         raise UnsupportedError(
             f"{stmt} has no gradient: it reduces by {stmt.op}\n  supported: sums\n  help: detach() the operands"
         )
-    sampled = _sampled(stmt, name, held, at, mine, dense)
-    return sampled if out is None else product(Product(held, at, (), out, scalar), sampled, [])
+    sampled = _evaluate_at_elements(stmt, name, s_torch, at, values_torch, dense)
+    return sampled if out is None else product(Product(s_torch, at, (), out, scalar), sampled, [])
 
 
-def _sampled(
-    stmt: Assignment, name: str, s: Storage, at: Indices, mine: torch.Tensor, dense: Mapping[str, torch.Tensor]
+def _evaluate_at_elements(
+    stmt: Assignment, name: str, s: Storage, at: Indices, values_torch: torch.Tensor, dense: Mapping[str, torch.Tensor]
 ) -> torch.Tensor:
-    """Any expression at the elements of the sparse operand."""
-    here = present(s)
-    taken = {name: mine if here is None else mine.masked_fill(~here, 1)}
+    """The values of any expression at the elements of the sparse operand, by torch's operations."""
+    elements = element_mask(s)
+    operands = {name: values_torch if elements is None else values_torch.masked_fill(~elements, 1)}
     for access in accesses_of(stmt.rhs):
         if access.tensor == name:
             continue
         if not set(access.indices) <= set(at):
             raise UnsupportedError(f"{stmt} has no gradient\n  supported: products, and expressions at single elements")
         x = dense[access.tensor]
-        found = product(Product(s, at, (access.indices,), None, scalar_of(x)), None, [x])
-        taken[access.tensor] = found if here is None else found.masked_fill(~here, 1)
-    e = typed(stmt.rhs, {n: scalar_of(v) for n, v in taken.items()}, "torch")
-    result: torch.Tensor = evaluate(e, taken)
-    return result if here is None else result.masked_fill(~here, 0)
+        sampled = product(Product(s, at, (access.indices,), None, scalar_of(x)), None, [x])
+        operands[access.tensor] = sampled if elements is None else sampled.masked_fill(~elements, 1)
+    e = typed(stmt.rhs, {n: scalar_of(v) for n, v in operands.items()}, "torch")
+    result: torch.Tensor = evaluate(e, operands)
+    return result if elements is None else result.masked_fill(~elements, 0)
 
 
 def _buffer(v: Any) -> Any:
@@ -305,6 +309,6 @@ def _buffer(v: Any) -> Any:
 
 
 def _operand(v: Any, like: torch.Tensor) -> torch.Tensor:
-    given = v.owner if isinstance(v, Strided) else v
-    result: torch.Tensor = as_array(given, like=like)
+    array = v.owner if isinstance(v, Strided) else v
+    result: torch.Tensor = as_array(array, like=like)
     return result

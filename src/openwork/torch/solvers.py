@@ -1,4 +1,4 @@
-"""Gradients of solutions of linear systems: one more solution, and its product with the first at the matrix's elements.
+"""Gradient rules of linear solvers and determinants: one adjoint solve, and a product sampled at the matrix's elements.
 
 A x = b        db = A^-H dx        dA = -db x^H at A
 """
@@ -19,15 +19,15 @@ from ..storage.buffers import as_array, bare, length, scalar_of
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .batched import each
-from .permutation_gradient import structure as structure_of
-from .permutation_gradient import unique
+from .batched import map_batch
+from .permutation_gradient import structure_of as structure_of
+from .permutation_gradient import without_duplicates
 from .single_operand import Product, _conjugate, _like, product
 
 __all__ = ["det", "slogdet", "solve", "solve_triangular"]
 
 BLOCK = 64
-"""Columns of an inverse that are found at a time, to take the elements from that a structure has."""
+"""Columns of an inverse that are computed at a time and sampled at a structure's elements."""
 
 Solver = Callable[[Tensor, torch.Tensor, bool], Any]
 """A matrix, right sides, and whether the matrix is the conjugate transpose of the one that was given."""
@@ -35,8 +35,8 @@ Solver = Callable[[Tensor, torch.Tensor, bool], Any]
 
 class _Solution(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(solver: Solver, s: Storage, turned: bool, values: Any, right: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = solver(Tensor._from_storage(s.with_values(values.detach())), right.detach(), turned)
+    def forward(solver: Solver, s: Storage, transposed: bool, values: Any, right: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = solver(Tensor._from_storage(s.with_values(values.detach())), right.detach(), transposed)
         return result
 
     @staticmethod
@@ -46,47 +46,51 @@ class _Solution(torch.autograd.Function):  # type: ignore[misc]
         ctx.save_for_forward(values, right, output)
 
     @staticmethod
-    def vmap(info: Any, dims: Any, solver: Solver, s: Storage, turned: bool, values: Any, right: torch.Tensor) -> Any:
-        return each(info.batch_size, dims[3:], (values, right), lambda v, r: _solution(solver, s, turned, v, r)), 0
+    def vmap(
+        info: Any, dims: Any, solver: Solver, s: Storage, transposed: bool, values: Any, right: torch.Tensor
+    ) -> Any:
+        return map_batch(
+            info.batch_size, dims[3:], (values, right), lambda v, r: _solution(solver, s, transposed, v, r)
+        ), 0
 
     @staticmethod
     def jvp(ctx: Any, _: None, __: None, ___: None, tangent: Any, right: Any) -> torch.Tensor:
-        values, _right, found = ctx.saved_tensors
+        values, _right, solution = ctx.saved_tensors
         parts = [] if right is None else [right]
         if tangent is not None:
-            columns = () if found.ndim == 1 else ("k",)
-            spec = Product(ctx.structure, ("i", "j"), (("j", *columns),), ("i", *columns), scalar_of(found))
-            parts.append(-product(spec, tangent, [found]))
+            columns = () if solution.ndim == 1 else ("k",)
+            spec = Product(ctx.structure, ("i", "j"), (("j", *columns),), ("i", *columns), scalar_of(solution))
+            parts.append(-product(spec, tangent, [solution]))
         return _solution(ctx.solver, ctx.structure, ctx.turned, values, sum(parts[1:], parts[0]))
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        values, right, found = ctx.saved_tensors
+        values, right, solution = ctx.saved_tensors
         s: Storage = ctx.structure
-        back = _solution(ctx.solver, s.permute((1, 0)), not ctx.turned, _conjugate(values), grads[0])
-        at = None
+        adjoint = _solution(ctx.solver, s.permute((1, 0)), not ctx.turned, _conjugate(values), grads[0])
+        values_gradient = None
         if ctx.needs_input_grad[3]:
-            columns = () if found.ndim == 1 else ("k",)
-            spec = Product(s, ("i", "j"), (("i", *columns), ("j", *columns)), None, scalar_of(back))
-            at = _like(-product(spec, None, [back, _conjugate(found)]), values)
-        return None, None, None, at, _like(back, right)
+            columns = () if solution.ndim == 1 else ("k",)
+            spec = Product(s, ("i", "j"), (("i", *columns), ("j", *columns)), None, scalar_of(adjoint))
+            values_gradient = _like(-product(spec, None, [adjoint, _conjugate(solution)]), values)
+        return None, None, None, values_gradient, _like(adjoint, right)
 
 
-def _solution(solver: Solver, s: Storage, turned: bool, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    result: torch.Tensor = _Solution.apply(solver, s, turned, values, right)
+def _solution(solver: Solver, s: Storage, transposed: bool, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    result: torch.Tensor = _Solution.apply(solver, s, transposed, values, right)
     return result
 
 
-def _stacked(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:
-    """The solutions of a stack, one matrix at a time."""
+def _solve_stack(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:
+    """The solutions of a stack of systems, one matrix at a time."""
     sides = b.to_dense() if isinstance(b, Tensor) else b
     vector = sides.ndim == 1
     sides = sides[:, None] if vector else sides
     batch = torch.broadcast_shapes(a.shape[:-2], sides.shape[:-2])
     sides = sides.expand(*batch, *sides.shape[-2:])
-    numbers = torch.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]).expand(batch).flatten().tolist()
-    matrices = [reshape(a, (math.prod(a.shape[:-2]), *a.shape[-2:]))[k] for k in numbers]
-    flat = sides.reshape(len(numbers), *sides.shape[-2:])
+    matrix_of = torch.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]).expand(batch).flatten().tolist()
+    matrices = [reshape(a, (math.prod(a.shape[:-2]), *a.shape[-2:]))[k] for k in matrix_of]
+    flat = sides.reshape(len(matrix_of), *sides.shape[-2:])
     solutions = [_solve(solver, m, x, operation) for m, x in zip(matrices, flat, strict=True)]
     stacked = torch.stack(solutions) if solutions else flat
     stacked = stacked.reshape(*batch, *sides.shape[-2:])
@@ -96,10 +100,10 @@ def _stacked(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:
 
 def _solve(solver: Solver, a: Any, b: Any, operation: str) -> Any:
     if isinstance(a, Tensor) and a.ndim > 2:
-        return _stacked(solver, a, b, operation)
+        return _solve_stack(solver, a, b, operation)
     if not isinstance(a, Tensor):
         raise UnsupportedError(f"{operation} of a dense matrix with a Tensor\n  help: torch.linalg.solve")
-    s = unique(a._storage)
+    s = without_duplicates(a._storage)
     sides = b.to_dense() if isinstance(b, Tensor) else b
     like = next(x for x in (s.values, sides) if isinstance(x, torch.Tensor))
     right, values = as_array(sides, like=like), as_array(s.values, like=like)
@@ -115,8 +119,8 @@ class _LogDet(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(s: Storage, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         sign, log = direct.slogdet(Tensor._from_storage(s.with_values(values.detach())))
-        one, other = (torch.as_tensor(x.to_numpy(), dtype=values.dtype).reshape(()) for x in (sign, log))
-        return one, other
+        sign_value, log_value = (torch.as_tensor(x.to_numpy(), dtype=values.dtype).reshape(()) for x in (sign, log))
+        return sign_value, log_value
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -136,14 +140,14 @@ class _LogDet(torch.autograd.Function):  # type: ignore[misc]
 
 
 def _inverse_at(s: Storage, values: torch.Tensor) -> torch.Tensor:
-    """The elements of the inverse's transpose where a matrix has its own, by blocks of columns."""
+    """The elements of the transposed inverse at a matrix's stored coordinates, computed by blocks of columns."""
     n = s.shape[0]
-    at, places = coordinates(s)
+    crd, places = coordinates(s)
     out = values.new_zeros(length(values))
-    for begin in range(0, n, BLOCK):
-        inside = (at[1] >= begin) & (at[1] < begin + BLOCK)
-        rows, columns, leaf = (torch.from_numpy(x[inside]).to(torch.int64) for x in (at[0], at[1] - begin, places))
-        unit = torch.eye(n, dtype=values.dtype)[:, begin : begin + BLOCK]
+    for start in range(0, n, BLOCK):
+        in_block = (crd[1] >= start) & (crd[1] < start + BLOCK)
+        rows, columns, leaf = (torch.from_numpy(x[in_block]).to(torch.int64) for x in (crd[0], crd[1] - start, places))
+        unit = torch.eye(n, dtype=values.dtype)[:, start : start + BLOCK]
         block = _solution(_plain_solver, s.permute((1, 0)), True, values, unit)
         out = out.index_add(0, leaf, block[rows, columns])
     return out
@@ -162,7 +166,7 @@ def slogdet(a: Any) -> Any:
     if a.format.is_dense:
         parts = torch.linalg.slogdet(a.to_dense())
     else:
-        s = unique(a._storage)
+        s = without_duplicates(a._storage)
         parts = _LogDet.apply(structure_of(s), s.values)
     return direct.SlogdetResult(*(Tensor._from_dense(p) for p in parts))
 
@@ -184,11 +188,11 @@ def solve_triangular(a: Any, b: Any, *, lower: bool = True, unit_diagonal: bool 
     def solver(t: Tensor, right: torch.Tensor, turned: bool) -> Any:
         return triangular.solve_triangular(t, right, lower=lower != turned, unit_diagonal=unit_diagonal)
 
-    read = _read(a, lower, unit_diagonal)
-    return _solve(solver, read, b, "solve_triangular")
+    operand = _read_triangle(a, lower, unit_diagonal)
+    return _solve(solver, operand, b, "solve_triangular")
 
 
-def _read(a: Any, lower: bool, unit_diagonal: bool) -> Any:
+def _read_triangle(a: Any, lower: bool, unit_diagonal: bool) -> Any:
 
     if not isinstance(a, Tensor):
         return a

@@ -1,7 +1,7 @@
-"""Functions that the tracer of torch.compile reads in place of those that it does not look into.
+"""Stand-ins that the tracer of torch.compile reads in place of this package's functions, which it does not trace.
 
-Every function here is plain enough for it. What is no product of one sparse operand goes back to the function itself,
-around which the tracer breaks the graph.
+A product of one sparse operand becomes the operator of `compiled`; any other call goes to the function itself, where
+the tracer breaks the graph.
 """
 
 from __future__ import annotations
@@ -14,10 +14,19 @@ import torch
 from ..format.format import Format
 from ..ops.products.matmul import _matmul
 from ..tensor.tensor import Tensor
-from . import full, functions
+from . import dense_gradient, functions
 from .rules import RULES
 
-__all__ = ["SCALARS", "linear", "matmul", "matmul_of_namespace", "ordered", "rule", "statement", "torch_function"]
+__all__ = [
+    "SCALARS",
+    "knows_left_operand",
+    "linear",
+    "matmul",
+    "matmul_of_namespace",
+    "rule",
+    "statement",
+    "torch_function",
+]
 
 Indices = tuple[str, ...]
 Structure = tuple[Format, Any, Sequence[Any], Sequence[Any]]
@@ -29,7 +38,7 @@ SCALARS = {
 }  # fmt: skip
 """The dtypes that have gradients, by the names of their scalar types."""
 
-ordered = False
+knows_left_operand = False
 """Whether the tracer says which operand of `@` is on the left."""
 
 
@@ -49,30 +58,30 @@ def product(
     format, shape, pos, crd = s
     pairs = [(p, c) for p, c in zip(pos, crd, strict=True)]
     structure = [b for pair in pairs for b in pair if b is not None]
-    held = "".join([("-" if p is None else "p") + ("-" if c is None else "c") for p, c in pairs])
+    buffer_kinds = "".join([("-" if p is None else "p") + ("-" if c is None else "c") for p, c in pairs])
     dtype = values.dtype
     for x in dense:
         dtype = torch.promote_types(dtype, x.dtype)
     result: torch.Tensor = torch.ops.openwork.product(
-        values, structure, list(dense), _text(format), held, shape, values.shape[0], statement(at, indices, out),
-        SCALARS[dtype],
+        values, structure, list(dense), _text(format), buffer_kinds, shape, values.shape[0],
+        statement(at, indices, out), SCALARS[dtype],
     )  # fmt: skip
     return result
 
 
-def _fits(t: Any, x: Any) -> bool:
-    """Whether a product of these is one of the family: a Tensor without fill value, and a torch tensor."""
+def _is_product_operand(t: Any, x: Any) -> bool:
+    """Whether a product is one of the operator's family: a Tensor of fill value 0 and a torch tensor."""
     if type(t) is not Tensor or not isinstance(x, torch.Tensor):
         return False
     s = t._kept
     if not isinstance(s.values, torch.Tensor) or s.values.dtype not in SCALARS or x.dtype not in SCALARS:
         return False
     stacks = len(s.shape) - 2
-    same = stacks == 0 or (len(x.shape) == len(s.shape) and x.shape[:stacks] == s.shape[:stacks])
-    return s.fill_value == 0 and stacks >= 0 and len(x.shape) > 0 and same
+    same_stack = stacks == 0 or (len(x.shape) == len(s.shape) and x.shape[:stacks] == s.shape[:stacks])
+    return s.fill_value == 0 and stacks >= 0 and len(x.shape) > 0 and same_stack
 
 
-def _times(t: Tensor, x: torch.Tensor, left: bool) -> torch.Tensor:
+def _product_of(t: Tensor, x: torch.Tensor, left: bool) -> torch.Tensor:
     """`t @ x`, or `x @ t`."""
     s = t._kept
     stack = tuple([f"b{k}" for k in range(max(len(x.shape), len(s.shape)) - 2)])
@@ -92,16 +101,16 @@ def matmul(a: Any, b: Any, /) -> Any:
     """The stand-in of `ops.products.matmul.matmul`."""
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         return a @ b
-    if _fits(a, b):
-        return _times(a, b, True)
-    if _fits(b, a):
-        return _times(b, a, False)
+    if _is_product_operand(a, b):
+        return _product_of(a, b, True)
+    if _is_product_operand(b, a):
+        return _product_of(b, a, False)
     return _matmul(a, b)
 
 
 def matmul_of_namespace(a: Any, b: Any, /, *, grad: Any = None) -> Any:
     """The stand-in of `openwork.matmul`."""
-    return matmul(a, b) if grad is None else full.run(_matmul, "matmul", grad, (a, b), {})
+    return matmul(a, b) if grad is None else dense_gradient.run(_matmul, "matmul", grad, (a, b), {})
 
 
 def linear(s: Structure, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -114,11 +123,16 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
     """The stand-in of the rule of torch's functions."""
     if len(args) == 2 and not kwargs:
         a, b = args
-        if function in (torch.matmul, torch.mm, torch.mv) or (ordered and function is torch.Tensor.matmul):
+        if function in (torch.matmul, torch.mm, torch.mv) or (knows_left_operand and function is torch.Tensor.matmul):
             return matmul(a, b)
-        if ordered and function is torch.Tensor.__rmatmul__:
+        if knows_left_operand and function is torch.Tensor.__rmatmul__:
             return matmul(b, a)
-    if function is torch.nn.functional.linear and 2 <= len(args) <= 3 and not kwargs and _fits(args[1], args[0]):
+    if (
+        function is torch.nn.functional.linear
+        and 2 <= len(args) <= 3
+        and not kwargs
+        and _is_product_operand(args[1], args[0])
+    ):
         s = args[1]._kept
         if len(s.shape) == 2:
             out = linear((s.format, s.shape, s.pos, s.crd), s.values, args[0])

@@ -1,7 +1,7 @@
-"""Products of a sparse matrix with a dense one whose terms are averaged or compared instead of summed.
+"""`mm(a, b, reduce)`: a sparse matrix times a dense one, the terms of each row reduced by mean, maximum or minimum.
 
-Each is a compiled statement, and so is its gradient: a term that equals its row's extreme takes its share. No array of
-all terms is made, but for second gradients, which torch finds through one.
+Each is a compiled statement, and so is its gradient: terms that equal their row's extreme share it. No array of all
+terms is allocated, but for second gradients, which torch computes through one.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ..storage.buffers import as_array, is_recorded, scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .nary import torch_storage
-from .permutation_gradient import plain, present, unique
+from .permutation_gradient import detached_storage, element_mask, without_duplicates
 
 __all__ = ["mm"]
 
 _A, _B = Access("A", ("i", "j")), Access("B", ("j", "k"))
 _TERM = Apply("mul", (_A, _B))
 _ROWS = Assignment(Access("n", ("i",)), "+=", Apply("pattern", (_A,)))
-_BEST = {op: Assignment(Access("y", ("i", "k")), f"{op}=", _TERM) for op in ("max", "min")}
+_EXTREME = {op: Assignment(Access("y", ("i", "k")), f"{op}=", _TERM) for op in ("max", "min")}
 
 
-def _at_best(out: Access, value: Expression) -> Assignment:
+def _sum_at_extreme(out: Access, value: Expression) -> Assignment:
     """The sum of a value over the terms that are their row's extreme."""
     hit = Apply("eq", (_TERM, Access("Y", ("i", "k"))))
     return Assignment(out, "+=", Apply("select", (hit, value, Literal(0.0))))
 
 
 _SHARE = Access("H", ("i", "k"))
-_COUNT = _at_best(Access("c", ("i", "k")), Literal(1.0))
-_FOR_VALUES = _at_best(Access("C", ("i", "j")), Apply("mul", (_SHARE, _B)))
-_FOR_DENSE = _at_best(Access("d", ("j", "k")), Apply("mul", (_SHARE, _A)))
+_COUNT = _sum_at_extreme(Access("c", ("i", "k")), Literal(1.0))
+_VALUES_GRADIENT = _sum_at_extreme(Access("C", ("i", "j")), Apply("mul", (_SHARE, _B)))
+_DENSE_GRADIENT = _sum_at_extreme(Access("d", ("j", "k")), Apply("mul", (_SHARE, _A)))
 
 
 def mm(a: Any, b: Any, reduce: str = "sum") -> Any:
@@ -63,31 +63,31 @@ def mm(a: Any, b: Any, reduce: str = "sum") -> Any:
         )
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ShapeError(f"mm: shapes {a.shape} and {tuple(b.shape)}\n  expected: (m, n) and (n, k)")
-    s = unique(torch_storage(a))
+    s = without_duplicates(torch_storage(a))
     dtype = torch.promote_types(s.values.dtype, b.dtype)
     if dtype.is_complex and reduce != "mean":
         raise UnsupportedError(f"mm: {reduce} of complex numbers\n  supported: mean\n  help: they are not ordered")
     if reduce == "mean":
-        counts = contract(_ROWS, {"A": plain(s)}, "f64", s.values).clamp(min=1)[:, None]
+        counts = contract(_ROWS, {"A": detached_storage(s)}, "f64", s.values).clamp(min=1)[:, None]
         total = matmul(Tensor._from_storage(s), b)
         return (
             (total / counts.to(total.dtype)).to(dtype)
             if dtype.is_floating_point or dtype.is_complex
             else total // counts
         )
-    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
-    values, dense = s.values.to(wide), b.to(wide)
+    compute_dtype = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+    values, dense = s.values.to(compute_dtype), b.to(compute_dtype)
     if is_recorded(values) or is_recorded(dense):
-        found: torch.Tensor = _Extreme.apply(plain(s), reduce[1:], values, dense)
+        result: torch.Tensor = _Extreme.apply(detached_storage(s), reduce[1:], values, dense)
     else:
-        found = _extreme(plain(s).with_values(values), reduce[1:], dense)
-    return found.to(dtype)
+        result = _extreme(detached_storage(s).with_values(values), reduce[1:], dense)
+    return result.to(dtype)
 
 
 def _extreme(s: Storage, op: str, dense: torch.Tensor) -> torch.Tensor:
-    best: torch.Tensor = contract(_BEST[op], {"A": s, "B": strided(dense)}, scalar_of(dense), s.values)
-    occupied = contract(_ROWS, {"A": s}, "i64", s.values) > 0
-    return torch.where(occupied[:, None], best, torch.zeros((), dtype=best.dtype))
+    best: torch.Tensor = contract(_EXTREME[op], {"A": s, "B": strided(dense)}, scalar_of(dense), s.values)
+    nonempty = contract(_ROWS, {"A": s}, "i64", s.values) > 0
+    return torch.where(nonempty[:, None], best, torch.zeros((), dtype=best.dtype))
 
 
 class _Extreme(torch.autograd.Function):  # type: ignore[misc]
@@ -102,17 +102,22 @@ class _Extreme(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         values, dense, best = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return None, None, *_by_terms(ctx.structure, values, dense, best.detach(), grads[0])
+            return None, None, *_gradients_by_terms(ctx.structure, values, dense, best.detach(), grads[0])
         s = ctx.structure.with_values(values.contiguous())
         views = {"A": s, "B": strided(dense), "Y": strided(best)}
         scalar = scalar_of(best)
         counts = contract(_COUNT, views, scalar, s.values)
         views["H"] = strided(grads[0] / counts.clamp(min=1))
-        first = shared(_FOR_VALUES, views, scalar).values if ctx.needs_input_grad[2] else None
-        return None, None, first, contract(_FOR_DENSE, views, scalar, s.values) if ctx.needs_input_grad[3] else None
+        first = shared(_VALUES_GRADIENT, views, scalar).values if ctx.needs_input_grad[2] else None
+        return (
+            None,
+            None,
+            first,
+            contract(_DENSE_GRADIENT, views, scalar, s.values) if ctx.needs_input_grad[3] else None,
+        )
 
 
-def _by_terms(
+def _gradients_by_terms(
     s: Storage, values: torch.Tensor, dense: torch.Tensor, best: torch.Tensor, grad: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The gradients as torch's operations on all terms, which have gradients themselves."""
@@ -122,9 +127,9 @@ def _by_terms(
                {"A": s, "N": strided(as_array(n, like=best))}, "i64").values
         for index, n in zip("ij", numbers, strict=True)
     )  # fmt: skip
-    here = present(s)
+    elements = element_mask(s)
     hits = (values.detach()[:, None] * dense.detach()[columns] == best[rows]).to(best.dtype)
-    hits = hits if here is None else hits * here[:, None]
+    hits = hits if elements is None else hits * elements[:, None]
     counts = torch.zeros_like(best).index_add(0, rows, hits).clamp(min=1)
     share = hits * (grad / counts)[rows]
     return (share * dense[columns]).sum(1), torch.zeros_like(dense).index_add(0, columns, share * values[:, None])

@@ -1,7 +1,7 @@
 """`grad="dense"`: Tensors whose gradient is a dense tensor of their shape, unspecified elements included.
 
 The values of a sparse tensor can hold the gradient of its stored elements only. A `Full` is a Tensor that also has a
-*carrier*: a torch tensor of the whole shape, without memory of its own, through which gradients of all elements flow.
+*proxy*: a torch tensor of the whole shape, without memory of its own, through which gradients of all elements flow.
 An operation runs on the sparse operands as ever. Its gradient is that of the same operation on the same elements in
 dense format, which is found when it is asked for: in backward, never before. As it consists of the rules of dense
 tensors, it has gradients itself.
@@ -19,90 +19,100 @@ import torch
 from ..errors import UnsupportedError
 from ..interop.constructors import asarray
 from ..ops.indexing.assign import AtKey
-from ..runtime import gradient_hook as gradients
+from ..runtime import gradient_hook
 from ..runtime.conversion.remap import canonical
 from ..storage.buffers import is_recorded
 from ..storage.storage import Storage
 from ..tensor.operators import Operators
 from ..tensor.tensor import Tensor
-from .dense_gradient_proxy import Elements, Layout, Spread, Stored, dense, nothing, taken
-from .full_operations import DENSE, HELD
-from .leaf_gradients import as_dense, leaf_of, ready
+from .dense_gradient_proxy import (
+    DenseOfProxy,
+    ProxyOfLayout,
+    ProxyOfStored,
+    StoredOfProxy,
+    no_memory_zeros,
+    stored_values,
+    to_dense_tensor,
+)
+from .dense_gradient_rules import DENSE_RULES, STRUCTURE_OPERANDS
+from .leaf_gradients import as_dense, check_backward, leaf_of
 from .nary import over_torch
-from .permutation_gradient import plain
+from .permutation_gradient import detached_storage
 from .pointwise import DIFFERENTIABLE
 
-__all__ = ["Full", "run"]
+__all__ = ["DenseGradientTensor", "run"]
 
 
-class _Part:
-    """An operand of a call: what forward and backward see of it.
+class _Operand:
+    """A differentiated operand of a recorded call, as forward and backward take it.
 
-    `source` is the tensor that its gradient goes to: a carrier, or the operand itself where that is a torch tensor.
+    `source` is the tensor that its gradient goes to: a proxy, or the operand itself where that is a torch tensor.
     """
 
-    __slots__ = ("holds", "source", "structure", "value")
+    __slots__ = ("needs_structure", "source", "structure", "value")
 
-    def __init__(self, operand: Any, holds: bool) -> None:
-        self.holds = holds
+    def __init__(self, operand: Any, needs_structure: bool) -> None:
+        self.needs_structure = needs_structure
         self.structure: Storage | None = None
         if isinstance(operand, Tensor):
-            self.structure = plain(operand._storage)
+            self.structure = detached_storage(operand._storage)
             self.value: Any = Tensor._from_storage(self.structure)
-            self.source = carrier_of(operand)
+            self.source = proxy_of(operand)
         else:
             self.value, self.source = operand.detach(), operand
 
-    def again(self, source: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """What backward differentiates in, and the operand made of it: dense, or of its own structure."""
+    def for_backward(self, source: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """A source -> the variable that backward differentiates by, and the operand made of it: dense, or sparse."""
         s = self.structure
         if s is None:
             return source, source
-        every = Elements.apply(dense(s, s.values), source)
-        if not self.holds:
-            return every, Tensor._from_dense(every)
-        return every, Tensor._from_storage(s.with_values(taken(s, every)))
+        elements = DenseOfProxy.apply(to_dense_tensor(s, s.values), source)
+        if not self.needs_structure:
+            return elements, Tensor._from_dense(elements)
+        return elements, Tensor._from_storage(s.with_values(stored_values(s, elements)))
 
 
-class _Call:
-    """A function with its arguments, of which the recorded ones may be replaced."""
+class _RecordedCall:
+    """A function with its arguments, of which the differentiated ones may be replaced."""
 
     def __init__(self, function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.function, self.name = DENSE.get(name, function), name
-        self.parts: list[_Part] = []
-        full_places = HELD.get(name, ())
+        self.function, self.name = DENSE_RULES.get(name, function), name
+        self.parts: list[_Operand] = []
+        full_places = STRUCTURE_OPERANDS.get(name, ())
         self.args = tuple(self._mark(a, k in full_places or -1 in full_places) for k, a in enumerate(args))
         self.kwargs = {k: self._mark(a, False) for k, a in kwargs.items()}
 
-    def _mark(self, x: Any, holds: bool) -> Any:
+    def _mark(self, x: Any, needs_structure: bool) -> Any:
         if isinstance(x, tuple | list) and any(isinstance(v, Tensor | torch.Tensor) for v in x):
-            return type(x)(self._mark(v, holds) for v in x)
-        if _follows(x):
-            self.parts.append(_Part(x, holds))
+            return type(x)(self._mark(v, needs_structure) for v in x)
+        if _is_differentiated(x):
+            self.parts.append(_Operand(x, needs_structure))
             return self.parts[-1]
-        return _stripped(x)
+        return _without_proxy(x)
 
-    def plainly(self, function: Callable[..., Any]) -> Any:
-        """The result without a graph."""
+    def without_graph(self, function: Callable[..., Any]) -> Any:
+        """The call's result without a graph."""
         with torch.no_grad():
-            return function(*_replaced(self.args, _value), **{k: _replaced(a, _value) for k, a in self.kwargs.items()})
+            return function(
+                *_map_operands(self.args, _value), **{k: _map_operands(a, _value) for k, a in self.kwargs.items()}
+            )
 
-    def on(self, operands: Sequence[Any]) -> list[torch.Tensor]:
-        """The results with a graph, of these operands, as dense tensors."""
-        given = dict(zip(map(id, self.parts), operands, strict=True))
-        args = _replaced(self.args, lambda p: given[id(p)])
-        kwargs = {k: _replaced(a, lambda p: given[id(p)]) for k, a in self.kwargs.items()}
+    def with_graph(self, operands: Sequence[Any]) -> list[torch.Tensor]:
+        """The call's results on the graph of other operands, as dense tensors."""
+        operand_of = dict(zip(map(id, self.parts), operands, strict=True))
+        args = _map_operands(self.args, lambda p: operand_of[id(p)])
+        kwargs = {k: _map_operands(a, lambda p: operand_of[id(p)]) for k, a in self.kwargs.items()}
         return [r.to_dense() if isinstance(r, Tensor) else r for r in _results(self.function(*args, **kwargs))]
 
 
-def _value(part: _Part) -> Any:
+def _value(part: _Operand) -> Any:
     return part.value
 
 
-def _replaced(x: Any, visit: Callable[[_Part], Any]) -> Any:
-    if isinstance(x, _Part):
+def _map_operands(x: Any, visit: Callable[[_Operand], Any]) -> Any:
+    if isinstance(x, _Operand):
         return visit(x)
-    return type(x)(_replaced(v, visit) for v in x) if type(x) in (tuple, list) else x
+    return type(x)(_map_operands(v, visit) for v in x) if type(x) in (tuple, list) else x
 
 
 def _results(x: Any) -> list[Any]:
@@ -114,52 +124,52 @@ def _results(x: Any) -> list[Any]:
     return [x] if isinstance(x, torch.Tensor) and (x.is_floating_point() or x.is_complex()) else []
 
 
-class _Run(torch.autograd.Function):  # type: ignore[misc]
-    """A call: its results are known, its gradient is that of the call on dense tensors."""
+class _DenseGradient(torch.autograd.Function):  # type: ignore[misc]
+    """Known results of a call, with the gradient of the call on dense tensors."""
 
     @staticmethod
-    def forward(ctx: Any, call: _Call, known: Sequence[torch.Tensor], *sources: torch.Tensor) -> Any:
+    def forward(ctx: Any, call: _RecordedCall, results: Sequence[torch.Tensor], *sources: torch.Tensor) -> Any:
         ctx.call = call
         ctx.save_for_backward(*sources)
-        return tuple(known)
+        return tuple(results)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        again = torch.is_grad_enabled()
+        create_graph = torch.is_grad_enabled()
         sources = ctx.saved_tensors
-        if not again:
+        if not create_graph:
             sources = tuple(s.detach().requires_grad_(s.requires_grad) for s in sources)
         with torch.enable_grad():
-            pairs = [p.again(s) for p, s in zip(ctx.call.parts, sources, strict=True)]
-            results_on = ctx.call.on([operand for _, operand in pairs])
-            used = [(r, g) for r, g in zip(results_on, grads, strict=True) if r.requires_grad]
-            wanted = [k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
-            given: Any = (None,) * len(wanted)
-            if used and wanted:
-                inputs = [pairs[k][0] for k in wanted]
-                results, weights = zip(*used, strict=True)
-                given = torch.autograd.grad(results, inputs, weights, create_graph=again, allow_unused=True)
+            pairs = [p.for_backward(s) for p, s in zip(ctx.call.parts, sources, strict=True)]
+            results_on = ctx.call.with_graph([operand for _, operand in pairs])
+            differentiable = [(r, g) for r, g in zip(results_on, grads, strict=True) if r.requires_grad]
+            input_numbers = [k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
+            gradients: Any = (None,) * len(input_numbers)
+            if differentiable and input_numbers:
+                inputs = [pairs[k][0] for k in input_numbers]
+                results, weights = zip(*differentiable, strict=True)
+                gradients = torch.autograd.grad(results, inputs, weights, create_graph=create_graph, allow_unused=True)
         out: list[Any] = [None] * (2 + len(sources))
-        for k, g in zip(wanted, given, strict=True):
+        for k, g in zip(input_numbers, gradients, strict=True):
             out[2 + k] = g
         return tuple(out)
 
 
-def _follows(x: Any) -> bool:
+def _is_differentiated(x: Any) -> bool:
     """Whether an operand has a gradient."""
-    if isinstance(x, Full):
-        return bool(torch.is_grad_enabled() and x._carrier.requires_grad)
+    if isinstance(x, DenseGradientTensor):
+        return bool(torch.is_grad_enabled() and x._proxy.requires_grad)
     if isinstance(x, Tensor):
         x = x._storage.values
     return isinstance(x, torch.Tensor) and x.layout == torch.strided and is_recorded(x)
 
 
-def carrier_of(t: Tensor) -> torch.Tensor:
-    """The tensor through which the gradients of all elements of `t` flow."""
-    if isinstance(t, Full):
-        return t._carrier
+def proxy_of(t: Tensor) -> torch.Tensor:
+    """The torch tensor of the shape of `t` that the gradients of all its elements go to."""
+    if isinstance(t, DenseGradientTensor):
+        return t._proxy
     s = t._storage
-    result: torch.Tensor = t.to_dense() if s.format.is_dense else Spread.apply(plain(s), s.values)
+    result: torch.Tensor = t.to_dense() if s.format.is_dense else ProxyOfStored.apply(detached_storage(s), s.values)
     return result
 
 
@@ -173,147 +183,149 @@ def run(
     if grad not in (None, "sparse", "dense"):
         raise ValueError(f'{name}: grad={grad!r}\n  supported: "sparse", "dense"')
     if name == "asarray":
-        return _held(function, args, kwargs) if grad == "dense" else function(*_stripped(args), **kwargs)
+        return (
+            _as_dense_gradient(function, args, kwargs) if grad == "dense" else function(*_without_proxy(args), **kwargs)
+        )
     if grad == "sparse" or name == "detach":
-        return function(*_stripped(args), **{k: _stripped(v) for k, v in kwargs.items()})
-    call = _Call(function, name, args, kwargs)
+        return function(*_without_proxy(args), **{k: _without_proxy(v) for k, v in kwargs.items()})
+    call = _RecordedCall(function, name, args, kwargs)
     if not call.parts:
-        return function(*_stripped(args), **{k: _stripped(v) for k, v in kwargs.items()})
-    if gradients.transformed(p.source for p in call.parts):
+        return function(*_without_proxy(args), **{k: _without_proxy(v) for k, v in kwargs.items()})
+    if gradient_hook.transformed(p.source for p in call.parts):
         raise UnsupportedError(
             f"{name} with gradients at every element, inside a transform of torch.func\n  supported: backward,"
             ' torch.autograd.grad\n  help: grad="sparse", or dense tensors'
         )
-    result = over_torch(call.plainly(function))
+    result = over_torch(call.without_graph(function))
     results = _results(result)
-    known = [nothing(r.values, r.shape) if isinstance(r, Tensor) else r.view_as(r) for r in results]
+    values = [no_memory_zeros(r.values, r.shape) if isinstance(r, Tensor) else r.view_as(r) for r in results]
     if not results:
         return result
-    carriers = iter(_Run.apply(call, known, *(p.source for p in call.parts)))
-    return _rebuilt(result, carriers)
+    proxies = iter(_DenseGradient.apply(call, values, *(p.source for p in call.parts)))
+    return _with_proxies(result, proxies)
 
 
-def _rebuilt(x: Any, carriers: Any) -> Any:
-    """The result with a graph in place of the one without."""
+def _with_proxies(x: Any, proxies: Any) -> Any:
+    """A result without a graph -> the same as a function of proxies."""
     if isinstance(x, tuple | list):
-        parts = [_rebuilt(v, carriers) for v in x]
+        parts = [_with_proxies(v, proxies) for v in x]
         return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
     if not _results(x):
         return x
-    carrier = next(carriers)
-    return Full._over(x._storage, carrier) if isinstance(x, Tensor) else carrier
+    proxy = next(proxies)
+    return DenseGradientTensor._from_proxy(x._storage, proxy) if isinstance(x, Tensor) else proxy
 
 
-def _stripped(x: Any) -> Any:
+def _without_proxy(x: Any) -> Any:
     """An argument with gradients of stored elements only."""
-    if isinstance(x, Full):
+    if isinstance(x, DenseGradientTensor):
         return Tensor._from_storage(x._storage)
-    return type(x)(map(_stripped, x)) if type(x) in (tuple, list) else x
+    return type(x)(map(_without_proxy, x)) if type(x) in (tuple, list) else x
 
 
-def _held(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`asarray(obj, grad="dense")`: the elements are those of `obj`, and so is the gradient of each."""
+def _as_dense_gradient(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`asarray(obj, grad="dense")`: a Tensor of the elements of `obj` with a gradient at every element."""
     (obj,) = args
     if isinstance(obj, torch.Tensor) and obj.layout != torch.strided and is_recorded(obj):
-        held = Full._over(function(obj.detach())._storage, Layout.apply(obj))
-        return run(function, "asarray of a tensor", "dense", (held,), kwargs)
-    if _follows(obj):
+        tensor = DenseGradientTensor._from_proxy(function(obj.detach())._storage, ProxyOfLayout.apply(obj))
+        return run(function, "asarray of a tensor", "dense", (tensor,), kwargs)
+    if _is_differentiated(obj):
         return run(function, "asarray of a tensor", "dense", args, kwargs)
-    t = function(*_stripped(args), **kwargs)
+    t = function(*_without_proxy(args), **kwargs)
     s = t._storage
     if not isinstance(s.values, torch.Tensor):
         return t
-    return Full._over(s, nothing(s.values, s.shape))
+    return DenseGradientTensor._from_proxy(s, no_memory_zeros(s.values, s.shape))
 
 
-class Full(Tensor):
+class DenseGradientTensor(Tensor):
     """A Tensor whose operations have gradients at every element, specified or not; see `asarray(obj, grad="dense")`.
 
     Its results are such Tensors again; `detach()` gives an ordinary one.
     """
 
-    __slots__ = ("_carrier",)
-    _carrier: torch.Tensor
+    __slots__ = ("_proxy",)
+    _proxy: torch.Tensor
 
     @classmethod
-    def _over(cls, s: Storage, carrier: torch.Tensor) -> Full:
+    def _from_proxy(cls, s: Storage, proxy: torch.Tensor) -> DenseGradientTensor:
         if not s.format.is_unique:
             s = Tensor._from_storage(s).asformat(canonical(s.format))._storage
-        self: Full = object.__new__(cls)
-        self._settle(s, carrier)
+        self: DenseGradientTensor = object.__new__(cls)
+        self._set_storage(s, proxy)
         return self
 
-    def _settle(self, s: Storage, carrier: torch.Tensor) -> None:
-        s, self._carrier = plain(s), carrier
-        self._storage = s.with_values(Stored.apply(s, s.values, carrier)) if carrier.requires_grad else s
+    def _set_storage(self, s: Storage, proxy: torch.Tensor) -> None:
+        s, self._proxy = detached_storage(s), proxy
+        self._storage = s.with_values(StoredOfProxy.apply(s, s.values, proxy)) if proxy.requires_grad else s
 
     @property
     def requires_grad(self) -> bool:
         """Whether operations on the elements are recorded."""
-        return bool(self._carrier.requires_grad)
+        return bool(self._proxy.requires_grad)
 
     @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        self.requires_grad_(wanted)
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Record operations on the elements from now on."""
-        self._settle(self._storage, self._carrier.requires_grad_(requires_grad))
+        self._set_storage(self._storage, self._proxy.requires_grad_(requires_grad))
         return self
 
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made the elements."""
-        return bool(self._carrier.is_leaf)
+        return bool(self._proxy.is_leaf)
 
     @property
     def grad_fn(self) -> Any:
         """The recorded operation that made the elements, None for a leaf."""
-        return self._carrier.grad_fn
+        return self._proxy.grad_fn
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient of every element, a Tensor of dense format; None before `backward`."""
-        gradient = self._carrier.grad
+        gradient = self._proxy.grad
         return None if gradient is None else Tensor._from_dense(gradient)
 
     @grad.setter
     def grad(self, grad: Any) -> None:
-        self._carrier.grad = None if grad is None else as_dense(grad, self._carrier, "grad", True)
+        self._proxy.grad = None if grad is None else as_dense(grad, self._proxy, "grad", True)
 
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
         """Accumulate gradients of everything that the elements depend on; `gradient` has the tensor's shape."""
-        ready(self.requires_grad, gradient, self.shape)
-        given = None if gradient is None else as_dense(gradient, self._carrier, "backward")
-        chosen = None if inputs is None else [leaf_of(x) for x in inputs]
-        self._carrier.backward(given, retain_graph=retain_graph, create_graph=create_graph, inputs=chosen)
+        check_backward(self.requires_grad, gradient, self.shape)
+        dense_gradient = None if gradient is None else as_dense(gradient, self._proxy, "backward")
+        leaves = None if inputs is None else [leaf_of(x) for x in inputs]
+        self._proxy.backward(dense_gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=leaves)
 
     def _becomes(self, operation: str, result: Any) -> Tensor:
         """Take the elements of a result, in the tensor's own format."""
         if self.requires_grad and self.is_leaf:
             return super()._becomes(operation, result)
         converted = asarray(result).astype(self.dtype, copy=False).asformat(self.format)
-        self._settle(converted._storage, carrier_of(converted))
+        self._set_storage(converted._storage, proxy_of(converted))
         return self
 
     def detach(self) -> Tensor:
         """The same elements, over the same buffers, without a graph: an ordinary Tensor."""
-        return Tensor._from_storage(plain(self._storage))
+        return Tensor._from_storage(detached_storage(self._storage))
 
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is no leaf too."""
-        self._carrier.retain_grad()
+        self._proxy.retain_grad()
 
     def register_hook(self, hook: Callable[[Any], Any]) -> Any:
         """Call `hook` with the dense gradient whenever it is computed; gives torch's handle to remove it."""
-        return self._carrier.register_hook(hook)
+        return self._proxy.register_hook(hook)
 
     @property
     def at(self) -> Any:
         """`t.at[key].set(v)` and the others: new tensors with elements changed."""
-        return _FullAt(self)
+        return _DenseGradientAt(self)
 
     @classmethod
     def __torch_function__(
@@ -324,14 +336,14 @@ class Full(Tensor):
         return run(lambda *a, **k: call(func, types, a, k), name, "dense", args, kwargs or {})
 
 
-class _FullAt:
+class _DenseGradientAt:
     """`Tensor.at` of a Full."""
 
-    def __init__(self, tensor: Full, key: Any = None) -> None:
+    def __init__(self, tensor: DenseGradientTensor, key: Any = None) -> None:
         self.tensor, self.key = tensor, key
 
-    def __getitem__(self, key: Any) -> _FullAt:
-        return _FullAt(self.tensor, key)
+    def __getitem__(self, key: Any) -> _DenseGradientAt:
+        return _DenseGradientAt(self.tensor, key)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def change(t: Tensor, *values: Any) -> Any:
@@ -342,11 +354,11 @@ class _FullAt:
 
 
 def _method(name: str) -> Callable[..., Any]:
-    plainly = getattr(Tensor, name)
+    base_method = getattr(Tensor, name)
 
-    @wraps(plainly)
+    @wraps(base_method)
     def method(*args: Any, **kwargs: Any) -> Any:
-        return run(plainly, name, "dense", args, kwargs)
+        return run(base_method, name, "dense", args, kwargs)
 
     return method
 
@@ -359,15 +371,15 @@ def _property(name: str) -> property:
 
 
 def _in_place(name: str) -> Callable[..., Any]:
-    plainly = getattr(Tensor, name)
+    base_method = getattr(Tensor, name)
 
     def changed(t: Tensor, *args: Any) -> Tensor:
         t = t.clone()
-        plainly(t, *args)
+        base_method(t, *args)
         return t
 
-    @wraps(plainly)
-    def method(self: Full, *args: Any) -> Any:
+    @wraps(base_method)
+    def method(self: DenseGradientTensor, *args: Any) -> Any:
         return self._becomes(name, run(changed, name, "dense", (self, *args), {}))
 
     return method
@@ -384,9 +396,9 @@ _METHODS = (
     "coalesce", "to_sparse",
 )  # fmt: skip
 for _name in _METHODS:
-    setattr(Full, _name, _method(_name))
+    setattr(DenseGradientTensor, _name, _method(_name))
 for _name in ["__setitem__", "zero_", "copy_", "transpose_", "sparse_resize_"]:
-    setattr(Full, _name, _in_place(_name))
+    setattr(DenseGradientTensor, _name, _in_place(_name))
 for _name in ("T", "mT", "mH"):
-    setattr(Full, _name, _property(_name))
-gradients.full = Full
+    setattr(DenseGradientTensor, _name, _property(_name))
+gradient_hook.full = DenseGradientTensor

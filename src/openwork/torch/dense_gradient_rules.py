@@ -1,4 +1,4 @@
-"""For `grad="dense"`: operations by name, and the dense operation whose gradient each has instead of its own."""
+"""Tables for `grad="dense"`: operation -> the function of dense tensors whose gradient it has instead of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..ops.elementwise.functions import abs as absolute
 from ..ops.elementwise.functions import where
 from ..tensor.tensor import Tensor
 
-__all__ = ["DENSE", "HELD"]
+__all__ = ["DENSE_RULES", "STRUCTURE_OPERANDS"]
 
 
 def _dtype_only(obj: Any, /, *, dtype: Any = None, **_: Any) -> Tensor:
@@ -18,12 +18,12 @@ def _dtype_only(obj: Any, /, *, dtype: Any = None, **_: Any) -> Tensor:
     return t if dtype is None else t.astype(dtype)
 
 
-def _itself(t: Tensor, *_: Any, **__: Any) -> Tensor:
+def _identity(t: Tensor, *_: Any, **__: Any) -> Tensor:
     return t
 
 
-def _far(t: Tensor, threshold: Any = 0, /) -> Tensor:
-    """`prune`: whether an element is kept is constant."""
+def _pruned(t: Tensor, threshold: Any = 0, /) -> Tensor:
+    """`prune` of a dense tensor: which elements become the fill value is constant."""
     if not threshold:
         return t
     result: Tensor = where(absolute(t.detach() - t.fill_value) > threshold, t, t.fill_value)
@@ -35,16 +35,16 @@ _CONVERSIONS = (
     "to_sparse_bsc",
 )  # fmt: skip
 
-DENSE: dict[str, Callable[..., Any]] = {
-    "prune": _far,
+DENSE_RULES: dict[str, Callable[..., Any]] = {
+    "prune": _pruned,
     "asarray of a tensor": _dtype_only,
-    **dict.fromkeys(_CONVERSIONS, _itself),
+    **dict.fromkeys(_CONVERSIONS, _identity),
 }
-"""What operations that choose a format, or what is stored, do to elements."""
+"""Operations that change format or structure, by what they do to a dense tensor's elements."""
 
-HELD: dict[str, tuple[int, ...]] = {
+STRUCTURE_OPERANDS: dict[str, tuple[int, ...]] = {
     "softmax": (-1,), "log_softmax": (-1,), "sparse_softmax": (-1,), "sparse_log_softmax": (-1,), "sparse_mask": (1,),
     "sddmm": (0,), "sampled_addmm": (0,), "sparse_sampled_addmm": (0,),
 }  # fmt: skip
-"""Operations whose meaning depends on which elements are specified, and the operands (-1: all) of which it does: an
-element that is not specified plays no part there, and has gradient 0."""
+"""Operations that depend on which elements are specified, and the operands (-1: all) whose elements these are: an
+element that is not specified has gradient 0."""

@@ -1,4 +1,4 @@
-"""torch's sparse tensors as leaves: their gradient is a sparse tensor of their own layout and structure."""
+"""A sparse torch tensor that requires a gradient -> its values; their gradient has its layout and structure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class _Values(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return _of(ctx.like, grads[0])
+        return _with_structure_of(ctx.like, grads[0])
 
 
-def _of(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """A sparse tensor of the structure of another one."""
+def _with_structure_of(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Values -> a sparse torch tensor of the structure of `like`."""
     layout, shape = like.layout, like.shape
     if layout == torch.sparse_coo:
-        exact = like.is_coalesced()
-        indices = like.indices() if exact else like._indices()
-        return torch.sparse_coo_tensor(indices, values, shape, is_coalesced=exact, check_invariants=False)
+        coalesced = like.is_coalesced()
+        indices = like.indices() if coalesced else like._indices()
+        return torch.sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced, check_invariants=False)
     rows = layout in (torch.sparse_csr, torch.sparse_bsr)
     outer, inner = (like.crow_indices(), like.col_indices()) if rows else (like.ccol_indices(), like.row_indices())
     return torch.sparse_compressed_tensor(outer, inner, values, shape, layout=layout, check_invariants=False)

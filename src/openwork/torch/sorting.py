@@ -1,4 +1,4 @@
-"""torch's functions of order, search and counting, by name."""
+"""torch's functions that sort, search and count: extremes, order statistics, unique, histograms, running sums."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..ops.elementwise.maps import elementwise
 from ..ops.indexing.taking import take, take_along_axis
 from ..ops.manipulation import shaping
 from ..ops.manipulation.differences import diff as differences
-from ..ops.reductions import folds as reduce
+from ..ops.reductions import folds
 from ..ops.reductions.search import arg_reduce, cumulative
 from ..tensor.tensor import Tensor
-from .nary import densely, several
-from .pointwise import exactly
+from .nary import apply_dense, apply_nary
+from .pointwise import with_gradient_of
 from .registry import FUNCTIONS, torch_function
 from .shapes import narrow
 
@@ -34,14 +34,14 @@ def _vector(t: Tensor) -> Tensor:
 
 
 def extreme(op: str) -> Callable[..., Any]:
-    """torch's `max` and `min`: of all elements, along a dimension with the places, or of two tensors."""
+    """torch's `max` and `min`: of all elements, along a dimension with indices, or elementwise of two tensors."""
 
     def function(t: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
         dim = dim if other is None else other
         if isinstance(dim, Tensor | torch.Tensor) or not isinstance(t, Tensor):
-            return several(torch.maximum if op == "max" else torch.minimum, t, dim)
+            return apply_nary(torch.maximum if op == "max" else torch.minimum, t, dim)
         if dim is None:
-            return reduce.reduce(op, t)
+            return folds.reduce(op, t)
         found, places = _extreme_along(op, t, dim, keepdim)
         kind: Any = torch.return_types.max if op == "max" else torch.return_types.min
         return kind([found, places])
@@ -50,16 +50,16 @@ def extreme(op: str) -> Callable[..., Any]:
 
 
 def _extreme_along(op: str, t: Tensor, dim: int, keepdim: bool) -> list[Any]:
-    line = _vector(t)
-    places = arg_reduce(op, line.detach(), dim, True)
-    values = take_along_axis(line, _dense(places), axis=dim)
-    pair = [_dense(values), _dense(places)]
+    vector = _vector(t)
+    indices = arg_reduce(op, vector.detach(), dim, True)
+    values = take_along_axis(vector, _dense(indices), axis=dim)
+    pair = [_dense(values), _dense(indices)]
     if not t.ndim:
         return [x.reshape(()) for x in pair]
     return pair if keepdim else [x.squeeze(dim) for x in pair]
 
 
-def place(op: str) -> Callable[..., Tensor]:
+def arg_extreme(op: str) -> Callable[..., Tensor]:
     """`argmax` and `argmin`."""
 
     def function(t: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
@@ -74,7 +74,7 @@ def place(op: str) -> Callable[..., Tensor]:
 def aminmax(t: Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
     """The least and the largest elements."""
     axes = None if dim is None or not t.ndim else dim
-    pair = [reduce.reduce(op, t, axes, keepdim and t.ndim > 0) for op in ("min", "max")]
+    pair = [folds.reduce(op, t, axes, keepdim and t.ndim > 0) for op in ("min", "max")]
     kind: Any = torch.return_types.aminmax
     return kind(pair)
 
@@ -82,11 +82,11 @@ def aminmax(t: Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
 @torch_function("sort")
 def sort(t: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """The elements of every fibre in order, and where they were."""
-    line = _vector(t)
-    values = ordering.sort(line, axis=dim, descending=descending)
-    places = ordering.argsort(line.detach(), axis=dim, descending=descending)
+    vector = _vector(t)
+    values = ordering.sort(vector, axis=dim, descending=descending)
+    indices = ordering.argsort(vector.detach(), axis=dim, descending=descending)
     kind: Any = torch.return_types.sort
-    return kind([shaping.reshape(x, t.shape) for x in (values, places)])
+    return kind([shaping.reshape(x, t.shape) for x in (values, indices)])
 
 
 @torch_function("argsort")
@@ -98,10 +98,10 @@ def argsort(t: Tensor, dim: int = -1, descending: bool = False, stable: bool = F
 @torch_function("topk")
 def topk(t: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest, or least, elements of every fibre, and where they are."""
-    line = _vector(t)
-    if k > line.shape[dim]:
-        raise ShapeError(f"topk: k={k} of an extent of {line.shape[dim]}\n  help: give fewer")
-    pair = [narrow(x, dim, 0, k) for x in sort(line, dim, largest)]
+    vector = _vector(t)
+    if k > vector.shape[dim]:
+        raise ShapeError(f"topk: k={k} of an extent of {vector.shape[dim]}\n  help: give fewer")
+    pair = [narrow(x, dim, 0, k) for x in sort(vector, dim, largest)]
     kind: Any = torch.return_types.topk
     return kind(pair if t.ndim else [shaping.reshape(x, (k,) if k != 1 else ()) for x in pair])
 
@@ -110,14 +110,14 @@ def topk(t: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
 def kthvalue(t: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th least element of every fibre, and where it is."""
     kind: Any = torch.return_types.kthvalue
-    return kind(_kth(t, k, dim, keepdim))
+    return kind(_kth_smallest(t, k, dim, keepdim))
 
 
-def _kth(t: Tensor, k: int, dim: int, keepdim: bool) -> list[Any]:
-    line = _vector(t)
-    if not 1 <= k <= line.shape[dim]:
-        raise ShapeError(f"kthvalue: k={k} of an extent of {line.shape[dim]}\n  help: give 1 to that")
-    pair = [_dense(narrow(x, dim, k - 1, 1)) for x in sort(line, dim)]
+def _kth_smallest(t: Tensor, k: int, dim: int, keepdim: bool) -> list[Any]:
+    vector = _vector(t)
+    if not 1 <= k <= vector.shape[dim]:
+        raise ShapeError(f"kthvalue: k={k} of an extent of {vector.shape[dim]}\n  help: give 1 to that")
+    pair = [_dense(narrow(x, dim, k - 1, 1)) for x in sort(vector, dim)]
     if not t.ndim:
         return [x.reshape(()) for x in pair]
     return pair if keepdim else [x.squeeze(dim) for x in pair]
@@ -129,20 +129,20 @@ def median(t: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     if dim is None:
         if not t.size:
             return Tensor._from_dense(torch.full((), torch.nan, dtype=t.dtype))
-        middle = median(shaping.reshape(t.detach(), (-1,)), 0).values
-        return _shared(t, middle) if t.dtype.is_floating_point else Tensor._from_dense(middle)
-    line = _vector(t)
-    if bool(reduce.reduce("any", several(torch.isnan, line.detach()))):
+        value = median(shaping.reshape(t.detach(), (-1,)), 0).values
+        return _share_gradient(t, value) if t.dtype.is_floating_point else Tensor._from_dense(value)
+    vector = _vector(t)
+    if bool(folds.reduce("any", apply_nary(torch.isnan, vector.detach()))):
         raise UnsupportedError("median of NaN\n  supported: numbers\n  help: nan_to_num first")
     kind: Any = torch.return_types.median
-    return kind(_kth(t, (line.shape[dim] + 1) // 2, dim, keepdim))
+    return kind(_kth_smallest(t, (vector.shape[dim] + 1) // 2, dim, keepdim))
 
 
-def _shared(t: Tensor, value: torch.Tensor) -> Tensor:
-    """A value that elements have, whose gradient goes to all of them in equal parts."""
-    hits = several(lambda v: (v == value).to(v.dtype), t.detach())
+def _share_gradient(t: Tensor, value: torch.Tensor) -> Tensor:
+    """A value that elements have, with its gradient in equal parts to all elements that have it."""
+    hits = apply_nary(lambda v: (v == value).to(v.dtype), t.detach())
     parts = elementwise("mul", t, elementwise("div", hits, hits.sum().to_dense()))
-    return Tensor._from_dense(exactly(value, parts.sum().to_dense()))
+    return Tensor._from_dense(with_gradient_of(value, parts.sum().to_dense()))
 
 
 @torch_function("quantile")
@@ -151,24 +151,28 @@ def quantile(
 ) -> Any:  # fmt: skip
     """The q-quantiles of all elements or along a dimension: places in the sorted fibres, and what lies between."""
     axis = -1 if dim is None else dim
-    line = shaping.reshape(t, (-1,)) if dim is None else _vector(t)
-    if bool(reduce.reduce("any", several(torch.isnan, line.detach()))):
+    vector = shaping.reshape(t, (-1,)) if dim is None else _vector(t)
+    if bool(folds.reduce("any", apply_nary(torch.isnan, vector.detach()))):
         raise UnsupportedError("quantile of NaN\n  supported: numbers\n  help: nan_to_num first")
-    d = axis % line.ndim
+    d = axis % vector.ndim
     ranks = torch.as_tensor(_dense(q), dtype=t.dtype)
-    at = ranks.reshape(-1) * (line.shape[d] - 1)
-    low = at.detach().floor() if interpolation != "nearest" else at.detach().round()
-    high = at.detach().ceil() if interpolation in ("linear", "midpoint", "higher") else low
+    position = ranks.reshape(-1) * (vector.shape[d] - 1)
+    low = position.detach().floor() if interpolation != "nearest" else position.detach().round()
+    high = position.detach().ceil() if interpolation in ("linear", "midpoint", "higher") else low
     low = high if interpolation == "higher" else low
-    ordered = ordering.sort(line, axis=d)
-    below, above = (_dense(take(ordered, p.long(), axis=d)).movedim(d, 0) for p in (low, high))
-    part = torch.full_like(at, 0.5) if interpolation == "midpoint" else at - low
-    part = part.reshape(-1, *(1,) * (line.ndim - 1))
-    found = torch.lerp(below, above, part.to(below.dtype)) if interpolation in ("linear", "midpoint") else below
+    ascending = ordering.sort(vector, axis=d)
+    low_values, high_values = (_dense(take(ascending, p.long(), axis=d)).movedim(d, 0) for p in (low, high))
+    weight = torch.full_like(position, 0.5) if interpolation == "midpoint" else position - low
+    weight = weight.reshape(-1, *(1,) * (vector.ndim - 1))
+    quantiles = (
+        torch.lerp(low_values, high_values, weight.to(low_values.dtype))
+        if interpolation in ("linear", "midpoint")
+        else low_values
+    )
     if keepdim:
-        shape = [1] * t.ndim if dim is None else [1 if k == d else n for k, n in enumerate(line.shape)]
-        found = found.reshape(len(at), *shape) if t.ndim else found
-    return found if ranks.ndim else found[0]
+        shape = [1] * t.ndim if dim is None else [1 if k == d else n for k, n in enumerate(vector.shape)]
+        quantiles = quantiles.reshape(len(position), *shape) if t.ndim else quantiles
+    return quantiles if ranks.ndim else quantiles[0]
 
 
 @torch_function("unique", "return_output")
@@ -178,10 +182,10 @@ def unique(
     """The distinct elements, where asked for with what each element is of them and how often it occurs."""
     if dim is not None:
         raise UnsupportedError("unique: slices of a dimension\n  supported: elements\n  help: to_dense() first")
-    found = sets.unique_all(t)
-    out = [found.values]
-    out += [found.inverse_indices] if return_inverse else []
-    out += [found.counts] if return_counts else []
+    distinct = sets.unique_all(t)
+    out = [distinct.values]
+    out += [distinct.inverse_indices] if return_inverse else []
+    out += [distinct.counts] if return_counts else []
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -192,14 +196,14 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         test_elements = _dense(sets.unique_values(test_elements.detach()))
     if not isinstance(elements, Tensor):
         return torch.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
-    return several(lambda v: torch.isin(v, test_elements, invert=invert), elements)
+    return apply_nary(lambda v: torch.isin(v, test_elements, invert=invert), elements)
 
 
 @torch_function("bucketize")
 def bucketize(t: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """Between which of the boundaries each element lies."""
     edges = _dense(boundaries)
-    return several(lambda v: torch.bucketize(v, edges, out_int32=out_int32, right=right), t)
+    return apply_nary(lambda v: torch.bucketize(v, edges, out_int32=out_int32, right=right), t)
 
 
 @torch_function("searchsorted")
@@ -212,9 +216,9 @@ def searchsorted(
         raise UnsupportedError("searchsorted: in several fibres\n  supported: in a vector\n  help: to_dense() first")
     if not isinstance(input, Tensor | torch.Tensor):
         input = torch.tensor(input)
-    after = "right" if right or side == "right" else "left"
-    places = ordering.searchsorted(sorted_sequence, input, side=after, sorter=sorter)
-    return _dense(places).int() if out_int32 else places
+    side_name = "right" if right or side == "right" else "left"
+    indices = ordering.searchsorted(sorted_sequence, input, side=side_name, sorter=sorter)
+    return _dense(indices).int() if out_int32 else indices
 
 
 @torch_function("histc")
@@ -222,10 +226,10 @@ def histc(t: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """How many elements lie in each of `bins` equal parts of a range."""
     t = t.detach() if t.format.is_unique else t.detach().coalesce()
     if min == max and t.size:
-        min, max = (float(reduce.reduce(op, t).item()) for op in ("min", "max"))
+        min, max = (float(folds.reduce(op, t).item()) for op in ("min", "max"))
     values = _dense(t.asformat("coo")).new_empty(0) if not t.size else t.asformat("coo").values
-    absent = torch.full((1,), t.fill_value, dtype=values.dtype)
-    return torch.histc(values, bins, min, max) + torch.histc(absent, bins, min, max) * (t.size - len(values))
+    unspecified = torch.full((1,), t.fill_value, dtype=values.dtype)
+    return torch.histc(values, bins, min, max) + torch.histc(unspecified, bins, min, max) * (t.size - len(values))
 
 
 @torch_function("nonzero", "argwhere")
@@ -234,7 +238,7 @@ def nonzero(t: Tensor, *, as_tuple: bool = False) -> Any:
     nonzeros = (t != 0).detach()
     if nonzeros.fill_value:
         nonzeros = nonzeros.asformat("dense")
-    coordinates = torch.nonzero(nonzeros.to_dense()) if nonzeros.format.is_dense else _true(nonzeros)
+    coordinates = torch.nonzero(nonzeros.to_dense()) if nonzeros.format.is_dense else _true_coordinates(nonzeros)
     return coordinates.unbind(1) if as_tuple else coordinates
 
 
@@ -245,20 +249,20 @@ def nonzero_static(t: Tensor, *, size: int, fill_value: int = -1) -> Any:
     return torch.cat([coordinates, coordinates.new_full((size - len(coordinates), t.ndim), fill_value)])
 
 
-def _true(t: Tensor) -> torch.Tensor:
-    plain = t.coalesce() if t.dense_dim == 0 else t.asformat("coo")
-    return plain.indices().to(torch.int64)[:, plain.values].T
+def _true_coordinates(t: Tensor) -> torch.Tensor:
+    coordinates = t.coalesce() if t.dense_dim == 0 else t.asformat("coo")
+    return coordinates.indices().to(torch.int64)[:, coordinates.values].T
 
 
 def _running(op: str) -> Callable[..., Any]:
     return lambda t, dim, *, dtype=None: (
-        cumulative(op, t, dim, dtype, False) if t.ndim else densely(getattr(torch, f"cum{op}"), t, 0, dtype=dtype)
+        cumulative(op, t, dim, dtype, False) if t.ndim else apply_dense(getattr(torch, f"cum{op}"), t, 0, dtype=dtype)
     )
 
 
-def _along(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A running function, whose result has no fill value: it is dense, as that of `cumsum`."""
-    return lambda t, dim: densely(function, t, dim)
+def _dense_running(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A cumulative function, whose result is dense, as that of `cumsum`."""
+    return lambda t, dim: apply_dense(function, t, dim)
 
 
 @torch_function("diff")
@@ -271,15 +275,15 @@ def diff(t: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = N
 @torch_function("trapz", "trapezoid")
 def trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
     """The integral along a dimension by the trapezoidal rule."""
-    return _trapezes(y, x, dx, dim).sum(dim)
+    return _trapezoids(y, x, dx, dim).sum(dim)
 
 
-def _trapezes(y: Any, x: Any, dx: float, dim: int) -> Any:
+def _trapezoids(y: Any, x: Any, dx: float, dim: int) -> Any:
     extent = y.shape[dim]
-    cut = (lambda v, at: narrow(v, dim, at, extent - 1)) if isinstance(y, Tensor) else None
-    both = cut(y, 0) + cut(y, 1) if cut else y.narrow(dim, 0, extent - 1) + y.narrow(dim, 1, extent - 1)
+    slice_of = (lambda v, at: narrow(v, dim, at, extent - 1)) if isinstance(y, Tensor) else None
+    sums = slice_of(y, 0) + slice_of(y, 1) if slice_of else y.narrow(dim, 0, extent - 1) + y.narrow(dim, 1, extent - 1)
     if x is None:
-        return both * (dx / 2)
+        return sums * (dx / 2)
     if x.ndim == 1 and y.ndim > 1:
         steps = diff(x) if isinstance(x, Tensor) else torch.diff(x)
         shape = [1] * y.ndim
@@ -287,26 +291,26 @@ def _trapezes(y: Any, x: Any, dx: float, dim: int) -> Any:
         steps = shaping.reshape(steps, shape) if isinstance(steps, Tensor) else steps.reshape(shape)
     else:
         steps = diff(x, dim=dim) if isinstance(x, Tensor) else torch.diff(x, dim=dim)
-    return elementwise("mul", both, steps) * 0.5
+    return elementwise("mul", sums, steps) * 0.5
 
 
 @torch_function("cumulative_trapezoid")
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
     """The running integral along a dimension."""
-    return torch.cumsum(_trapezes(y, x, dx, dim), dim)
+    return torch.cumsum(_trapezoids(y, x, dx, dim), dim)
 
 
 FUNCTIONS.update(
     {
         "max": extreme("max"),
         "min": extreme("min"),
-        "argmax": place("max"),
-        "argmin": place("min"),
+        "argmax": arg_extreme("max"),
+        "argmin": arg_extreme("min"),
         "msort": lambda t: sort(t, 0).values,
         "cumsum": _running("sum"),
         "cumprod": _running("prod"),
-        "cummax": _along(torch.cummax),
-        "cummin": _along(torch.cummin),
-        "logcumsumexp": _along(torch.logcumsumexp),
+        "cummax": _dense_running(torch.cummax),
+        "cummin": _dense_running(torch.cummin),
+        "logcumsumexp": _dense_running(torch.logcumsumexp),
     }
 )
