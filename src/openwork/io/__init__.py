@@ -1,4 +1,4 @@
-"""Files: `read`, `write`, `header`. Everything is imported when first used."""
+"""Files -> Tensors and back: `read`, `write`, `header`. Everything is imported when first used."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ _AXES = {"layers": (0, 1), "obsm": (0, None), "varm": (1, None), "obsp": (0, 0),
 
 def is_anndata(file: Hdf5) -> bool:
     """Whether the file has AnnData's layout."""
-    said = file.root.attrs.get("encoding-type")
-    return said in ("anndata", b"anndata") or {"X", "obs", "var"} <= set(file.members(file.root))
+    encoding = file.root.attrs.get("encoding-type")
+    return encoding in ("anndata", b"anndata") or {"X", "obs", "var"} <= set(file.members(file.root))
 
 
 def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinates:
@@ -44,13 +44,13 @@ def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinate
 
 def read_element(file: Hdf5, name: str, rows: tuple[int, int] | None) -> Buffers | Coordinates:
     """An element by its path in the file."""
-    *above, last = name.strip("/").split("/")
-    parent = file.group("/".join(above))
-    item = file.members(parent).get(last)
+    *group_path, key = name.strip("/").split("/")
+    parent = file.group("/".join(group_path))
+    item = file.members(parent).get(key)
     if item is None:
         file.fail(f"there is no element {name!r}; there are {', '.join(_elements(file)[:40])}")
     if not file.is_group(item):
-        return _dense(file, parent, last, rows)
+        return _read_dense(file, parent, key, rows)
     kind = _text(item.attrs.get("encoding-type", item.attrs.get("h5sparse_format", ""))).removesuffix("_matrix")
     if kind not in _MAJOR:
         file.fail(f"{item.name} is of encoding-type {kind!r}; expected csr_matrix, csc_matrix or array")
@@ -63,18 +63,18 @@ def read_element(file: Hdf5, name: str, rows: tuple[int, int] | None) -> Buffers
             raise UnsupportedError(
                 f"{file.name}: rows= of {item.name}, which is stored by columns\n  help: read it whole"
             )
-        return _rows(file, item, (n, m), rows)
+        return _read_rows(file, item, (n, m), rows)
     pos, crd, data = file.whole(item, "indptr"), file.whole(item, "indices"), file.array(item, "data")
     outer, inner = (n, m) if kind == "csr" else (m, n)
     if data.ndim != 1:
         file.fail(f"{item.name}/data has shape {data.shape}; expected one dimension")
-    if wrong := check_pointers(pos, crd, data.size, outer, inner, ("indptr", "indices")):
-        file.fail(f"{item.name}: {wrong}")
+    if fault := check_pointers(pos, crd, data.size, outer, inner, ("indptr", "indices")):
+        file.fail(f"{item.name}: {fault}")
     return compressed(_MAJOR[kind], (n, m), pos, crd, data)
 
 
-def _rows(file: Hdf5, item: Any, shape: tuple[int, int], rows: tuple[int, int]) -> Buffers:
-    """Rows of compressed ones: their pointers, indices and values, and nothing else of the file."""
+def _read_rows(file: Hdf5, item: Any, shape: tuple[int, int], rows: tuple[int, int]) -> Buffers:
+    """A range of compressed rows: their pointers, indices and values, and nothing else of the file."""
     first, last = _range(rows, shape[0])
     pos = file.whole(item, "indptr", slice(first, last + 1))
     if pos.size != last - first + 1:
@@ -86,16 +86,16 @@ def _rows(file: Hdf5, item: Any, shape: tuple[int, int], rows: tuple[int, int]) 
     part = slice(low, high)
     crd, data = file.whole(item, "indices", part), file.array(item, "data", part)
     pos = pos - pos.dtype.type(low)
-    if wrong := check_pointers(pos, crd, data.size, last - first, shape[1], ("indptr", "indices")):
-        file.fail(f"{item.name}: {wrong}")
+    if fault := check_pointers(pos, crd, data.size, last - first, shape[1], ("indptr", "indices")):
+        file.fail(f"{item.name}: {fault}")
     return compressed("i", (last - first, shape[1]), pos, crd, data)
 
 
-def _dense(file: Hdf5, parent: Any, key: str, rows: tuple[int, int] | None) -> Coordinates:
+def _read_dense(file: Hdf5, parent: Any, key: str, rows: tuple[int, int] | None) -> Coordinates:
     extent = parent[key].shape
     part = None if rows is None or not extent else slice(*_range(rows, int(extent[0])))
-    found = np.asfortranarray(file.array(parent, key, part))
-    return Coordinates(found.shape, (), found.ravel(order="K"), "general", found)
+    array = np.asfortranarray(file.array(parent, key, part))
+    return Coordinates(array.shape, (), array.ravel(order="K"), "general", array)
 
 
 def _range(rows: tuple[int, int], extent: int) -> tuple[int, int]:
@@ -104,14 +104,14 @@ def _range(rows: tuple[int, int], extent: int) -> tuple[int, int]:
 
 
 def _elements(file: Hdf5) -> list[str]:
-    """The names that can be read."""
-    found = []
+    """The names of elements that can be read."""
+    names = []
     for name, item in file.members(file.root).items():
         if name in _AXES and file.is_group(item):
-            found += [f"{name}/{key}" for key in file.members(item)]
+            names += [f"{name}/{key}" for key in file.members(item)]
         elif name == "X":
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _text(x: Any) -> str:
@@ -128,23 +128,23 @@ def write(
         are X's. Compressed rows and columns and dense arrays are written as they are, other formats as compressed rows
     """
     name = os.fspath(path)
-    n, m = _checked(parts, name)
+    n, m = _check_elements(parts, name)
     total, done = sum(int(t.nse) for t in parts.values()), 0
     with opening(path) as root:
-        _typed(root, "anndata", "0.1.0")
+        _set_encoding(root, "anndata", "0.1.0")
         for key, extent in (("obs", n), ("var", m)):
             _frame(root.create_group(key), extent)
         for key in (*_AXES, "uns"):
-            _typed(root.create_group(key), "dict", "0.1.0")
+            _set_encoding(root.create_group(key), "dict", "0.1.0")
         for key, t in parts.items():
-            *above, last = key.split("/")
-            _element(root["/".join(above)] if above else root, last, t, compress)
+            *group_path, member = key.split("/")
+            _element(root["/".join(group_path)] if group_path else root, member, t, compress)
             done += int(t.nse)
             if progress is not None:
                 progress(done, total)
 
 
-def _checked(parts: Mapping[str, Tensor], name: str) -> tuple[int, int]:
+def _check_elements(parts: Mapping[str, Tensor], name: str) -> tuple[int, int]:
     """The numbers of observations and variables. Raises where an element has no place, or other extents."""
     if "X" not in parts:
         raise UnsupportedError(f"write: {name}: no X among {', '.join(parts)}\n  help: {{'X': A, 'layers/name': B}}")
@@ -152,13 +152,13 @@ def _checked(parts: Mapping[str, Tensor], name: str) -> tuple[int, int]:
     if len(shape) != 2:
         raise ShapeError(f"write: {name}: X has shape {shape}\n  expected: observations by variables")
     for key, t in parts.items():
-        above, _, last = key.partition("/")
-        if key != "X" and (above not in _AXES or not last or "/" in last):
+        group_name, _, member = key.partition("/")
+        if key != "X" and (group_name not in _AXES or not member or "/" in member):
             raise UnsupportedError(
                 f"write: {name}: no place for {key!r}\n  known: X, {', '.join(_AXES)}, each with /NAME"
             )
-        wanted = (0, 1) if key == "X" else _AXES[above]
-        if t.ndim != 2 or any(d is not None and t.shape[k] != shape[d] for k, d in enumerate(wanted)):
+        dims = (0, 1) if key == "X" else _AXES[group_name]
+        if t.ndim != 2 or any(d is not None and t.shape[k] != shape[d] for k, d in enumerate(dims)):
             raise ShapeError(f"write: {name}: {key} has shape {t.shape}, which does not suit X of shape {shape}")
         if t.fill_value != 0 and not t.format.is_dense:
             raise UnsupportedError(f"write: {name}: {key} has the fill value {t.fill_value!r}\n  help: write .npz")
@@ -167,28 +167,28 @@ def _checked(parts: Mapping[str, Tensor], name: str) -> tuple[int, int]:
 
 def _element(group: Any, key: str, t: Tensor, compress: bool) -> None:
     if t.format.is_dense:
-        _typed(dataset(group, key, np.ascontiguousarray(to_numpy(t.to_dense())), compress), "array", "0.2.0")
+        _set_encoding(dataset(group, key, np.ascontiguousarray(to_numpy(t.to_dense())), compress), "array", "0.2.0")
         return
     kind = next((k for k in ("csr", "csc") if t.format == parse(k, 2)), "csr")
     storage = t.asformat(kind)._storage
-    made = group.create_group(key)
-    _typed(made, f"{kind}_matrix", "0.1.0")
-    made.attrs["shape"] = np.array(t.shape, np.int64)
+    subgroup = group.create_group(key)
+    _set_encoding(subgroup, f"{kind}_matrix", "0.1.0")
+    subgroup.attrs["shape"] = np.array(t.shape, np.int64)
     arrays: dict[str, Array] = {
         "data": to_numpy(storage.values), "indices": to_numpy(storage.crd[1]), "indptr": to_numpy(storage.pos[1]),
     }  # fmt: skip
     for part, array in arrays.items():
-        dataset(made, part, array, compress)
+        dataset(subgroup, part, array, compress)
 
 
 def _frame(group: Any, extent: int) -> None:
     """A table of no columns, whose rows are named 0, 1, ..."""
-    _typed(group, "dataframe", "0.2.0")
+    _set_encoding(group, "dataframe", "0.2.0")
     group.attrs["_index"] = "_index"
     group.attrs["column-order"] = np.zeros(0, "S1")
-    _typed(texts(group, "_index", [str(k) for k in range(extent)]), "string-array", "0.2.0")
+    _set_encoding(texts(group, "_index", [str(k) for k in range(extent)]), "string-array", "0.2.0")
 
 
-def _typed(item: Any, kind: str, version: str) -> None:
+def _set_encoding(item: Any, kind: str, version: str) -> None:
     item.attrs["encoding-type"] = kind
     item.attrs["encoding-version"] = version

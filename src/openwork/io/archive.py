@@ -1,4 +1,4 @@
-"""Arrays of a zip archive by name: `.npz` members, each checked before it is loaded, and loaded only when asked for."""
+"""A zip archive (`.npz`) -> its arrays by name, each checked before it is loaded, and loaded only when asked for."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["Archive", "archive_of"]
 _BLOCK = 1 << 20
 _HEADER = 1 << 14
 _KINDS = "biufc"
-_ITEM = re.compile(
+_HEADER_ITEM = re.compile(
     r"\s*'(descr|fortran_order|shape)'\s*:\s*(?:'([<>=|]?[a-zA-Z]\d{0,9})'|(True|False)|\(([\d\sL,]*)\))\s*"
 )
 _WIDEST = {"f": 8, "c": 16}
 _METHODS = {zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflated"}
-_BROKEN = (
+_READ_ERRORS = (
     zipfile.BadZipFile,
     EOFError,
     OSError,
@@ -42,7 +42,7 @@ _BROKEN = (
 
 
 class Archive:
-    """The members of an archive. Raises FileFormatError, with the member's name, for one that is not what it says."""
+    """The members of an archive. Raises FileFormatError, with the name, for a member that its header does not fit."""
 
     def __init__(self, name: str, archive: zipfile.ZipFile, ratio: int | None) -> None:
         self.name, self._archive, self._ratio = name, archive, ratio
@@ -108,31 +108,31 @@ class Archive:
             self.fail(f"{self._members[key].filename} is {extents[:65]}; expected 1 to 64 extents, none negative")
         return extents
 
-    def _array(self, key: str, kinds: str, most: int | None) -> Array:
+    def _array(self, key: str, kinds: str, limit: int | None) -> Array:
         with self._opened(key) as (info, file):
             shape, fortran, dtype = self._header(info.filename, file)
             if dtype.kind not in kinds:
                 self.fail(f"{info.filename} has values of {dtype}; expected {'text' if 'S' in kinds else 'numbers'}")
             if not dtype.itemsize or (dtype.kind in "fc" and dtype.itemsize > _WIDEST[dtype.kind]):
                 self.fail(f"{info.filename} has values of {dtype}; expected bool, integers, floats or complex")
-            wanted, left = math.prod(shape) * dtype.itemsize, info.file_size - file.tell()
-            if wanted != left:
-                self.fail(f"{info.filename} declares {wanted} bytes and has {max(left, 0)}")
-            if most is not None and wanted > most:
-                self.fail(f"{info.filename} has {wanted} bytes; expected {most} at most")
-            flat: Array = np.empty(wanted // dtype.itemsize, dtype)
-            view, done = memoryview(flat.view(np.uint8).data), 0
-            while done < wanted:
-                block = file.read(min(_BLOCK, wanted - done))
+            expected_bytes, bytes_left = math.prod(shape) * dtype.itemsize, info.file_size - file.tell()
+            if expected_bytes != bytes_left:
+                self.fail(f"{info.filename} declares {expected_bytes} bytes and has {max(bytes_left, 0)}")
+            if limit is not None and expected_bytes > limit:
+                self.fail(f"{info.filename} has {expected_bytes} bytes; expected {limit} at most")
+            buffer: Array = np.empty(expected_bytes // dtype.itemsize, dtype)
+            view, filled = memoryview(buffer.view(np.uint8).data), 0
+            while filled < expected_bytes:
+                block = file.read(min(_BLOCK, expected_bytes - filled))
                 if not block:
-                    self.fail(f"{info.filename} ends after {done} of {wanted} bytes")
-                view[done : done + len(block)] = block
-                done += len(block)
+                    self.fail(f"{info.filename} ends after {filled} of {expected_bytes} bytes")
+                view[filled : filled + len(block)] = block
+                filled += len(block)
             if file.read(1):
                 self.fail(f"{info.filename} is longer than it says")
-        if dtype.kind == "b" and (flat.view(np.uint8) > 1).any():
+        if dtype.kind == "b" and (buffer.view(np.uint8) > 1).any():
             self.fail(f"{info.filename} holds truth values that are neither 0 nor 1")
-        array = flat.reshape(shape, order="F" if fortran else "C")
+        array = buffer.reshape(shape, order="F" if fortran else "C")
         return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 
     @contextmanager
@@ -147,13 +147,13 @@ class Archive:
         self._unpacked += info.file_size
         limit = limits.allowed(self._packed, self._ratio)
         if self._unpacked > limit:
-            limits.refuse(f"{self.name}: {info.filename}", self._packed, limit)
+            limits.refuse_size(f"{self.name}: {info.filename}", self._packed, limit)
         try:
             with self._archive.open(info) as file:
                 yield info, file
         except FileFormatError:
             raise
-        except _BROKEN as error:
+        except _READ_ERRORS as error:
             self.fail(f"{info.filename} is truncated or corrupt ({error})")
 
     def _header(self, member: str, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -186,19 +186,19 @@ class Archive:
         body = text.strip()
         if not (body.startswith("{") and body.endswith("}")):
             return None
-        at, found = 1, {}
-        while match := _ITEM.match(body, at):
+        position, items = 1, {}
+        while match := _HEADER_ITEM.match(body, position):
             key, *values = match.groups()
-            if key in found or sum(v is not None for v in values) != 1:
+            if key in items or sum(v is not None for v in values) != 1:
                 return None
-            found[key] = values[("descr", "fortran_order", "shape").index(key)]
-            at = match.end()
-            if body[at] != ",":
+            items[key] = values[("descr", "fortran_order", "shape").index(key)]
+            position = match.end()
+            if body[position] != ",":
                 break
-            at += 1
-        if body[at:].strip() != "}" or len(found) != 3 or None in found.values():
+            position += 1
+        if body[position:].strip() != "}" or len(items) != 3 or None in items.values():
             return None
-        return found["descr"], found["fortran_order"], found["shape"]
+        return items["descr"], items["fortran_order"], items["shape"]
 
 
 @contextmanager
@@ -208,7 +208,7 @@ def archive_of(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Arch
     with opened(path) as file:
         try:
             archive = zipfile.ZipFile(file)
-        except _BROKEN as error:
+        except _READ_ERRORS as error:
             raise FileFormatError(f"{name}: not a readable .npz ({error})") from None
         with archive:
             yield Archive(name, archive, ratio)

@@ -21,20 +21,22 @@ def read_mat(path: str | os.PathLike[str], options: Options) -> Buffers | Coordi
         del data
         with hdf5.opened_hdf5(path, options.ratio) as file:
             places = hdf5.matlab(file)
-            name = _choose(path, {n: place[2] for n, place in places.items()}, options.variable)
+            name = _choose_variable(path, {n: place[2] for n, place in places.items()}, options.variable)
             return hdf5.load_matlab(file, places[name])
     variables = mat5.variables(os.fspath(path), data, options.ratio)
-    return variables[_choose(path, {n: v.sparse for n, v in variables.items()}, options.variable)].load()
+    return variables[_choose_variable(path, {n: v.sparse for n, v in variables.items()}, options.variable)].load()
 
 
-def _choose(path: str | os.PathLike[str], choices: dict[str, bool], wanted: str | None) -> str:
+def _choose_variable(path: str | os.PathLike[str], choices: dict[str, bool], name_asked: str | None) -> str:
     """The variable to read among `choices`, of which some are sparse."""
     sparse = [n for n, is_sparse in choices.items() if is_sparse]
-    for name in [wanted] if wanted is not None else ["Problem.A", "A", *(sparse if len(sparse) == 1 else ())]:
+    for name in [name_asked] if name_asked is not None else ["Problem.A", "A", *(sparse if len(sparse) == 1 else ())]:
         if name in choices:
             return name
-    if wanted is None and len(choices) == 1:
+    if name_asked is None and len(choices) == 1:
         return next(iter(choices))
     listed = ", ".join((sparse or list(choices))[:40]) or "none"
-    what = f"no variable {wanted!r}" if wanted is not None else "several variables" if choices else "no variable"
+    what = (
+        f"no variable {name_asked!r}" if name_asked is not None else "several variables" if choices else "no variable"
+    )
     raise FileFormatError(f"{os.fspath(path)}: {what}; variables: {listed}\n  help: pass variable=")

@@ -32,18 +32,18 @@ __all__ = ["ATTRIBUTE", "read", "read_group", "write"]
 
 ATTRIBUTE = "binsparse"
 VERSION = "0.1"
-_LONGEST = 1 << 16
+_MAX_DESCRIPTION = 1 << 16
 """Characters of a description."""
-_RANKS = 32
+_MAX_RANK = 32
 Levels = tuple[tuple[str, int], ...]
 """The kind, "dense" or "sparse", and the number of dimensions of each level, outermost first."""
 
-_D, _S, _PAIR = ("dense", 1), ("sparse", 1), ("sparse", 2)
-_NAMED: dict[str, tuple[Levels, bool]] = {
-    "DVEC": ((_D,), False), "CVEC": ((_S,), False),
-    "DMATR": ((_D, _D), False), "DMATC": ((_D, _D), True),
-    "CSR": ((_D, _S), False), "CSC": ((_D, _S), True),
-    "DCSR": ((_S, _S), False), "DCSC": ((_S, _S), True),
+_DENSE, _SPARSE, _PAIR = ("dense", 1), ("sparse", 1), ("sparse", 2)
+_PREDEFINED: dict[str, tuple[Levels, bool]] = {
+    "DVEC": ((_DENSE,), False), "CVEC": ((_SPARSE,), False),
+    "DMATR": ((_DENSE, _DENSE), False), "DMATC": ((_DENSE, _DENSE), True),
+    "CSR": ((_DENSE, _SPARSE), False), "CSC": ((_DENSE, _SPARSE), True),
+    "DCSR": ((_SPARSE, _SPARSE), False), "DCSC": ((_SPARSE, _SPARSE), True),
     "COOR": ((_PAIR,), False), "COOC": ((_PAIR,), True),
 }  # fmt: skip
 """The predefined formats: levels, and whether the columns come first."""
@@ -63,36 +63,36 @@ def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinate
 
 def read_group(file: Hdf5, group: Any) -> Buffers:
     """The tensor that a group describes. Raises FileFormatError that names what is missing or does not fit."""
-    said = _description(file, group)
-    shape = _shape(file, said.get("shape"))
-    levels, order = _levels(file, said, len(shape))
-    text = _text(levels, order)
+    description = _description(file, group)
+    shape = _shape(file, description.get("shape"))
+    levels, order = _levels(file, description, len(shape))
+    text = _format_text(levels, order)
     pos: dict[int, Array] = {}
     crd: dict[int, Array] = {}
-    types = said.get("data_types")
+    types = description.get("data_types")
     if not isinstance(types, dict):
         file.fail(f"{group.name}: data_types is {types!r}; expected the types of the arrays by name")
     k = 0
     for kind, rank in levels:
         if kind == "sparse":
             columns = [_indices(file, group, f"indices_{k + r}", types) for r in range(rank)]
-            root = np.array([0, columns[0].size], np.int64)
-            pos[k] = root if k == 0 else _indices(file, group, f"pointers_to_{k}", types)
+            root_pos = np.array([0, columns[0].size], np.int64)
+            pos[k] = root_pos if k == 0 else _indices(file, group, f"pointers_to_{k}", types)
             crd |= {k + r: c for r, c in enumerate(columns)}
         k += rank
     values = _values(file, group, "values", types)
-    stored = said.get("number_of_stored_values")
+    number_stored = description.get("number_of_stored_values")
     if str(types.get("values", "")).startswith("iso["):
-        values = _repeated(file, values, stored, crd)
-    elif type(stored) is not int or stored != values.size:
-        file.fail(f"{group.name}: {values.size} values; number_of_stored_values is {stored!r}")
-    fill = _values(file, group, "fill_value", types).reshape(-1) if said.get("fill") is True else values[:0]
-    if said.get("fill") is True and fill.size != 1:
+        values = _repeat_iso_value(file, values, number_stored, crd)
+    elif type(number_stored) is not int or number_stored != values.size:
+        file.fail(f"{group.name}: {values.size} values; number_of_stored_values is {number_stored!r}")
+    fill = _values(file, group, "fill_value", types).reshape(-1) if description.get("fill") is True else values[:0]
+    if description.get("fill") is True and fill.size != 1:
         file.fail(f"{group.name}/fill_value has {fill.size} elements; expected one")
     dtype = index_dtype((*shape, values.size))
     pos, crd = ({n: a.astype(dtype, copy=False) for n, a in side.items()} for side in (pos, crd))
     zero = fill[0] if fill.size else values.dtype.type(0)
-    return Buffers(text, shape, pos, crd, values, _symmetry(file, said, levels), zero)
+    return Buffers(text, shape, pos, crd, values, _symmetry(file, description, levels), zero)
 
 
 def write(
@@ -103,21 +103,27 @@ def write(
     name = os.fspath(path)
     if not t.ndim:
         raise UnsupportedError(f"write: {name}: binsparse has no tensor of no dimensions\n  help: write .npz")
-    found = described(t.format)
-    if found is None:
+    levels_and_order = described(t.format)
+    if levels_and_order is None:
         t = t.asformat(coo(t.ndim))
-        found = described(t.format)
-    assert found is not None
-    storage, (levels, order) = t._storage, found
+        levels_and_order = described(t.format)
+    assert levels_and_order is not None
+    storage, (levels, order) = t._storage, levels_and_order
     arrays, types = _arrays(storage, levels, name)
-    said: dict[str, Any] = {"version": VERSION, **_named(levels, order), "shape": list(storage.shape)}
-    said |= {"number_of_stored_values": int(storage.values.shape[0]), "data_types": types}
+    description: dict[str, Any] = {
+        "version": VERSION,
+        **_format_description(levels, order),
+        "shape": list(storage.shape),
+    }
+    description |= {"number_of_stored_values": int(storage.values.shape[0]), "data_types": types}
     if storage.fill_value != 0:
-        said["fill"] = True
-        arrays["fill_value"], types["fill_value"] = _stored(np.array([storage.fill_value], arrays_dtype(storage)), name)
+        description["fill"] = True
+        arrays["fill_value"], types["fill_value"] = _as_stored(
+            np.array([storage.fill_value], arrays_dtype(storage)), name
+        )
     total, done = sum(a.size for a in arrays.values()), 0
     with opening(path) as root:
-        root.attrs[ATTRIBUTE] = json.dumps({ATTRIBUTE: said})
+        root.attrs[ATTRIBUTE] = json.dumps({ATTRIBUTE: description})
         for key, array in arrays.items():
             dataset(root, key, array, compress)
             done += array.size
@@ -152,8 +158,8 @@ def described(format: Format) -> tuple[Levels, tuple[int, ...]] | None:
 
 def arrays_dtype(storage: Storage) -> np.dtype[Any]:
     """The dtype of the values as NumPy's."""
-    found: np.dtype[Any] = to_numpy(storage.values).dtype
-    return found
+    dtype: np.dtype[Any] = to_numpy(storage.values).dtype
+    return dtype
 
 
 def _arrays(storage: Storage, levels: Levels, name: str) -> tuple[dict[str, Array], dict[str, str]]:
@@ -166,27 +172,27 @@ def _arrays(storage: Storage, levels: Levels, name: str) -> tuple[dict[str, Arra
             arrays |= {f"indices_{k + r}": to_numpy(storage.crd[k + r]) for r in range(rank)}
         k += rank
     types = {key: str(a.dtype) for key, a in arrays.items()}
-    arrays["values"], types["values"] = _stored(to_numpy(storage.values), name)
+    arrays["values"], types["values"] = _as_stored(to_numpy(storage.values), name)
     return arrays, types
 
 
-def _stored(values: Array, name: str) -> tuple[Array, str]:
+def _as_stored(values: Array, name: str) -> tuple[Array, str]:
     """Values as they are stored, and the name of their type."""
-    kind = values.dtype
-    if kind == np.bool_:
+    dtype = values.dtype
+    if dtype == np.bool_:
         return values.view(np.uint8), "bint8"
-    if kind.kind == "c":
-        return values.view(np.float32 if kind.itemsize == 8 else np.float64), f"complex[float{kind.itemsize * 4}]"
-    if str(kind) not in _TYPES:
-        raise UnsupportedError(f"write: {name}: binsparse has no values of {kind}\n  help: astype, or write .npz")
-    return values, str(kind)
+    if dtype.kind == "c":
+        return values.view(np.float32 if dtype.itemsize == 8 else np.float64), f"complex[float{dtype.itemsize * 4}]"
+    if str(dtype) not in _TYPES:
+        raise UnsupportedError(f"write: {name}: binsparse has no values of {dtype}\n  help: astype, or write .npz")
+    return values, str(dtype)
 
 
-def _named(levels: Levels, order: tuple[int, ...]) -> dict[str, Any]:
+def _format_description(levels: Levels, order: tuple[int, ...]) -> dict[str, Any]:
     """The predefined format of levels, or their custom description."""
-    turned = order == (1, 0)
-    for name, (known, transposed) in _NAMED.items():
-        if known == levels and transposed == turned and sorted(order) == list(range(len(order))):
+    transposed_order = order == (1, 0)
+    for name, (known_levels, transposed) in _PREDEFINED.items():
+        if known_levels == levels and transposed == transposed_order and sorted(order) == list(range(len(order))):
             return {"format": name}
     level: dict[str, Any] = {"level_desc": "element"}
     for kind, rank in reversed(levels):
@@ -198,44 +204,44 @@ def _named(levels: Levels, order: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _description(file: Hdf5, group: Any) -> dict[str, Any]:
-    said = group.attrs[ATTRIBUTE]
-    if isinstance(said, dict):  # zarr's attributes are JSON themselves
-        said = json.dumps({ATTRIBUTE: said.get(ATTRIBUTE, said)})
-    said = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-    if not isinstance(said, str) or len(said) > _LONGEST:
-        file.fail(f"{group.name}: the attribute {ATTRIBUTE!r} is no text of at most {_LONGEST} characters")
+    attribute = group.attrs[ATTRIBUTE]
+    if isinstance(attribute, dict):  # zarr's attributes are JSON themselves
+        attribute = json.dumps({ATTRIBUTE: attribute.get(ATTRIBUTE, attribute)})
+    attribute = attribute.decode("utf-8", "replace") if isinstance(attribute, bytes) else attribute
+    if not isinstance(attribute, str) or len(attribute) > _MAX_DESCRIPTION:
+        file.fail(f"{group.name}: the attribute {ATTRIBUTE!r} is no text of at most {_MAX_DESCRIPTION} characters")
     try:
-        found = json.loads(said)
-        found = found[ATTRIBUTE]
+        description = json.loads(attribute)
+        description = description[ATTRIBUTE]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         file.fail(f"{group.name}: the attribute {ATTRIBUTE!r} is no description of a tensor ({error})")
-    if not isinstance(found, dict):
+    if not isinstance(description, dict):
         file.fail(f"{group.name}: the attribute {ATTRIBUTE!r} is no description of a tensor")
-    version = str(found.get("version"))
+    version = str(description.get("version"))
     if version.split(".")[0] != VERSION.split(".")[0]:
         raise UnsupportedError(f"{file.name}: binsparse {version}; read is version {VERSION}")
-    return found
+    return description
 
 
 def _shape(file: Hdf5, shape: object) -> tuple[int, ...]:
-    if not isinstance(shape, list) or not 0 < len(shape) <= _RANKS:
-        file.fail(f"shape is {shape!r}; expected a list of 1 to {_RANKS} extents")
+    if not isinstance(shape, list) or not 0 < len(shape) <= _MAX_RANK:
+        file.fail(f"shape is {shape!r}; expected a list of 1 to {_MAX_RANK} extents")
     if any(type(n) is not int or not 0 <= n <= 2**62 for n in shape):
         file.fail(f"shape is {shape!r}; expected extents from 0 to 2**62")
     return tuple(shape)
 
 
-def _levels(file: Hdf5, said: dict[str, Any], ndim: int) -> tuple[Levels, tuple[int, ...]]:
-    name = said.get("format")
-    custom = said.get("custom")
-    if isinstance(name, str) and (known := _NAMED.get(_ALIASES.get(name, name))) is not None:
-        levels, turned = known
-        order = (1, 0) if turned else tuple(range(ndim))
+def _levels(file: Hdf5, description: dict[str, Any], ndim: int) -> tuple[Levels, tuple[int, ...]]:
+    name = description.get("format")
+    custom = description.get("custom")
+    if isinstance(name, str) and (named_format := _PREDEFINED.get(_ALIASES.get(name, name))) is not None:
+        levels, transposed = named_format
+        order = (1, 0) if transposed else tuple(range(ndim))
     elif isinstance(custom, dict):
-        levels = tuple(_walked(file, custom.get("level")))
+        levels = tuple(_levels_of_custom(file, custom.get("level")))
         order = tuple(custom.get("transpose", range(ndim)))
     else:
-        file.fail(f"format is {name!r}; known are {', '.join((*_NAMED, *_ALIASES))}, and custom")
+        file.fail(f"format is {name!r}; known are {', '.join((*_PREDEFINED, *_ALIASES))}, and custom")
     if sum(rank for _, rank in levels) != ndim or any(type(d) is not int for d in order):
         file.fail(f"format {name}: levels of {sum(rank for _, rank in levels)} dimensions; the shape has {ndim}")
     if sorted(order) != list(range(ndim)):
@@ -243,77 +249,77 @@ def _levels(file: Hdf5, said: dict[str, Any], ndim: int) -> tuple[Levels, tuple[
     return levels, order
 
 
-def _walked(file: Hdf5, level: object) -> Iterator[tuple[str, int]]:
-    for _ in range(_RANKS + 1):
+def _levels_of_custom(file: Hdf5, level: object) -> Iterator[tuple[str, int]]:
+    for _ in range(_MAX_RANK + 1):
         if not isinstance(level, dict):
             file.fail(f"a level is {level!r:.80}; expected level_desc, rank and level")
         kind, rank = level.get("level_desc"), level.get("rank")
         if kind == "element":
             return
-        if kind not in ("dense", "sparse") or type(rank) is not int or not 1 <= rank <= _RANKS:
+        if kind not in ("dense", "sparse") or type(rank) is not int or not 1 <= rank <= _MAX_RANK:
             file.fail(f"a level is {kind!r:.80} of rank {rank!r:.80}; expected dense, sparse or element")
         yield from ((kind, 1) for _ in range(rank)) if kind == "dense" else ((kind, rank),)
         level = level.get("level")
-    file.fail(f"more than {_RANKS} levels")
+    file.fail(f"more than {_MAX_RANK} levels")
 
 
-def _text(levels: Levels, order: tuple[int, ...]) -> str:
-    """The format in our language; a sparse level of several dimensions is a chain of coordinates."""
+def _format_text(levels: Levels, order: tuple[int, ...]) -> str:
+    """Levels -> the text of the format; a sparse level of several dimensions is a chain of coordinates."""
     names = [f"i{d}" for d in range(len(order))] if len(order) > 2 else ["i", "j"][: len(order)]
-    texts, at = [], iter(order)
+    texts, dims = [], iter(order)
     for kind, rank in levels:
         first = "dense" if kind == "dense" else "compressed" if rank == 1 else "compressed(nonunique)"
         kinds = [first, *["singleton(nonunique)"] * (rank - 2), *["singleton"] * (rank > 1)]
-        texts += [f"{names[next(at)]} : {k}" for k in kinds]
+        texts += [f"{names[next(dims)]} : {k}" for k in kinds]
     return f"({', '.join(names)}) -> ({', '.join(texts)})"
 
 
 def _indices(file: Hdf5, group: Any, key: str, types: dict[str, Any]) -> Array:
-    found = file.whole(group, key)
-    if types.get(key) != str(found.dtype):
-        file.fail(f"{key} has values of {found.dtype}; data_types says {types.get(key)!r}")
-    if found.size and not 0 <= int(found.min()) <= int(found.max()) <= 2**62:
+    array = file.whole(group, key)
+    if types.get(key) != str(array.dtype):
+        file.fail(f"{key} has values of {array.dtype}; data_types says {types.get(key)!r}")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) <= 2**62:
         file.fail(f"{key} has values outside 0 to 2**62")
-    return found
+    return array
 
 
 def _values(file: Hdf5, group: Any, key: str, types: dict[str, Any]) -> Array:
     """The values as their type says: pairs are complex numbers, bytes may be truth values."""
-    found, said = file.array(group, key), str(types.get(key))
-    inner = said.removeprefix("iso[").rstrip("]") + "]" * said.removeprefix("iso[").count("[")
-    if found.ndim != 1:
-        file.fail(f"{key} has shape {found.shape}; expected one dimension")
+    array, declared = file.array(group, key), str(types.get(key))
+    inner = declared.removeprefix("iso[").rstrip("]") + "]" * declared.removeprefix("iso[").count("[")
+    if array.ndim != 1:
+        file.fail(f"{key} has shape {array.shape}; expected one dimension")
     if inner == "bint8":
-        if found.dtype.kind not in "biu":
-            file.fail(f"{key} has values of {found.dtype}; data_types says {said!r}")
-        return np.asarray(found != 0)
+        if array.dtype.kind not in "biu":
+            file.fail(f"{key} has values of {array.dtype}; data_types says {declared!r}")
+        return np.asarray(array != 0)
     if inner.startswith("complex["):
         part = inner[len("complex[") : -1]
-        if str(found.dtype) != part or part not in ("float32", "float64") or found.size % 2:
-            file.fail(f"{key} has {found.size} values of {found.dtype}; data_types says {said!r}")
-        return found.view(np.complex64 if part == "float32" else np.complex128)
-    if str(found.dtype) != inner:
-        file.fail(f"{key} has values of {found.dtype}; data_types says {said!r}")
-    return found
+        if str(array.dtype) != part or part not in ("float32", "float64") or array.size % 2:
+            file.fail(f"{key} has {array.size} values of {array.dtype}; data_types says {declared!r}")
+        return array.view(np.complex64 if part == "float32" else np.complex128)
+    if str(array.dtype) != inner:
+        file.fail(f"{key} has values of {array.dtype}; data_types says {declared!r}")
+    return array
 
 
-def _repeated(file: Hdf5, values: Array, stored: object, crd: dict[int, Array]) -> Array:
-    """One value for as many as the innermost level stores."""
+def _repeat_iso_value(file: Hdf5, values: Array, number_stored: object, crd: dict[int, Array]) -> Array:
+    """An iso-valued array -> its one value repeated for every element that the innermost level stores."""
     if values.size != 1 or not crd:
         file.fail(f"{values.size} values that are all the same; expected one, of a sparse format")
-    last = crd[max(crd)]
-    if type(stored) is not int or stored != last.size:
-        file.fail(f"{last.size} indices; number_of_stored_values is {stored!r}")
-    return np.repeat(values, last.size)
+    innermost = crd[max(crd)]
+    if type(number_stored) is not int or number_stored != innermost.size:
+        file.fail(f"{innermost.size} indices; number_of_stored_values is {number_stored!r}")
+    return np.repeat(values, innermost.size)
 
 
-def _symmetry(file: Hdf5, said: dict[str, Any], levels: Levels) -> str:
-    structure = said.get("structure")
+def _symmetry(file: Hdf5, description: dict[str, Any], levels: Levels) -> str:
+    structure = description.get("structure")
     if structure is None:
         return "general"
     name, _, triangle = str(structure).rpartition("_")
     if name not in _STRUCTURES or triangle not in ("lower", "upper"):
         file.fail(f"structure is {structure!r}; known are {', '.join(_STRUCTURES)} with _lower or _upper")
-    if levels != (_D, _S):
+    if levels != (_DENSE, _SPARSE):
         raise UnsupportedError(f"{file.name}: structure {structure!r} is read of CSR and CSC")
     return _STRUCTURES[name]

@@ -34,22 +34,22 @@ def encode(dataset: Any) -> Any:
         if t.format.is_dense:
             ds = ds.assign({name: (v.dims, t.to_numpy(), v.attrs)})
             continue
-        place = f"{name}_place"
-        if place in ds.variables or place in ds.dims:
-            raise UnsupportedError(f"encode: there is a variable {place!r}\n  help: rename it")
+        places_name = f"{name}_place"
+        if places_name in ds.variables or places_name in ds.dims:
+            raise UnsupportedError(f"encode: there is a variable {places_name!r}\n  help: rename it")
         if isinstance(t.fill_value, complex):
             raise UnsupportedError(f"encode: {name!r} has the fill value {t.fill_value}\n  help: encode parts")
         coo = t.asformat("coo")
         crd = [np.asarray(to_numpy(c), np.int64) for k in range(t.ndim) if (c := coo.crd(k)) is not None]
         places = np.ravel_multi_index(tuple(crd), t.shape) if t.size else np.zeros(0, np.int64)
         fill = np.asarray(t.fill_value, t.dtype)
-        said = {
+        attributes = {
             "sparse_fill_value": int(fill) if fill.dtype.kind == "b" else fill[()], "sparse_format": str(t.format),
             "sparse_shape": np.array(t.shape, np.int64),
         }  # fmt: skip
-        listed = (place, places.astype(np.int64), {"compress": " ".join(map(str, v.dims))})
-        ds = ds.drop_vars(name).assign_coords({place: listed})
-        ds = ds.assign({name: (place, np.asarray(to_numpy(coo.values)), {**v.attrs, **said})})
+        places_variable = (places_name, places.astype(np.int64), {"compress": " ".join(map(str, v.dims))})
+        ds = ds.drop_vars(name).assign_coords({places_name: places_variable})
+        ds = ds.assign({name: (places_name, np.asarray(to_numpy(coo.values)), {**v.attrs, **attributes})})
     return ds
 
 
@@ -58,17 +58,17 @@ def decode(dataset: Any) -> Any:
 
     Raises FileFormatError where places, shape and dimensions do not fit each other.
     """
-    ds, lists = dataset, set()
+    ds, places_names = dataset, set()
     for name, v in dataset.variables.items():
         if not all(a in v.attrs for a in _ATTRIBUTES) or len(v.dims) != 1:
             continue
-        place = v.dims[0]
-        places = np.asarray(dataset.variables[place].values)
-        dims = str(dataset.variables[place].attrs.get("compress", "")).split()
+        places_name = v.dims[0]
+        places = np.asarray(dataset.variables[places_name].values)
+        dims = str(dataset.variables[places_name].attrs.get("compress", "")).split()
         shape = tuple(int(n) for n in np.atleast_1d(v.attrs["sparse_shape"]))
         size = int(np.prod(shape, dtype=np.float64))
         if len(dims) != len(shape) or places.dtype.kind not in "iu":
-            raise FileFormatError(f"decode: {name!r}: `compress` of {place!r} is {dims} for the shape {shape}")
+            raise FileFormatError(f"decode: {name!r}: `compress` of {places_name!r} is {dims} for the shape {shape}")
         if places.size and not (places.min() >= 0 and places.max() < size):
             raise FileFormatError(f"decode: {name!r}: places from {places.min()} to {places.max()} of {size} elements")
         crd = dict(enumerate(np.ascontiguousarray(c) for c in np.unravel_index(places.astype(np.int64), shape)))
@@ -78,9 +78,9 @@ def decode(dataset: Any) -> Any:
             _coo(len(shape)), shape, pos={0: np.array([0, len(values)])}, crd=crd, values=values, fill_value=fill
         )
         attrs = {k: a for k, a in v.attrs.items() if k not in _ATTRIBUTES}
-        lists.add(place)
+        places_names.add(places_name)
         ds = ds.drop_vars(name).assign({name: (tuple(dims), t.asformat(str(v.attrs["sparse_format"])), attrs)})
-    return ds.drop_vars(lists)
+    return ds.drop_vars(places_names)
 
 
 def _coo(ndim: int) -> str:

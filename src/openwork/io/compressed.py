@@ -1,4 +1,4 @@
-"""Compressed rows or columns as files hold them: checks, the format that fits, and back to coordinates."""
+"""Compressed rows or columns of a file -> checked buffers in the format whose properties they have; coordinates."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..interruptible import repeat
 from .records import Array, Buffers, Coordinates
 from .scan import index_dtype
 
-__all__ = ["check_pointers", "compressed", "coordinates", "order_of"]
+__all__ = ["check_pointers", "compressed", "coordinates", "ordered_and_unique"]
 
 
 def check_pointers(pos: Array, crd: Array, stored: int, rows: int, extent: int, names: tuple[str, str]) -> str:
-    """What is wrong with the pointers of `rows` segments into `crd`, and with its indices below `extent`; "" if right.
+    """Check pointers of `rows` segments into `crd`, and its indices below `extent` -> a fault's text, "" without fault.
 
     `names` are those of pos and crd in the file.
     """
@@ -25,32 +25,32 @@ def check_pointers(pos: Array, crd: Array, stored: int, rows: int, extent: int, 
         return f"{first} of length {pos.size} does not fit: it begins with {int(pos[0])}; expected 0"
     if int(pos[-1]) != crd.size:
         return f"{first} of length {pos.size} does not fit: it ends with {int(pos[-1])}; expected {crd.size}"
-    falls = np.flatnonzero(pos[1:] < pos[:-1])
-    if falls.size:
-        k = int(falls[0])
+    decreasing = np.flatnonzero(pos[1:] < pos[:-1])
+    if decreasing.size:
+        k = int(decreasing[0])
         return f"{first} of length {pos.size} does not fit: it falls from {int(pos[k])} to {int(pos[k + 1])} at {k + 1}"
     if crd.size and not 0 <= int(crd.min()) <= int(crd.max()) < extent:
-        worst = int(crd.min()) if int(crd.min()) < 0 else int(crd.max())
-        return f"{second}: an index is outside 0..{extent - 1}: {worst}"
+        bad_index = int(crd.min()) if int(crd.min()) < 0 else int(crd.max())
+        return f"{second}: an index is outside 0..{extent - 1}: {bad_index}"
     return ""
 
 
-def order_of(pos: Array, crd: Array) -> tuple[bool, bool]:
+def ordered_and_unique(pos: Array, crd: Array) -> tuple[bool, bool]:
     """Whether the coordinates of every segment are (ordered, distinct)."""
     if crd.size < 2:
         return True, True
     step = np.diff(crd)
-    inside = np.ones(step.size, np.bool_)
+    same_segment = np.ones(step.size, np.bool_)
     starts = pos[1:-1]
-    inside[starts[(starts > 0) & (starts < crd.size)] - 1] = False
-    if bool((step[inside] > 0).all()):
+    same_segment[starts[(starts > 0) & (starts < crd.size)] - 1] = False
+    if bool((step[same_segment] > 0).all()):
         return True, True
-    if bool((step[inside] >= 0).all()):
+    if bool((step[same_segment] >= 0).all()):
         return True, False
     segment = repeat(np.arange(pos.size - 1), np.diff(pos))
-    by = np.lexsort((crd, segment))
-    same = (np.diff(crd[by]) == 0) & (np.diff(segment[by]) == 0)
-    return False, not bool(same.any())
+    order = np.lexsort((crd, segment))
+    duplicate = (np.diff(crd[order]) == 0) & (np.diff(segment[order]) == 0)
+    return False, not bool(duplicate.any())
 
 
 def compressed(
@@ -67,9 +67,9 @@ def compressed(
     `values` has a trailing axis pair for blocks; pos and crd must be valid already.
     """
     minor = "j" if major == "i" else "i"
-    ordered, unique = order_of(pos, crd)
-    words = ", ".join(w for w, said in (("nonunique", not unique), ("unordered", not ordered)) if said)
-    level = f"compressed({words})" if words else "compressed"
+    ordered, unique = ordered_and_unique(pos, crd)
+    properties = ", ".join(w for w, said in (("nonunique", not unique), ("unordered", not ordered)) if said)
+    level = f"compressed({properties})" if properties else "compressed"
     dtype = index_dtype((*shape, crd.size))
     if pos.dtype.kind != "i" or pos.dtype.itemsize not in (4, 8):
         pos = pos.astype(dtype)

@@ -1,4 +1,4 @@
-"""The dtype that a file of ours names in a comment: text formats know only integer, real and complex."""
+"""The dtype that openwork writes in a comment of text files -> checked values of that dtype."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["as_declared", "check_end", "declaration"]
 
 
 _FAMILIES = {"i": ("i", "u", "bool"), "u": ("i", "u", "bool"), "f": ("f", "bf16"), "c": ("c",)}
-"""By the kind of the numbers in the text: how the names of the dtypes begin that they may be declared as."""
+"""By the kind of the text's numbers: prefixes of the scalar types that may be declared for them."""
 
 
 def declaration(scalar: str) -> str:
-    """The comment's text; it also says that the file is ours, so that its last line has an end."""
+    """The comment's text; it also marks the file as written by openwork, whose last line always has an end."""
     return f"openwork dtype {scalar}"
 
 
 def check_end(text: Text) -> None:
-    """Refuse a file of ours whose last line has no end: the last number may have lost digits."""
+    """Refuse a file written by openwork whose last line has no end: the last number may have lost digits."""
     if text.size and int(text.data[text.size - 1]) not in (10, 13):
         text.fail(text.size, "the file ends inside a line", "if it is whole, end it with a newline")
 

@@ -1,4 +1,4 @@
-"""Numbers as text: lines of indices and values, by a compiled kernel.
+"""Indices and values -> lines of text, by a compiled kernel.
 
 Floats are the shortest decimals that read back exactly, by Schubfach (Raffaello Giulietti, "The Schubfach way to render
 doubles", 2020): scale the rounding interval by a 128-bit power of ten, and pick the shortest decimal inside.
@@ -21,8 +21,8 @@ from .source import Text
 
 __all__ = ["table_lines", "table_lines_python"]
 
-_LEAST, _MOST = -292, 324
-_WIDE = 26
+_MIN_EXPONENT, _MAX_EXPONENT = -292, 324
+_MAX_FIELD = 26
 """The most characters of one field: sign, 17 digits, point, exponent, separator."""
 
 
@@ -32,27 +32,27 @@ def table_lines(indices: tuple[Array, ...], values: Array) -> bytes:
     Guarantees: every float is the shortest text that reads back as it.
     """
     parts = 2 if values.dtype.kind == "c" else 1
-    plain = np.ascontiguousarray(values)
-    plain = plain.view(plain.real.dtype) if parts == 2 else plain
-    if plain.dtype.kind in "iu":
-        plain = plain.astype(np.uint64 if plain.dtype == np.uint64 else np.int64, copy=False)
+    numbers = np.ascontiguousarray(values)
+    numbers = numbers.view(numbers.real.dtype) if parts == 2 else numbers
+    if numbers.dtype.kind in "iu":
+        numbers = numbers.astype(np.uint64 if numbers.dtype == np.uint64 else np.int64, copy=False)
     columns = tuple(np.ascontiguousarray(c) for c in indices)
-    run = _writer(tuple(c.dtype.name for c in columns), parts, plain.dtype.name)
-    out = np.empty(max(values.size, 1) * (len(columns) + parts) * _WIDE, np.uint8)
-    text = out[: run(columns, plain, out, values.size)].tobytes()
-    if plain.dtype == np.float32 and not _reads_back(text, len(columns), parts, plain):
+    run = _writer(tuple(c.dtype.name for c in columns), parts, numbers.dtype.name)
+    out = np.empty(max(values.size, 1) * (len(columns) + parts) * _MAX_FIELD, np.uint8)
+    text = out[: run(columns, numbers, out, values.size)].tobytes()
+    if numbers.dtype == np.float32 and not _reads_back(text, len(columns), parts, numbers):
         return table_lines_python(indices, values.astype(np.complex128 if parts == 2 else np.float64))
     return text
 
 
 def _reads_back(text: bytes, columns: int, parts: int, values: Array) -> bool:
-    """Whether single precision survives being read as double: the shortest text may sit on a tie, very rarely."""
-    found = scan(Text.of(text), 0, Layout(columns, parts)).values.astype(np.float32)
-    return bool(np.array_equal(found, values, equal_nan=True))
+    """Whether float32 values survive being read as float64 and rounded: the shortest text may, rarely, be a tie."""
+    single = scan(Text.of(text), 0, Layout(columns, parts)).values.astype(np.float32)
+    return bool(np.array_equal(single, values, equal_nan=True))
 
 
 def table_lines_python(indices: tuple[Array, ...], values: Array) -> bytes:
-    """The same through Python's own formatting; the reference, up to how a number is laid out."""
+    """`table_lines` through Python's own formatting: the reference, up to the layout of a number."""
     parts = [values.real, values.imag] if values.dtype.kind == "c" else [values]
     columns: list[list[object]] = [(c.astype(np.int64) + 1).tolist() for c in indices]
     columns += [[str(v) for v in p] if p.dtype == np.float32 else [repr(v) for v in p.tolist()] for p in parts]
@@ -66,7 +66,7 @@ def table_lines_python(indices: tuple[Array, ...], values: Array) -> bytes:
 def _powers() -> Array:
     """For each exponent the 128 leading bits of 10**e, rounded up, as two words: high, low."""
     words: list[int] = []
-    for e in range(_LEAST, _MOST + 1):
+    for e in range(_MIN_EXPONENT, _MAX_EXPONENT + 1):
         power = 10 ** abs(e)
         bits = power.bit_length()
         if e >= 0:
@@ -124,7 +124,7 @@ def _put(code: int) -> str:
 
 
 def _digits(value: str, tag: str) -> str:
-    """Write the u64 variable `value`, which is used up."""
+    """Kernel text that writes the digits of the u64 variable `value`, which is consumed."""
     return f"""\
 rest_{tag}: u64 = {value}
 count_{tag}: i64 = 1
@@ -139,7 +139,7 @@ p += count_{tag}
 
 
 def _product(a: str, b: str, high: str, low: str) -> str:
-    """The 128-bit product of two u64 expressions."""
+    """Kernel text of the 128-bit product of two u64 expressions."""
     t = high
     return f"""\
 {t}_a0 = {a} & u64(4294967295)
@@ -279,7 +279,7 @@ _FLOAT64 = {
     "FRACTION": "u64(52)",
     "HIDDEN": f"u64({2**52})",
     "BIAS": "1075",
-    "LEAST": str(_LEAST),
+    "LEAST": str(_MIN_EXPONENT),
 }
 _FLOAT32 = {
     "SIGN": "u64(31)",
@@ -288,5 +288,5 @@ _FLOAT32 = {
     "FRACTION": "u64(23)",
     "HIDDEN": f"u64({2**23})",
     "BIAS": "150",
-    "LEAST": str(_LEAST),
+    "LEAST": str(_MIN_EXPONENT),
 }

@@ -1,4 +1,4 @@
-"""`read`, `write` and `header`: the file formats as a table, one row each."""
+"""`read`, `write`, `header`: a path -> a Tensor or a Header, a Tensor -> a file, by a table of file formats."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ _BY_NAME = {k.name: k for k in _KINDS}
 _BY_SUFFIX = {s: k for k in _KINDS for s in k.suffixes}
 
 
-def _kind(path: Path_) -> _Kind:
+def _kind_of(path: Path_) -> _Kind:
     """The kind of file by its extension, else by how it begins."""
     if Path(path).name.lower().startswith("docword"):
         return _BY_NAME["bag of words"]
-    known = _BY_SUFFIX.get(suffix(path))
-    if known is not None:
-        return known
+    by_suffix = _BY_SUFFIX.get(suffix(path))
+    if by_suffix is not None:
+        return by_suffix
     start = head(path)
     tests: tuple[tuple[str, bool], ...] = (
         ("npz", start.startswith(b"PK")),
@@ -101,42 +101,46 @@ def _kind(path: Path_) -> _Kind:
         ("svmlight", svmlight.looks_like(start)),
         ("CHOLMOD triplets", triplet.looks_like(start)),
     )
-    for name, found in tests:
-        if found:
+    for name, matches in tests:
+        if matches:
             return _BY_NAME[name]
-    listed = " ".join(s for k in _KINDS for s in k.suffixes if k.name != "Rutherford-Boeing")
+    suffixes = " ".join(s for k in _KINDS for s in k.suffixes if k.name != "Rutherford-Boeing")
     raise FileFormatError(
-        f"{os.fspath(path)}: neither its name nor its beginning says what it is\n  read: {listed} .rb"
+        f"{os.fspath(path)}: neither its name nor its beginning says what it is\n  read: {suffixes} .rb"
     )
 
 
-def _one_of(what: str, got: object, known: tuple[object, ...]) -> None:
-    """Refuse a value of an option that is none of those it has."""
-    if not any(type(got) is type(k) and got == k for k in known):
-        *most, last = (f'"{k}"' if isinstance(k, str) else repr(k) for k in known if k is not None)
+def _check_one_of(what: str, got: object, allowed: tuple[object, ...]) -> None:
+    """Raise ValueError for a value that the option does not have."""
+    if not any(type(got) is type(k) and got == k for k in allowed):
+        *most, last = (f'"{k}"' if isinstance(k, str) else repr(k) for k in allowed if k is not None)
         raise ValueError(f"{what} must be {', '.join(most)} or {last}, got {got!r}")
 
 
-def _of_type(what: str, got: object, kind: type, wanted: str) -> None:
+def _check_type(what: str, got: object, kind: type, expected: str) -> None:
     if not isinstance(got, kind):
-        raise TypeError(f"{what} must be {wanted}; got {got!r}")
+        raise TypeError(f"{what} must be {expected}; got {got!r}")
 
 
 def _check_read(options: Options) -> None:
-    _one_of("read: symmetry", options.symmetry, ("expand", "keep"))
-    _one_of("read: base", options.base, (None, 0, 1))
-    _one_of("read: values", options.values, (True, False))
+    _check_one_of("read: symmetry", options.symmetry, ("expand", "keep"))
+    _check_one_of("read: base", options.base, (None, 0, 1))
+    _check_one_of("read: values", options.values, (True, False))
     if options.ratio is not None and (type(options.ratio) is not int or options.ratio < 1):
         raise ValueError(f"read: max_ratio must be a whole number from 1 up, got {options.ratio!r}")
-    _of_type("read: variable", options.variable, str | None, "a name")  # type: ignore[arg-type]
-    _of_type("read: progress", options.progress, Callable | None, "a function of (done, total)")  # type: ignore
+    _check_type("read: variable", options.variable, str | None, "a name")  # type: ignore[arg-type]
+    _check_type("read: progress", options.progress, Callable | None, "a function of (done, total)")  # type: ignore
 
 
-def _suited(path: Path_, kind: _Kind, options: Options) -> None:
-    """Refuse an option that means nothing for this kind of file, rather than read something else than was asked."""
-    asked = {"base": options.base is not None, "values": not options.values, "variable": options.variable is not None}
-    asked["rows"] = options.rows is not None
-    for option, given in asked.items():
+def _check_options(path: Path_, kind: _Kind, options: Options) -> None:
+    """Raise for an option that this kind of file does not have."""
+    given_options = {
+        "base": options.base is not None,
+        "values": not options.values,
+        "variable": options.variable is not None,
+    }
+    given_options["rows"] = options.rows is not None
+    for option, given in given_options.items():
         if given and option not in kind.options:
             known = ", ".join(f"{o}=" for o in (*kind.options, "format", "symmetry", "progress"))
             raise ValueError(
@@ -146,8 +150,8 @@ def _suited(path: Path_, kind: _Kind, options: Options) -> None:
 
 def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
     """The file's contents as a plain record, symmetry not expanded."""
-    kind = _kind(path)
-    _suited(path, kind, options)
+    kind = _kind_of(path)
+    _check_options(path, kind, options)
     if kind.path is not None:
         return kind.path(path, options)
     assert kind.text is not None
@@ -227,7 +231,7 @@ def _is_long(path: Path_) -> bool:
 
 
 def _read(path: Path_, format: object, options: Options) -> Any:
-    """What `read` gives, after its arguments were checked."""
+    """`read`, after its arguments were checked."""
 
     record = load(path, options)
     if isinstance(record, Buffers) and record.masked:
@@ -238,7 +242,7 @@ def _read(path: Path_, format: object, options: Options) -> Any:
 def header(path: Path_) -> Header:
     """What a file says of itself: kind, shape, field, symmetry, entries. The entries are not read where the kind of
     file has a header; elsewhere (svmlight, MATLAB, ...) they are, because nothing else tells the shape."""
-    kind = _kind(path)
+    kind = _kind_of(path)
     if kind.name == "npz":
         return npz.header(path)
     if kind.header is not None:
@@ -249,7 +253,7 @@ def header(path: Path_) -> Header:
 
 
 def _beginning(path: Path_) -> Text:
-    """As much of the text as holds its header: comments can be long."""
+    """The beginning of a text that holds its header, comments included."""
     size = 1 << 14
     while True:
         start = head(path, size)
@@ -293,7 +297,7 @@ def write(
     kind = _check_write(path, symmetry, comment, compress, progress)
     masked = hasattr(t, "get_mask") and hasattr(t, "specified")
     if kind in (".h5ad", ".zarr"):
-        t = {key: x if isinstance(x, Tensor) else asarray(x) for key, x in _named(t).items()}
+        t = {key: x if isinstance(x, Tensor) else asarray(x) for key, x in _elements_by_name(t).items()}
     elif not masked and not isinstance(t, Tensor):
         t = asarray(t)
     args = path, t, kind, masked, symmetry, comment, compress, progress
@@ -306,22 +310,22 @@ def write(
 def _write(
     path: Path_, t: Any, kind: str, masked: bool, symmetry: str, comment: str, compress: bool, progress: Progress | None
 ) -> None:
-    """What `write` does, after its arguments were checked."""
+    """`write`, after its arguments were checked."""
 
     if masked:
         write_masked(path, t, kind, compress, progress)
     else:
-        _WRITERS[kind](path, t, _Written(symmetry, comment, compress, progress))
+        _WRITERS[kind](path, t, _WriteOptions(symmetry, comment, compress, progress))
 
 
-def _named(t: Any) -> Mapping[str, Any]:
+def _elements_by_name(t: Any) -> Mapping[str, Any]:
     """The elements of an AnnData file by name; a tensor alone is X."""
     return t if isinstance(t, Mapping) else {"X": t}
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """How a file is written."""
+class _WriteOptions:
+    """The options of `write`."""
 
     symmetry: str
     comment: str
@@ -329,15 +333,15 @@ class _Written:
     progress: Progress | None
 
 
-def _mtx(path: Path_, t: Tensor, how: _Written) -> None:
+def _mtx(path: Path_, t: Tensor, how: _WriteOptions) -> None:
     writers.write_mtx(path, t, how.symmetry, how.comment, how.progress)
 
 
-def _rb(path: Path_, t: Tensor, how: _Written) -> None:
+def _rb(path: Path_, t: Tensor, how: _WriteOptions) -> None:
     writers.write_rb(path, t, how.symmetry, how.comment, how.progress)
 
 
-_WRITERS: dict[str, Callable[[Path_, Any, _Written], None]] = {
+_WRITERS: dict[str, Callable[[Path_, Any, _WriteOptions], None]] = {
     **dict.fromkeys((".mtx", ".mm", ".ttx"), _mtx),
     **dict.fromkeys((".rb", ".hb"), _rb),
     ".tns": lambda path, t, how: writers.write_tns(path, t, how.comment, how.progress),
@@ -350,7 +354,7 @@ _WRITERS: dict[str, Callable[[Path_, Any, _Written], None]] = {
     ".petsc": lambda path, t, how: petsc.write(path, t, how.progress),
     ".parquet": lambda path, t, how: parquet.write(path, t, how.progress),
 }
-_PACKED = (".npz", ".h5ad", ".bsp.h5", ".h5", ".zarr", ".bsp.zarr")
+_COMPRESSIBLE = (".npz", ".h5ad", ".bsp.h5", ".h5", ".zarr", ".bsp.zarr")
 _SYMMETRIC = (".mtx", ".mm", ".ttx", ".rb", ".hb")
 _COMMENTED = (*_SYMMETRIC, ".tns")
 
@@ -360,18 +364,18 @@ def _check_write(path: Path_, symmetry: object, comment: object, compress: objec
     name = os.fspath(path)
     kind = next((k for k in (".bsp.h5", ".bsp.zarr") if str(name).lower().endswith(k)), suffix(path))
     if kind not in _WRITERS:
-        listed = " ".join(k for k in _WRITERS if k not in (".mm", ".ttx", ".hb"))
-        raise UnsupportedError(f"write: {name}: unknown extension {kind!r}; written are {listed}")
-    _one_of("write: symmetry", symmetry, ("auto", *SYMMETRIES))
-    _of_type("write: comment", comment, str, "text")
-    _one_of("write: compress", compress, (True, False))
-    _of_type("write: progress", progress, Callable | None, "a function of (done, total)")  # type: ignore
+        suffixes = " ".join(k for k in _WRITERS if k not in (".mm", ".ttx", ".hb"))
+        raise UnsupportedError(f"write: {name}: unknown extension {kind!r}; written are {suffixes}")
+    _check_one_of("write: symmetry", symmetry, ("auto", *SYMMETRIES))
+    _check_type("write: comment", comment, str, "text")
+    _check_one_of("write: compress", compress, (True, False))
+    _check_type("write: progress", progress, Callable | None, "a function of (done, total)")  # type: ignore
     if kind not in _SYMMETRIC and symmetry not in ("auto", "general"):
         raise UnsupportedError(f"write: {name}: {kind} files say no symmetry; got {symmetry!r}\n  help: .mtx or .rb")
     if kind not in _COMMENTED and comment:
         raise UnsupportedError(f"write: {name}: {kind} files hold no comment; got {comment!r}\n  help: .mtx or .tns")
-    if kind not in _PACKED and compress:
+    if kind not in _COMPRESSIBLE and compress:
         text = kind in _COMMENTED
         help = f"name the file {kind}.gz" if text else "leave compress out"
-        raise UnsupportedError(f"write: {name}: compress= is for {' '.join(_PACKED)}\n  help: {help}")
+        raise UnsupportedError(f"write: {name}: compress= is for {' '.join(_COMPRESSIBLE)}\n  help: {help}")
     return kind

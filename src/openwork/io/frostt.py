@@ -27,8 +27,8 @@ _OURS = re.compile(r"# shape((?: \d{1,19})+) entries (\d{1,19})")
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What the comments at the head of a file of ours say."""
+class _DeclaredSize:
+    """Shape and number of entries that a file written by openwork declares in its comments."""
 
     shape: tuple[int, ...]
     entries: int
@@ -47,44 +47,46 @@ def read_tns(text: Text, options: Options) -> Coordinates:
         table = scan(text, at, layout, entries, shape, options.progress)
         return Coordinates(shape, table.indices, table.values if count else np.ones(table.rows))
     comments = text.comments(b"#")
-    said = _said(comments)
-    fields = len(line.split()) or (len(said.shape) + count if said else 0)
+    declared = _declared_size(comments)
+    fields = len(line.split()) or (len(declared.shape) + count if declared else 0)
     if not fields:
         text.fail(text.size, "the file holds no entries, so its order is unknown")
     if fields - count < 1:
         text.fail(at, "expected coordinates and a value on each line, got one field")
-    scalar = _declared(comments) if count else ""
+    scalar = _declared_dtype(comments) if count else ""
     kind = "i64" if scalar.startswith(("i", "u", "bool")) else "f64"
     layout = Layout(fields - count, count, kind, base, "#")
-    if said:
-        return _ours(text, at, layout, said, scalar, options)
+    if declared:
+        return _read_declared(text, at, layout, declared, scalar, options)
     table = scan(text, at, layout, progress=options.progress)
     values = as_declared(text, table.values, scalar) if scalar else table.values
     values = values if count else np.ones(table.rows)
-    return _shaped(table.indices, values, _said_shape(comments, table.indices))
+    return _with_inferred_shape(table.indices, values, _declared_shape(comments, table.indices))
 
 
-def _ours(text: Text, at: int, layout: Layout, said: _Said, scalar: str, options: Options) -> Coordinates:
-    """A file that we wrote: it has as many entries and dimensions as it says, and its last line has an end."""
+def _read_declared(
+    text: Text, at: int, layout: Layout, declared: _DeclaredSize, scalar: str, options: Options
+) -> Coordinates:
+    """A file written by openwork: it has the entries and dimensions that it declares, and ends with a line end."""
     check_end(text)
-    if layout.columns != len(said.shape):
-        text.fail(at, f"expected {len(said.shape)} indices, as the shape in the comment has, got {layout.columns}")
-    table = scan(text, at, layout, said.entries, said.shape, options.progress)
+    if layout.columns != len(declared.shape):
+        text.fail(at, f"expected {len(declared.shape)} indices, as the shape in the comment has, got {layout.columns}")
+    table = scan(text, at, layout, declared.entries, declared.shape, options.progress)
     values = table.values if layout.values else np.ones(table.rows)
-    return Coordinates(said.shape, table.indices, as_declared(text, values, scalar) if scalar else values)
+    return Coordinates(declared.shape, table.indices, as_declared(text, values, scalar) if scalar else values)
 
 
-def _said(comments: list[str]) -> _Said | None:
-    """Shape and number of entries, where the file is ours."""
+def _declared_size(comments: list[str]) -> _DeclaredSize | None:
+    """Comments -> the declared shape and number of entries, None where openwork did not write the file."""
     header = next((m for c in comments if (m := _OURS.fullmatch(c))), None)
     shape = tuple(int(n) for n in header[1].split()) if header else ()
     if header is None or max(*shape, int(header[2])) > LIMIT:
         return None
-    return _Said(shape, int(header[2]))
+    return _DeclaredSize(shape, int(header[2]))
 
 
-def _said_shape(comments: list[str], indices: tuple[Array, ...]) -> tuple[int, ...] | None:
-    """The shape that a comment at the head gives, where it has one size per dimension and every index fits."""
+def _declared_shape(comments: list[str], indices: tuple[Array, ...]) -> tuple[int, ...] | None:
+    """The shape in a comment at the head, where it has one size per dimension and every index fits."""
     for comment in comments:
         shape_match = _SHAPE.search(comment)
         sizes = tuple(int(n) for n in re.findall(r"\d+", shape_match[1])) if shape_match else ()
@@ -93,8 +95,8 @@ def _said_shape(comments: list[str], indices: tuple[Array, ...]) -> tuple[int, .
     return None
 
 
-def _declared(comments: list[str]) -> str:
-    """The dtype that a file of ours names, or ""."""
+def _declared_dtype(comments: list[str]) -> str:
+    """The declared dtype of a file written by openwork, or ""."""
     marked = (c for c in comments if c.startswith("# openwork dtype "))
     return next((c.split()[-1] for c in marked), "")
 
@@ -109,12 +111,14 @@ def header_tns(text: Text) -> Header:
         shape, entries, _ = _extended(text, line, at, following)
         return Header("extended FROSTT", shape, "real", entries=entries)
     comments = text.comments(b"#")
-    said = _said(comments)
-    if said:
-        return Header("FROSTT", said.shape, _declared(comments) or "real", "general", said.entries, tuple(comments))
+    declared = _declared_size(comments)
+    if declared:
+        return Header(
+            "FROSTT", declared.shape, _declared_dtype(comments) or "real", "general", declared.entries, tuple(comments)
+        )
     order = max(len(line.split()) - 1, 0)
-    none = (np.empty(0, np.int64),) * order
-    return Header("FROSTT", _said_shape(comments, none) or (-1,) * order, "real", comments=tuple(comments))
+    no_indices = (np.empty(0, np.int64),) * order
+    return Header("FROSTT", _declared_shape(comments, no_indices) or (-1,) * order, "real", comments=tuple(comments))
 
 
 def _is_extended(text: Text) -> bool:
@@ -133,7 +137,9 @@ def _extended(text: Text, line: bytes, at: int, following: int) -> tuple[tuple[i
     return tuple(shape), numbers[1], body
 
 
-def _shaped(indices: tuple[Array, ...], values: Array, shape: tuple[int, ...] | None = None) -> Coordinates:
+def _with_inferred_shape(
+    indices: tuple[Array, ...], values: Array, shape: tuple[int, ...] | None = None
+) -> Coordinates:
     extents = shape or tuple(int(c.max()) + 1 if c.size else 0 for c in indices)
     dtype = index_dtype(extents)
     return Coordinates(extents, tuple(c.astype(dtype, copy=False) for c in indices), values)
@@ -148,15 +154,15 @@ def read_sptensor(text: Text, options: Options) -> Coordinates:
         table = scan(text, body, layout, entries, shape, options.progress)
         return Coordinates(shape, table.indices, table.values)
     layout = Layout(len(shape), 1, "f64", 0, "#")
-    wider = tuple(min(n + 1, 2**63 - 1) for n in shape)
-    table = scan(text, body, layout, entries, wider, options.progress)
-    zero = any(c.size and int(c.min()) == 0 for c in table.indices)
-    top = any(c.size and int(c.max()) == n for c, n in zip(table.indices, shape, strict=True))
-    if table.rows and zero == top:
-        why = "both 0 and a dimension's size occur" if zero else "neither 0 nor a dimension's size occurs"
+    extents_plus_one = tuple(min(n + 1, 2**63 - 1) for n in shape)
+    table = scan(text, body, layout, entries, extents_plus_one, options.progress)
+    has_zero = any(c.size and int(c.min()) == 0 for c in table.indices)
+    has_extent = any(c.size and int(c.max()) == n for c, n in zip(table.indices, shape, strict=True))
+    if table.rows and has_zero == has_extent:
+        why = "both 0 and a dimension's size occur" if has_zero else "neither 0 nor a dimension's size occurs"
         text.fail(body, f"cannot tell whether indices start at 0 or 1: {why}", "pass base=0 or base=1")
-    indices = tuple(c - c.dtype.type(1) for c in table.indices) if top else table.indices
-    return _shaped(indices, table.values, shape)
+    indices = tuple(c - c.dtype.type(1) for c in table.indices) if has_extent else table.indices
+    return _with_inferred_shape(indices, table.values, shape)
 
 
 def _sptensor_sizes(text: Text) -> tuple[tuple[int, ...], int, int]:
@@ -177,7 +183,7 @@ def read_edges(text: Text, options: Options) -> Coordinates:
     layout = Layout(2, 0, "f64", base, "#", Rest.IGNORE)
     table = scan(text, 0, layout, progress=options.progress)
     n = max((int(c.max()) + 1 for c in table.indices if c.size), default=0)
-    return _shaped(table.indices, np.ones(table.rows), (n, n))
+    return _with_inferred_shape(table.indices, np.ones(table.rows), (n, n))
 
 
 def read_docword(text: Text, options: Options) -> Coordinates:
@@ -186,10 +192,10 @@ def read_docword(text: Text, options: Options) -> Coordinates:
     after = 0
     for _ in range(3):
         line, at, after = text.content_line(after, b"")
-        found = whole_numbers(text, line, at)
-        if len(found) != 1:
-            text.fail(at, f"expected one number (documents, words, entries), got {len(found)}")
-        sizes += found
+        counts = whole_numbers(text, line, at)
+        if len(counts) != 1:
+            text.fail(at, f"expected one number (documents, words, entries), got {len(counts)}")
+        sizes += counts
     layout = Layout(2, 1, "i64", 1, "")
     table = scan(text, after, layout, sizes[2], sizes[:2], options.progress)
     return Coordinates((sizes[0], sizes[1]), table.indices, table.values)

@@ -29,7 +29,7 @@ __all__ = ["Hdf5", "created", "dataset", "opened_hdf5", "read_tenx", "texts", "w
 _FILTERS = (1, 2, 3, 4, 32000)
 """deflate, shuffle, checksum, szip, lzf."""
 _DEPTH = 32
-_BROKEN = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
+_READ_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def opened_hdf5(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Hdf
             yield Hdf5(h5py, name, file, ratio)
     except (FileFormatError, UnsupportedError):
         raise
-    except _BROKEN as error:
+    except _READ_ERRORS as error:
         raise FileFormatError(f"{name}: not a readable HDF5 file ({error})") from None
 
 
@@ -129,7 +129,7 @@ class Hdf5:
         self._loaded += max(int(item.nbytes * share), chunk)
         limit = limits.allowed(self._held, self._ratio)
         if self._loaded > limit:
-            limits.refuse(f"{self.name}: {where}", self._held, limit)
+            limits.refuse_size(f"{self.name}: {where}", self._held, limit)
         array: Array = np.asarray(item[() if part is None else part])
         if array.dtype.names:
             first, second = (array[n] for n in array.dtype.names)
@@ -156,8 +156,8 @@ class Hdf5:
         data = self.array(group, keys[2])
         if data.ndim != 1:
             self.fail(f"{group.name}/{keys[2]} has shape {data.shape}; expected one dimension")
-        if wrong := check_pointers(pos, crd, data.size, shape[1], shape[0], keys[:2]):
-            self.fail(f"{group.name}: {wrong}")
+        if fault := check_pointers(pos, crd, data.size, shape[1], shape[0], keys[:2]):
+            self.fail(f"{group.name}: {fault}")
         return compressed("j", shape, pos, crd, data != 0 if logical else data)
 
 
@@ -198,8 +198,8 @@ def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress
         texts(group, "barcodes", [str(k) for k in range(barcodes)])
         table = group.create_group("features")
         for key in ("id", "name", "feature_type", "genome"):
-            named = key in ("id", "name")
-            texts(table, key, [str(k) if named else "" for k in range(features)])
+            numbered = key in ("id", "name")
+            texts(table, key, [str(k) if numbered else "" for k in range(features)])
         if progress is not None:
             progress(int(t.nse), int(t.nse))
 
@@ -242,20 +242,20 @@ def load_matlab(file: Hdf5, place: tuple[Any, str, bool]) -> Buffers | Coordinat
         rows = np.asarray(item.attrs["MATLAB_sparse"])
         if rows.size != 1 or rows.dtype.kind not in "iu" or not 0 <= int(rows.reshape(-1)[0]) <= 2**62:
             file.fail(f"{item.name}: MATLAB_sparse, the number of rows, is {rows.tolist()}")
-        return _columns(file, item, int(rows.reshape(-1)[0]), logical)
-    found = file.array(group, key)
+        return _read_columns(file, item, int(rows.reshape(-1)[0]), logical)
+    array = file.array(group, key)
     if np.asarray(item.attrs.get("MATLAB_empty", 0)).any():
-        shape = tuple(int(n) for n in found.reshape(-1)[:64])
-        if found.dtype.kind not in "iu" or not shape or min(shape) < 0 or 0 not in shape:
+        shape = tuple(int(n) for n in array.reshape(-1)[:64])
+        if array.dtype.kind not in "iu" or not shape or min(shape) < 0 or 0 not in shape:
             file.fail(f"{item.name} is marked as empty, with the shape {shape}")
         dense: Array = np.zeros(shape, np.bool_ if logical else np.float64)
     else:
-        dense = (found != 0 if logical else found).T
+        dense = (array != 0 if logical else array).T
     dense = np.asfortranarray(dense)
     return Coordinates(dense.shape, (), dense.ravel(order="K"), "general", dense)
 
 
-def _columns(file: Hdf5, item: Any, rows: int, logical: bool) -> Buffers:
+def _read_columns(file: Hdf5, item: Any, rows: int, logical: bool) -> Buffers:
     if "ir" in item or "data" in item:
         pos = file.whole(item, "jc")
         return file.columns(item, ("jc", "ir", "data"), (rows, max(pos.size - 1, 0)), logical)

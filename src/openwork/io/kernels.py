@@ -1,4 +1,4 @@
-"""The number scanner as a loop-IR kernel, and its reference in Python (`scan_python`).
+"""Text -> indices and numbers: the scanner as a loop-IR kernel, and its reference in Python (`scan_python`).
 
 Decimal to binary follows Mushtak and Lemire, "Fast number parsing without fallback" (Software: Practice and Experience,
 2023): the digits as one 64-bit integer times the 128 leading bits of a power of ten decide every normal double.

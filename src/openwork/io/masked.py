@@ -1,4 +1,4 @@
-"""Files of masked tensors: `.npz` of the one Tensor, marked as masked."""
+"""Masked tensors -> `.npz` files of their one Tensor, marked as masked, and back."""
 
 from __future__ import annotations
 

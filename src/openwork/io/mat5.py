@@ -26,7 +26,7 @@ _STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8
 _INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED, _UTF8 = 1, 5, 6, 14, 15, 16
 _STRUCT, _SPARSE = 2, 5
 _CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
-_OTHERS = (1, 3, 4, 16, 17, 18)
+_NO_TENSORS = (1, 3, 4, 16, 17, 18)
 """Cells, objects, text, functions, opaque: no tensors, passed over."""
 _LOGICAL, _COMPLEX = 0x200, 0x800
 _HEADER = 128
@@ -39,7 +39,7 @@ _PRECISIONS = ("f8", "f4", "i4", "i2", "u2", "u1")
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """A tag and where its data are."""
+    """A tagged element: its data type, where its data begin and end, and where the next element begins."""
 
     kind: int
     start: int
@@ -79,14 +79,14 @@ class _Bytes:
 
     def numbers(self, element: _Element, kinds: str, what: str) -> Array:
         """The numbers of an element, in this machine's byte order, in memory of their own."""
-        stored = _STORED.get(element.kind, "")
-        if not stored or stored[0] not in kinds:
+        type_code = _STORED.get(element.kind, "")
+        if not type_code or type_code[0] not in kinds:
             self.fail(element.start, f"{what} of data type {element.kind}; expected numbers")
-        dtype = np.dtype(self.order + stored)
+        dtype = np.dtype(self.order + type_code)
         if (element.stop - element.start) % dtype.itemsize:
             self.fail(element.start, f"{what} of {element.stop - element.start} bytes, no multiple of {dtype.itemsize}")
-        found = np.frombuffer(self.data[element.start : element.stop], dtype)
-        return found.astype(dtype.newbyteorder("="))
+        array = np.frombuffer(self.data[element.start : element.stop], dtype)
+        return array.astype(dtype.newbyteorder("="))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +105,17 @@ class Variable:
     def load(self) -> Buffers | Coordinates:
         """The array, converted to the type that MATLAB gives it."""
         if self.unpack is not None:
-            whole = self.unpack.unpacked(self.source, self.body, self.stop)
-            found = _head(whole, *_matrix(whole, 0))
-            if found is None or found[1].sparse != self.sparse:
-                whole.fail(0, "the variable is not what its head said")
-            return found[1].load()
+            unpacked = self.unpack.unpacked(self.source, self.body, self.stop)
+            head = _head(unpacked, *_matrix(unpacked, 0))
+            if head is None or head[1].sparse != self.sparse:
+                unpacked.fail(0, "the variable is not what its head said")
+            return head[1].load()
         return _sparse(self) if self.sparse else _dense(self)
 
 
 @dataclass(slots=True)
 class _File:
-    """What a file may still unpack to."""
+    """The budget of bytes that a file may still unpack to."""
 
     packed: int
     ratio: int | None
@@ -137,7 +137,7 @@ class _File:
                     source.fail(start, "the compressed variable has no end")
                 out += block
                 if most is None and self.done + len(out) > limit:
-                    limits.refuse(source.name, self.packed, limit)
+                    limits.refuse_size(source.name, self.packed, limit)
         except zlib.error as error:
             source.fail(start, f"the compressed variable is corrupt ({error})")
         if most is None:
@@ -171,7 +171,7 @@ def _version_5(source: _Bytes, file: _File) -> Iterator[tuple[str, Variable]]:
             part = file.unpacked(source, element.start, element.stop, _HEAD)
             tag = part.word(0) if len(part.data) >= 8 else 0
             if tag == _MATRIX:
-                yield from _packed(source, file, element, part)
+                yield from _compressed_variable(source, file, element, part)
         elif element.kind == _MATRIX:
             yield from _walk(source, element.start, element.stop, "", 0)
         else:
@@ -179,15 +179,17 @@ def _version_5(source: _Bytes, file: _File) -> Iterator[tuple[str, Variable]]:
         at = element.next
 
 
-def _packed(source: _Bytes, file: _File, element: _Element, part: _Bytes) -> Iterator[tuple[str, Variable]]:
+def _compressed_variable(
+    source: _Bytes, file: _File, element: _Element, part: _Bytes
+) -> Iterator[tuple[str, Variable]]:
     """A compressed variable: unpacked now where it is a structure, when it is loaded where it is an array."""
-    found = _head(part, 8, len(part.data))
-    if found is None:
+    head = _head(part, 8, len(part.data))
+    if head is None:
         return
-    name, variable = found
+    name, variable = head
     if variable.flags & 0xFF == _STRUCT:
-        whole = file.unpacked(source, element.start, element.stop)
-        yield from _walk(whole, *_matrix(whole, 0), "", 0)
+        unpacked = file.unpacked(source, element.start, element.stop)
+        yield from _walk(unpacked, *_matrix(unpacked, 0), "", 0)
         return
     lazy = Variable(variable.sparse, source, variable.flags, variable.shape, element.start, element.stop, file)
     yield name, lazy
@@ -208,7 +210,7 @@ def _head(source: _Bytes, at: int, stop: int) -> tuple[str, Variable] | None:
         source.fail(at, "expected the flags of an array")
     bits = source.word(flags.start)
     kind = bits & 0xFF
-    if kind in _OTHERS:
+    if kind in _NO_TENSORS:
         return None
     if kind not in (_STRUCT, _SPARSE, *_CLASSES):
         source.fail(flags.start, f"an array of class {kind}, which there is not")
@@ -225,10 +227,10 @@ def _head(source: _Bytes, at: int, stop: int) -> tuple[str, Variable] | None:
 
 def _walk(source: _Bytes, at: int, stop: int, label: str, depth: int) -> Iterator[tuple[str, Variable]]:
     """The array at `at`, or the arrays in the fields of the structure; `label` is a field's dotted name."""
-    found = _head(source, at, stop) if at < stop else None
-    if found is None:
+    head = _head(source, at, stop) if at < stop else None
+    if head is None:
         return
-    label, variable = label or found[0], found[1]
+    label, variable = label or head[0], head[1]
     if variable.flags & 0xFF == _STRUCT:
         if math.prod(variable.shape) == 1:
             yield from _fields(variable, label, depth)
@@ -263,12 +265,14 @@ def _values(variable: Variable, at: int, count: int | None) -> tuple[Array, int]
     parts: list[Array] = []
     for what in ("the real part", "the imaginary part")[: 2 if variable.flags & _COMPLEX else 1]:
         element = source.element(at, variable.stop)
-        found = source.numbers(element, "iuf", what)
-        if count is not None and found.size != count:
-            source.fail(element.start, f"{what} has {found.size} numbers; expected {count} for shape {variable.shape}")
+        numbers = source.numbers(element, "iuf", what)
+        if count is not None and numbers.size != count:
+            source.fail(
+                element.start, f"{what} has {numbers.size} numbers; expected {count} for shape {variable.shape}"
+            )
         with np.errstate(all="ignore"):
-            typed = found.astype(dtype)
-        if dtype.kind in "iu" and not np.array_equal(typed, found):
+            typed = numbers.astype(dtype)
+        if dtype.kind in "iu" and not np.array_equal(typed, numbers):
             source.fail(element.start, f"{what} has numbers that are not of {dtype}")
         parts.append(typed)
         at = element.next
@@ -277,9 +281,9 @@ def _values(variable: Variable, at: int, count: int | None) -> tuple[Array, int]
             source.fail(variable.body, f"complex integers of {dtype}, for which there is no dtype")
         if parts[0].size != parts[1].size:
             source.fail(variable.body, f"{parts[0].size} real and {parts[1].size} imaginary parts")
-        whole: Array = np.empty(parts[0].size, np.complex64 if dtype.itemsize == 4 else np.complex128)
-        whole.real, whole.imag = parts
-        return whole, at
+        values: Array = np.empty(parts[0].size, np.complex64 if dtype.itemsize == 4 else np.complex128)
+        values.real, values.imag = parts
+        return values, at
     return (parts[0] != 0 if variable.flags & _LOGICAL else parts[0]), at
 
 
@@ -305,8 +309,8 @@ def _sparse(variable: Variable) -> Buffers:
     if not 0 <= used <= min(crd.size, values.size):
         source.fail(columns.start, f"the pointers end with {used}, for {crd.size} indices and {values.size} values")
     crd, values = crd[:used], values[:used]
-    if wrong := check_pointers(pos, crd, used, shape[1], shape[0], ("column pointers", "row indices")):
-        source.fail(columns.start, wrong)
+    if fault := check_pointers(pos, crd, used, shape[1], shape[0], ("column pointers", "row indices")):
+        source.fail(columns.start, fault)
     return compressed("j", (shape[0], shape[1]), pos, crd, values)
 
 
@@ -330,19 +334,19 @@ def _version_4(name: str, raw: memoryview) -> Iterator[tuple[str, Variable]]:
             source.fail(at, f"a variable of {size} bytes, of which {max(len(raw) - body, 0)} are there")
         label = bytes(raw[at + 20 : body]).split(b"\0")[0].decode("latin-1")
         if sort != 1:
-            yield label, _Old(sort == 2, source, precision, (rows, columns), body, body + size)
+            yield label, _Variable4(sort == 2, source, precision, (rows, columns), body, body + size)
         at = body + size
 
 
-class _Old(Variable):
+class _Variable4(Variable):
     """A variable of version 4: `flags` is its precision; a sparse one is a table of row, column and value."""
 
     def load(self) -> Coordinates:
         dtype = np.dtype(self.source.order + _PRECISIONS[self.flags])
-        found = np.frombuffer(self.source.data[self.body : self.stop], dtype).astype(dtype.newbyteorder("="))
+        numbers = np.frombuffer(self.source.data[self.body : self.stop], dtype).astype(dtype.newbyteorder("="))
         count = math.prod(self.shape)
-        whole = found[:count] + 1j * found[count:] if found.size > count else found
-        table = whole.reshape(self.shape, order="F")
+        values = numbers[:count] + 1j * numbers[count:] if numbers.size > count else numbers
+        table = values.reshape(self.shape, order="F")
         if not self.sparse:
             return Coordinates(self.shape, (), table.ravel(order="K"), "general", table)
         return self._triplets(table)
@@ -350,12 +354,12 @@ class _Old(Variable):
     def _triplets(self, table: Array) -> Coordinates:
         if table.shape[0] < 1 or table.shape[1] not in (3, 4) or table.dtype.kind == "c":
             self.source.fail(self.body, f"a sparse matrix in a table of shape {table.shape}")
-        places, extents = table[:-1, :2].astype(np.float64), table[-1, :2].astype(np.float64)
+        coordinates, extents = table[:-1, :2].astype(np.float64), table[-1, :2].astype(np.float64)
         if not (np.isfinite(extents) & (extents >= 0) & (extents < 2**31) & (extents == np.floor(extents))).all():
             self.source.fail(self.body, f"a sparse matrix of shape {tuple(extents)}")
-        if not ((places >= 1) & (places <= extents) & (places == np.floor(places))).all():
+        if not ((coordinates >= 1) & (coordinates <= extents) & (coordinates == np.floor(coordinates))).all():
             self.source.fail(self.body, f"an index that is no whole number from 1 to the extents {tuple(extents)}")
-        row, column = (np.ascontiguousarray(c).astype(np.int32) - 1 for c in places.T)
+        row, column = (np.ascontiguousarray(c).astype(np.int32) - 1 for c in coordinates.T)
         values: Array = table[:-1, 2].astype(np.float64)
         if table.shape[1] == 4:
             values = values + 1j * table[:-1, 3]

@@ -32,7 +32,12 @@ _FIELDS = {
     "unsigned-integer": "integer",
     "pattern": "pattern",
 }
-_WORDS = ((1, "object", _OBJECTS), (2, "layout", _LAYOUTS), (3, "field", tuple(_FIELDS)), (4, "symmetry", SYMMETRIES))
+_BANNER_WORDS = (
+    (1, "object", _OBJECTS),
+    (2, "layout", _LAYOUTS),
+    (3, "field", tuple(_FIELDS)),
+    (4, "symmetry", SYMMETRIES),
+)
 _VALUES = {"real": ("f64", 1), "integer": ("i64", 1), "complex": ("f64", 2), "pattern": ("f64", 0)}
 _DTYPE_MARK = "%%openwork dtype "
 
@@ -89,9 +94,9 @@ def read(text: Text, options: Options) -> Coordinates:
     values = _typed(text, banner, table.values if count else np.ones(table.rows))
     if banner.symmetry != "general" and options.symmetry == "expand":
         row, column = table.indices
-        wrong = contradiction(row, column, values, banner.symmetry)
-        if wrong:
-            text.fail(record_start(text, banner.body, layout, wrong[0]), wrong[1], KEEP)
+        fault = contradiction(row, column, values, banner.symmetry)
+        if fault:
+            text.fail(record_start(text, banner.body, layout, fault[0]), fault[1], KEEP)
     return Coordinates(banner.shape, table.indices, values, banner.symmetry)
 
 
@@ -113,7 +118,7 @@ def _banner(text: Text) -> _Banner:
     words = line.decode("latin-1").lower().split()
     if not words or words[0].lstrip("%") != "matrixmarket" or not words[0].startswith("%"):
         text.fail(position, 'expected the banner "%%MatrixMarket matrix coordinate real general"')
-    for place, what, allowed in _WORDS:
+    for place, what, allowed in _BANNER_WORDS:
         if len(words) <= place:
             text.fail(position, f"the banner ends before its {what}: one of {', '.join(allowed)}")
         if words[place] not in allowed:
@@ -135,12 +140,12 @@ def _banner(text: Text) -> _Banner:
 
 def _sizes(text: Text, line: bytes, at: int, kind: str, layout: str) -> tuple[tuple[int, ...], int]:
     numbers = whole_numbers(text, line, at)
-    extra = layout == "coordinate"
-    wanted = {"matrix": 2 + extra, "vector": 1 + extra}.get(kind)
-    if len(numbers) < 1 + extra or (wanted is not None and len(numbers) != wanted):
+    has_entries = layout == "coordinate"
+    expected_count = {"matrix": 2 + has_entries, "vector": 1 + has_entries}.get(kind)
+    if len(numbers) < 1 + has_entries or (expected_count is not None and len(numbers) != expected_count):
         parts = {"matrix": "rows columns", "vector": "length"}.get(kind, "one size per dimension")
-        text.fail(at, f"expected the sizes ({parts}{' entries' if extra else ''}), got {len(numbers)} numbers")
-    return (tuple(numbers[:-1]), numbers[-1]) if extra else (tuple(numbers), math.prod(numbers))
+        text.fail(at, f"expected the sizes ({parts}{' entries' if has_entries else ''}), got {len(numbers)} numbers")
+    return (tuple(numbers[:-1]), numbers[-1]) if has_entries else (tuple(numbers), math.prod(numbers))
 
 
 def _read_array(text: Text, banner: _Banner, options: Options) -> Coordinates:
@@ -148,9 +153,9 @@ def _read_array(text: Text, banner: _Banner, options: Options) -> Coordinates:
     table = scan(text, banner.body, Layout(0, count, scalar), banner.stored, (), options.progress)
     values = _typed(text, banner, table.values)
     dense = read_dense(values, banner.shape, banner.symmetry, options.symmetry == "expand")
-    wrong = dense_contradiction(dense, banner.symmetry) if options.symmetry == "expand" else ""
-    if wrong:
-        text.fail(banner.body, wrong, KEEP)
+    fault = dense_contradiction(dense, banner.symmetry) if options.symmetry == "expand" else ""
+    if fault:
+        text.fail(banner.body, fault, KEEP)
     return Coordinates(banner.shape, (), dense.ravel(order="K"), banner.symmetry, dense)
 
 
@@ -163,11 +168,11 @@ def read_dense(values: Array, shape: tuple[int, ...], symmetry: str, mirror: boo
     skew = symmetry == "skew-symmetric"
     start = 0
     for j in range(n):
-        first = j + skew
-        column = values[start : start + n - first]
-        dense[first:, j] = column
-        if mirror and first < n:
-            off = column if skew else column[1:]
-            dense[j, j + 1 :] = -off if skew else off.conj() if symmetry == "hermitian" else off
-        start += n - first
+        first_row = j + skew
+        column = values[start : start + n - first_row]
+        dense[first_row:, j] = column
+        if mirror and first_row < n:
+            mirrored = column if skew else column[1:]
+            dense[j, j + 1 :] = -mirrored if skew else mirrored.conj() if symmetry == "hermitian" else mirrored
+        start += n - first_row
     return dense

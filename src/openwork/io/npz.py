@@ -1,4 +1,4 @@
-"""`.npz`: SciPy's layout of csr, csc, bsr, dia and coo, and our own of every format.
+"""`.npz` files -> records and back: SciPy's layout of csr, csc, bsr, dia and coo, and openwork's of every format.
 
 Ours: `openwork` (version), `format` (text), `shape`, `scalar`, `fill_value`, `values`, and `pos_l`, `crd_l` per level
 that has them. Where SciPy has a layout for the format that is written, so that both read it; a key `openwork_format`
@@ -30,7 +30,7 @@ __all__ = ["header", "parts_of", "read", "write"]
 VERSION = 1
 _ROWS = "(i, j) -> (j - i : compressed, i : range)"
 _COLUMNS = "(i, j) -> (j - i : compressed, j : range)"
-_LONGEST = 4096
+_MAX_FORMAT_TEXT = 4096
 """Characters of the text of a format."""
 
 
@@ -41,8 +41,8 @@ def read(path: str | os.PathLike[str], options: Options = Options()) -> Buffers 
     """
     with archive_of(path, options.ratio) as archive:
         if "openwork" in archive:
-            return _own(archive)
-        return _scipy(archive, _format_text(archive))
+            return _read_ours(archive)
+        return _read_scipy(archive, _format_text(archive))
 
 
 def header(path: str | os.PathLike[str]) -> Header:
@@ -62,8 +62,8 @@ def header(path: str | os.PathLike[str]) -> Header:
 
 def _format_text(archive: Archive) -> str:
     text = archive.text("format")
-    if len(text) > _LONGEST:
-        archive.fail(f"format.npy has {len(text)} characters; expected {_LONGEST} at most")
+    if len(text) > _MAX_FORMAT_TEXT:
+        archive.fail(f"format.npy has {len(text)} characters; expected {_MAX_FORMAT_TEXT} at most")
     return text
 
 
@@ -93,8 +93,12 @@ def parts_of(storage: Any, ours: bool = False) -> dict[str, Array]:
     if kind is None:
         raw = values.view(np.uint16) if storage.scalar == "bf16" else values
         fill = np.asarray(storage.fill_value)
-        own = {"openwork": np.array(VERSION), "format": np.array(str(format)), "scalar": np.array(storage.scalar)}
-        return {**own, "shape": shape, "fill_value": fill, "values": raw, **pos, **crd}
+        common_ours = {
+            "openwork": np.array(VERSION),
+            "format": np.array(str(format)),
+            "scalar": np.array(storage.scalar),
+        }
+        return {**common_ours, "shape": shape, "fill_value": fill, "values": raw, **pos, **crd}
     common = {"format": np.array(kind.encode()), "shape": shape, "_is_array": np.array(True)}
     common["openwork_format"] = np.array(str(format))
     if kind == "coo":
@@ -109,15 +113,15 @@ def _scipy_kind(storage: Any) -> str | None:
     format = storage.format
     if format.ndim != 2 or storage.scalar in ("f16", "bf16") or storage.fill_value != 0 or format.batch_ndim:
         return None
-    plain = str(format).replace("nonunique, unordered", "").replace("nonunique", "").replace("unordered", "")
-    plain = plain.replace("()", "")
-    if plain in (_ROWS, _COLUMNS):
+    levels_text = str(format).replace("nonunique, unordered", "").replace("nonunique", "").replace("unordered", "")
+    levels_text = levels_text.replace("()", "")
+    if levels_text in (_ROWS, _COLUMNS):
         return "dia" if all(storage.shape) else None
-    if plain == "(i, j) -> (i : compressed, j : singleton)":
+    if levels_text == "(i, j) -> (i : compressed, j : singleton)":
         return "coo"
-    if plain == "(i, j) -> (i : dense, j : compressed)":
+    if levels_text == "(i, j) -> (i : dense, j : compressed)":
         return "csr"
-    if plain == "(i, j) -> (j : dense, i : compressed)":
+    if levels_text == "(i, j) -> (j : dense, i : compressed)":
         return "csc"
     blocks = format.blocksize
     if blocks is None or len(blocks) != 2 or any(n % b for n, b in zip(storage.shape, blocks, strict=True)):
@@ -125,7 +129,7 @@ def _scipy_kind(storage: Any) -> str | None:
     a, b = blocks
     return (
         "bsr"
-        if plain == f"(i, j) -> (i // {a} : dense, j // {b} : compressed, i % {a} : dense, j % {b} : dense)"
+        if levels_text == f"(i, j) -> (i // {a} : dense, j // {b} : compressed, i % {a} : dense, j % {b} : dense)"
         else None
     )
 
@@ -135,10 +139,10 @@ def _diagonals(storage: Any, offsets: Array, values: Array) -> Array:
     rows, columns = storage.shape
     if storage.format.level_intervals(storage.shape)[1][1] == columns and "j : range" in str(storage.format):
         return values.reshape(-1, columns)
-    return _shifted(values.reshape(-1, rows), offsets, columns)
+    return _shift_rows(values.reshape(-1, rows), offsets, columns)
 
 
-def _shifted(data: Array, offsets: Array, width: int) -> Array:
+def _shift_rows(data: Array, offsets: Array, width: int) -> Array:
     """Each row k of `data` moved by `offsets[k]` places to the right, into rows of `width`."""
     out = np.zeros((data.shape[0], width), data.dtype)
     for row, source, k in zip(out, data, offsets.tolist(), strict=True):
@@ -148,8 +152,8 @@ def _shifted(data: Array, offsets: Array, width: int) -> Array:
     return out
 
 
-def _own(archive: Archive) -> Buffers:
-    """Our layout: the arrays that the levels of the format have."""
+def _read_ours(archive: Archive) -> Buffers:
+    """Openwork's layout: the arrays that the levels of the format have."""
     version = archive.number("openwork")
     if type(version) is not int or version < 1:
         archive.fail(f"openwork.npy, the version of the layout, is {version!r}")
@@ -159,18 +163,18 @@ def _own(archive: Archive) -> Buffers:
     if masked not in ("", "tensor", "number"):
         archive.fail(f"openwork_masked is {masked!r}; expected 'tensor' or 'number'")
     text, shape = _format_text(archive), archive.shape("shape") if "shape" in archive else ()
-    format = _parsed(archive, text, len(shape))
-    wanted = {f"{kind}_{k}" for k, level in enumerate(format.levels) for kind in level.format.buffers}
-    stray = [k for k in archive.names() if k.startswith(("pos_", "crd_")) and k not in wanted]
-    if stray:
-        archive.fail(f"{stray[0]}.npy is an array that no level of {format} has")
-    pos = {k: archive.whole(f"pos_{k}") for k in range(format.nlevels) if f"pos_{k}" in wanted}
-    crd = {k: _coordinates(archive, format, k) for k in range(format.nlevels) if f"crd_{k}" in wanted}
+    format = _parse_format(archive, text, len(shape))
+    expected_keys = {f"{kind}_{k}" for k, level in enumerate(format.levels) for kind in level.format.buffers}
+    unexpected = [k for k in archive.names() if k.startswith(("pos_", "crd_")) and k not in expected_keys]
+    if unexpected:
+        archive.fail(f"{unexpected[0]}.npy is an array that no level of {format} has")
+    pos = {k: archive.whole(f"pos_{k}") for k in range(format.nlevels) if f"pos_{k}" in expected_keys}
+    crd = {k: _coordinates(archive, format, k) for k in range(format.nlevels) if f"crd_{k}" in expected_keys}
     values = _values(archive)
     return Buffers(text, shape, pos, crd, values, "general", _fill(archive, values), masked)
 
 
-def _parsed(archive: Archive, text: str, ndim: int) -> Format:
+def _parse_format(archive: Archive, text: str, ndim: int) -> Format:
     try:
         return parse(text, ndim)
     except (FormatError, RecursionError) as error:
@@ -211,7 +215,7 @@ def _fill(archive: Archive, values: Array) -> Any:
     return fill
 
 
-def _scipy(archive: Archive, kind: str) -> Buffers | Coordinates:
+def _read_scipy(archive: Archive, kind: str) -> Buffers | Coordinates:
     """SciPy's layout of a kind; `openwork_format` has the properties of the levels, where we wrote it."""
     shape = archive.shape("shape")
     if kind == "coo":
@@ -228,16 +232,16 @@ def _scipy(archive: Archive, kind: str) -> Buffers | Coordinates:
         pos = np.array([0, record.values.size], record.indices[0].dtype)
         record = Buffers("coo", shape, {0: pos}, dict(enumerate(record.indices)), record.values)
     if isinstance(record, Buffers) and "openwork_format" in archive:
-        text = archive.text("openwork_format")[:_LONGEST]
-        _parsed(archive, text, len(shape))
+        text = archive.text("openwork_format")[:_MAX_FORMAT_TEXT]
+        _parse_format(archive, text, len(shape))
         return replace(record, format=text, symmetry="general")
     return record
 
 
 def _coo(archive: Archive, shape: tuple[int, ...]) -> Coordinates:
     data = archive.array("data")
-    both = "coords" in archive
-    columns = tuple(archive.whole("coords", 2)) if both else (archive.whole("row"), archive.whole("col"))
+    stacked = "coords" in archive
+    columns = tuple(archive.whole("coords", 2)) if stacked else (archive.whole("row"), archive.whole("col"))
     if len(columns) != len(shape):
         archive.fail(f"coordinates in {len(columns)} dimensions do not fit shape {shape}")
     if data.ndim != 1 or any(c.shape != data.shape for c in columns):
@@ -261,8 +265,8 @@ def _compressed(archive: Archive, kind: str, shape: tuple[int, int]) -> Buffers:
         archive.fail(f"blocks of shape {blocks} do not divide a matrix of shape {shape}")
     rows = shape[1] if kind == "csc" else shape[0] // blocks[0]
     extent = shape[0] if kind == "csc" else shape[1] // blocks[1]
-    if wrong := check_pointers(pos, crd, len(data), rows, extent, ("indptr", "indices")):
-        archive.fail(wrong)
+    if fault := check_pointers(pos, crd, len(data), rows, extent, ("indptr", "indices")):
+        archive.fail(fault)
     return compressed("j" if kind == "csc" else "i", shape, pos, crd, data, blocks=blocks)
 
 
@@ -271,17 +275,17 @@ def _dia(archive: Archive, shape: tuple[int, int]) -> Buffers | Coordinates:
     offsets, data = archive.whole("offsets"), archive.array("data")
     if data.ndim != 2 or data.shape[0] != offsets.size or np.unique(offsets).size != offsets.size:
         archive.fail(f"offsets.npy has {offsets.size} offsets, which do not fit data of shape {data.shape}")
-    inside = np.flatnonzero((offsets > -shape[0]) & (offsets < shape[1]))
-    order = inside[np.argsort(offsets[inside], kind="stable")]
+    in_matrix = np.flatnonzero((offsets > -shape[0]) & (offsets < shape[1]))
+    order = in_matrix[np.argsort(offsets[in_matrix], kind="stable")]
     offsets, data = offsets[order], data[order]
     columns = "openwork_format" in archive and "j : range" in archive.text("openwork_format")
     if order.size * max(shape) > 4 * data.size + 4096:
         return _diagonal_elements(shape, offsets, data)
     width = min(shape[1], data.shape[1])
     if columns:
-        data = _shifted(data[:, :width], np.zeros_like(offsets), shape[1])
+        data = _shift_rows(data[:, :width], np.zeros_like(offsets), shape[1])
     else:
-        data = _shifted(data[:, :width], -offsets, shape[0])
+        data = _shift_rows(data[:, :width], -offsets, shape[0])
     values = np.ascontiguousarray(data).reshape(-1)
     pos = np.array([0, offsets.size], offsets.dtype)
     return Buffers(_COLUMNS if columns else _ROWS, shape, {0: pos}, {0: offsets}, values)
@@ -291,5 +295,5 @@ def _diagonal_elements(shape: tuple[int, int], offsets: Array, data: Array) -> C
     """The elements of diagonals that are much shorter than the matrix is long, which need no room for the rest."""
     column = np.broadcast_to(np.arange(data.shape[1], dtype=np.int64), data.shape)
     row = column - offsets[:, None].astype(np.int64)
-    inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
-    return Coordinates(shape, (row[inside], column[inside]), data[inside])
+    in_matrix = (row >= 0) & (row < shape[0]) & (column < shape[1])
+    return Coordinates(shape, (row[in_matrix], column[in_matrix]), data[in_matrix])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "write"]
 
 _SHAPE = b"openwork_shape"
-_BROKEN = (OSError, ValueError, KeyError, TypeError, NotImplementedError, RecursionError)
+_READ_ERRORS = (OSError, ValueError, KeyError, TypeError, NotImplementedError, RecursionError)
 _KINDS = "biuf"
 
 
@@ -48,16 +48,18 @@ def read(path: str | os.PathLike[str], options: Options) -> Coordinates:
         try:
             table = pyarrow.parquet.ParquetFile(file)
             groups = [table.metadata.row_group(k) for k in range(table.metadata.num_row_groups)]
-            unpacked = sum(g.total_byte_size for g in groups) + 8 * table.metadata.num_rows * table.metadata.num_columns
-            if unpacked > (limit := limits.allowed(size, options.ratio)):
-                limits.refuse(name, size, limit)
-            said = (table.schema_arrow.metadata or {}).get(_SHAPE)
+            unpacked_size = (
+                sum(g.total_byte_size for g in groups) + 8 * table.metadata.num_rows * table.metadata.num_columns
+            )
+            if unpacked_size > (limit := limits.allowed(size, options.ratio)):
+                limits.refuse_size(name, size, limit)
+            declared = (table.schema_arrow.metadata or {}).get(_SHAPE)
             columns = {
                 n: _column(name, n, c) for n, c in zip(table.schema_arrow.names, table.read().columns, strict=True)
             }
         except (FileFormatError, MemoryError):
             raise
-        except (*_BROKEN, pyarrow.ArrowException) as error:
+        except (*_READ_ERRORS, pyarrow.ArrowException) as error:
             raise FileFormatError(f"{name}: not a readable Parquet file ({error})") from None
     if len(columns) < 2:
         raise FileFormatError(f"{name}: columns {', '.join(columns)}; expected indices, then values")
@@ -66,31 +68,33 @@ def read(path: str | os.PathLike[str], options: Options) -> Coordinates:
     for k, c in zip((k for k in columns if k != key), indices, strict=True):
         if c.dtype.kind not in "iu" or (c.size and not 0 <= int(c.min()) <= int(c.max()) < 2**62):
             raise FileFormatError(f"{name}: column {k} is of {c.dtype}; expected indices from 0 to 2**62")
-    shape = _shape(name, said, indices)
+    shape = _shape(name, declared, indices)
     return Coordinates(shape, tuple(c.astype(np.int64, copy=False) for c in indices), columns[key])
 
 
 def _column(name: str, key: str, column: Any) -> Array:
     if column.null_count:
         raise FileFormatError(f"{name}: column {key} has {column.null_count} missing entries")
-    found: Array = np.ascontiguousarray(column.to_numpy())
-    if found.dtype.kind not in _KINDS:
-        raise FileFormatError(f"{name}: column {key} is of {found.dtype}; expected numbers")
-    return found
+    array: Array = np.ascontiguousarray(column.to_numpy())
+    if array.dtype.kind not in _KINDS:
+        raise FileFormatError(f"{name}: column {key} is of {array.dtype}; expected numbers")
+    return array
 
 
-def _shape(name: str, said: bytes | None, indices: list[Array]) -> tuple[int, ...]:
+def _shape(name: str, declared: bytes | None, indices: list[Array]) -> tuple[int, ...]:
     """What the metadata says, or one more than the largest coordinates."""
-    needed = tuple(int(c.max()) + 1 if c.size else 0 for c in indices)
-    if said is None:
-        return needed
+    smallest = tuple(int(c.max()) + 1 if c.size else 0 for c in indices)
+    if declared is None:
+        return smallest
     try:
-        shape = json.loads(said[:4096])
+        shape = json.loads(declared[:4096])
     except ValueError:
         shape = None
-    fits = isinstance(shape, list) and len(shape) == len(indices) and all(type(n) is int and n <= 2**62 for n in shape)
-    if not fits or any(n < m for n, m in zip(shape, needed, strict=True)):
-        raise FileFormatError(f"{name}: the shape {said[:80]!r} does not fit coordinates up to {needed}")
+    is_valid = (
+        isinstance(shape, list) and len(shape) == len(indices) and all(type(n) is int and n <= 2**62 for n in shape)
+    )
+    if not is_valid or any(n < m for n, m in zip(shape, smallest, strict=True)):
+        raise FileFormatError(f"{name}: the shape {declared[:80]!r} does not fit coordinates up to {smallest}")
     return tuple(shape)
 
 

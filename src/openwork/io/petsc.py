@@ -48,13 +48,13 @@ def read(path: str | os.PathLike[str], options: Options) -> Buffers:
         what = "a dense matrix, which is not read" if stored == -1 else f"{rows} x {columns} with {stored} elements"
         raise FileFormatError(f"{name}: {what}\n  expected: compressed rows")
     at = 4 * width
-    rest = data.size - at - width * (rows + stored)
-    if rest not in (8 * stored, 16 * stored):
+    values_size = data.size - at - width * (rows + stored)
+    if values_size not in (8 * stored, 16 * stored):
         raise FileFormatError(
             f"{name}: {data.size} bytes; {rows} rows and {stored} elements need {at + width * (rows + stored)} and"
             f" {8 * stored} or {16 * stored} for the values"
         )
-    kind = np.dtype(">f8" if rest == 8 * stored else ">c16")
+    kind = np.dtype(">f8" if values_size == 8 * stored else ">c16")
     counts = _native(data[at : at + width * rows].view(f">i{width}"))
     at += width * rows
     crd = _native(data[at : at + width * stored].view(f">i{width}"))
@@ -63,8 +63,8 @@ def read(path: str | os.PathLike[str], options: Options) -> Buffers:
         raise FileFormatError(f"{name}: row {int(counts.argmin())} has {int(counts.min())} elements")
     pos = np.zeros(rows + 1, np.int64)
     np.cumsum(counts, out=pos[1:])
-    if wrong := check_pointers(pos, crd, stored, rows, columns, ("the elements by row", "columns")):
-        raise FileFormatError(f"{name}: {wrong}")
+    if fault := check_pointers(pos, crd, stored, rows, columns, ("the elements by row", "columns")):
+        raise FileFormatError(f"{name}: {fault}")
     return compressed("i", (rows, columns), pos.astype(crd.dtype), crd, values)
 
 
@@ -81,14 +81,14 @@ def write(path: str | os.PathLike[str], t: Tensor, progress: Progress | None) ->
     storage = t.asformat("csr")._storage
     values, crd, pos = to_numpy(storage.values), to_numpy(storage.crd[1]), to_numpy(storage.pos[1])
     kind = np.dtype(">c16" if values.dtype.kind == "c" else ">f8")
-    wide = values.astype(kind.newbyteorder("="))
-    if values.dtype.kind in "iu" and not np.array_equal(wide.astype(values.dtype), values):
+    converted = values.astype(kind.newbyteorder("="))
+    if values.dtype.kind in "iu" and not np.array_equal(converted.astype(values.dtype), values):
         raise UnsupportedError(f"write: {name}: integers beyond 2**53, which float64 has not\n  help: write .npz")
     width = 4 if max(*t.shape, crd.size) < 2**31 else 8
     head = np.array([_MATRIX, *t.shape, crd.size], f">i{width}")
     with replacing(path) as file:
         file.write(head.tobytes())
-        for array, dtype in ((np.diff(pos), f">i{width}"), (crd, f">i{width}"), (wide, kind)):
+        for array, dtype in ((np.diff(pos), f">i{width}"), (crd, f">i{width}"), (converted, kind)):
             for first in range(0, array.size, _ROWS):
                 file.write(array[first : first + _ROWS].astype(dtype).tobytes())
     if progress is not None:

@@ -1,4 +1,4 @@
-"""Plain frozen records of NumPy arrays: a file's contents before they are a tensor.
+"""Frozen records of NumPy arrays: a file's contents before they become a tensor.
 
 Readers return one of two: `Coordinates` (text formats: one array of indices per dimension) or `Buffers`
 (formats that are compressed in the file: the levels' own arrays, untouched).
@@ -94,17 +94,19 @@ def expand(record: Coordinates) -> Coordinates:
     if record.symmetry == "general" or record.dense is not None:
         return record
     row, column = record.indices
-    off = np.flatnonzero(row != column)
-    values = _followed(record.values, record.values, off)
+    off_diagonal = np.flatnonzero(row != column)
+    values = _append_selected(record.values, record.values, off_diagonal)
     tail = values[record.values.size :]
     if record.symmetry == "skew-symmetric":
         np.negative(tail, out=tail)
     elif record.symmetry == "hermitian":
         np.conjugate(tail, out=tail)
-    return Coordinates(record.shape, (_followed(row, column, off), _followed(column, row, off)), values)
+    return Coordinates(
+        record.shape, (_append_selected(row, column, off_diagonal), _append_selected(column, row, off_diagonal)), values
+    )
 
 
-def _followed(first: Array, second: Array, chosen: Array) -> Array:
+def _append_selected(first: Array, second: Array, chosen: Array) -> Array:
     """`first`, then `second[chosen]`."""
     out = np.empty(first.size + chosen.size, first.dtype)
     out[: first.size] = first

@@ -41,14 +41,14 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
     The mode is the old file's, or what the umask leaves of 0666. Raises OSError that names the path.
     """
     name = os.fspath(path)
-    with _naming(name):
+    with _name_in_errors(name):
         target = _target(name)
         if target is None:
             with open(name, "wb") as straight:
                 yield straight
             return
-        with _renamed(target) as (descriptor, _):
-            raw = _Counted(descriptor, "wb")
+        with _replace_on_exit(target) as (descriptor, _):
+            raw = _FaultPointFile(descriptor, "wb")
             with io.BufferedWriter(raw, _BUFFER) as file:
                 try:
                     yield cast(IO[bytes], file)
@@ -67,24 +67,24 @@ def replacing_name(path: Path_) -> Iterator[str]:
     Raises UnsupportedError where the path is no regular file.
     """
     name = os.fspath(path)
-    with _naming(name):
+    with _name_in_errors(name):
         target = _target(name)
         if target is None:
             raise UnsupportedError(f"write: {name} is no regular file\n  help: write to a file, and copy that")
-        with _renamed(target) as (descriptor, temporary):
+        with _replace_on_exit(target) as (descriptor, temporary):
             os.close(descriptor)
             reach("write")
             yield temporary
             reach("fsync")
-            again = os.open(temporary, os.O_RDWR)
+            reopened = os.open(temporary, os.O_RDWR)
             try:
-                os.fsync(again)
+                os.fsync(reopened)
             finally:
-                os.close(again)
+                os.close(reopened)
 
 
 @contextmanager
-def _renamed(target: str) -> Iterator[tuple[int, str]]:
+def _replace_on_exit(target: str) -> Iterator[tuple[int, str]]:
     """A temporary file beside the target, open for writing: it takes the target's place, or goes where a step fails."""
     descriptor, temporary = _temporary(target)
     try:
@@ -118,19 +118,19 @@ def compressing(path: Path_) -> Iterator[IO[bytes]]:
         packed.close()
 
 
-def _gzip(file: IO[bytes]) -> IO[bytes]:
+def _open_gzip(file: IO[bytes]) -> IO[bytes]:
     """No name and no time in it: equal tensors give equal files."""
     return cast(IO[bytes], gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0))
 
 
 _PACKERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
-    ".gz": _gzip,
+    ".gz": _open_gzip,
     ".bz2": lambda file: cast(IO[bytes], bz2.BZ2File(file, "wb")),
     ".xz": lambda file: cast(IO[bytes], lzma.LZMAFile(file, "wb")),  # noqa: SIM115
 }
 
 
-class _Counted(io.FileIO):
+class _FaultPointFile(io.FileIO):
     """A raw file whose writes are fault points; `discards` drops what a buffer still holds after a failure."""
 
     discards = False
@@ -144,7 +144,7 @@ class _Counted(io.FileIO):
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def _name_in_errors(path: str) -> Iterator[None]:
     """Give an OSError that names no file, such as a full disk, the path that was to be written."""
     try:
         yield
@@ -184,8 +184,8 @@ def _temporary(target: str) -> tuple[int, str]:
         return os.open(temporary, flags, 0o666), temporary
     descriptor = os.open(temporary, flags, 0o600)
     if hasattr(os, "fchmod"):
-        mine = os.fstat(descriptor)
-        if (old.st_uid, old.st_gid) != (mine.st_uid, mine.st_gid):
+        status = os.fstat(descriptor)
+        if (old.st_uid, old.st_gid) != (status.st_uid, status.st_gid):
             with contextlib.suppress(OSError):
                 os.fchown(descriptor, old.st_uid, old.st_gid)
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))

@@ -37,7 +37,7 @@ class _Record:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _Header:
     title: str
     field: str
     symmetry: str
@@ -56,13 +56,13 @@ def looks_like(head: bytes) -> bool:
 
 
 def header(text: Text) -> Header:
-    h = _head(text)
+    h = _read_header(text)
     return Header("Rutherford-Boeing", h.shape, h.field, h.symmetry, h.entries, (h.title,))
 
 
 def read(text: Text, options: Options) -> Buffers:
     """Compressed columns as they stand in the file, the stored triangle only where it is symmetric."""
-    h = _head(text)
+    h = _read_header(text)
     columns = h.shape[1]
     cursor = _Cursor(text, h.body, h.line)
     at_pos = cursor.line
@@ -70,9 +70,9 @@ def read(text: Text, options: Options) -> Buffers:
     _check_pointers(text, pos, h, at_pos)
     at_crd = cursor.line
     crd = cursor.numbers(h.entries, h.formats[1], Layout(0, 1, "i64", comment="", rest=Rest.NEXT), "row indices")
-    bad = np.flatnonzero((crd < 1) | (crd > h.shape[0]))
-    if bad.size:
-        k = int(bad[0])
+    out_of_range = np.flatnonzero((crd < 1) | (crd > h.shape[0]))
+    if out_of_range.size:
+        k = int(out_of_range[0])
         _refuse(
             text, at_crd + k // h.formats[1].count, f"row index {crd[k]} (entry {k + 1}) is outside 1..{h.shape[0]}"
         )
@@ -91,10 +91,10 @@ def read(text: Text, options: Options) -> Buffers:
     return compressed("j", h.shape, (pos - 1).astype(dtype), (crd - 1).astype(dtype), values, h.symmetry)
 
 
-def _check_symmetry(text: Text, h: _Head, pos: Array, crd: Array, values: Array, line: int) -> None:
+def _check_symmetry(text: Text, h: _Header, pos: Array, crd: Array, values: Array, line: int) -> None:
     column = repeat(np.arange(1, h.shape[1] + 1), np.diff(pos))
-    if wrong := contradiction(crd - 1, column - 1, values, h.symmetry):
-        _refuse(text, line + wrong[0] // h.formats[1].count, wrong[1], KEEP)
+    if fault := contradiction(crd - 1, column - 1, values, h.symmetry):
+        _refuse(text, line + fault[0] // h.formats[1].count, fault[1], KEEP)
 
 
 def _refuse(text: Text, line: int, message: str, help: str = "") -> None:
@@ -104,7 +104,7 @@ def _refuse(text: Text, line: int, message: str, help: str = "") -> None:
     text.fail(position, message, help)
 
 
-def _check_pointers(text: Text, pos: Array, head: _Head, line: int) -> None:
+def _check_pointers(text: Text, pos: Array, head: _Header, line: int) -> None:
     last = head.entries + 1
     if pos[0] != 1 or pos[-1] != last:
         k = 0 if pos[0] != 1 else pos.size - 1
@@ -113,9 +113,9 @@ def _check_pointers(text: Text, pos: Array, head: _Head, line: int) -> None:
             line + k // head.formats[0].count,
             f"column pointer {k + 1} must be {1 if not k else last}, got {pos[k]}",
         )
-    falling = np.flatnonzero(pos[1:] < pos[:-1])
-    if falling.size:
-        k = int(falling[0]) + 1
+    decreasing = np.flatnonzero(pos[1:] < pos[:-1])
+    if decreasing.size:
+        k = int(decreasing[0]) + 1
         _refuse(text, line + k // head.formats[0].count, f"column pointer {k + 1} falls from {pos[k - 1]} to {pos[k]}")
 
 
@@ -142,7 +142,7 @@ class _Cursor:
 
     def _spaced(self, lines: int, record: _Record) -> bytes:
         """The next lines with a blank after every field, some at a time."""
-        pieces: list[bytes] = []
+        blocks: list[bytes] = []
         first, stop = self.next, self.next + lines
         if lines and stop == self.starts.size:
             self._check_last_field(record)
@@ -150,12 +150,12 @@ class _Cursor:
             begin = int(self.starts[first])
             after = min(max(int(np.searchsorted(self.ends, begin + _BLOCK)), first + 1), stop)
             block = self.text.data[begin : int(self.ends[after - 1]) + 1]
-            spaced, wrong = _split(block, self.starts[first:after] - begin, record)
-            if wrong is not None:
-                self.text.fail(begin + wrong, f"two numbers in one field of {record.width} characters")
-            pieces.append(spaced)
+            spaced, bad_position = _separate_fields(block, self.starts[first:after] - begin, record)
+            if bad_position is not None:
+                self.text.fail(begin + bad_position, f"two numbers in one field of {record.width} characters")
+            blocks.append(spaced)
             first = after
-        return b"".join(pieces)
+        return b"".join(blocks)
 
     def _check_last_field(self, record: _Record) -> None:
         """A line without an end must not stop inside a field: the number may have lost digits."""
@@ -164,21 +164,23 @@ class _Cursor:
             self.text.fail(self.text.size, f"the file ends inside a field of {record.width} characters")
 
 
-def _split(block: Array, starts: Array, record: _Record) -> tuple[bytes, int | None]:
+def _separate_fields(block: Array, starts: Array, record: _Record) -> tuple[bytes, int | None]:
     """Lines that begin at `starts`, with a blank between fields; and where a second number stands in a field."""
     column = np.arange(block.size) - repeat(starts, np.diff(starts, append=block.size))
-    kept = np.where((column < record.count * record.width) & (block > 32) | (block == 10), block, np.uint8(32))
-    place = column % record.width
-    solid = kept > 32
-    begins = np.flatnonzero(solid & ((place == 0) | ~np.concatenate([[False], solid[:-1]])))
-    again = np.flatnonzero(np.diff(begins - place[begins]) == 0)
-    parted = (place == 0) & (column > 0)
-    spaced = np.full(block.size + int(np.count_nonzero(parted)), 32, np.uint8)
-    spaced[np.arange(block.size) + np.cumsum(parted)] = kept
-    return spaced.tobytes(), int(begins[again[0] + 1]) if again.size else None
+    field_bytes = np.where((column < record.count * record.width) & (block > 32) | (block == 10), block, np.uint8(32))
+    field_column = column % record.width
+    is_digit_byte = field_bytes > 32
+    number_starts = np.flatnonzero(
+        is_digit_byte & ((field_column == 0) | ~np.concatenate([[False], is_digit_byte[:-1]]))
+    )
+    second_numbers = np.flatnonzero(np.diff(number_starts - field_column[number_starts]) == 0)
+    field_starts = (field_column == 0) & (column > 0)
+    separated = np.full(block.size + int(np.count_nonzero(field_starts)), 32, np.uint8)
+    separated[np.arange(block.size) + np.cumsum(field_starts)] = field_bytes
+    return separated.tobytes(), int(number_starts[second_numbers[0] + 1]) if second_numbers.size else None
 
 
-def _head(text: Text) -> _Head:
+def _read_header(text: Text) -> _Header:
     lines: list[tuple[bytes, int]] = []
     position = 0
     for _ in range(4):
@@ -204,7 +206,7 @@ def _head(text: Text) -> _Head:
     if (len(counts) > 4 and counts[4].isdigit() and int(counts[4]) > 0) or re.match(rb"\s*[FfMm]", fifth):
         position, number = following, 6
     title = lines[0][0].decode("latin-1").strip()
-    return _Head(title, _FIELDS[field][0], _SYMMETRIES[symmetry], shape, entries, formats, number, position)
+    return _Header(title, _FIELDS[field][0], _SYMMETRIES[symmetry], shape, entries, formats, number, position)
 
 
 def _type_line(text: Text, line: bytes, at: int) -> tuple[str, tuple[int, int], int]:

@@ -1,4 +1,4 @@
-"""Tables of numbers in text: `columns` integers and `values` numbers per line.
+"""Text -> a table of numbers: `columns` integers and `values` numbers per line.
 
 The work is done by a compiled kernel (`io.kernels`); `scan_python` is its reference, one line at a time.
 Both leave a token they cannot decide by plain arithmetic (more than 19 digits, a tie, "inf", an integer beyond
@@ -68,14 +68,14 @@ def whole_numbers(text: Text, line: bytes, at: int, what: str = "size") -> list[
         text.fail(at, f"a line of {len(line)} bytes; expected {what}s, {MOST_SIZES} bytes at most")
     for word in line.split():
         end = line.index(word, end) + len(word)
-        spot = at + end - len(word)
+        position = at + end - len(word)
         shown = word[:40].decode("latin-1")
         if not word.removeprefix(b"-").isdigit():
-            text.fail(spot, f"expected an integer {what}, got {shown!r}")
+            text.fail(position, f"expected an integer {what}, got {shown!r}")
         if word.startswith(b"-"):
-            text.fail(spot, f"a {what} cannot be negative, got {shown}")
+            text.fail(position, f"a {what} cannot be negative, got {shown}")
         if len(word) > 4000 or int(word) > LIMIT:
-            text.fail(spot, f"a {what} of {shown} does not fit in 64 bits")
+            text.fail(position, f"a {what} of {shown} does not fit in 64 bits")
         numbers.append(int(word))
     return numbers
 
@@ -95,17 +95,17 @@ def scan(
     Cost: the file once; memory in proportion to the file, whatever it declares.
     """
 
-    capacity = room(text, start, layout) + 1  # one more, so that a line that breaks off is reached and named
+    capacity = max_records(text, start, layout) + 1  # one more, so that a line that breaks off is reached and named
     if rows is not None:
         capacity = min(rows, capacity)
     elif layout.rest is not Rest.NEXT:
-        capacity = min(capacity, _lines(text.data[start:]))
+        capacity = min(capacity, _line_count_bound(text.data[start:]))
     dtype = index_dtype(extents) if extents is not None else np.dtype(np.int64)
-    most = np.full(layout.columns, LIMIT, np.int64)
+    largest = np.full(layout.columns, LIMIT, np.int64)
     if extents is not None:
-        most[:] = [min(e - 1 + layout.base, LIMIT) for e in extents]
+        largest[:] = [min(e - 1 + layout.base, LIMIT) for e in extents]
     run = kernels.scanner(layout, dtype)
-    state = Scan(text, start, layout, capacity, most, dtype)
+    state = Scan(text, start, layout, capacity, largest, dtype)
     while state.position < text.data.size:
         state.advance(run)
         if progress is not None:
@@ -116,28 +116,28 @@ def scan(
 def record_start(text: Text, start: int, layout: Layout, record: int) -> int:
     """The byte at which a record begins, counted from 0 at byte `start`, of a text that has been read."""
 
-    most = np.full(layout.columns, LIMIT, np.int64)
-    state = Scan(text, start, layout, record, most, np.dtype(np.int64))
+    largest = np.full(layout.columns, LIMIT, np.int64)
+    state = Scan(text, start, layout, record, largest, np.dtype(np.int64))
     run = kernels.scanner(layout, np.dtype(np.int64))
     while state.position < text.data.size and not state.state[_FAULT]:
         state.step(run)
     return int(state.state[_AT]) if state.state[_FAULT] else text.size
 
 
-def room(text: Text, start: int, layout: Layout) -> int:
+def max_records(text: Text, start: int, layout: Layout) -> int:
     """The most records that the bytes from `start` on can hold: each field takes a digit and a separator."""
     return max((text.size - start + 1) // (2 * (layout.columns + layout.values)), 0)
 
 
-def _lines(data: Array) -> int:
+def _line_count_bound(data: Array) -> int:
     """At least the number of lines, in blocks that stay in cache."""
     blocks = (data[k : k + (1 << 18)] for k in range(0, data.size, 1 << 18))
     return sum(int(np.count_nonzero(b == 10)) + int(np.count_nonzero(b == 13)) for b in blocks)
 
 
 _CHUNK = 1 << 23
-_SLOW = 4096
-_LONGEST = 4096
+_MAX_PENDING = 4096
+_MAX_TOKEN = 4096
 _POSITION, _ROWS, _FAULT, _AT, _COLUMN, _PENDING = range(6)
 """The slots of `state`, which a scanner reads and writes: where it is, records done, why it stopped, where, in which
 field, and how many numbers wait for Python."""
@@ -152,7 +152,7 @@ class Scan:
         self.text, self.layout, self.capacity, self.most = text, layout, capacity, most
         self.index: Array = np.empty(max(layout.columns * capacity, 1), dtype)
         self.words: Array = np.empty(max(layout.values * capacity, 1), np.uint64)
-        self.slow: Array = np.empty(2 * (_SLOW + layout.values), np.int64)
+        self.slow: Array = np.empty(2 * (_MAX_PENDING + layout.values), np.int64)
         self.state: Array = np.zeros(8, np.int64)
         self.state[_POSITION] = start
         self.unsigned: list[tuple[int, int]] = []
@@ -174,26 +174,26 @@ class Scan:
             self._report(Fault(int(self.state[_FAULT])), int(self.state[_AT]), int(self.state[_COLUMN]))
 
     def _settle(self) -> None:
-        """Let Python read the numbers that the scanner left."""
+        """Convert the tokens that the scanner left to Python's own `float` and `int`."""
         count = int(self.state[_PENDING])
         self.state[_PENDING] = 0
         floats = self.words.view(np.float64)
         for position, slot in self.slow[: 2 * count].reshape(-1, 2).tolist():
-            token = self.text.token(position, _LONGEST)
-            if len(token) == _LONGEST:
-                self.text.fail(position, f"a number of {_LONGEST} characters or more: {token[:20]!r}...")
+            token = self.text.token(position, _MAX_TOKEN)
+            if len(token) == _MAX_TOKEN:
+                self.text.fail(position, f"a number of {_MAX_TOKEN} characters or more: {token[:20]!r}...")
             if self.layout.scalar == "f64":
                 value = number(token)
                 if value is None:
                     self._report(Fault.NUMBER, position, self.layout.columns)
                 floats[slot] = value
                 continue
-            whole = int(token) if _INTEGER.fullmatch(token) else None
-            if whole is None or not -(2**63) <= whole < 2**64:
+            integer = int(token) if _INTEGER.fullmatch(token) else None
+            if integer is None or not -(2**63) <= integer < 2**64:
                 self._report(Fault.NUMBER, position, self.layout.columns)
-            if whole > LIMIT:
+            if integer > LIMIT:
                 self.unsigned.append((position, slot))
-            self.words[slot] = whole % 2**64
+            self.words[slot] = integer % 2**64
 
     def _report(self, fault: Fault, at: int, column: int) -> NoReturn:
         layout, token = self.layout, self.text.token(at)

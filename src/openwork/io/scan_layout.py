@@ -1,4 +1,4 @@
-"""The record that a compiled scan of text is given and fills: its fields, why the scan stopped, how it is called."""
+"""The types of a compiled scan of text: the layout of a record, why a scan stopped, and the scanner's signature."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Fault(IntEnum):
 
 
 class Rest(IntEnum):
-    """What more fields on the line are: an error, nothing to us, or the next record."""
+    """What further fields on a line are: an error, ignored, or the next record."""
 
     REFUSE = 0
     IGNORE = 1

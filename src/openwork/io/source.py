@@ -1,4 +1,4 @@
-"""A path in, a text out: its bytes, its lines, and where in them an error is."""
+"""A path -> a Text: its bytes in memory, its lines, and errors with line number and caret."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .unpack import blocks, load
 
 __all__ = ["Text", "head", "suffix"]
 
-_PACKED = (".gz", ".bz2", ".xz")
-_MARK = b"\xef\xbb\xbf"
-_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_LONGEST = 1 << 16
-"""Bytes of a line that holds sizes or shows how many fields there are."""
+_COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_MAX_LINE = 1 << 16
+"""The most bytes of a line that holds sizes or the first fields."""
 _MOST_COMMENTS = 10_000
 _BLOCK = 1 << 18
 
@@ -26,23 +26,23 @@ _BLOCK = 1 << 18
 def suffix(path: str | os.PathLike[str]) -> str:
     """The extension that tells the file format, lower case, without that of a compression."""
     parts = Path(path).name.lower().rsplit(".", 2)
-    if len(parts) > 1 and "." + parts[-1] in _PACKED:
+    if len(parts) > 1 and "." + parts[-1] in _COMPRESSED_SUFFIXES:
         parts = parts[:-1]
     return "." + parts[-1] if len(parts) > 1 else ""
 
 
 def head(path: str | os.PathLike[str], size: int = 1 << 16) -> bytes:
     """The first `size` bytes of the decompressed file, fewer where it ends or breaks before; no byte order mark."""
-    taken = bytearray()
+    data = bytearray()
     try:
         for block in blocks(path):
-            taken += block
-            if len(taken) >= size:
+            data += block
+            if len(data) >= size:
                 break
     except FileFormatError:
-        if not taken:
+        if not data:
             raise
-    return bytes(taken[:size]).removeprefix(_MARK)
+    return bytes(data[:size]).removeprefix(_UTF8_MARK)
 
 
 class Text:
@@ -64,9 +64,9 @@ class Text:
     def open(cls, path: str | os.PathLike[str], ratio: int | None = None) -> Text:
         """The file's text without a byte order mark. Raises FileFormatError for UTF-16 and for control characters."""
         data = load(path, ratio)
-        if data[:3].tobytes() == _MARK:
+        if data[:3].tobytes() == _UTF8_MARK:
             data = data[3:]
-        if data[:2].tobytes() in _WIDE_MARKS:
+        if data[:2].tobytes() in _UTF16_MARKS:
             raise FileFormatError(
                 f"{os.fspath(path)}, line 1: the text is UTF-16, by its first two bytes\n  help: save it as UTF-8"
             )
@@ -81,8 +81,8 @@ class Text:
             block = self.data[low : min(low + _BLOCK, self.size)]
             if not ((block < 9) | (block - np.uint8(14) < 18)).any():
                 continue
-            for found in np.flatnonzero((block < 9) | (block - np.uint8(14) < 18)) + low:
-                at = int(found)
+            for position in np.flatnonzero((block < 9) | (block - np.uint8(14) < 18)) + low:
+                at = int(position)
                 if at < allowed or (at == self.size - 1 and self.data[at] == 26):
                     continue
                 line, allowed = self.next_line(self.line_start(at))
@@ -103,9 +103,9 @@ class Text:
         while True:
             low = max(position - window, 0)
             before = self.part(low, position)
-            found = max(before.rfind(b"\n"), before.rfind(b"\r"))
-            if found >= 0 or low == 0:
-                return low + found + 1
+            line_end = max(before.rfind(b"\n"), before.rfind(b"\r"))
+            if line_end >= 0 or low == 0:
+                return low + line_end + 1
             window *= 8
 
     def next_line(self, position: int) -> tuple[bytes, int]:
@@ -138,8 +138,8 @@ class Text:
             line, following = self.next_line(position)
             stripped = line.strip()
             if stripped and not (comment and stripped.startswith(comment)):
-                if len(line) > _LONGEST:
-                    self.fail(position, f"a line of {len(line)} bytes; expected {_LONGEST} at most here")
+                if len(line) > _MAX_LINE:
+                    self.fail(position, f"a line of {len(line)} bytes; expected {_MAX_LINE} at most here")
                 return line, position, following
             position = following
         return b"", self.size, self.size
@@ -153,7 +153,7 @@ class Text:
             if stripped and not stripped.startswith(mark):
                 break
             if stripped:
-                result.append(stripped[:_LONGEST].decode("utf-8", "replace"))
+                result.append(stripped[:_MAX_LINE].decode("utf-8", "replace"))
         return result
 
     def fail(self, position: int, message: str, help: str = "") -> NoReturn:

@@ -33,8 +33,8 @@ def read(text: Text, options: Options) -> Buffers:
     numbers, first, counts = _numbers(text, options)
     pairs = np.ones(numbers.size, np.bool_)
     pairs[first] = False
-    rest = numbers[pairs]
-    index, values = rest[0::2], rest[1::2]
+    pair_numbers = numbers[pairs]
+    index, values = pair_numbers[0::2], pair_numbers[1::2]
     columns = index.astype(np.int64)
     base = options.base if options.base is not None else int(not (columns.size and columns.min() == 0))
     if columns.size and columns.min() < base:
@@ -56,16 +56,16 @@ def _numbers(text: Text, options: Options) -> tuple[Array, Array, Array]:
     """All numbers in order, where each row's label stands among them, and how many numbers each row has."""
     numbers: list[Array] = [np.empty(0)]
     counts: list[Array] = [np.empty(0, np.int64)]
-    at, line = 0, text.first
-    while at < text.size:
-        stop = _line_end(text, at + _BLOCK)
-        raw = text.part(at, min(stop, text.size))
-        found, rows = _block(text, at, line, raw)
-        numbers.append(found)
+    position, line = 0, text.first
+    while position < text.size:
+        stop = _line_end(text, position + _BLOCK)
+        raw = text.part(position, min(stop, text.size))
+        block_numbers, rows = _parse_block(text, position, line, raw)
+        numbers.append(block_numbers)
         counts.append(rows)
-        at, line = stop, line + raw.count(b"\n") + raw.count(b"\r") - raw.count(b"\r\n")
+        position, line = stop, line + raw.count(b"\n") + raw.count(b"\r") - raw.count(b"\r\n")
         if options.progress is not None:
-            options.progress(min(at, text.size), text.size)
+            options.progress(min(position, text.size), text.size)
     per_row = np.concatenate(counts)
     return np.concatenate(numbers), np.cumsum(per_row) - per_row, per_row
 
@@ -75,32 +75,34 @@ def _line_end(text: Text, position: int) -> int:
     return text.next_line(position)[1] if position < text.size else text.size
 
 
-def _block(text: Text, at: int, line: int, raw: bytes) -> tuple[Array, Array]:
+def _parse_block(text: Text, at: int, line: int, raw: bytes) -> tuple[Array, Array]:
     """The numbers of whole lines that begin at byte `at`, and how many each row has."""
     if b"#" in raw:
         raw = _COMMENT.sub(lambda m: b" " * len(m[0]), raw)
     data = np.frombuffer(raw + b"\n", np.uint8)
-    solid = data > 32
+    is_ink = data > 32
     colon = data == ord(":")
-    part = solid & ~colon
-    begins = np.flatnonzero(part & ~np.concatenate([[False], part[:-1]]))
-    ends = np.flatnonzero(part & ~np.concatenate([part[1:], [False]])) + 1
-    row = np.cumsum((data == 10) | (data == 13))[begins]
+    is_number = is_ink & ~colon
+    number_starts = np.flatnonzero(is_number & ~np.concatenate([[False], is_number[:-1]]))
+    ends = np.flatnonzero(is_number & ~np.concatenate([is_number[1:], [False]])) + 1
+    row = np.cumsum((data == 10) | (data == 13))[number_starts]
     starts = np.flatnonzero(np.diff(row, prepend=-1))
     counts = np.diff(np.append(starts, row.size))
-    place = np.arange(row.size) - repeat(starts, counts)
-    wrong = np.flatnonzero(colon[ends] != (place % 2 == 1))
-    even = np.flatnonzero(counts % 2 == 0)
-    if wrong.size or int(colon.sum()) != int((place % 2 == 1).sum()):
-        text.fail(at + (int(begins[wrong[0]]) if wrong.size else 0), "expected a label, then pairs index:value")
-    if even.size:
-        text.fail(at + int(begins[starts[even[0]]]), "expected a label, then pairs index:value")
+    number_in_row = np.arange(row.size) - repeat(starts, counts)
+    misplaced = np.flatnonzero(colon[ends] != (number_in_row % 2 == 1))
+    without_value = np.flatnonzero(counts % 2 == 0)
+    if misplaced.size or int(colon.sum()) != int((number_in_row % 2 == 1).sum()):
+        text.fail(
+            at + (int(number_starts[misplaced[0]]) if misplaced.size else 0), "expected a label, then pairs index:value"
+        )
+    if without_value.size:
+        text.fail(at + int(number_starts[starts[without_value[0]]]), "expected a label, then pairs index:value")
     spaced = Text.of(raw.replace(b":", b" "), text.name, line)
     numbers = scan(spaced, 0, Layout(0, 1, "f64", comment="", rest=Rest.NEXT), row.size, ()).values
-    index = numbers[place % 2 == 1]
-    odd = np.flatnonzero(~((index >= 0) & (index < 2**53) & (index == np.floor(index))))
-    if odd.size:
-        place_at = at + int(begins[place % 2 == 1][odd[0]])
+    index = numbers[number_in_row % 2 == 1]
+    not_integer = np.flatnonzero(~((index >= 0) & (index < 2**53) & (index == np.floor(index))))
+    if not_integer.size:
+        place_at = at + int(number_starts[number_in_row % 2 == 1][not_integer[0]])
         shown = text.token(place_at).split(":")[0]
         text.fail(place_at, f"expected an index that is a whole number, got {shown!r}")
     return numbers, counts

@@ -1,4 +1,4 @@
-"""Stored entries of a matrix that a file calls symmetric in, what contradicts that out."""
+"""Stored entries of a matrix that a file declares symmetric -> the first entry that contradicts it."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ def contradiction(row: Array, column: Array, values: Array, symmetry: str) -> tu
     """
     if symmetry == "general" or not values.size:
         return None
-    result = _on_diagonal(np.flatnonzero(row == column), values, symmetry)
+    result = _diagonal_contradiction(np.flatnonzero(row == column), values, symmetry)
     if result is not None:
         return result
     upper = row < column
     if not upper.any() or not (row > column).any():
         return None
     low, high = np.minimum(row, column), np.maximum(row, column)
-    by = np.lexsort((upper, high, low))
-    same = (np.diff(low[by]) == 0) & (np.diff(high[by]) == 0) & (np.diff(upper[by].astype(np.int8)) != 0)
-    if not same.any():
+    order = np.lexsort((upper, high, low))
+    mirrored = (np.diff(low[order]) == 0) & (np.diff(high[order]) == 0) & (np.diff(upper[order].astype(np.int8)) != 0)
+    if not mirrored.any():
         return None
-    places = np.flatnonzero(same)
-    k = int(np.maximum(by[places], by[places + 1]).min())
+    places = np.flatnonzero(mirrored)
+    k = int(np.maximum(order[places], order[places + 1]).min())
     i, j = int(row[k]) + 1, int(column[k]) + 1
     return k, f"both ({i}, {j}) and ({j}, {i}) are stored, of a {symmetry} matrix, of which each is the other"
 
 
 def dense_contradiction(dense: Array, symmetry: str) -> str:
-    """The same of a dense array, whose other triangle is not stored: "" or what is wrong on the diagonal."""
+    """A dense array with one stored triangle -> the fault on its diagonal, "" without fault."""
     if symmetry == "general":
         return ""
     diagonal = np.diagonal(dense)
-    found = _on_diagonal(np.arange(diagonal.size), diagonal, symmetry) if diagonal.size else None
-    return "" if found is None else found[1]
+    fault = _diagonal_contradiction(np.arange(diagonal.size), diagonal, symmetry) if diagonal.size else None
+    return "" if fault is None else fault[1]
 
 
-def _on_diagonal(places: Array, values: Array, symmetry: str) -> tuple[int, str] | None:
+def _diagonal_contradiction(places: Array, values: Array, symmetry: str) -> tuple[int, str] | None:
     if symmetry == "skew-symmetric":
-        wrong = places[values[places] != 0]
+        bad = places[values[places] != 0]
         what = "a diagonal element of a skew-symmetric matrix must be 0"
     elif symmetry == "hermitian" and values.dtype.kind == "c":
-        wrong = places[values[places].imag != 0]
+        bad = places[values[places].imag != 0]
         what = "a diagonal element of a Hermitian matrix must be real"
     else:
         return None
-    return (int(wrong[0]), f"{what}, got {values[wrong[0]]}") if wrong.size else None
+    return (int(bad[0]), f"{what}, got {values[bad[0]]}") if bad.size else None

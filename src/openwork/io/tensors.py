@@ -1,4 +1,4 @@
-"""Records of a file -> tensors, and tensors -> records."""
+"""Records of a file's contents -> Tensors, and Tensors -> records of coordinates."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def to_tensor(path: str | os.PathLike[str], record: Coordinates | Buffers, forma
     Coordinates become "coo" where they are sorted and distinct, which is checked, else the uncoalesced COO.
     """
     if isinstance(record, Buffers) and full and record.symmetry != "general":
-        own = record.format
+        file_format = record.format
         tensor = _from_coordinates(expand(coordinates(record)))
-        return tensor.asformat(own if format is None else format)
+        return tensor.asformat(file_format if format is None else format)
     if isinstance(record, Buffers):
         tensor = _from_buffers(path, record)
     else:
@@ -45,8 +45,8 @@ def _from_coordinates(record: Coordinates) -> Tensor:
     if record.dense is not None:
         values = record.dense.ravel(order="F")
         return _tensor(record.shape, parse("dense_f", ndim), values, (None,) * ndim, (None,) * ndim, 0)
-    first = np.array([0, record.values.size], record.indices[0].dtype)
-    pos = (first, *([None] * (ndim - 1)))
+    root_pos = np.array([0, record.values.size], record.indices[0].dtype)
+    pos = (root_pos, *([None] * (ndim - 1)))
     values = np.ascontiguousarray(record.values)
     crd = tuple(np.ascontiguousarray(c) for c in record.indices)
     result = _tensor(record.shape, coo(ndim), values, pos, crd, 0)
@@ -57,12 +57,12 @@ def _from_coordinates(record: Coordinates) -> Tensor:
 
 def _begins_sorted(columns: tuple[Array, ...]) -> bool:
     """Whether the first elements stand in lexicographic order without repetition: most files fail this early."""
-    first = [c[:4096] for c in columns]
-    rises = np.zeros(max(first[0].size - 1, 0), np.bool_)
-    for column in reversed(first):
+    heads = [c[:4096] for c in columns]
+    ascending = np.zeros(max(heads[0].size - 1, 0), np.bool_)
+    for column in reversed(heads):
         step = np.diff(column)
-        rises = (step > 0) | ((step == 0) & rises)
-    return bool(rises.all())
+        ascending = (step > 0) | ((step == 0) & ascending)
+    return bool(ascending.all())
 
 
 def _from_buffers(path: str | os.PathLike[str], record: Buffers) -> Tensor:

@@ -43,16 +43,16 @@ def read(text: Text, options: Options) -> Coordinates:
     if entries and not 2 <= fields <= 4:
         text.fail(at, f"expected a row, a column and up to two values, got {fields} fields")
     count = max(fields - 2, 0) if entries else 1
-    wider = tuple(min(n + 1, 2**63 - 1) for n in shape) if options.base is None else shape
+    extents_plus_one = tuple(min(n + 1, 2**63 - 1) for n in shape) if options.base is None else shape
     layout = Layout(2, count, "f64", options.base or 0)
-    table = scan(text, body, layout, entries, wider, options.progress)
+    table = scan(text, body, layout, entries, extents_plus_one, options.progress)
     values = table.values if count else np.ones(table.rows)
     indices = _zero_based(text, body, table.indices, shape) if options.base is None else table.indices
     record = _triangle(shape, indices, values.view(np.complex128) if count == 2 else values, stype)
     row, column = record.indices
-    wrong = contradiction(row, column, record.values, record.symmetry) if options.symmetry == "expand" else None
-    if wrong:
-        text.fail(body, wrong[1], KEEP)
+    fault = contradiction(row, column, record.values, record.symmetry) if options.symmetry == "expand" else None
+    if fault:
+        text.fail(body, fault[1], KEEP)
     return record
 
 
@@ -61,7 +61,7 @@ def _sizes(text: Text) -> tuple[tuple[int, ...], int | None, int | None, int]:
     words = line.split()
     if not 2 <= len(words) <= 5:
         text.fail(at, f"expected a line with rows, columns, entries and stype, got {len(words)} fields")
-    numbers = whole_numbers(text, line[: _third(line)], at)
+    numbers = whole_numbers(text, line[: _end_of_third_field(line)], at)
     stype = 0 if len(words) == 2 else None
     if len(words) > 3:
         sign = words[3].removeprefix(b"-")
@@ -72,7 +72,7 @@ def _sizes(text: Text) -> tuple[tuple[int, ...], int | None, int | None, int]:
     return shape, numbers[2] if len(numbers) > 2 else None, 0 if shape[0] != shape[1] else stype, body
 
 
-def _third(line: bytes) -> int:
+def _end_of_third_field(line: bytes) -> int:
     """Where the third field of `line` ends."""
     end = 0
     for word in line.split()[:3]:
@@ -83,13 +83,15 @@ def _third(line: bytes) -> int:
 def _zero_based(text: Text, body: int, indices: tuple[Array, ...], shape: tuple[int, ...]) -> tuple[Array, ...]:
     if not indices[0].size:
         return tuple(c.astype(index_dtype(shape), copy=False) for c in indices)
-    zero = any(int(c.min()) == 0 for c in indices)
+    has_zero = any(int(c.min()) == 0 for c in indices)
     for name, column, extent in zip(("row", "column"), indices, shape, strict=True):
-        top = int(column.max())
-        if zero and top >= extent:
-            text.fail(body, f"{name} index {top} is outside 0..{extent - 1} (an index 0 occurs, so they start at 0)")
-    moved = indices if zero else tuple(c - c.dtype.type(1) for c in indices)
-    return tuple(c.astype(index_dtype(shape), copy=False) for c in moved)
+        largest = int(column.max())
+        if has_zero and largest >= extent:
+            text.fail(
+                body, f"{name} index {largest} is outside 0..{extent - 1} (an index 0 occurs, so they start at 0)"
+            )
+    shifted = indices if has_zero else tuple(c - c.dtype.type(1) for c in indices)
+    return tuple(c.astype(index_dtype(shape), copy=False) for c in shifted)
 
 
 def _triangle(shape: tuple[int, ...], indices: tuple[Array, ...], values: Array, stype: int | None) -> Coordinates:

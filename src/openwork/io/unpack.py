@@ -1,4 +1,4 @@
-"""A path in, its decompressed bytes out, in blocks; as many at most as `limits` allows.
+"""A path -> its decompressed bytes, in blocks, at most as many as `limits` allows.
 
 A block is small, so that Ctrl-C is answered between two, and nothing is taken on trust: each stream must end, with the
 right checksum, and what follows must be another stream or zeros.
@@ -31,8 +31,8 @@ _XZ_MEMORY = 128 << 20
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
 
 
-class _Machine(Protocol):
-    """What bz2 and lzma call a decompressor."""
+class _Decompressor(Protocol):
+    """The interface of bz2's and lzma's decompressors."""
 
     eof: bool
     needs_input: bool
@@ -41,8 +41,8 @@ class _Machine(Protocol):
     def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
 
 
-class _Inflate:
-    """The same for one gzip stream, checksum and length included."""
+class _GzipDecompressor:
+    """A decompressor of one gzip stream, which checks checksum and length."""
 
     def __init__(self) -> None:
         self._machine = zlib.decompressobj(31)
@@ -62,8 +62,8 @@ class _Inflate:
         return out
 
 
-_MACHINES: dict[str, Callable[[], Any]] = {
-    ".gz": _Inflate,
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    ".gz": _GzipDecompressor,
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
 }
@@ -94,17 +94,17 @@ def blocks(path: Path_, ratio: int | None = None) -> Iterator[bytes]:
         size = os.fstat(file.fileno()).st_size
         limit, done = limits.allowed(size, ratio), 0
         try:
-            for block in _unpacked(file, _MACHINES[kind]):
+            for block in _decompressed(file, _DECOMPRESSORS[kind]):
                 done += len(block)
                 if done > limit:
-                    limits.refuse(name, size, limit)
+                    limits.refuse_size(name, size, limit)
                 yield block
         except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-            _refuse(name, error)
+            _refuse_stream(name, error)
 
 
-def _unpacked(file: io.FileIO, make: Callable[[], _Machine]) -> Iterator[bytes]:
-    """Stream after stream; zeros may stand between and after them."""
+def _decompressed(file: io.FileIO, make: Callable[[], _Decompressor]) -> Iterator[bytes]:
+    """Concatenated streams -> decompressed blocks; zeros may stand between and after streams."""
     machine, waiting = make(), b""
     while True:
         if not machine.eof:
@@ -130,23 +130,23 @@ def load(path: Path_, ratio: int | None = None) -> Array:
         start = file.read(6)
         if not any(start.startswith(magic) for magic in _MAGIC):
             file.seek(0)
-            return _plain(os.fspath(path), file)
-    taken = bytearray()
+            return _load_uncompressed(os.fspath(path), file)
+    data = bytearray()
     for block in blocks(path, ratio):
-        taken += block
-    taken += b"\n"
-    return np.frombuffer(taken, np.uint8)
+        data += block
+    data += b"\n"
+    return np.frombuffer(data, np.uint8)
 
 
-def _plain(name: str, file: io.FileIO) -> Array:
+def _load_uncompressed(name: str, file: io.FileIO) -> Array:
     limits.refuse_holes(name, file.fileno())
-    taken: Array = np.empty(os.fstat(file.fileno()).st_size + 1, np.uint8)
-    view, size = memoryview(taken.data), 0
-    while count := file.readinto(view[size : min(size + _READ, taken.size - 1)]):
+    data: Array = np.empty(os.fstat(file.fileno()).st_size + 1, np.uint8)
+    view, size = memoryview(data.data), 0
+    while count := file.readinto(view[size : min(size + _READ, data.size - 1)]):
         size += count
-    taken[size] = 10
-    return taken[: size + 1]
+    data[size] = 10
+    return data[: size + 1]
 
 
-def _refuse(name: str, error: BaseException) -> NoReturn:
+def _refuse_stream(name: str, error: BaseException) -> NoReturn:
     raise FileFormatError(f"{name}: the compressed stream is truncated or corrupt ({error})") from None

@@ -1,4 +1,4 @@
-"""Writers of text: Matrix Market, FROSTT, Rutherford-Boeing. Numbers are the shortest that read back exactly."""
+"""Tensors -> text files: Matrix Market, FROSTT, Rutherford-Boeing, with the shortest numbers that read back exactly."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def write_mtx(path: Path_, t: Tensor, symmetry: str, comment: str, progress: Pro
     if symmetry != "general" and t.ndim == 2:
         t = t.asformat("dense_f" if t.format.is_dense else "coo")
     record = coordinates_of(t, "Matrix Market")
-    symmetry = _symmetry(record, symmetry)
-    record = _lower(record, symmetry)
+    symmetry = _resolve_symmetry(record, symmetry)
+    record = _lower_triangle(record, symmetry)
     scalar = t._storage.scalar
-    values = _plain(record.values, scalar)
+    values = _text_values(record.values, scalar)
     field = {"f": "real", "i": "integer", "u": "integer", "c": "complex"}[values.dtype.kind]
     kind = {1: "vector", 2: "matrix"}.get(len(record.shape), "tensor")
     layout = "coordinate" if record.dense is None else "array"
@@ -56,7 +56,7 @@ def write_tns(path: Path_, t: Tensor, comment: str, progress: Progress | None) -
         raise UnsupportedError("write: .tns cannot hold complex values\n  help: write .mtx or .npz")
     head = [f"# {declaration(scalar)}", f"# shape {' '.join(map(str, record.shape))} entries {record.values.size}"]
     head += [f"# {line}" for line in comment.splitlines()]
-    _write(path, head, record.indices, _plain(record.values, scalar), progress)
+    _write(path, head, record.indices, _text_values(record.values, scalar), progress)
 
 
 def _write(
@@ -71,8 +71,8 @@ def _write(
                 progress(stop, values.size)
 
 
-def _plain(values: Array, scalar: str) -> Array:
-    """Values of a dtype that text can say: bool as integers, narrow floats as themselves (their shortest text)."""
+def _text_values(values: Array, scalar: str) -> Array:
+    """Values in a dtype that text has: bool as integers, half precision as float32."""
     if scalar == "bool":
         return values.astype(np.int64)
     if scalar in ("f16", "bf16"):
@@ -80,48 +80,48 @@ def _plain(values: Array, scalar: str) -> Array:
     return np.ascontiguousarray(values)
 
 
-def _symmetry(record: Coordinates, wanted: str) -> str:
-    if wanted == "general":
-        return wanted
+def _resolve_symmetry(record: Coordinates, asked: str) -> str:
+    if asked == "general":
+        return asked
     square = len(record.shape) == 2 and record.shape[0] == record.shape[1]
-    kinds = SYMMETRIES[1:] if wanted == "auto" else (wanted,)
-    symmetries = [k for k in kinds if square and _is(record, k)]
-    if not symmetries and wanted != "auto":
-        raise ShapeError(f"write: the tensor of shape {record.shape} is not {wanted}\n  help: symmetry='general'")
+    kinds = SYMMETRIES[1:] if asked == "auto" else (asked,)
+    symmetries = [k for k in kinds if square and _has_symmetry(record, k)]
+    if not symmetries and asked != "auto":
+        raise ShapeError(f"write: the tensor of shape {record.shape} is not {asked}\n  help: symmetry='general'")
     return symmetries[0] if symmetries else "general"
 
 
-def _is(record: Coordinates, kind: str) -> bool:
+def _has_symmetry(record: Coordinates, kind: str) -> bool:
     """Whether the matrix equals its own mirror image, element by stored element."""
-    flip: Callable[[Array], Array] = {"symmetric": np.positive, "skew-symmetric": np.negative, "hermitian": np.conj}[
+    reflect: Callable[[Array], Array] = {"symmetric": np.positive, "skew-symmetric": np.negative, "hermitian": np.conj}[
         kind
     ]
     if record.values.dtype.kind == "b":
-        flip, kind = np.array, kind if kind == "symmetric" else ""
+        reflect, kind = np.array, kind if kind == "symmetric" else ""
     if not kind:
         return False
     nan = record.values.dtype.kind in "fc"
     if record.dense is not None:
-        return np.array_equal(record.dense, flip(record.dense.T), equal_nan=nan)
+        return np.array_equal(record.dense, reflect(record.dense.T), equal_nan=nan)
     row, column = record.indices
-    by, mirrored = np.lexsort((column, row)), np.lexsort((row, column))
-    if not (np.array_equal(row[by], column[mirrored]) and np.array_equal(column[by], row[mirrored])):
+    order, mirrored = np.lexsort((column, row)), np.lexsort((row, column))
+    if not (np.array_equal(row[order], column[mirrored]) and np.array_equal(column[order], row[mirrored])):
         return False
-    return np.array_equal(record.values[by], flip(record.values[mirrored]), equal_nan=nan)
+    return np.array_equal(record.values[order], reflect(record.values[mirrored]), equal_nan=nan)
 
 
-def _lower(record: Coordinates, symmetry: str) -> Coordinates:
+def _lower_triangle(record: Coordinates, symmetry: str) -> Coordinates:
     """The stored triangle: the strictly lower one where skew."""
     if symmetry == "general":
         return record
-    below = -1 if symmetry == "skew-symmetric" else 0
+    first_diagonal = -1 if symmetry == "skew-symmetric" else 0
     if record.dense is not None:
         n = record.shape[0]
-        columns = [record.dense[j - below :, j] for j in range(n)]
+        columns = [record.dense[j - first_diagonal :, j] for j in range(n)]
         values = np.concatenate(columns) if columns else record.values
         return Coordinates(record.shape, (), values, symmetry, record.dense)
     row, column = record.indices
-    stored_half = row > column if below else row >= column
+    stored_half = row > column if first_diagonal else row >= column
     return Coordinates(record.shape, (row[stored_half], column[stored_half]), record.values[stored_half], symmetry)
 
 
@@ -143,10 +143,10 @@ class _Section:
         step = _ROWS // self.per * self.per
         for start in range(0, self.numbers.size, step):
             numbers = self.numbers[start : start + step].tolist()
-            whole = len(numbers) // self.per
-            form = (self.form * self.per + "\n") * whole
-            rest = len(numbers) - whole * self.per
-            form += self.form * rest + "\n" if rest else ""
+            full_lines = len(numbers) // self.per
+            form = (self.form * self.per + "\n") * full_lines
+            remaining = len(numbers) - full_lines * self.per
+            form += self.form * remaining + "\n" if remaining else ""
             yield len(numbers), (form % tuple(numbers)).encode("ascii")
 
 
@@ -155,11 +155,11 @@ def write_rb(path: Path_, t: Tensor, symmetry: str, title: str, progress: Progre
     if t.ndim != 2 or t._storage.fill_value != 0:
         raise UnsupportedError("write: Rutherford-Boeing holds matrices with fill value 0\n  help: write .npz")
     record = coordinates_of(t.asformat("csc").asformat("coo"), "Rutherford-Boeing")
-    symmetry = _symmetry(record, symmetry)
-    record = _lower(record, symmetry)
+    symmetry = _resolve_symmetry(record, symmetry)
+    record = _lower_triangle(record, symmetry)
     row, column = record.indices
-    by = np.lexsort((row, column))
-    row, values = row[by].astype(np.int64) + 1, _plain(record.values[by], t._storage.scalar)
+    order = np.lexsort((row, column))
+    row, values = row[order].astype(np.int64) + 1, _text_values(record.values[order], t._storage.scalar)
     pos = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=t.shape[1]))]) + 1
     letter = {"f": "r", "i": "i", "u": "i", "c": "c"}[values.dtype.kind]
     form = {"general": "u" if t.shape[0] == t.shape[1] else "r", "skew-symmetric": "z"}.get(symmetry, symmetry[0])

@@ -33,7 +33,7 @@ __all__ = ["read", "write"]
 _MARKS = (".zgroup", "zarr.json")
 _CHUNK = 1 << 20
 """Elements of a chunk: 8 MiB of doubles."""
-_BROKEN = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
+_READ_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
 
 
 def _zarr(path: str | os.PathLike[str]) -> Any:
@@ -72,9 +72,9 @@ class _Store(Hdf5):
         self._loaded += max(int(item.nbytes * share), chunk)
         limit = limits.allowed(self._held, self._ratio)
         if self._loaded > limit:
-            limits.refuse(f"{self.name}: {where}", self._held, limit)
-        found = np.asarray(item[...] if part is None else item[part])
-        return np.ascontiguousarray(found.astype(found.dtype.newbyteorder("="), copy=False))
+            limits.refuse_size(f"{self.name}: {where}", self._held, limit)
+        array = np.asarray(item[...] if part is None else item[part])
+        return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def _opened(path: str | os.PathLike[str], ratio: int | None) -> Iterator[_Store]
         yield _Store(zarr, name, zarr.open_group(name, mode="r"), ratio)
     except (FileFormatError, UnsupportedError):
         raise
-    except _BROKEN as error:
+    except _READ_ERRORS as error:
         raise FileFormatError(f"{name}: not a readable zarr store ({error})") from None
 
 
@@ -104,7 +104,7 @@ def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinate
 
 
 class _Group:
-    """A group that is written to as one of h5py's."""
+    """A zarr group under h5py's interface for writing."""
 
     def __init__(self, group: Any, compress: bool) -> None:
         self._group, self._compress = group, compress
@@ -120,24 +120,24 @@ class _Group:
         """An array of chunks along the first dimension, deflated where the store is to be."""
         array = np.asarray(data)
         reach("write")
-        packed: dict[str, Any] = {"compressors": None}
+        compression: dict[str, Any] = {"compressors": None}
         if self._compress and array.size:
             import numcodecs  # comes with zarr
 
-            packed = {"compressors": numcodecs.GZip(4)}
+            compression = {"compressors": numcodecs.GZip(4)}
         rows = max(1, _CHUNK // max(1, int(np.prod(array.shape[1:], dtype=np.int64)))) if array.ndim else 1
         chunks = tuple(max(1, min(n, rows if k == 0 else n)) for k, n in enumerate(array.shape))
-        made = self._group.create_array(key, shape=array.shape, dtype=array.dtype, chunks=chunks or (), **packed)
-        made[...] = array
-        return _Group(made, self._compress)
+        item = self._group.create_array(key, shape=array.shape, dtype=array.dtype, chunks=chunks or (), **compression)
+        item[...] = array
+        return _Group(item, self._compress)
 
     def create_texts(self, key: str, lines: Sequence[str]) -> _Group:
         """An array of texts of any length."""
-        made = self._group.create_array(
+        item = self._group.create_array(
             key, shape=(len(lines),), dtype=str, chunks=(max(1, min(len(lines), _CHUNK)),), compressors=None
         )
-        made[...] = np.array(lines, object)
-        return _Group(made, self._compress)
+        item[...] = np.array(lines, object)
+        return _Group(item, self._compress)
 
 
 class _Attributes:
