@@ -27,7 +27,7 @@ __all__ = ["AMG", "amg"]
 
 Array = np.ndarray[Any, Any]
 
-_DIRECT = 1500
+_MAX_DENSE = 1500
 """Rows up to which the last level is solved by its eigenvalues, which a singular one has too; by SuperLU beyond."""
 _POWER_STEPS = 12
 """Steps of the power method for the largest eigenvalue of `inv(D) @ A`, which is meant to be right to a tenth."""
@@ -36,7 +36,7 @@ _SMOOTHERS = ("gauss_seidel", "jacobi")
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A matrix, the inverse of its diagonal as its smoother takes it, and the ways to the next level and back."""
+    """A level: its matrix, the scaled inverse diagonal of the smoother, prolongation and restriction."""
 
     rows: Rows
     matrix: Tensor
@@ -46,7 +46,7 @@ class _Level:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choices:
+class _Options:
     strength: float
     smoother: str
     sweeps: int
@@ -59,7 +59,7 @@ class AMG(InverseOperator):
 
     __slots__ = ("_choices", "_last", "_levels", "sizes")
 
-    def __init__(self, r: Rows, near: Array, choices: _Choices) -> None:
+    def __init__(self, r: Rows, near: Array, choices: _Options) -> None:
         super().__init__((r.n, r.n), r.scalar)
         self._choices = choices
         self._levels: list[_Level] = []
@@ -67,17 +67,17 @@ class AMG(InverseOperator):
         """(rows, elements) of each level's matrix"""
         strength = choices.strength
         while r.n > choices.coarse and len(self.sizes) < choices.most:
-            level, near = _level(r, near, strength, choices.smoother)
+            level, near = _build_level(r, near, strength, choices.smoother)
             if level is None:
                 break
-            below = rows(matmul(level.restrict, matmul(level.matrix, level.prolong)), "amg")
-            if not (below.diagonal() > 0).all():
+            coarse = rows(matmul(level.restrict, matmul(level.matrix, level.prolong)), "amg")
+            if not (coarse.diagonal() > 0).all():
                 break
             self._levels.append(level)
-            r = below
+            r = coarse
             self.sizes.append((r.n, len(r.crd)))
             strength /= 2
-        self._last = _coarse(r)
+        self._last = _coarse_solver(r)
 
     @property
     def operator_complexity(self) -> float:
@@ -92,15 +92,15 @@ class AMG(InverseOperator):
     def _solve(self, right: Array, trans: str) -> Array:
         return self._cycle(0, right)
 
-    def _cycle(self, at: int, right: Array) -> Array:
-        if at == len(self._levels):
-            last = self._last
-            return np.ascontiguousarray(last @ right if isinstance(last, np.ndarray) else last.solve(right))
-        level = self._levels[at]
+    def _cycle(self, level_number: int, right: Array) -> Array:
+        if level_number == len(self._levels):
+            coarsest = self._last
+            return np.ascontiguousarray(coarsest @ right if isinstance(coarsest, np.ndarray) else coarsest.solve(right))
+        level = self._levels[level_number]
         x = np.zeros_like(right)
         self._smooth(level, right, x, forward=True)
         residual = right - dense(matmul(level.matrix, x))
-        x += dense(matmul(level.prolong, self._cycle(at + 1, dense(matmul(level.restrict, residual)))))
+        x += dense(matmul(level.prolong, self._cycle(level_number + 1, dense(matmul(level.restrict, residual)))))
         self._smooth(level, right, x, forward=False)
         return x
 
@@ -110,13 +110,15 @@ class AMG(InverseOperator):
             if self._choices.smoother == "jacobi":
                 x += level.inverse[:, None] * (right - dense(matmul(level.matrix, x)))
             else:
-                word = ("ROW", "s" if forward else "n - 1 - s")
-                made = kernel("sweep", r.crd.dtype, r.scalar, m == 1, word)
-                made.run_sized(r.work * m, made.pack([r.pos, r.crd, r.values, level.inverse, right, x, r.n, m]))
+                row_order = ("ROW", "s" if forward else "n - 1 - s")
+                executable = kernel("sweep", r.crd.dtype, r.scalar, m == 1, row_order)
+                executable.run_sized(
+                    r.work * m, executable.pack([r.pos, r.crd, r.values, level.inverse, right, x, r.n, m])
+                )
 
 
-def _level(r: Rows, near: Array, strength: float, smoother: str) -> tuple[_Level | None, Array]:
-    """A level and the near-nullspace of the next; None where no rows go together."""
+def _build_level(r: Rows, nullspace: Array, strength: float, smoother: str) -> tuple[_Level | None, Array]:
+    """A matrix and its near-nullspace -> a level and the near-nullspace of the next; None where nothing aggregates."""
     row = np.repeat(np.arange(r.n, dtype=r.crd.dtype), np.diff(r.pos))
     diagonal = r.diagonal()
     size = np.where(row == r.crd, 0, np.abs(r.values))
@@ -124,62 +126,62 @@ def _level(r: Rows, near: Array, strength: float, smoother: str) -> tuple[_Level
     strong = (size >= strength * scale[row] * scale[r.crd]) & (size > 0)
     group, count = _aggregates(r, row, strong)
     if not 0 < count < 0.9 * r.n:
-        return None, near
-    tentative, near = _tentative(group, count, near, r)
-    radius = _radius(r, diagonal)
-    smoothed = _smoothed(r, row, strong, diagonal, 4 / (3 * radius))
+        return None, nullspace
+    tentative, nullspace = _tentative_prolongation(group, count, nullspace, r)
+    radius = _spectral_radius(r, diagonal)
+    smoothed = _smoothing_matrix(r, row, strong, diagonal, 4 / (3 * radius))
     matrix = _tensor(r.pos, r.crd, r.values, r.n)
     prolong = matmul(smoothed, tentative)
     weight = 4 / (3 * radius) if smoother == "jacobi" else 1.0
     inverse = (weight / diagonal).astype(r.values.dtype)
-    return _Level(r, matrix, inverse, prolong, prolong.T.asformat("csr")), near
+    return _Level(r, matrix, inverse, prolong, prolong.T.asformat("csr")), nullspace
 
 
 def _aggregates(r: Rows, row: Array, strong: Array) -> tuple[Array, int]:
     """The number of the aggregate of each row, -1 for those without strong connections, and how many there are."""
-    off = strong & (row != r.crd)
-    crd = r.crd[off]
-    pos = np.concatenate([[0], np.cumsum(np.bincount(row[off], minlength=r.n))]).astype(r.crd.dtype)
+    off_diagonal = strong & (row != r.crd)
+    crd = r.crd[off_diagonal]
+    pos = np.concatenate([[0], np.cumsum(np.bincount(row[off_diagonal], minlength=r.n))]).astype(r.crd.dtype)
     group, joined = np.full((2, r.n), -1, r.crd.dtype)
     count = np.zeros(1, np.int64)
-    made = kernel("aggregate", r.crd.dtype, r.scalar)
-    made.run_sized(r.work, made.pack([pos, crd, group, joined, count, r.n]))
+    executable = kernel("aggregate", r.crd.dtype, r.scalar)
+    executable.run_sized(r.work, executable.pack([pos, crd, group, joined, count, r.n]))
     return joined, int(count[0])
 
 
-def _tentative(group: Array, count: int, near: Array, r: Rows) -> tuple[Tensor, Array]:
-    """The near-nullspace cut into aggregates, each column of norm 1, and what it is on these."""
-    inside = group >= 0
-    squares = np.bincount(group[inside], near[inside] ** 2, minlength=count)
+def _tentative_prolongation(group: Array, count: int, near: Array, r: Rows) -> tuple[Tensor, Array]:
+    """The tentative prolongation, the near-nullspace by aggregates with columns of norm 1, and these norms."""
+    in_aggregate = group >= 0
+    squares = np.bincount(group[in_aggregate], near[in_aggregate] ** 2, minlength=count)
     norms = np.where(squares > 0, np.sqrt(squares), 1).astype(near.dtype)
-    pos = np.concatenate([[0], np.cumsum(inside)]).astype(r.crd.dtype)
-    crd = group[inside]
-    return sparse_csr_tensor(pos, crd, near[inside] / norms[crd], (r.n, count)), norms
+    pos = np.concatenate([[0], np.cumsum(in_aggregate)]).astype(r.crd.dtype)
+    crd = group[in_aggregate]
+    return sparse_csr_tensor(pos, crd, near[in_aggregate] / norms[crd], (r.n, count)), norms
 
 
-def _radius(r: Rows, diagonal: Array) -> float:
-    """The largest eigenvalue of `inv(D) @ A`, about."""
+def _spectral_radius(r: Rows, diagonal: Array) -> float:
+    """The largest eigenvalue of `inv(D) @ A`, estimated by the power method."""
     scale = (1 / np.sqrt(diagonal)).astype(r.values.dtype)
     matrix = _tensor(r.pos, r.crd, r.values, r.n)
     v = np.random.default_rng(0).standard_normal(r.n).astype(r.values.dtype)
-    found = 1.0
+    eigenvalue = 1.0
     for _ in range(_POWER_STEPS):
         v /= np.linalg.norm(v)
         w = scale * dense(matmul(matrix, scale * v))
-        found, v = float(v @ w), w
-    return 1.05 * max(found, float(np.linalg.norm(v)) if np.linalg.norm(v) else 1.0)
+        eigenvalue, v = float(v @ w), w
+    return 1.05 * max(eigenvalue, float(np.linalg.norm(v)) if np.linalg.norm(v) else 1.0)
 
 
-def _smoothed(r: Rows, row: Array, strong: Array, diagonal: Array, weight: float) -> Tensor:
+def _smoothing_matrix(r: Rows, row: Array, strong: Array, diagonal: Array, weight: float) -> Tensor:
     """`I - weight * inv(D) @ A_F`, where A_F has its weak elements added to the diagonal instead."""
-    kept = strong | (row == r.crd)
-    weak = np.bincount(row[~kept], r.values[~kept], minlength=r.n)
+    strong_or_diagonal = strong | (row == r.crd)
+    weak = np.bincount(row[~strong_or_diagonal], r.values[~strong_or_diagonal], minlength=r.n)
     filtered = diagonal + weak
     filtered = np.where(filtered > diagonal / 10, filtered, diagonal)
-    values = np.where(row == r.crd, filtered[row], r.values)[kept]
-    where, crd = row[kept], r.crd[kept]
-    values = (where == crd) - weight * values / filtered[where]
-    pos = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=r.n))]).astype(r.crd.dtype)
+    values = np.where(row == r.crd, filtered[row], r.values)[strong_or_diagonal]
+    kept_rows, crd = row[strong_or_diagonal], r.crd[strong_or_diagonal]
+    values = (kept_rows == crd) - weight * values / filtered[kept_rows]
+    pos = np.concatenate([[0], np.cumsum(np.bincount(kept_rows, minlength=r.n))]).astype(r.crd.dtype)
     return _tensor(pos, crd, values.astype(r.values.dtype), r.n)
 
 
@@ -187,29 +189,29 @@ def _tensor(pos: Array, crd: Array, values: Array, n: int) -> Tensor:
     return sparse_csr_tensor(pos, crd, values, (n, n))
 
 
-def _coarse(r: Rows) -> Any:
-    """The inverse of the last level's matrix, or the pseudo-inverse; SuperLU's factors of a large one."""
+def _coarse_solver(r: Rows) -> Any:
+    """The coarsest level's solver: the (pseudo-)inverse of its matrix, or SuperLU's factors of a large one."""
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import splu
 
-    held = csr_array((r.values, r.crd, r.pos), (r.n, r.n))
-    if r.n > _DIRECT:
+    scipy_matrix = csr_array((r.values, r.crd, r.pos), (r.n, r.n))
+    if r.n > _MAX_DENSE:
         try:
-            return splu(held.tocsc())
+            return splu(scipy_matrix.tocsc())
         except RuntimeError as error:
             raise np.linalg.LinAlgError(
                 f"amg: the last level, of {r.n} rows, is singular\n  help: a larger max_levels, or strength=0"
             ) from error
     if not r.n:
-        return held.toarray()
-    values, vectors = np.linalg.eigh(held.toarray())
-    least = np.abs(values).max() * r.n * np.finfo(values.dtype).eps
-    if values[0] < -least:
+        return scipy_matrix.toarray()
+    values, vectors = np.linalg.eigh(scipy_matrix.toarray())
+    threshold = np.abs(values).max() * r.n * np.finfo(values.dtype).eps
+    if values[0] < -threshold:
         raise np.linalg.LinAlgError(
             f"amg: expected a positive definite matrix; got one with an eigenvalue below {values[0]:.3g}"
             "\n  help: minres takes indefinite ones, ilu0(A) and spilu(A) factorise them"
         )
-    inverse = np.where(values > least, 1 / np.where(values > least, values, 1), 0)
+    inverse = np.where(values > threshold, 1 / np.where(values > threshold, values, 1), 0)
     return ((vectors * inverse) @ vectors.T).astype(r.values.dtype)
 
 
@@ -250,18 +252,18 @@ def amg(
         raise UnsupportedError("amg: expected a real matrix; got complex numbers\n  help: ic0(A), ilu0(A)")
     definite_diagonal(r, "amg")
     _check_symmetry(r)
-    near = np.ones(r.n) if near_nullspace is None else np.asarray(dense(near_nullspace), np.float64)
-    if near.shape != (r.n,):
-        raise ShapeError(f"amg: expected near_nullspace of shape ({r.n},); got {near.shape}")
-    sweeps, coarse, most = counts
-    return AMG(r, near.astype(r.values.dtype), _Choices(strength, smoother, sweeps, coarse, most))
+    nullspace = np.ones(r.n) if near_nullspace is None else np.asarray(dense(near_nullspace), np.float64)
+    if nullspace.shape != (r.n,):
+        raise ShapeError(f"amg: expected near_nullspace of shape ({r.n},); got {nullspace.shape}")
+    sweeps, coarse, levels_limit = counts
+    return AMG(r, nullspace.astype(r.values.dtype), _Options(strength, smoother, sweeps, coarse, levels_limit))
 
 
 def _check_symmetry(r: Rows) -> None:
     from scipy.sparse import csr_array
 
-    held = csr_array((r.values, r.crd, r.pos), (r.n, r.n))
-    difference = abs(held - held.T)
+    scipy_matrix = csr_array((r.values, r.crd, r.pos), (r.n, r.n))
+    difference = abs(scipy_matrix - scipy_matrix.T)
     scale = float(np.abs(r.values).max()) if r.values.size else 0.0
     if difference.nnz and difference.max() > 100 * np.finfo(r.values.dtype).eps * scale:
         raise np.linalg.LinAlgError(

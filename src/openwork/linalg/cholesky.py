@@ -1,4 +1,4 @@
-"""Triangular factors of Hermitian positive definite matrices: LAPACK's of dense format, sparse ones through SuperLU."""
+"""A Hermitian positive definite matrix -> its Cholesky factor: LAPACK's of dense format, a sparse one by SuperLU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..ops.result_format import to_result_format
 from ..storage.buffers import is_torch
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
-from .operands import common, dense_array, matrices, narrow, scipy_matrix, square
+from .operands import dense_array, matrices, narrow_indices, scipy_matrix, solve_scalar, square
 
 __all__ = ["cholesky"]
 
@@ -41,11 +41,11 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
         try:
             lower = linear_algebra("cholesky", array)
         except np.linalg.LinAlgError as error:
-            raise _indefinite(t.shape) from error
+            raise _indefinite_error(t.shape) from error
         if upper:
             lower = lower.mH if is_torch(lower) else np.conjugate(np.swapaxes(lower, -1, -2))
         return Tensor._from_dense(lower)
-    scalar = common(t)
+    scalar = solve_scalar(t)
     factors = [_factor(m, scalar, upper) for m in matrices(t, scalar)]
     if t.ndim == 2:
         return to_result_format(factors[0]._storage, t.format)
@@ -59,21 +59,21 @@ def _factor(m: Tensor, scalar: str, upper: bool) -> Tensor:
 
     matrix = scipy_matrix(m, "csc", scalar)
     lower = tril(matrix, -1, "csc")
-    whole = (lower + lower.conj().T + diags_array(matrix.diagonal().real, dtype=matrix.dtype)).tocsc()
+    hermitian = (lower + lower.conj().T + diags_array(matrix.diagonal().real, dtype=matrix.dtype)).tocsc()
     options = {"SymmetricMode": True, "DiagPivotThresh": 0.0, "Equil": False}
     try:
-        lu = splu(narrow(whole), permc_spec="NATURAL", options=options)
+        lu = splu(narrow_indices(hermitian), permc_spec="NATURAL", options=options)
     except RuntimeError as error:
-        raise _indefinite(m.shape) from error
+        raise _indefinite_error(m.shape) from error
     pivots = lu.U.diagonal().real
     unpermuted = np.array_equal(lu.perm_r, np.arange(len(pivots))) and np.array_equal(lu.perm_c, lu.perm_r)
     if not unpermuted or not bool(np.all(pivots > 0)):
-        raise _indefinite(m.shape)
+        raise _indefinite_error(m.shape)
     factor = (lu.L @ diags_array(np.sqrt(pivots))).astype(matrix.dtype)
     return asarray(factor.conj().T.tocsc() if upper else factor.tocsc())
 
 
-def _indefinite(shape: tuple[int, ...]) -> Exception:
+def _indefinite_error(shape: tuple[int, ...]) -> Exception:
     return np.linalg.LinAlgError(
         f"cholesky: a matrix of shape {shape} is not positive definite\n  help: factorized(A) is an LU factorisation"
     )

@@ -1,4 +1,4 @@
-"""A solver's iterations -> counts, what was asked to be shown, and a warning where they end before the tolerance."""
+"""A solver's iterations -> their count, calls of callbacks, and a warning where the tolerance was not reached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import caller
 from ..errors import ConvergenceWarning
 from .progress import Step
 
-__all__ = ["Broken", "Iterations", "warn"]
+__all__ = ["Iterations", "NonfiniteIterate", "warn"]
 
 Array = np.ndarray[Any, Any]
 
@@ -24,8 +24,8 @@ _REMEDIES = {
 _REMEDY = 'a preconditioner such as M="ilu0" or M=spilu(A), more iterations (maxiter=), or solve(A, b)'
 
 
-class Broken(Exception):
-    """Ends a solver whose iterate has elements that are nan or inf: they would stay so."""
+class NonfiniteIterate(Exception):
+    """Ends a solver whose iterate has elements that are nan or inf."""
 
     def __init__(self, x: Array | None) -> None:
         self.x = x
@@ -49,10 +49,10 @@ class Iterations:
         self.count += 1
         if self.callback is not None:
             self.callback(state)
-        told = np.asarray(state)
-        if not np.isfinite(told).all():
-            raise Broken(told if told.ndim else None)
-        self.step(self.count, lambda: float(state) * self.scale if told.ndim == 0 else self.norm(told))
+        value = np.asarray(state)
+        if not np.isfinite(value).all():
+            raise NonfiniteIterate(value if value.ndim else None)
+        self.step(self.count, lambda: float(state) * self.scale if value.ndim == 0 else self.norm(value))
 
 
 def warn(operation: str, iterations: int, residual: float, tolerance: float, reason: str = "") -> None:

@@ -1,7 +1,7 @@
-"""Decompositions, whose results are dense by nature: of tensors of dense format, by NumPy or torch on the dense array.
+"""Tensors of dense format -> dense decompositions (eig, svd, qr, pinv, ...), by NumPy or torch on the array.
 
-A sparse operand is refused, with the function that does on sparse matrices what people want of the decomposition:
-nothing is made dense in silence. Over torch values torch computes, so that results have gradients.
+A sparse operand is refused with the name of the function for sparse matrices: nothing is densified in silence. Over
+torch values torch computes, so that results have gradients.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..storage.buffers import Array, as_array, is_torch, itemsize
 from ..tensor.tensor import Tensor
-from .operands import common, dense_array, matrix, square
+from .operands import dense_array, matrix, solve_scalar, square
 
 __all__ = [
     "eig",
@@ -64,14 +64,14 @@ def eigh(x: Any, /) -> EighResult:
     Eigenvalues ascend, shape (..., n); eigenvectors are columns. Only the lower triangle is read.
     Raises UnsupportedError for a sparse format.
     """
-    a = _array(square(x, "eigh"), "eigh", "eigsh(A, k) gives k of the eigenvalues and eigenvectors")
+    a = _dense_operand(square(x, "eigh"), "eigh", "eigsh(A, k) gives k of the eigenvalues and eigenvectors")
     return EighResult(*(Tensor._from_dense(part) for part in linear_algebra("eigh", a)))
 
 
 def eigvalsh(x: Any, /) -> Tensor:
     """The eigenvalues of Hermitian matrices, of dense format: ascending, shape (..., n). See `eigh`."""
     remedy = "eigsh(A, k, return_eigenvectors=False) gives k of the eigenvalues"
-    return Tensor._from_dense(linear_algebra("eigvalsh", _array(square(x, "eigvalsh"), "eigvalsh", remedy)))
+    return Tensor._from_dense(linear_algebra("eigvalsh", _dense_operand(square(x, "eigvalsh"), "eigvalsh", remedy)))
 
 
 def eig(x: Any, /) -> EigResult:
@@ -79,17 +79,19 @@ def eig(x: Any, /) -> EigResult:
 
     Eigenvectors are columns. Raises UnsupportedError for a sparse format.
     """
-    a = _array(square(x, "eig"), "eig", "eigs(A, k) gives k of the eigenvalues and eigenvectors")
-    return EigResult(*(Tensor._from_dense(_complex(part)) for part in linear_algebra("eig", a)))
+    a = _dense_operand(square(x, "eig"), "eig", "eigs(A, k) gives k of the eigenvalues and eigenvectors")
+    return EigResult(*(Tensor._from_dense(_as_complex(part)) for part in linear_algebra("eig", a)))
 
 
 def eigvals(x: Any, /) -> Tensor:
     """The eigenvalues of square matrices of dense format: complex, in no order, shape (..., n). See `eig`."""
     remedy = "eigs(A, k, return_eigenvectors=False) gives k of the eigenvalues"
-    return Tensor._from_dense(_complex(linear_algebra("eigvals", _array(square(x, "eigvals"), "eigvals", remedy))))
+    return Tensor._from_dense(
+        _as_complex(linear_algebra("eigvals", _dense_operand(square(x, "eigvals"), "eigvals", remedy)))
+    )
 
 
-def _complex(array: Array) -> Array:
+def _as_complex(array: Array) -> Array:
     """The array in the complex dtype of its precision: NumPy leaves real what has no imaginary parts."""
     if is_torch(array) or array.dtype.kind == "c":
         return array
@@ -105,14 +107,14 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
     Singular values descend. Raises UnsupportedError for a sparse format.
     """
-    a = _array(matrix(x, "svd"), "svd", "svds(A, k) gives k of the singular values and vectors")
+    a = _dense_operand(matrix(x, "svd"), "svd", "svds(A, k) gives k of the singular values and vectors")
     return SVDResult(*(Tensor._from_dense(p) for p in linear_algebra("svd", a, full_matrices=full_matrices)))
 
 
 def svdvals(x: Any, /) -> Tensor:
     """The singular values of matrices of dense format: descending, shape (..., min(m, n)). See `svd`."""
     remedy = "svds(A, k, return_singular_vectors=False) gives k of the singular values"
-    return Tensor._from_dense(_singular_values(_array(matrix(x, "svdvals"), "svdvals", remedy)))
+    return Tensor._from_dense(_singular_values(_dense_operand(matrix(x, "svdvals"), "svdvals", remedy)))
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
@@ -126,7 +128,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr: mode {mode!r}\n  expected: 'reduced' or 'complete'")
-    a = _array(matrix(x, "qr"), "qr", "lsqr(A, b) solves least squares")
+    a = _dense_operand(matrix(x, "qr"), "qr", "lsqr(A, b) solves least squares")
     return QRResult(*(Tensor._from_dense(part) for part in linear_algebra("qr", a, mode=mode)))
 
 
@@ -140,7 +142,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
 
     Raises UnsupportedError for a sparse format.
     """
-    a = _array(matrix(x, "pinv"), "pinv", "lsqr(A, b) for pinv(A) @ b")
+    a = _dense_operand(matrix(x, "pinv"), "pinv", "lsqr(A, b) for pinv(A) @ b")
     tolerance = _tolerance(a, rtol)
     if is_torch(a):
         return Tensor._from_dense(linear_algebra("pinv", a, rtol=tolerance))
@@ -157,10 +159,10 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     Raises UnsupportedError for a sparse format.
     """
     remedy = "svds(A, k) shows how fast the singular values fall"
-    a = _array(matrix(x, "matrix_rank"), "matrix_rank", remedy)
+    a = _dense_operand(matrix(x, "matrix_rank"), "matrix_rank", remedy)
     values = _singular_values(a)
-    least = (_tolerance(a, rtol) * values[..., 0])[..., None] if values.shape[-1] else 0
-    counts = (values > least).sum(-1)
+    threshold = (_tolerance(a, rtol) * values[..., 0])[..., None] if values.shape[-1] else 0
+    counts = (values > threshold).sum(-1)
     return Tensor._from_dense(counts if is_torch(counts) else np.asarray(counts, np.int64))
 
 
@@ -179,10 +181,10 @@ def linear_algebra(name: str, *args: Any, **options: Any) -> Any:
         raise np.linalg.LinAlgError(f"{name}: {error}") from error
 
 
-def _array(t: Tensor, operation: str, remedy: str) -> Array:
+def _dense_operand(t: Tensor, operation: str, remedy: str) -> Array:
     array = dense_array(t)
     if array is None:
-        nbytes = t.size * itemsize(common(t))
+        nbytes = t.size * itemsize(solve_scalar(t))
         raise UnsupportedError(
             f"{operation} of a sparse tensor of shape {t.shape}: the result is dense, and so would be the work"
             f"\n  supported: tensors of dense format\n  help: {remedy}; asformat('dense') takes {nbytes} bytes"

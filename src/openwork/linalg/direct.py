@@ -1,4 +1,4 @@
-"""Direct solvers through SuperLU: factorisation, systems, determinants, incomplete factors."""
+"""A matrix -> its LU factors, solutions, determinant, incomplete factors, by SuperLU; dense ones by NumPy or torch."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .dense_format import linear_algebra
 from .inverse import InverseOperator
 from .operands import (
     check_rows,
-    common,
     counts,
     dense,
     dense_array,
     matrices,
-    narrow,
+    narrow_indices,
     numbers,
     options_of,
-    recorded,
     right_side,
     scipy_matrix,
+    solve_scalar,
     square,
     stored_as,
+    value_buffers,
 )
 from .preconditioners import finite
 from .tridiagonal import is_tridiagonal, solve_tridiagonal
@@ -85,9 +85,9 @@ def _superlu(maker: str, a: Tensor, scalar: str, options: dict[str, Any]) -> Any
     if not a.shape[0]:
         return None
     try:
-        return getattr(scipys, maker)(narrow(scipy_matrix(a, "csc", scalar)), **options)
+        return getattr(scipys, maker)(narrow_indices(scipy_matrix(a, "csc", scalar)), **options)
     except RuntimeError as error:
-        raise _singular(a, error) from error
+        raise _singular_error(a, error) from error
 
 
 class LU(InverseOperator):
@@ -108,10 +108,10 @@ class LU(InverseOperator):
     def _factor(self, name: str) -> Tensor:
         from scipy.sparse import csc_array
 
-        held = csc_array(self.shape, dtype=self.dtype) if self._lu is None else getattr(self._lu, name).tocsc()
-        held.sort_indices()
-        pos, crd, values = (as_array(x, like=self._like) for x in (held.indptr, held.indices, held.data))
-        return sparse_csc_tensor(pos, crd, values, held.shape)
+        factor = csc_array(self.shape, dtype=self.dtype) if self._lu is None else getattr(self._lu, name).tocsc()
+        factor.sort_indices()
+        pos, crd, values = (as_array(x, like=self._like) for x in (factor.indptr, factor.indices, factor.data))
+        return sparse_csc_tensor(pos, crd, values, factor.shape)
 
     @property
     def L(self) -> Tensor:
@@ -144,7 +144,7 @@ class LU(InverseOperator):
         return right if self._lu is None else np.asarray(self._lu.solve(right, trans))
 
 
-def _singular(a: Tensor, error: Exception) -> Exception:
+def _singular_error(a: Tensor, error: Exception) -> Exception:
     if "singular" not in str(error).lower():
         return error
     return np.linalg.LinAlgError(
@@ -155,13 +155,13 @@ def _singular(a: Tensor, error: Exception) -> Exception:
 
 def _parity(permutation: np.ndarray[Any, Any]) -> int:
     """1 for an even permutation, -1 for an odd one."""
-    todo, sign = np.ones(len(permutation), bool), 1
+    unvisited, sign = np.ones(len(permutation), bool), 1
     order = permutation.tolist()
     for start in range(len(order)):
-        at, length = start, 0
-        while todo[at]:
-            todo[at] = False
-            at, length = order[at], length + 1
+        k, length = start, 0
+        while unvisited[k]:
+            unvisited[k] = False
+            k, length = order[k], length + 1
         sign = -sign if length and length % 2 == 0 else sign
     return sign
 
@@ -171,11 +171,11 @@ def factorized(a: Any, **options: Any) -> Factorization:
 
     `options` are those of `scipy.sparse.linalg.splu`. Raises numpy.linalg.LinAlgError for a singular matrix.
     """
-    t = _one(a, "factorized")
-    return Factorization(t, common(t), **options)
+    t = _single_matrix(a, "factorized")
+    return Factorization(t, solve_scalar(t), **options)
 
 
-def _one(a: Any, operation: str) -> Tensor:
+def _single_matrix(a: Any, operation: str) -> Tensor:
     t = square(a, operation)
     if t.ndim != 2:
         raise ShapeError(f"{operation}: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
@@ -183,7 +183,7 @@ def _one(a: Any, operation: str) -> Tensor:
     return t
 
 
-@differentiable(lambda a, b: recorded(a, b))
+@differentiable(lambda a, b: value_buffers(a, b))
 def solve(a: Any, b: Any, /) -> Any:
     """x with `a @ x = b`.
 
@@ -204,11 +204,11 @@ def solve(a: Any, b: Any, /) -> Any:
     t = square(a, "solve")
     if t.format.is_dense:
         return _solve_dense(t, b)
-    right, back = right_side(b, a)
+    right, to_result = right_side(b, a)
     check_rows("solve", t, right)
     if is_tridiagonal(t):
         return solve_tridiagonal(t, b)
-    return back(over_stacks(t, right, lambda m, r, scalar: Factorization(m, scalar).apply(r)))
+    return to_result(solve_stack(t, right, lambda m, r, scalar: Factorization(m, scalar).apply(r)))
 
 
 def _solve_dense(t: Tensor, b: Any) -> Any:
@@ -217,11 +217,11 @@ def _solve_dense(t: Tensor, b: Any) -> Any:
     right = b.to_dense() if isinstance(b, Tensor) else as_array(b)
     check_rows("solve", t, right)
     like = matrix if is_torch(matrix) else right
-    scalar = common(t, right)
+    scalar = solve_scalar(t, right)
     matrix, sides = (cast(as_array(x, like=like), scalar) for x in (matrix, right))
     vector = sides.ndim == 1
     sides = sides[:, None] if vector else sides
-    _stacks(t.shape[:-2], sides.shape[:-2])
+    _broadcast_stacks(t.shape[:-2], sides.shape[:-2])
     try:
         x = linear_algebra("solve", matrix, sides)
     except np.linalg.LinAlgError as error:
@@ -234,20 +234,20 @@ def _solve_dense(t: Tensor, b: Any) -> Any:
     return x if is_torch(b) else to_numpy(x)
 
 
-def _stacks(mine: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast_stacks(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
     try:
-        return np.broadcast_shapes(mine, other)
+        return np.broadcast_shapes(left, right)
     except ValueError as error:
         raise ShapeError(
-            f"solve: stacks {tuple(mine)} and {tuple(other)} do not broadcast\n  help: extents agree, or are 1"
+            f"solve: stacks {tuple(left)} and {tuple(right)} do not broadcast\n  help: extents agree, or are 1"
         ) from error
 
 
-def over_stacks(
+def solve_stack(
     t: Tensor, right: np.ndarray[Any, Any], one: Callable[[Tensor, np.ndarray[Any, Any], str], np.ndarray[Any, Any]]
 ) -> np.ndarray[Any, Any]:
     """Solve with every matrix of a stack: `one(matrix, right side (n, k), scalar)`."""
-    scalar = common(t, right)
+    scalar = solve_scalar(t, right)
     vector = right.ndim == 1
     sides = cast(right[:, None] if vector else right, scalar)
     n, k = sides.shape[-2:]
@@ -257,20 +257,20 @@ def over_stacks(
         out = np.moveaxis(out, 0, -2)
         return out[..., 0] if vector else out
     batch = t.shape[:-2]
-    shape = _stacks(batch, sides.shape[:-2])
+    shape = _broadcast_stacks(batch, sides.shape[:-2])
     block_of = np.broadcast_to(np.arange(int(np.prod(batch))).reshape(batch), shape).reshape(-1)
-    every = np.broadcast_to(sides, (*shape, n, k)).reshape(math.prod(shape), n, k)
+    stacked_sides = np.broadcast_to(sides, (*shape, n, k)).reshape(math.prod(shape), n, k)
     parts = matrices(t, scalar)
     out = np.empty((len(block_of), n, k), numpy_dtype(scalar))
-    for at, m in enumerate(parts):
-        mine = np.flatnonzero(block_of == at)
-        if len(mine):
-            columns = np.moveaxis(every[mine], 0, 1).reshape(n, len(mine) * k)
+    for number, m in enumerate(parts):
+        items = np.flatnonzero(block_of == number)
+        if len(items):
+            columns = np.moveaxis(stacked_sides[items], 0, 1).reshape(n, len(items) * k)
             try:
                 x = one(m, columns, scalar)
             except np.linalg.LinAlgError as error:
-                raise np.linalg.LinAlgError(f"matrix {at} of the stack {batch}: {error}") from error
-            out[mine] = np.moveaxis(x.reshape(n, len(mine), k), 1, 0)
+                raise np.linalg.LinAlgError(f"matrix {number} of the stack {batch}: {error}") from error
+            out[items] = np.moveaxis(x.reshape(n, len(items), k), 1, 0)
     out = out.reshape(*shape, n, k)
     return out[..., 0] if vector else out
 
@@ -308,14 +308,14 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
-@differentiable(recorded)
+@differentiable(value_buffers)
 def slogdet(a: Any, /) -> SlogdetResult:
     """(sign, logabsdet) of the determinants of square matrices, through LU; (0, -inf) for a singular one.
 
     Dense Tensors of the batch dimensions; the logarithms are real.
     """
     t = square(a, "slogdet")
-    scalar, array = common(t), dense_array(t)
+    scalar, array = solve_scalar(t), dense_array(t)
     if array is not None:
         parts: Any = linear_algebra("slogdet", array)
     else:
@@ -338,7 +338,7 @@ def _slogdet(m: Tensor, scalar: str) -> tuple[Any, Any]:
         return dtype.type(0), -np.full((), np.inf, dtype).real[()]
 
 
-@differentiable(recorded)
+@differentiable(value_buffers)
 def det(a: Any, /) -> Tensor:
     """The determinants of square matrices, through LU; 0 for a singular one. Large ones overflow: see `slogdet`.
 
@@ -361,8 +361,8 @@ def splu(a: Any, **options: Any) -> LU:
     format is converted to CSC; `factorized` takes CSR without a copy.
     Raises numpy.linalg.LinAlgError for a singular matrix, or one with elements that are nan or inf.
     """
-    t = _one(a, "splu")
-    return LU("splu", t, common(t), options)
+    t = _single_matrix(a, "splu")
+    return LU("splu", t, solve_scalar(t), options)
 
 
 def spilu(a: Any, **options: Any) -> LU:
@@ -371,5 +371,5 @@ def spilu(a: Any, **options: Any) -> LU:
     `options` are those of `scipy.sparse.linalg.spilu` (drop_tol, fill_factor, ...); the result is as that of `splu`.
     `ilu0` keeps to the elements of the matrix. Raises numpy.linalg.LinAlgError as `splu` does.
     """
-    t = _one(a, "spilu")
-    return LU("spilu", t, common(t), options)
+    t = _single_matrix(a, "spilu")
+    return LU("spilu", t, solve_scalar(t), options)

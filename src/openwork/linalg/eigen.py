@@ -16,7 +16,7 @@ from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
 from ..storage.buffers import as_array, is_torch, refuse_recorded, to_numpy
 from ..tensor.tensor import Tensor
-from .operands import common, counts, dense, dense_array, matrices, matrix, right_side, scipy_matrix, square
+from .operands import counts, dense, dense_array, matrices, matrix, right_side, scipy_matrix, solve_scalar, square
 from .operator import aslinearoperator, is_operator, preconditioner
 from .preconditioners import finite
 
@@ -67,20 +67,20 @@ def lobpcg(a: Any, x: Any, **options: Any) -> Any:
         if options.get(name) is not None:
             options[name] = preconditioner(options[name])
     operator, start = aslinearoperator(square(a, "lobpcg")), dense(x)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = scipys.lobpcg(operator, start, **options)
-    others = [w for w in told if "not reaching the requested tolerance" not in str(w.message)]
-    for other in others:
+        result = scipys.lobpcg(operator, start, **options)
+    unrelated = [w for w in caught if "not reaching the requested tolerance" not in str(w.message)]
+    for other in unrelated:
         warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    if len(others) < len(told):
-        _warn_lobpcg(operator, found, options)
-    return found
+    if len(unrelated) < len(caught):
+        _warn_lobpcg(operator, result, options)
+    return result
 
 
-def _warn_lobpcg(operator: Any, found: Any, options: dict[str, Any]) -> None:
+def _warn_lobpcg(operator: Any, result: Any, options: dict[str, Any]) -> None:
     """Warn the caller of `lobpcg` that its pairs are not what was asked for."""
-    values, vectors = np.asarray(found[0]), np.asarray(found[1])
+    values, vectors = np.asarray(result[0]), np.asarray(result[1])
     right = vectors * values
     if options.get("B") is not None:
         right = options["B"].matmat(right)
@@ -105,7 +105,7 @@ def expm_multiply(
     options = {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "traceA": traceA}
     options = {name: value for name, value in options.items() if value is not None}
     counts("expm_multiply", options)
-    right, back = right_side(b, a)
+    right, to_result = right_side(b, a)
     matrix = square(a, "expm_multiply")
     if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != matrix.shape[1]:
         raise ShapeError(
@@ -113,7 +113,7 @@ def expm_multiply(
             f"\n  expected ({matrix.shape[1]},) or ({matrix.shape[1]}, k)"
         )
     finite(to_numpy(matrix.values), "expm_multiply")
-    return back(scipys.expm_multiply(scipy_matrix(matrix, "csr"), right, **options))
+    return to_result(scipys.expm_multiply(scipy_matrix(matrix, "csr"), right, **options))
 
 
 def expm(a: Any, /) -> Tensor:
@@ -138,9 +138,9 @@ def expm(a: Any, /) -> Tensor:
     from scipy.sparse.linalg import expm as scipys
 
     finite(to_numpy(t.values), "expm")
-    scalar = common(t)
-    found = [scipys(scipy_matrix(m, "csc", scalar)).tocsc() for m in matrices(t, scalar)]
-    parts = [_like(asarray(x), t.values) for x in found]
+    scalar = solve_scalar(t)
+    exponentials = [scipys(scipy_matrix(m, "csc", scalar)).tocsc() for m in matrices(t, scalar)]
+    parts = [_in_library_of(asarray(x), t.values) for x in exponentials]
     return to_result_format((parts[0] if t.ndim == 2 else reshape(stack(parts), t.shape))._storage, t.format)
 
 
@@ -155,7 +155,7 @@ def _dense_exponential(array: Any) -> Any:
     return scipys(array) if array.size else array.copy()
 
 
-def _like(t: Tensor, values: Any) -> Tensor:
+def _in_library_of(t: Tensor, values: Any) -> Tensor:
     """A tensor over buffers of the library of `values`."""
     return Tensor._from_storage(t._storage.mapped(lambda b: as_array(b, like=values))) if is_torch(values) else t
 
@@ -171,17 +171,17 @@ def onenormest(a: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, comp
     if t < 1 or itmax < 2:
         raise ValueError(f"onenormest: expected t >= 1 and itmax >= 2; got {t} and {itmax}")
     if operator.shape[0] <= t:
-        return _small_norm(operator, compute_v, compute_w)
+        return _exact_one_norm(operator, compute_v, compute_w)
     return scipys.onenormest(operator, t, itmax, compute_v, compute_w)
 
 
-def _small_norm(operator: Any, compute_v: bool, compute_w: bool) -> Any:
+def _exact_one_norm(operator: Any, compute_v: bool, compute_w: bool) -> Any:
     """The exact norm, of a matrix with as few columns as the estimate would take products."""
     n = operator.shape[1]
     columns = operator.matmat(np.eye(n, dtype=operator.dtype))
     sums = np.abs(columns).sum(0)
-    at = int(sums.argmax()) if n else 0
-    out: list[Any] = [float(sums[at]) if n else 0.0]
-    out += [np.eye(n)[:, at]] if compute_v else []
-    out += [columns[:, at]] if compute_w else []
+    column = int(sums.argmax()) if n else 0
+    out: list[Any] = [float(sums[column]) if n else 0.0]
+    out += [np.eye(n)[:, column]] if compute_v else []
+    out += [columns[:, column]] if compute_w else []
     return tuple(out) if len(out) > 1 else out[0]

@@ -1,4 +1,4 @@
-"""Right sides of any library in, solutions of their kind out: a matrix that is solved with again and again.
+"""The inverse of a matrix as an operator: right sides of any library -> solutions of their kind.
 
     M.solve(b)    M @ b    M(b)    M.solve(b, "T")        # x with A @ x = b, or A.T @ x = b; A or what stands for it
 
@@ -15,14 +15,14 @@ from ..errors import DTypeError, ShapeError
 from ..storage.buffers import cast, numpy_dtype
 from .operands import right_side
 
-__all__ = ["TRANSPOSES", "InverseOperator", "transposition"]
+__all__ = ["TRANSPOSES", "InverseOperator", "check_transposition"]
 
 Array = np.ndarray[Any, Any]
 
 TRANSPOSES = ("N", "T", "H")
 
 
-def transposition(trans: Any, operation: str) -> str:
+def check_transposition(trans: Any, operation: str) -> str:
     """ "N", "T" or "H". Raises DTypeError for anything else."""
     if not isinstance(trans, str) or trans not in TRANSPOSES:
         raise DTypeError(
@@ -69,7 +69,7 @@ class InverseOperator:
 
         `b` is a vector (n,), or right sides (n, k).
         """
-        right, back = right_side(b, None)
+        right, to_result = right_side(b, None)
         if right.ndim not in (1, 2) or right.shape[0] != self.shape[0]:
             raise ShapeError(
                 f"solve: the matrix has shape {self.shape}, the right side {right.shape}"
@@ -77,7 +77,7 @@ class InverseOperator:
             )
         if right.dtype.kind not in "biufc":
             raise DTypeError(f"solve: expected numbers; got dtype {right.dtype}")
-        return back(self.apply(right, transposition(trans, "solve")))
+        return to_result(self.apply(right, check_transposition(trans, "solve")))
 
     def __call__(self, b: Any) -> Any:
         return self.solve(b)

@@ -11,21 +11,21 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..storage.buffers import is_torch, numpy_dtype
 from ..tensor.tensor import Tensor
-from .convergence import Broken, Iterations, warn
-from .named import named
-from .operands import common, counts, dense, matrix, numbers, options_of, right_side
+from .convergence import Iterations, NonfiniteIterate, warn
+from .named import preconditioner_by_name
+from .operands import counts, dense, matrix, numbers, options_of, right_side, solve_scalar
 from .operator import aslinearoperator, from_callable, is_operator, preconditioner
-from .progress import reporting
+from .progress import report_progress
 
 __all__ = ["bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "lsmr", "lsqr", "minres", "qmr", "tfqmr"]
 
 Array = np.ndarray[Any, Any]
 
-_LIMITS = {"minres": 5, "lsqr": 2, "lsmr": 1}
+_DEFAULT_ITERATIONS = {"minres": 5, "lsqr": 2, "lsmr": 1}
 """Iterations that SciPy's methods do by default, in unknowns; the others 10."""
-_CYCLES = {"lgmres": 1000, "gcrotmk": 1000}
+_DEFAULT_CYCLES = {"lgmres": 1000, "gcrotmk": 1000}
 """Those of which SciPy counts cycles."""
-_AT_LEAST_ONE = ("maxiter", "iter_lim", "restart", "inner_m", "m")
+_POSITIVE_OPTIONS = ("maxiter", "iter_lim", "restart", "inner_m", "m")
 _PRECONDITIONERS = ("M", "M1", "M2")
 
 
@@ -45,8 +45,8 @@ class _System:
             return float(np.linalg.norm(self.right.reshape(-1) - self.operator.matvec(x.reshape(-1))))
 
 
-def _system(name: str, a: Any, b: Any, squared: bool = True) -> _System:
-    right, back = right_side(b, a)
+def _system(name: str, a: Any, b: Any, must_be_square: bool = True) -> _System:
+    right, to_result = right_side(b, a)
     if right.dtype.kind not in "biufc":
         raise DTypeError(f"{name}: expected a right side of numbers; got dtype {right.dtype}")
     if right.ndim not in (1, 2) or (right.ndim == 2 and right.shape[1] != 1):
@@ -59,18 +59,20 @@ def _system(name: str, a: Any, b: Any, squared: bool = True) -> _System:
     if is_operator(a):
         operator = aslinearoperator(a)
     elif callable(a) and not isinstance(a, Tensor):
-        operator = from_callable(a, len(right), like, numpy_dtype(common(right)))
+        operator = from_callable(a, len(right), like, numpy_dtype(solve_scalar(right)))
     else:
         operator = aslinearoperator(matrix(a, name))
     shape = operator.shape
-    if squared and shape[0] != shape[1]:
+    if must_be_square and shape[0] != shape[1]:
         raise ShapeError(f"{name}: expected a square matrix; got shape {shape}\n  help: lsqr and lsmr solve others")
     if shape[0] != right.shape[0]:
         raise ShapeError(
             f"{name}: the matrix has shape {shape}, the right side {right.shape}"
             f"\n  expected {shape[0]} rows; got {right.shape[0]}"
         )
-    return _System(operator, right, back, like, np.result_type(operator.dtype or right.dtype, right.dtype, np.float32))
+    return _System(
+        operator, right, to_result, like, np.result_type(operator.dtype or right.dtype, right.dtype, np.float32)
+    )
 
 
 def _options(name: str, a: Any, system: _System, options: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def _options(name: str, a: Any, system: _System, options: dict[str, Any]) -> dic
     options = options_of(name, options)
     counts(name, options)
     numbers(name, options)
-    for key in _AT_LEAST_ONE:
+    for key in _POSITIVE_OPTIONS:
         if options.get(key) is not None and options[key] < 1:
             raise ValueError(
                 f"{name}: expected {key} of 1 or more; got {options[key]}\n  help: None is SciPy's default"
@@ -88,8 +90,8 @@ def _options(name: str, a: Any, system: _System, options: dict[str, Any]) -> dic
     n = system.operator.shape[1]
     for m in _PRECONDITIONERS:
         if options.get(m) is not None:
-            given = named(options[m], a) if isinstance(options[m], str) else options[m]
-            options[m] = preconditioner(given, n, name, system.like, system.dtype)
+            m_operand = preconditioner_by_name(options[m], a) if isinstance(options[m], str) else options[m]
+            options[m] = preconditioner(m_operand, n, name, system.like, system.dtype)
     if options.get("x0") is not None:
         options["x0"] = dense(options["x0"])
         if options["x0"].shape not in ((n,), (n, 1)):
@@ -125,25 +127,25 @@ def _solver(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tupl
     if not np.isfinite(system.right).all():
         warn(name, 0, math.nan, 0.0)
         return system.back(np.full(n, np.nan, system.dtype)), 1
-    limit = options.get("maxiter") or _CYCLES.get(name, _LIMITS.get(name, 10) * n)
+    limit = options.get("maxiter") or _DEFAULT_CYCLES.get(name, _DEFAULT_ITERATIONS.get(name, 10) * n)
     inner = options.get("restart") or min(20, n) if name == "gmres" else 1
-    with reporting(progress, name, limit * inner) as step:
-        told = options["callback"] = Iterations(
+    with report_progress(progress, name, limit * inner) as step:
+        iterations = options["callback"] = Iterations(
             options.get("callback"), step, system.norm, float(np.linalg.norm(system.right))
         )
         try:
             x, info = _run(name, system, options)
-        except Broken as broken:
+        except NonfiniteIterate as broken:
             x = np.full(n, np.nan, system.dtype) if broken.x is None else broken.x
-            info = told.count
-            warn(name, told.count, math.nan, 0.0)
+            info = iterations.count
+            warn(name, iterations.count, math.nan, 0.0)
             return system.back(x), info
     if info:
-        info = _judged(name, system, x, int(info), told.count, options)
+        info = _check_tolerance(name, system, x, int(info), iterations.count, options)
     return system.back(x), int(info)
 
 
-def _judged(name: str, system: _System, x: Array, info: int, iterations: int, options: dict[str, Any]) -> int:
+def _check_tolerance(name: str, system: _System, x: Array, info: int, iterations: int, options: dict[str, Any]) -> int:
     """0 where the last iteration reached the tolerance after all; else SciPy's number, after a warning."""
     residual = system.norm(x)
     relative = options.get("rtol", options.get("tol", 1e-5))
@@ -223,37 +225,37 @@ def tfqmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("tfqmr", a, b, x0, options)
 
 
-_LEAST_SQUARES = {3: "the matrix seems ill-conditioned", 6: "the matrix is ill-conditioned", 7: ""}
+_STOP_REASONS = {3: "the matrix seems ill-conditioned", 6: "the matrix is ill-conditioned", 7: ""}
 """Why lsqr and lsmr stop without an answer, by their `istop`."""
 
 
 def _least_squares(name: str, a: Any, b: Any, options: dict[str, Any]) -> tuple[Any, ...]:
-    system = _system(name, a, b, squared=False)
+    system = _system(name, a, b, must_be_square=False)
     progress = options.pop("progress", None)
     options = _options(name, a, system, options)
-    limit = options.get("iter_lim") or options.get("maxiter") or _LIMITS[name] * min(system.operator.shape)
-    with reporting(progress, name, limit) as step:
+    limit = options.get("iter_lim") or options.get("maxiter") or _DEFAULT_ITERATIONS[name] * min(system.operator.shape)
+    with report_progress(progress, name, limit) as step:
         if progress:
-            system = _counted(system, step)
+            system = _count_products(system, step)
         x, stop, iterations, norm, *rest = _run(name, system, options)
     residual = float(norm)
-    if stop in _LEAST_SQUARES or not np.isfinite(x).all():
+    if stop in _STOP_REASONS or not np.isfinite(x).all():
         scale = float(np.linalg.norm(system.right))
-        warn(name, int(iterations), residual, options.get("btol", 1e-6) * scale, _LEAST_SQUARES.get(stop, ""))
+        warn(name, int(iterations), residual, options.get("btol", 1e-6) * scale, _STOP_REASONS.get(stop, ""))
     return (system.back(x), stop, iterations, norm, *rest)
 
 
-def _counted(system: _System, step: Any) -> _System:
+def _count_products(system: _System, step: Any) -> _System:
     """The system with an operator whose products are counted: one an iteration, after the first."""
     from scipy.sparse.linalg import LinearOperator
 
-    inner, done = system.operator, -1
+    inner, products = system.operator, -1
 
     def product(x: Array) -> Any:
-        nonlocal done
-        done += 1
-        if done:
-            step(done, None)
+        nonlocal products
+        products += 1
+        if products:
+            step(products, None)
         return inner.matvec(x)
 
     counted = LinearOperator(inner.shape, matvec=product, rmatvec=inner.rmatvec, dtype=inner.dtype)

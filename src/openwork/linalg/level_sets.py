@@ -22,7 +22,7 @@ from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .kernels import kernel
 
-__all__ = ["Schedule", "Trial", "level_of_rows", "substitute", "trial"]
+__all__ = ["Schedule", "Trial", "level_of_rows", "substitute", "trial_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -47,8 +47,8 @@ def level_of_rows(pos: Array, crd: Array, lower: bool) -> Array:
     """The level of each row of the lower or upper triangle of compressed rows."""
     n = len(pos) - 1
     level = np.zeros(n, np.int64)
-    made = kernel("levels_of_rows", crd.dtype, "f64", False, *_directions(lower, n))
-    made.run_sized(len(crd), made.pack([pos, crd, level, n]))
+    executable = kernel("levels_of_rows", crd.dtype, "f64", False, *_directions(lower, n))
+    executable.run_sized(len(crd), executable.pack([pos, crd, level, n]))
     return level
 
 
@@ -58,7 +58,7 @@ def _directions(lower: bool, n: int) -> tuple[tuple[str, str], ...]:
 
 @dataclass(slots=True)
 class Trial:
-    """Which of two ways is the faster for a structure: the plain loop and the level sets, each run twice, timed once.
+    """Measures which is faster for a structure, the plain loop or level sets: each is run twice and timed once.
 
     Both give the same numbers, so that only time depends on the choice.
     """
@@ -68,7 +68,7 @@ class Trial:
     seconds: tuple[float, float] = (0.0, 0.0)
 
     def levels(self, t: Tensor, kind: str, lower: bool, m: int) -> Schedule | None:
-        """The schedule where this call is to go by level sets."""
+        """The schedule where this call is to run by level sets, else None."""
         if self.calls == 2:
             self.schedule = _schedule(t, kind, lower, m, pool.get_num_threads())
             self.calls = 2 if self.schedule is not None else 5
@@ -84,18 +84,18 @@ class Trial:
         self.calls = min(self.calls + 1, 5)
 
 
-def trial(t: Tensor, lower: bool, m: int) -> Trial | None:
-    """What is known of a structure and `m` right sides; None where there is too little work for threads."""
+def trial_of(t: Tensor, lower: bool, m: int) -> Trial | None:
+    """The Trial of a structure and `m` right sides; None where there is too little work for threads."""
     threads = pool.get_num_threads()
     crd = t.crd(1)
     if threads < 2 or crd is None or len(crd) * m < 2 * WIDE:
         return None
     facts, key = t._storage.plans.facts, ("level sets", lower, m, threads)
-    found: Trial | None = facts.get(key)
-    if found is None:
-        found = Trial()
-        keep(facts, key, found)
-    return found
+    known_trial: Trial | None = facts.get(key)
+    if known_trial is None:
+        known_trial = Trial()
+        keep(facts, key, known_trial)
+    return known_trial
 
 
 def _schedule(t: Tensor, kind: str, lower: bool, m: int, threads: int) -> Schedule | None:
@@ -141,15 +141,15 @@ def substitute(levels: Schedule, values: Array, x: Array, scalar: str, lower: bo
     if levels.place is not None:
         values = values[levels.place]
     m = x.shape[1]
-    bad = np.full(1, 0, np.int64)
-    words = (
+    zero_pivot = np.full(1, 0, np.int64)
+    substitutions = (
         ("BEFORE", "<" if lower else ">"), ("START", "1.0" if unit else "0.0"),
         ("DIAGONAL", "pass" if unit else "if j == i:\n                d += T(A[p])"),
         ("S[const]", f"{scalar_of(values)}[const]"),
     )  # fmt: skip
-    made = kernel("substitute", levels.crd.dtype, scalar, m == 1, *words)
-    packed = made.pack([levels.order, levels.pos, levels.crd, values, x, bad, m])
+    executable = kernel("substitute", levels.crd.dtype, scalar, m == 1, *substitutions)
+    packed = executable.pack([levels.order, levels.pos, levels.crd, values, x, zero_pivot, m])
     with np.errstate(all="ignore"):
         for cut in levels.cuts:
-            pool.parallel(made, packed, cut, 0)
-    return not bad[0]
+            pool.parallel(executable, packed, cut, 0)
+    return not zero_pivot[0]

@@ -1,4 +1,4 @@
-"""The name of a preconditioner and a matrix -> the preconditioner, for `M="ic0"`."""
+"""The name of a preconditioner, as in `M="ic0"`, and a matrix -> the preconditioner."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .amg import amg
 from .inverse import InverseOperator
 from .preconditioners import ic0, ilu0, jacobi, ssor
 
-__all__ = ["named"]
+__all__ = ["preconditioner_by_name"]
 
-_NAMED: dict[str, Callable[[Any], InverseOperator]] = {
+_BY_NAME: dict[str, Callable[[Any], InverseOperator]] = {
     "jacobi": jacobi,
     "ssor": ssor,
     "ic0": ic0,
@@ -22,11 +22,11 @@ _NAMED: dict[str, Callable[[Any], InverseOperator]] = {
 }
 
 
-def named(name: str, a: Any) -> InverseOperator:
+def preconditioner_by_name(name: str, a: Any) -> InverseOperator:
     """The preconditioner of this name for a matrix."""
-    if name not in _NAMED:
-        known = ", ".join(map(repr, _NAMED))
-        raise ValueError(f"M={name!r} is no preconditioner\n  supported: {known}{suggestion(name, _NAMED)}")
+    if name not in _BY_NAME:
+        known = ", ".join(map(repr, _BY_NAME))
+        raise ValueError(f"M={name!r} is no preconditioner\n  supported: {known}{suggestion(name, _BY_NAME)}")
     if callable(a) and not isinstance(a, Tensor):
         raise UnsupportedError(f"M={name!r} is made of the matrix's elements, which a function does not have")
-    return _NAMED[name](a)
+    return _BY_NAME[name](a)

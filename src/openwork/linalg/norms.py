@@ -1,4 +1,4 @@
-"""Norms, traces and powers."""
+"""A vector or matrix of any format -> its norms, trace and integer powers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra, svdvals
 from .eigen import svds
-from .operands import common, matrix, square
+from .operands import matrix, solve_scalar, square
 
 __all__ = ["matrix_norm", "matrix_power", "norm", "trace", "vector_norm"]
 
@@ -53,8 +53,8 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     t = _tensor(x)
     if axis is None and ord is None:
         return vector_norm(t, axis=None, keepdims=keepdims)
-    several = (tuple, list) if is_torch(t.values) else (tuple,)
-    axes = tuple(range(t.ndim)) if axis is None else integers(axis, "norm", "axis", boolean=False, sequences=several)
+    sequences = (tuple, list) if is_torch(t.values) else (tuple,)
+    axes = tuple(range(t.ndim)) if axis is None else integers(axis, "norm", "axis", boolean=False, sequences=sequences)
     if len(axes) == 1:
         return vector_norm(t, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
@@ -79,20 +79,20 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if ord == 1:
         return st.sum(t, axis=axis, keepdims=keepdims)
     if ord == 2:
-        found = unary("sqrt", st.sum(unary("square", t), axis=axis, keepdims=keepdims))
+        root = unary("sqrt", st.sum(unary("square", t), axis=axis, keepdims=keepdims))
         if key is not None:
-            _keep(x, key)
-        return found
+            _keep_norm(x, key)
+        return root
     return st.sum(t**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
 
 
-def _keep(t: Any, key: Any) -> None:
-    """Keep the 2-norm of all elements for the next time, where it is NumPy's of the values."""
+def _keep_norm(t: Any, key: Any) -> None:
+    """Keep the prepared call of the 2-norm of all elements, where it is NumPy's norm of the values."""
     if type(t) is not Tensor or explained.active():
         return
     s = t._storage
-    whole = s.library == "numpy" and s.format.is_unique and not s.fill_value and s.values.shape[0] == s.nse
-    if whole and s.scalar in ("f32", "f64") and by_library(s.scalar, s.scalar, s.values):
+    is_compact = s.library == "numpy" and s.format.is_unique and not s.fill_value and s.values.shape[0] == s.nse
+    if is_compact and s.scalar in ("f32", "f64") and by_library(s.scalar, s.scalar, s.values):
         shape = (1,) * t.ndim if key[-1] else ()
         keep(s.plans.reductions, key, DenseResult(SquareRoot(numpy_dtype(s.scalar)), shape))
 
@@ -105,15 +105,15 @@ def matrix_norm(
     Of dense format also 2, -2 and "nuc" of stacks, by all singular values.
     """
     t = matrix(_tensor(x), "matrix_norm")
-    rows, cols = _pair(axis, t.ndim)
+    rows, cols = _two_axes(axis, t.ndim)
     if ord == "fro":
         return vector_norm(t, axis=(rows, cols), keepdims=keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         first, second = (rows, cols) if abs(ord) == 1 else (cols, rows)
         sums = st.sum(unary("abs", t), axis=first, keepdims=True)
-        best = (st.max if ord > 0 else st.min)(sums, axis=second, keepdims=True)
+        extreme = (st.max if ord > 0 else st.min)(sums, axis=second, keepdims=True)
         shape = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
-        return Tensor._from_dense(best.to_dense().reshape(shape))
+        return Tensor._from_dense(extreme.to_dense().reshape(shape))
     if ord in (2, -2, "nuc") and t.format.is_dense:
         return _by_singular_values(t, ord, rows, cols, keepdims)
     if ord == 2 and t.ndim == 2:
@@ -124,7 +124,7 @@ def matrix_norm(
     )
 
 
-def _pair(axis: Any, ndim: int) -> tuple[int, int]:
+def _two_axes(axis: Any, ndim: int) -> tuple[int, int]:
     axes = axes_of(axis, ndim, "matrix_norm")
     if len(axes) != 2:
         raise ShapeError(f"matrix_norm: axis={axis!r}\n  expected: a pair of axes\n  help: vector_norm takes one")
@@ -159,17 +159,17 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
     coo = t.asformat("coo")
     *batch, rows, cols = (to_numpy(c) for c in coo._storage.crd if c is not None)
-    on = np.flatnonzero(cols.astype(np.int64) - rows == offset)
-    values = cast(to_numpy(coo.values)[on], scalar)
+    on_diagonal = np.flatnonzero(cols.astype(np.int64) - rows == offset)
+    values = cast(to_numpy(coo.values)[on_diagonal], scalar)
     shape = t.shape[:-2]
-    place = np.zeros(len(on), np.int64)
+    batch_index = np.zeros(len(on_diagonal), np.int64)
     for c, n in zip(batch, shape, strict=True):
-        place = place * n + c[on]
+        batch_index = batch_index * n + c[on_diagonal]
     out = np.zeros(math.prod(shape), values.dtype)
-    add_at(out, place, values)
+    add_at(out, batch_index, values)
     if t.fill_value:
         length = max(0, min(t.shape[-2] + min(offset, 0), t.shape[-1] - max(offset, 0)))
-        out += (length - np.bincount(place, minlength=len(out))) * t.fill_value
+        out += (length - np.bincount(batch_index, minlength=len(out))) * t.fill_value
     return Tensor._from_dense(out.reshape(shape))
 
 
@@ -180,7 +180,7 @@ def matrix_power(a: Any, n: int, /) -> Any:
     """
     t, n = square(a, "matrix_power"), integer(n, "matrix_power", "n")
     if (t.format.is_dense and (n <= 0 or t.ndim > 2)) or not t.size:
-        array = t.to_dense() if n >= 0 else cast(t.to_dense(), common(t))
+        array = t.to_dense() if n >= 0 else cast(t.to_dense(), solve_scalar(t))
         return Tensor._from_dense(linear_algebra("matrix_power", array, n))
     if n < 0:
         raise UnsupportedError(f"matrix_power: n={n} needs the inverse\n  help: factorized(A), and solve {-n} times")

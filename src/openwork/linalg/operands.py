@@ -1,4 +1,4 @@
-"""Operands of the solvers: matrices of any format as SciPy's, right sides of any library as NumPy arrays and back."""
+"""Operands of solvers: matrices of any format -> SciPy's, right sides of any library -> NumPy arrays and back."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from ..tensor.tensor import Tensor
 
 __all__ = [
     "check_rows",
-    "common",
     "counts",
     "dense",
     "dense_array",
     "matrices",
     "matrix",
-    "narrow",
+    "narrow_indices",
     "numbers",
     "options_of",
     "real",
-    "recorded",
     "right_side",
     "scipy_matrix",
+    "solve_scalar",
     "square",
     "stored_as",
+    "value_buffers",
 ]
 
 _FLOATING = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "c64": "c64", "c128": "c128"}
@@ -90,12 +90,14 @@ def options_of(name: str, options: dict[str, Any], operands: int = 2) -> dict[st
 
     Raises TypeError for one that it does not have.
     """
-    known = _parameters(name)[operands:]
-    other = {"rtol": "tol", "tol": "rtol"}
-    out = {key if key in known or other.get(key) not in known else other[key]: v for key, v in options.items()}
+    parameters = _parameters(name)[operands:]
+    alias = {"rtol": "tol", "tol": "rtol"}
+    out = {
+        key if key in parameters or alias.get(key) not in parameters else alias[key]: v for key, v in options.items()
+    }
     for key in out:
-        if key not in known:
-            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}{suggestion(key, known)}")
+        if key not in parameters:
+            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}{suggestion(key, parameters)}")
     return out
 
 
@@ -121,10 +123,10 @@ def square(a: Any, operation: str) -> Tensor:
 
 def dense_array(t: Tensor) -> Array | None:
     """The array of a tensor of dense format, or of one without elements, in a floating-point type; None of others."""
-    return cast(t.to_dense(), common(t)) if t.format.is_dense or not t.size else None
+    return cast(t.to_dense(), solve_scalar(t)) if t.format.is_dense or not t.size else None
 
 
-def common(*operands: Tensor | np.ndarray[Any, Any]) -> str:
+def solve_scalar(*operands: Tensor | np.ndarray[Any, Any]) -> str:
     """The floating-point scalar type to solve in."""
     scalar = promote(tuple(x._storage.scalar if isinstance(x, Tensor) else scalar_of(x) for x in operands))
     return _FLOATING.get(scalar, "f64")
@@ -136,16 +138,16 @@ def dense(x: Any) -> np.ndarray[Any, Any]:
 
 
 def right_side(b: Any, a: Any) -> tuple[np.ndarray[Any, Any], Callable[[np.ndarray[Any, Any]], Any]]:
-    """`b` as a NumPy array, and what makes a result of its kind: a Tensor for a Tensor, torch's for torch's."""
+    """`b` as a NumPy array, and a function that converts a result to its kind: Tensor, torch's or NumPy's."""
     if isinstance(b, Tensor):
         torch_like = is_torch(b.values)
-        return dense(b), lambda x: Tensor._from_dense(_torch(x) if torch_like else np.ascontiguousarray(x))
+        return dense(b), lambda x: Tensor._from_dense(_to_torch(x) if torch_like else np.ascontiguousarray(x))
     if is_torch(b):
-        return to_numpy(b), _torch
+        return to_numpy(b), _to_torch
     return np.asarray(b), lambda x: x
 
 
-def _torch(x: np.ndarray[Any, Any]) -> Any:
+def _to_torch(x: np.ndarray[Any, Any]) -> Any:
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(x))
@@ -167,15 +169,15 @@ def scipy_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Any:
     return converted.to_scipy(kind)
 
 
-def narrow(held: Any) -> Any:
-    """SuperLU's indices are 32-bit."""
-    if held.indices.dtype != np.int32:
-        if held.nnz >= 2**31:
+def narrow_indices(compressed: Any) -> Any:
+    """A SciPy matrix with 32-bit indices, which SuperLU takes; UnsupportedError beyond 2**31 elements."""
+    if compressed.indices.dtype != np.int32:
+        if compressed.nnz >= 2**31:
             raise UnsupportedError(
-                f"SuperLU counts in 32 bits; got {held.nnz} elements\n  help: use an iterative solver"
+                f"SuperLU counts in 32 bits; got {compressed.nnz} elements\n  help: use an iterative solver"
             )
-        held.indices, held.indptr = held.indices.astype(np.int32), held.indptr.astype(np.int32)
-    return held
+        compressed.indices, compressed.indptr = compressed.indices.astype(np.int32), compressed.indptr.astype(np.int32)
+    return compressed
 
 
 def stored_as(t: Tensor) -> str:
@@ -192,20 +194,20 @@ def matrices(t: Tensor, scalar: str) -> list[Tensor]:
     coo = Tensor._from_storage(t._storage.with_values(values)).asformat("coo")
     crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
     batch, (rows, cols) = t.shape[:-2], t.shape[-2:]
-    place = np.zeros(len(crd[0]), np.int64)
+    batch_index = np.zeros(len(crd[0]), np.int64)
     for c, n in zip(crd[: len(batch)], batch, strict=True):
-        place = place * n + c
-    bounds = np.searchsorted(place, np.arange(int(np.prod(batch)) + 1))
+        batch_index = batch_index * n + c
+    bounds = np.searchsorted(batch_index, np.arange(int(np.prod(batch)) + 1))
 
-    leaf = to_numpy(coo.values)
+    data = to_numpy(coo.values)
     return [
-        sparse_coo_tensor(np.stack([crd[-2][lo:hi], crd[-1][lo:hi]]), leaf[lo:hi], (rows, cols), is_coalesced=True)
+        sparse_coo_tensor(np.stack([crd[-2][lo:hi], crd[-1][lo:hi]]), data[lo:hi], (rows, cols), is_coalesced=True)
         for lo, hi in pairwise(bounds)
     ]
 
 
-def recorded(*operands: Any) -> list[Any]:
-    """The buffers of values of operands, which torch may record."""
+def value_buffers(*operands: Any) -> list[Any]:
+    """The value buffers of operands, which torch may record."""
     return [x.values if isinstance(x, Tensor) else x for x in operands]
 
 

@@ -1,4 +1,4 @@
-"""SciPy's view of a tensor: a LinearOperator whose products run openwork's kernels; operands of solvers as such."""
+"""A matrix, function or operator -> a SciPy LinearOperator whose products run openwork's kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import ShapeError
 from ..ops.products.matmul import matmul
 from ..storage.buffers import as_array, cast, numpy_dtype, refuse_recorded
 from ..tensor.tensor import Tensor
-from .operands import common, dense, matrix
+from .operands import dense, matrix, solve_scalar
 
 __all__ = ["aslinearoperator", "compose", "from_callable", "is_operator", "preconditioner"]
 
@@ -35,7 +35,7 @@ def aslinearoperator(a: Any, dtype: Any = None) -> Any:
     refuse_recorded(t.values)
     if t.ndim != 2:
         raise ShapeError(f"aslinearoperator: expected one matrix; got shape {t.shape}\n  help: one operator for each")
-    scalar = common(t)
+    scalar = solve_scalar(t)
     if t.device != "cpu" or not isinstance(t.values, np.ndarray):
         t = Tensor._from_storage(t._storage.mapped(lambda b: np.asarray(b.detach().cpu())))
     if t._storage.scalar != scalar:

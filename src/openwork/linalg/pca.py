@@ -10,7 +10,7 @@ from ..errors import DTypeError, ShapeError
 from ..integers import integer
 from ..storage.buffers import cast, numpy_dtype
 from ..tensor.tensor import Tensor
-from .operands import common, counts, dense, matrix
+from .operands import counts, dense, matrix, solve_scalar
 from .operator import aslinearoperator
 
 __all__ = ["PCA", "pca"]
@@ -68,7 +68,7 @@ def pca(a: Any, k: int = 2, *, center: bool = True, **options: Any) -> PCA:
 
     t, k = matrix(a, "pca"), integer(k, "pca", "k")
     counts("pca", options)
-    scalar = common(t)
+    scalar = solve_scalar(t)
     if t.ndim != 2 or not 0 < k < min(t.shape):
         raise ShapeError(f"pca: k = {k} of shape {t.shape}\n  expected: 1 or more, less than both extents\n  help: svd")
     if scalar[0] == "c":
@@ -90,11 +90,11 @@ def pca(a: Any, k: int = 2, *, center: bool = True, **options: Any) -> PCA:
         t.shape, matvec=lambda x: forward(x.reshape(-1, 1)), rmatvec=lambda y: backward(y.reshape(-1, 1)),
         matmat=forward, rmatmat=backward, dtype=dtype,
     )  # fmt: skip
-    u, s, vt = scipys.svds(centred, k=k, **options)
-    order = np.argsort(-s)
-    u, s, vt = u[:, order], s[order], vt[order]
+    u, sigma, vt = scipys.svds(centred, k=k, **options)
+    order = np.argsort(-sigma)
+    u, sigma, vt = u[:, order], sigma[order], vt[order]
     signs = np.sign(vt[np.arange(k), np.abs(vt).argmax(axis=1)])
     total = dense((t * t).sum(axis=0)) / n - mean**2
-    variance = s**2 / (n - 1)
+    variance = sigma**2 / (n - 1)
     ratio = variance / (total.sum() * n / (n - 1))
-    return PCA(u * s * signs, vt * signs[:, None], variance, ratio, s, mean)
+    return PCA(u * sigma * signs, vt * signs[:, None], variance, ratio, sigma, mean)

@@ -12,7 +12,7 @@ from ..storage.buffers import as_array
 from ..tensor.tensor import Tensor
 from .inverse import InverseOperator
 from .kernels import kernel
-from .operands import common, real, scipy_matrix, square
+from .operands import real, scipy_matrix, solve_scalar, square
 
 __all__ = [
     "ILU0",
@@ -78,24 +78,24 @@ def rows(a: Any, operation: str) -> Rows:
     t = square(a, operation)
     if t.ndim != 2:
         raise ShapeError(f"{operation}: expected one matrix; got shape {t.shape}\n  help: one call for each of a stack")
-    scalar = common(t)
-    held = scipy_matrix(t, "csr", scalar).copy()
-    held.sum_duplicates()
-    finite(held.data, operation)
-    n, index = t.shape[0], held.indices.dtype
-    row = np.repeat(np.arange(n, dtype=index), np.diff(held.indptr))
-    at = np.flatnonzero(row == held.indices)
-    diag = np.full(n, -1, index)
-    diag[row[at]] = at
-    return Rows(held.indptr.astype(index), held.indices, held.data, diag, scalar, t.values)
+    scalar = solve_scalar(t)
+    csr = scipy_matrix(t, "csr", scalar).copy()
+    csr.sum_duplicates()
+    finite(csr.data, operation)
+    n, index_dtype = t.shape[0], csr.indices.dtype
+    row = np.repeat(np.arange(n, dtype=index_dtype), np.diff(csr.indptr))
+    on_diagonal = np.flatnonzero(row == csr.indices)
+    diag = np.full(n, -1, index_dtype)
+    diag[row[on_diagonal]] = on_diagonal
+    return Rows(csr.indptr.astype(index_dtype), csr.indices, csr.data, diag, scalar, t.values)
 
 
 def _pivots(r: Rows, operation: str, definite: bool) -> Array:
     """The diagonal. Raises LinAlgError with the row where it is 0, or not positive of what has to be definite."""
     diagonal = r.diagonal()
-    wrong = np.flatnonzero(~(diagonal.real > 0) | (diagonal.imag != 0) if definite else diagonal == 0)
-    if wrong.size:
-        i = int(wrong[0])
+    bad = np.flatnonzero(~(diagonal.real > 0) | (diagonal.imag != 0) if definite else diagonal == 0)
+    if bad.size:
+        i = int(bad[0])
         raise np.linalg.LinAlgError(
             f"{operation}: element ({i}, {i}) of the diagonal is {diagonal[i]}; expected "
             + ("a positive number: the matrix is not positive definite\n  help: ilu0(A) takes others" if definite
@@ -203,8 +203,8 @@ class ILU0(InverseOperator):
         from scipy.sparse import csr_array, eye_array, tril, triu
 
         r = self._rows
-        held = csr_array((r.values, r.crd, r.pos), self.shape)
-        part = (tril(held, -1, "csr") + eye_array(r.n, dtype=held.dtype) if lower else triu(held, 0, "csr")).tocsr()
+        csr = csr_array((r.values, r.crd, r.pos), self.shape)
+        part = (tril(csr, -1, "csr") + eye_array(r.n, dtype=csr.dtype) if lower else triu(csr, 0, "csr")).tocsr()
         part.sort_indices()
         return r.tensor(part.indptr, part.indices, part.data)
 
@@ -218,8 +218,8 @@ class ILU0(InverseOperator):
 
 def _call(name: str, r: Rows, k: int, work: int, *args: Any) -> int:
     """Run a kernel over rows; its status."""
-    made = kernel(name, r.crd.dtype, r.scalar, k == 1)
-    status: int = made.run_sized(work, made.pack(args), status=True)
+    executable = kernel(name, r.crd.dtype, r.scalar, k == 1)
+    status: int = executable.run_sized(work, executable.pack(args), status=True)
     return status
 
 

@@ -1,4 +1,4 @@
-"""Iterations of a solver -> what its caller asked to see of them: calls of a function, or a bar on stderr."""
+"""A solver's iterations -> calls of the caller's progress function, or a progress bar on stderr."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from ..errors import DTypeError
 
-__all__ = ["Step", "reporting"]
+__all__ = ["Step", "report_progress"]
 
 Step = Callable[[int, Callable[[], float] | None], None]
 """Called with the number of iterations, and what gives the residual's norm where the method can tell it."""
 
-EVERY = 0.2
-"""Seconds between two states of a bar: a residual may take a product."""
+REFRESH_SECONDS = 0.2
+"""Seconds between two updates of a bar: a residual may take a product."""
 
 
 def _ignore(done: int, residual: Callable[[], float] | None) -> None:
@@ -24,7 +24,7 @@ def _ignore(done: int, residual: Callable[[], float] | None) -> None:
 
 
 @contextmanager
-def reporting(progress: Any, label: str, limit: int) -> Iterator[Step]:
+def report_progress(progress: Any, label: str, limit: int) -> Iterator[Step]:
     """Give the function that is called after each iteration.
 
     progress : None or False; a function of (iterations, limit); or True for a bar, by rich where it is installed
@@ -43,7 +43,7 @@ def reporting(progress: Any, label: str, limit: int) -> Iterator[Step]:
 
             def step(done: int, residual: Callable[[], float] | None) -> None:
                 nonlocal shown
-                if time.monotonic() - shown >= EVERY:
+                if time.monotonic() - shown >= REFRESH_SECONDS:
                     show(done, f"{label}: residual {residual():.1e}" if residual else label)
                     shown = time.monotonic()
 

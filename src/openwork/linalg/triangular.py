@@ -1,4 +1,4 @@
-"""Triangular systems: forward and backward substitution, compiled for CSR and CSC."""
+"""A triangular matrix and right sides -> solutions, by compiled forward and backward substitution over CSR and CSC."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ..runtime.gradient_hook import differentiable
 from ..runtime.layouts import layout_of
 from ..storage.buffers import numpy_dtype, scalar_of, to_numpy
 from ..tensor.tensor import Tensor
-from .direct import over_stacks
-from .inverse import transposition
-from .level_sets import substitute, trial
-from .operands import check_rows, recorded, right_side, square
+from .direct import solve_stack
+from .inverse import check_transposition
+from .level_sets import substitute, trial_of
+from .operands import check_rows, right_side, square, value_buffers
 
 __all__ = ["solve_triangular", "spsolve_triangular"]
 
@@ -77,12 +77,12 @@ def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str
     return kernels.get(key, lambda: parse(text, P=p, C=c, S=s, T=t))
 
 
-@differentiable(lambda a, b: recorded(a, b))
+@differentiable(lambda a, b: value_buffers(a, b))
 def _solve_triangular(a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> Any:
     t = square(a, "solve_triangular")
-    right, back = right_side(b, a)
+    right, to_result = right_side(b, a)
     check_rows("solve_triangular", t, right)
-    return back(over_stacks(t, right, lambda m, r, scalar: _solve(m, r, scalar, lower, unit_diagonal)))
+    return to_result(solve_stack(t, right, lambda m, r, scalar: _substitute(m, r, scalar, lower, unit_diagonal)))
 
 
 def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bool = False, trans: str = "N") -> Any:
@@ -105,7 +105,7 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bo
     faster when tried, they are solved in parallel from the third call on, and the schedule is kept with the structure.
     Raises numpy.linalg.LinAlgError, with the row, where an element of the diagonal is 0.
     """
-    if transposition(trans, "solve_triangular") != "N":
+    if check_transposition(trans, "solve_triangular") != "N":
         t, lower = square(a, "solve_triangular"), not lower
         a = t.mT if trans == "T" else conj(t).mT
     return _solve_triangular(a, b, lower=lower, unit_diagonal=unit_diagonal)
@@ -119,7 +119,7 @@ def spsolve_triangular(
     return solve_triangular(A, b, lower=lower, unit_diagonal=unit_diagonal)
 
 
-def _solve(
+def _substitute(
     t: Tensor, right: np.ndarray[Any, Any], scalar: str, lower: bool, unit: bool
 ) -> np.ndarray[Any, Any]:  # fmt: skip
     layout = layout_of(t.format)
@@ -128,19 +128,21 @@ def _solve(
     kind = "csr" if stored_rows(t) else "csc"
     x = np.array(right, numpy_dtype(scalar), order="C")
     m = x.shape[1]
-    tried = trial(t, lower, m) if x.size else None
-    levels = tried.levels(t, kind, lower, m) if tried is not None else None
-    begin = time.perf_counter()
+    known_trial = trial_of(t, lower, m) if x.size else None
+    levels = known_trial.levels(t, kind, lower, m) if known_trial is not None else None
+    start = time.perf_counter()
     if levels is None:
-        _plain(t, kind, x, scalar, lower, unit)
+        _substitute_rows(t, kind, x, scalar, lower, unit)
     elif not substitute(levels, to_numpy(t.values), x, scalar, lower, unit):
-        return _plain(t, kind, np.array(right, numpy_dtype(scalar), order="C"), scalar, lower, unit)
-    if tried is not None:
-        tried.took(time.perf_counter() - begin)
+        return _substitute_rows(t, kind, np.array(right, numpy_dtype(scalar), order="C"), scalar, lower, unit)
+    if known_trial is not None:
+        known_trial.took(time.perf_counter() - start)
     return x
 
 
-def _plain(t: Tensor, kind: str, x: np.ndarray[Any, Any], scalar: str, lower: bool, unit: bool) -> np.ndarray[Any, Any]:
+def _substitute_rows(
+    t: Tensor, kind: str, x: np.ndarray[Any, Any], scalar: str, lower: bool, unit: bool
+) -> np.ndarray[Any, Any]:
     """Substitution in place in the order of the rows."""
     n, m = x.shape
     pos, crd, values = (to_numpy(x) for x in (t.pos(1), t.crd(1), t.values))

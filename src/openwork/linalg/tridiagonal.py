@@ -1,4 +1,4 @@
-"""Tridiagonal systems: elimination with partial pivoting, compiled, one range of the stack per thread.
+"""Tridiagonal matrices and right sides -> solutions, by compiled elimination with partial pivoting; stacks by threads.
 
 Source: the elimination of LAPACK's xGTSV (Thomas's, with row exchanges and a second superdiagonal).
 """
@@ -18,7 +18,7 @@ from ..format import format as parse_format
 from ..ir.text import parse
 from ..storage.buffers import cast, numpy_dtype, to_numpy
 from ..tensor.tensor import Tensor
-from .operands import check_rows, common, right_side, square
+from .operands import check_rows, right_side, solve_scalar, square
 
 __all__ = ["is_tridiagonal", "solve_tridiagonal"]
 
@@ -107,9 +107,9 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
     Raises numpy.linalg.LinAlgError for a singular matrix, UnsupportedError for a matrix with other diagonals.
     """
     t = square(a, "solve_tridiagonal")
-    right, back = right_side(b, a)
+    right, to_result = right_side(b, a)
     check_rows("solve_tridiagonal", t, right)
-    scalar = common(t, right)
+    scalar = solve_scalar(t, right)
     vector = right.ndim == 1
     sides = right[:, None] if vector else right
     n, k = sides.shape[-2:]
@@ -125,14 +125,14 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
         parts = min(pool.get_num_threads(), len(info)) if x.size > 1 << 14 else 1
         bounds = [len(info) * p // parts for p in range(parts + 1)]
         pool.parallel(executable, executable.pack([low, mid, up, x, info, n, k]), bounds, x.size)
-    bad = np.flatnonzero(info)
-    if len(bad):
-        where = f"matrix {bad[0]} of the stack {batch}: " if batch else ""
+    singular = np.flatnonzero(info)
+    if len(singular):
+        where = f"matrix {singular[0]} of the stack {batch}: " if batch else ""
         raise np.linalg.LinAlgError(
-            f"{where}the tridiagonal matrix of shape {(n, n)} is singular: pivot {info[bad[0]] - 1} is 0"
+            f"{where}the tridiagonal matrix of shape {(n, n)} is singular: pivot {info[singular[0]] - 1} is 0"
             "\n  help: lsqr(A, b) gives the least-squares solution"
         )
-    return back(x[..., 0] if vector else x)
+    return to_result(x[..., 0] if vector else x)
 
 
 def _diagonals(t: Tensor, scalar: str) -> list[np.ndarray[Any, Any]]:
