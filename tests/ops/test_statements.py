@@ -181,7 +181,7 @@ def test_results_much_larger_than_the_operands_are_sparse(text: str, value: Any)
 @pytest.mark.parametrize("dtype", ["float64", "int8", "float32"])
 def test_products_reduced_as_contractions(monkeypatch: pytest.MonkeyPatch, form: str, dtype: str) -> None:
     """What a result much larger than its operands takes, on small ones."""
-    monkeypatch.setattr(statement, "_is_wide", lambda *_: True)
+    monkeypatch.setattr(statement, "_prefers_sparse", lambda *_: True)
     a, b = np.where(A > 2, -A, A).astype(dtype), B.astype(dtype)
     given = {"A": ow.asarray(a, format=form), "B": ow.asarray(b, format=form)}
     terms = a[:, :, None] * b[None]

@@ -21,7 +21,7 @@ from ..compiler.schedule.product import prefers_sparse
 from ..compiler.semiring import SEMIRINGS, Semiring
 from ..errors import UnsupportedError
 from ..format.format import Format
-from ..interop.operands import plain
+from ..interop.operands import sparse_or_array
 from ..interop.sources import asarray
 from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
 from ..ops.elementwise.functions import where
@@ -159,7 +159,7 @@ def _product_at(
         rhs: Expression = Apply("pattern", (Access("T0", free),))
         for k, a in enumerate(term.factors, 1):
             rhs = Apply("mul", (rhs, Access(f"T{k}", a.indices)))
-        arrays = {f"T{k}": plain(x) for k, x in enumerate(values, 1)}
+        arrays = {f"T{k}": sparse_or_array(x) for k, x in enumerate(values, 1)}
         return sampled(Assignment(Access("out", free), "+=", rhs), {"T0": mask._storage, **arrays})
     return None
 
@@ -233,7 +233,9 @@ def _contract(
     inputs = tuple("".join(letter[i] for i in a.indices) for a in factors)
     target = resolve_format(format, len(free)) if format is not None else _structure_of_factor(factors, free, tensors)
     description = f"evaluate: {' * '.join(map(str, factors))}"
-    return product(inputs, "".join(letter[i] for i in free), [plain(x) for x in values], ring, target, description)
+    return product(
+        inputs, "".join(letter[i] for i in free), [sparse_or_array(x) for x in values], ring, target, description
+    )
 
 
 def _structure_of_factor(

@@ -1,4 +1,4 @@
-"""Buffers that a caller gives: made arrays, types and axes checked, and named in errors as the caller named them."""
+"""Buffers given by a caller -> arrays, their types and axes checked, with errors that name them as the caller does."""
 
 from __future__ import annotations
 
@@ -18,16 +18,23 @@ from ..tensor.tensor import Tensor
 from .sources import is_sparse_source
 
 __all__ = [
-    "check_axes", "check_compressed", "check_rows", "check_size", "index_array", "of_integers", "renamed", "strided",
+    "check_axes",
+    "check_compressed",
+    "check_integers",
+    "check_rows",
+    "check_size",
+    "check_strided",
+    "index_array",
+    "renaming_buffers",
     "value_array",
 ]  # fmt: skip
 
 Names = Mapping[str, str]
-"""What the caller calls a buffer, by what a storage calls it: {"pos[1]": "crow_indices"}."""
+"""The caller's names of buffers by the storage's: {"pos[1]": "crow_indices"}."""
 
 
-def strided(number: str, name: str, obj: object) -> None:
-    """Raise InvariantError with this number where a buffer is itself sparse: nothing else can be asked of it then."""
+def check_strided(number: str, name: str, obj: object) -> None:
+    """Raise InvariantError with this number where a buffer is itself sparse."""
     layout = getattr(obj, "layout", None) if buffers.is_torch(obj) else None
     if layout is not None:
         if str(layout) == "torch.strided":
@@ -46,14 +53,14 @@ def strided(number: str, name: str, obj: object) -> None:
 
 def value_array(obj: object) -> Array:
     """`obj` as values: an array whose dtype is supported."""
-    strided("2.3", "values", obj)
+    check_strided("2.3", "values", obj)
     try:
         out = buffers.as_array(obj)
         buffers.scalar_of(out)
     except DTypeError as error:
         supported = ", ".join(buffers.SCALARS)
         what = "values are of a supported dtype"
-        raise _mistyped("1.5", what, supported, error, "convert the values to one of these") from error
+        raise _type_error("1.5", what, supported, error, "convert the values to one of these") from error
     return out
 
 
@@ -68,7 +75,7 @@ def index_array(obj: object, like: Array, name: str, kind: str, below: bool) -> 
     kind : "pos" or "crd"
     below : whether its type is compared with that of another buffer of indices (1.2), or stands for itself (1.1)
     """
-    strided("2.1" if kind == "pos" else "2.2", name, obj)
+    check_strided("2.1" if kind == "pos" else "2.2", name, obj)
     number = "1.2" if below else "1.1"
     try:
         if not buffers.is_array(obj):
@@ -77,10 +84,10 @@ def index_array(obj: object, like: Array, name: str, kind: str, below: bool) -> 
         return buffers.as_array(obj, like=like)
     except DTypeError as error:
         what = f"{name} is of integers"
-        raise _mistyped(number, what, "int32 or int64", error, f"convert {name} to int64") from error
+        raise _type_error(number, what, "int32 or int64", error, f"convert {name} to int64") from error
 
 
-def of_integers(buffer: Array, name: str, below: bool) -> None:
+def check_integers(buffer: Array, name: str, below: bool) -> None:
     """Raise InvariantError 1.1, or 1.2 where it has another buffer's type, for indices that are no integers."""
     of_numpy = isinstance(buffer, np.ndarray)
     if (buffer.dtype.kind not in "iu") if of_numpy else ("int" not in str(buffer.dtype)):
@@ -88,51 +95,53 @@ def of_integers(buffer: Array, name: str, below: bool) -> None:
         raise violation(number, f"{name} is of integers", "int32 or int64", buffer.dtype, f"convert {name} to int64")
 
 
-def _mistyped(number: str, what: str, expected: str, error: DTypeError, help: str) -> ElementTypeError:
+def _type_error(number: str, what: str, expected: str, error: DTypeError, help: str) -> ElementTypeError:
     got = str(error).splitlines()[0]
     return ElementTypeError(f"{number} {what}\n  expected: {expected}; got: {got}\n  help: {help}")
 
 
 @contextmanager
-def renamed(names: Names, arrays: Mapping[str, Array]) -> Iterator[None]:
-    """Errors from here name buffers as the caller does, and places in a batch with the batch's index."""
+def renaming_buffers(names: Names, arrays: Mapping[str, Array]) -> Iterator[None]:
+    """A context whose InvariantErrors name buffers as the caller does, and positions with the batch's index."""
     try:
         yield
     except InvariantError as error:
         text = str(error)
-        told = _PLACE.sub(lambda found: _place(found, names, arrays), text)
-        if told == text:
+        renamed_text = _PLACE.sub(lambda found: _callers_name(found, names, arrays), text)
+        if renamed_text == text:
             raise
-        raise type(error)(told) from None
+        raise type(error)(renamed_text) from None
 
 
 _PLACE = re.compile(r"\b((?:pos|crd)\[\d+\])(?:\[(\d+)(?::(\d+))?\])?")
 
 
-def _place(found: re.Match[str], names: Names, arrays: Mapping[str, Array]) -> str:
-    buffer, first, end = found.groups()
+def _callers_name(match: re.Match[str], names: Names, arrays: Mapping[str, Array]) -> str:
+    buffer, start, end = match.groups()
     name = names.get(buffer, buffer)
-    if first is None:
+    if start is None:
         return name
-    row = re.fullmatch(r"(\w+)\[(\d+)\]", name) if buffer in names else None
-    front = [row[2]] if row else []
+    row_match = re.fullmatch(r"(\w+)\[(\d+)\]", name) if buffer in names else None
+    leading = [row_match[2]] if row_match else []
     shape = tuple(arrays[buffer].shape) if buffer in arrays else ()
     if len(shape) > 1:
-        *batch, at = np.unravel_index(int(first), shape)
-        front += [str(int(x)) for x in batch]
-        first, end = str(int(at)), end and str(int(at) + int(end) - int(first))
-    place = ", ".join([*front, first if end is None else f"{first}:{end}"])
-    return f"{row[1] if row else name}[{place}]"
+        *batch, index = np.unravel_index(int(start), shape)
+        leading += [str(int(x)) for x in batch]
+        start, end = str(int(index)), end and str(int(index) + int(end) - int(start))
+    place = ", ".join([*leading, start if end is None else f"{start}:{end}"])
+    return f"{row_match[1] if row_match else name}[{place}]"
 
 
-def check_axes(format: Format, shape: tuple[int, ...], given: Mapping[str, Mapping[int, Array]], values: Array) -> None:
-    """Buffers of more than one dimension have the axes that the format and the shape say."""
+def check_axes(
+    format: Format, shape: tuple[int, ...], groups: Mapping[str, Mapping[int, Array]], values: Array
+) -> None:
+    """Raise InvariantError where buffers of more than one dimension have other axes than format and shape ask for."""
     if len(shape) != format.ndim or any(x < 0 for x in shape):
         return
     extents = [hi - lo for lo, hi in format.level_intervals(shape)]
     batch = tuple(extents[: format.batch_ndim])
     numbers = {"pos": ("3.2", "3.8"), "crd": ("3.3", "3.9")}
-    for kind, group in given.items():
+    for kind, group in groups.items():
         for level, buffer in group.items():
             got = tuple(buffer.shape)
             if len(got) not in (1, len(batch) + 1):
@@ -142,67 +151,71 @@ def check_axes(format: Format, shape: tuple[int, ...], given: Mapping[str, Mappi
                 what = f"batch axes of {kind}[{level}]"
                 raise violation(numbers[kind][1], what, str(batch), str(got[:-1]), "check the shape, or the buffer")
     got = tuple(values.shape)
-    stored = [at for at, level in enumerate(format.levels) if level.format.buffers]
-    behind = max(stored[-1] + 1 if stored else 0, len(batch))
-    trailing = tuple(extents[behind:])
-    full = len(batch) + bool(stored) + len(trailing)
-    if len(got) in (0, 1) and len(got) <= max(full, 1):
+    stored = [position for position, level in enumerate(format.levels) if level.format.buffers]
+    trailing_level = max(stored[-1] + 1 if stored else 0, len(batch))
+    trailing = tuple(extents[trailing_level:])
+    expected_axes = len(batch) + bool(stored) + len(trailing)
+    if len(got) in (0, 1) and len(got) <= max(expected_axes, 1):
         return
-    if len(got) != full:
+    if len(got) != expected_axes:
         raise violation(
-            "3.4", "values have batch, element, block and dense axes, or one", f"{full} axes", str(got), "reshape them"
+            "3.4",
+            "values have batch, element, block and dense axes, or one",
+            f"{expected_axes} axes",
+            str(got),
+            "reshape them",
         )
-    blocked = [isinstance(level.expression, Mod) for level in format.levels[behind:]]
+    blocked = [isinstance(level.expression, Mod) for level in format.levels[trailing_level:]]
     # a shape of extent 0 has no blocks, whatever their size
-    tail = tuple(
+    trailing_got = tuple(
         0 if block and n == 0 and 0 in got else m
-        for m, n, block in zip(got[full - len(trailing) :], trailing, blocked, strict=True)
+        for m, n, block in zip(got[expected_axes - len(trailing) :], trailing, blocked, strict=True)
     )
-    if got[: len(batch)] != batch or tail != trailing:
+    if got[: len(batch)] != batch or trailing_got != trailing:
         expected = f"{batch} in front and {trailing} behind"
         raise violation("3.10", "axes of values", expected, str(got), "check the shape, or the values")
 
 
 def check_compressed(names: Sequence[str], outer: Array, inner: Array, values: Array, blocked: bool) -> None:
-    """Types, ranks and lengths of the buffers of torch's compressed layouts, as they agree with one another."""
-    of_integers(outer, names[0], False)
-    of_integers(inner, names[1], True)
+    """Raise InvariantError where types, ranks or lengths of a compressed layout's buffers do not agree."""
+    check_integers(outer, names[0], False)
+    check_integers(inner, names[1], True)
     if outer.ndim < 1:
         raise violation(
             "3.2", f"rank of {names[0]}", "1 axis, or batch axes and 1", "0", "give a sequence of positions"
         )
     if inner.ndim != outer.ndim:
-        agree = _agree(inner, values)
-        number, name, wanted, got = (
+        agree = _same_element_axes(inner, values)
+        number, name, expected, got = (
             ("3.2", names[0], inner.ndim, outer.ndim) if agree else ("3.3", names[1], outer.ndim, inner.ndim)
         )
         other = f"{names[1]} and values" if agree else names[0]
-        raise violation(number, f"rank of {name}", f"{wanted} axes, as {other}", f"{got}", "check both")
+        raise violation(number, f"rank of {name}", f"{expected} axes, as {other}", f"{got}", "check both")
     batch = outer.ndim - 1
-    least = batch + 1 + 2 * blocked
-    if values.ndim < least:
+    fewest_axes = batch + 1 + 2 * blocked
+    if values.ndim < fewest_axes:
         what = f"values have {batch} batch axes, one for elements" + (" and two for blocks" if blocked else "")
-        raise violation("3.4", what, f"at least {least} axes", str(tuple(values.shape)), "check values")
+        raise violation("3.4", what, f"at least {fewest_axes} axes", str(tuple(values.shape)), "check values")
     if tuple(inner.shape[:batch]) != tuple(values.shape[:batch]):
         return  # which of them breaks the batch's extents is found with the size
-    count, stored = int(inner.shape[batch]), int(values.shape[batch])
-    if count == stored:
+    count, values_count = int(inner.shape[batch]), int(values.shape[batch])
+    if count == values_count:
         return
     unit = "blocks" if blocked else "elements"
-    if _last(outer) == count:
+    if _last_position(outer) == count:
         what = f"length of values: one entry for each of {names[1]}"
-        raise violation("3.10", what, f"{count} {unit}", f"{stored}", "check the values")
+        raise violation("3.10", what, f"{count} {unit}", f"{values_count}", "check the values")
     what = f"length of {names[1]}: one for each of the {unit} of values"
-    raise violation("3.9", what, str(stored), str(count), f"check {names[1]}, or the values")
+    raise violation("3.9", what, str(values_count), str(count), f"check {names[1]}, or the values")
 
 
-def _agree(inner: Array, values: Array) -> bool:
+def _same_element_axes(inner: Array, values: Array) -> bool:
     """Whether coordinates and values have the same batch axes and as many elements."""
     return 0 < inner.ndim <= values.ndim and tuple(inner.shape) == tuple(values.shape[: inner.ndim])
 
 
-def _last(outer: Array) -> int | None:
-    """The number of stored elements that positions tell, where they can be read."""
+def _last_position(outer: Array) -> int | None:
+    """The last position, which is the number of stored elements, where it can be read."""
     if buffers.device_of(outer) != "cpu" or 0 in outer.shape:
         return None
     return int(outer.reshape(-1)[-1])
@@ -220,8 +233,8 @@ def check_size(size: tuple[int, ...], batch: int, sparse: int, dense: int) -> No
     raise violation("3.1", "size agrees with the axes of the buffers", expected, str(size), "check size")
 
 
-def check_rows(name: str, outer: Array, wanted: int) -> None:
+def check_rows(name: str, outer: Array, expected: int) -> None:
     """Raise InvariantError 3.8 where there are not as many positions in each batch."""
-    if 0 < wanted <= 2**62 and int(outer.shape[-1]) != wanted:
+    if 0 < expected <= 2**62 and int(outer.shape[-1]) != expected:
         what = f"length of {name}: one more than it has parents"
-        raise violation("3.8", what, str(wanted), str(int(outer.shape[-1])), f"check size, or {name}")
+        raise violation("3.8", what, str(expected), str(int(outer.shape[-1])), f"check size, or {name}")

@@ -1,4 +1,4 @@
-"""Tensors from buffers: `assemble` for any format, and the constructors that torch has."""
+"""Buffers -> Tensors: `assemble` for any format, and torch's constructors (`sparse_coo_tensor` and the others)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ..tensor.tensor import Tensor, python_scalar, resolve_format
 from .buffer_arguments import (
     check_axes,
     check_compressed,
+    check_integers,
     check_rows,
     check_size,
     index_array,
-    of_integers,
-    renamed,
+    renaming_buffers,
     value_array,
 )
 from .sources import asarray
@@ -81,35 +81,36 @@ def assemble(
     3
     """
     sizes = None if shape is None else as_shape(shape, "assemble")
-    made = resolve_format(format, len(sizes)) if sizes is not None else _parsed(format)
-    leaf = value_array(values)
-    positions = _by_level("pos", pos, made, leaf, {})
-    given = {"pos": positions, "crd": _by_level("crd", crd, made, leaf, positions)}
-    return _assembled(made, sizes, given, leaf, fill_value, check, {})
+    parsed = resolve_format(format, len(sizes)) if sizes is not None else _parsed(format)
+    data = value_array(values)
+    positions = _index_arrays("pos", pos, parsed, data, {})
+    groups = {"pos": positions, "crd": _index_arrays("crd", crd, parsed, data, positions)}
+    return _assemble_arrays(parsed, sizes, groups, data, fill_value, check, {})
 
 
-def _assembled(
+def _assemble_arrays(
     format: Format,
     sizes: tuple[int, ...] | None,
-    given: dict[str, dict[int, Array]],
-    leaf: Array,
+    index_groups: dict[str, dict[int, Array]],
+    data: Array,
     fill_value: object,
     check: bool,
     names: dict[str, str],
 ) -> Tensor:
-    """The tensor over arrays of one library; errors call the buffers as `names` says."""
-    arrays = {f"{kind}[{level}]": buffer for kind, group in given.items() for level, buffer in group.items()}
-    with renamed(names, arrays):
-        _root_pos(format, given, leaf)
+    """Arrays of one library -> the Tensor over them; errors name the buffers by `names`."""
+    arrays = {f"{kind}[{level}]": buffer for kind, group in index_groups.items() for level, buffer in group.items()}
+    with renaming_buffers(names, arrays):
+        _add_root_pos(format, index_groups, data)
         if sizes is None:
-            sizes = infer_shape(format, given["pos"], given["crd"], leaf)
-        check_axes(format, sizes, given, leaf)
+            sizes = infer_shape(format, index_groups["pos"], index_groups["crd"], data)
+        check_axes(format, sizes, index_groups, data)
         groups = [
-            tuple(None if k not in g else buffers.flat(g[k]) for k in range(len(format.levels))) for g in given.values()
+            tuple(None if k not in g else buffers.flat(g[k]) for k in range(len(format.levels)))
+            for g in index_groups.values()
         ]
-        scalar = buffers.scalar_of(leaf)
+        scalar = buffers.scalar_of(data)
         fill = python_scalar(fill_value, scalar)
-        storage = Storage(sizes, format, scalar, fill, groups[0], groups[1], buffers.flat(leaf))
+        storage = Storage(sizes, format, scalar, fill, groups[0], groups[1], buffers.flat(data))
         check_storage(storage, check)
     return Tensor._from_storage(storage.adopted())
 
@@ -118,10 +119,10 @@ def _parsed(format: str | Format) -> Format:
     return format if isinstance(format, Format) else parse(format)
 
 
-def _by_level(
-    kind: str, given: Buffers | None, format: Format, like: Array, positions: dict[int, Array]
+def _index_arrays(
+    kind: str, buffers_given: Buffers | None, format: Format, like: Array, positions: dict[int, Array]
 ) -> dict[int, Array]:
-    pairs = given.items() if isinstance(given, Mapping) else enumerate(given or ())
+    pairs = buffers_given.items() if isinstance(buffers_given, Mapping) else enumerate(buffers_given or ())
     out: dict[int, Array] = {}
     for level, buffer in pairs:
         level = integer(level, "assemble", f"a level of {kind}")
@@ -131,32 +132,37 @@ def _by_level(
                 "2.4", what, f"a level from 0 to {len(format.levels) - 1}", repr(level), "number levels from 0"
             )
         if buffer is not None:
-            named, kept = f"{kind}[{level}]", format.levels[level].format
-            below = kind == "crd" and (level in positions or (kept.is_singleton and level > 0))
-            out[level] = index_array(buffer, like, named, kind, below)
-            if not kept.is_bitmap:
-                of_integers(out[level], named, below)
+            name, level_format = f"{kind}[{level}]", format.levels[level].format
+            below = kind == "crd" and (level in positions or (level_format.is_singleton and level > 0))
+            out[level] = index_array(buffer, like, name, kind, below)
+            if not level_format.is_bitmap:
+                check_integers(out[level], name, below)
     return out
 
 
-def _root_pos(format: Format, given: dict[str, dict[int, Array]], like: Array) -> None:
-    """The outermost compressed level has one parent: its pos follows."""
-    if format.levels and format.levels[0].format.is_compressed and 0 not in given["pos"] and 0 in given["crd"]:
-        crd = given["crd"][0]
+def _add_root_pos(format: Format, index_groups: dict[str, dict[int, Array]], like: Array) -> None:
+    """Add the pos of an outermost compressed level, [0, nse], where it was left out."""
+    if (
+        format.levels
+        and format.levels[0].format.is_compressed
+        and 0 not in index_groups["pos"]
+        and 0 in index_groups["crd"]
+    ):
+        crd = index_groups["crd"][0]
         scalar = "i32" if str(crd.dtype).endswith("int32") else "i64"
-        given["pos"][0] = buffers.as_array([0, len(crd)], scalar, like)
+        index_groups["pos"][0] = buffers.as_array([0, len(crd)], scalar, like)
 
 
-def _finish(t: Tensor, dtype: object, device: object, requires_grad: bool) -> Tensor:
+def _with_options(t: Tensor, dtype: object, device: object, requires_grad: bool) -> Tensor:
     if buffers.is_torch(t.values):
         leave_alone()
-    out = t if dtype is None else t.astype(dtype, copy=False)
-    out = out if device is None else out.to(device)
+    result = t if dtype is None else t.astype(dtype, copy=False)
+    result = result if device is None else result.to(device)
     if requires_grad:
-        if not buffers.is_torch(out.values):
+        if not buffers.is_torch(result.values):
             raise UnsupportedError("requires_grad needs torch values\n  help: give values as a torch tensor")
-        out = Tensor._from_storage(out._storage.with_values(out.values.detach().requires_grad_()))
-    return out
+        result = Tensor._from_storage(result._storage.with_values(result.values.detach().requires_grad_()))
+    return result
 
 
 def sparse_coo_tensor(
@@ -185,44 +191,44 @@ def sparse_coo_tensor(
 
     Raises InvariantError where the buffers break an invariant.
     """
-    leaf = value_array(values)
-    rows = index_array(indices, leaf, "indices", "crd", False)
-    of_integers(rows, "indices", False)
+    data = value_array(values)
+    rows = index_array(indices, data, "indices", "crd", False)
+    check_integers(rows, "indices", False)
     if rows.ndim != 2:
         raise violation(
             "3.3", "indices have axes (sparse_dim, nse)", "2 axes", str(tuple(rows.shape)), "nest them once more"
         )
     sparse, nse = (int(x) for x in rows.shape)
-    if leaf.ndim < 1:
+    if data.ndim < 1:
         raise violation("3.4", "values have an axis for elements", "1 axis or more", "none", "give a sequence")
-    if int(leaf.shape[0]) != nse:
+    if int(data.shape[0]) != nse:
         raise violation(
-            "3.10", "values have one entry per column of indices", str(nse), str(tuple(leaf.shape)), "check both"
+            "3.10", "values have one entry per column of indices", str(nse), str(tuple(data.shape)), "check both"
         )
     if sparse == 0:
-        return _finish(_summed(leaf, size), dtype, device, requires_grad)
-    dense = leaf.ndim - 1
-    exact = bool(is_coalesced)
-    format = coo(sparse + dense, unique=exact, ordered=exact, dense=dense)
+        return _with_options(_sum_of_all(data, size), dtype, device, requires_grad)
+    dense = data.ndim - 1
+    canonical = bool(is_coalesced)
+    format = coo(sparse + dense, unique=canonical, ordered=canonical, dense=dense)
     shape = None if size is None else as_shape(size)
     if shape is not None:
         check_size(shape, 0, sparse, dense)
     else:
-        shape = (*_tops(rows, sparse), *(int(x) for x in leaf.shape[1:]))
+        shape = (*_smallest_extents(rows, sparse), *(int(x) for x in data.shape[1:]))
     levels = range(sparse)
-    given: dict[str, dict[int, Array]] = {"pos": {}, "crd": {k: rows[k] for k in levels}}
+    index_groups: dict[str, dict[int, Array]] = {"pos": {}, "crd": {k: rows[k] for k in levels}}
     names = {f"crd[{k}]": f"indices[{k}]" for k in levels}
-    t = _assembled(format, shape, given, leaf, 0, check_invariants, names)
-    return _finish(t, dtype, device, requires_grad)
+    t = _assemble_arrays(format, shape, index_groups, data, 0, check_invariants, names)
+    return _with_options(t, dtype, device, requires_grad)
 
 
-def _tops(rows: Array, sparse: int) -> list[int]:
+def _smallest_extents(rows: Array, sparse: int) -> list[int]:
     host = buffers.to_numpy(rows)
     return [max(int(host[k].max()) + 1, 0) if host.shape[1] else 0 for k in range(sparse)]
 
 
-def _summed(values: Array, size: Sequence[int] | None) -> Tensor:
-    """No sparse dimension: all elements are at one place."""
+def _sum_of_all(values: Array, size: Sequence[int] | None) -> Tensor:
+    """A COO tensor without sparse dimensions -> the dense Tensor of the sum of its values."""
     total = asarray(values.sum(0) if len(values) else values.reshape(0, *values.shape[1:]).sum(0))
     if size is not None and as_shape(size) != total.shape:
         raise violation("3.1", "size has the dense extents", str(total.shape), str(as_shape(size)), "check size")
@@ -233,32 +239,32 @@ def _compressed(
     name: str, outer: object, inner: object, values: object, size: Sequence[int] | None, options: dict[str, Any]
 ) -> Tensor:
     names = ("crow_indices", "col_indices") if name in ("csr", "bsr") else ("ccol_indices", "row_indices")
-    leaf = value_array(values)
+    data = value_array(values)
     pos, crd = (
-        index_array(outer, leaf, names[0], "pos", False),
-        index_array(inner, leaf, names[1], "crd", True),
+        index_array(outer, data, names[0], "pos", False),
+        index_array(inner, data, names[1], "crd", True),
     )
     blocked = name in ("bsr", "bsc")
-    check_compressed(names, pos, crd, leaf, blocked)
+    check_compressed(names, pos, crd, data, blocked)
     batch = pos.ndim - 1
-    dense = leaf.ndim - batch - 1 - 2 * blocked
+    dense = data.ndim - batch - 1 - 2 * blocked
     shape = None if size is None else as_shape(size)
     if shape is not None:
         check_size(shape, batch, 2, dense)
-    block = (int(leaf.shape[batch + 1]), int(leaf.shape[batch + 2])) if blocked else (1, 1)
+    block = (int(data.shape[batch + 1]), int(data.shape[batch + 2])) if blocked else (1, 1)
     if 0 in block:
         raise violation("3.10", "blocks have elements", "extents of 1 or more", str(block), "check the axes of values")
     if shape is not None:
         _check_compressed_size(name, names[0], shape, batch, block, pos)
     if blocked:
-        leaf, column_major = flat_blocks(leaf, batch, dense)
+        data, column_major = flat_blocks(data, batch, dense)
         format = block_format(name, block, batch, dense, column_major)
     else:
         format = parse(name, 2 + batch + dense, batch=batch, dense=dense)
     check, level = options.pop("check_invariants"), batch + 1
-    called = {f"pos[{level}]": names[0], f"crd[{level}]": names[1]}
-    t = _assembled(format, shape, {"pos": {level: pos}, "crd": {level: crd}}, leaf, 0, check, called)
-    return _finish(t, **options)
+    names_of_buffers = {f"pos[{level}]": names[0], f"crd[{level}]": names[1]}
+    t = _assemble_arrays(format, shape, {"pos": {level: pos}, "crd": {level: crd}}, data, 0, check, names_of_buffers)
+    return _with_options(t, **options)
 
 
 def _check_compressed_size(

@@ -1,4 +1,4 @@
-"""Tensors as what other libraries hold: over the same buffers where those have the layout, else converted first."""
+"""A Tensor -> dense arrays, DLPack capsules and SciPy's sparse arrays, over the same buffers where layouts agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..tensor.tensor import Tensor
 from .scipy import DIAGONALS
 from .scipy_operators import declined
 
-__all__ = ["array", "require_dense", "stacked", "to_dense", "to_scipy", "unkept"]
+__all__ = ["array", "require_dense", "stacked_coordinates", "to_dense", "to_scipy", "with_own_indices"]
 
 _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 
@@ -31,14 +31,14 @@ def to_dense(t: Tensor) -> Array:
     """The dense array of the tensor's own library; a view where the format is dense in any order of dimensions."""
     storage = t._storage
     x = storage.values
-    again = (storage._plans or storage.plans).conversions.get(dense_format(len(storage.shape)))
-    if again is not None and again.valid and not trace.steps and (type(x) is np.ndarray or not is_recorded(x)):
-        return again.buffers(storage)[-1].reshape(storage.shape)
-    seen = _view(storage)
-    return seen if seen is not None else _view(t.asformat("dense")._storage)
+    prepared = (storage._plans or storage.plans).conversions.get(dense_format(len(storage.shape)))
+    if prepared is not None and prepared.valid and not trace.steps and (type(x) is np.ndarray or not is_recorded(x)):
+        return prepared.buffers(storage)[-1].reshape(storage.shape)
+    view = _dense_view(storage)
+    return view if view is not None else _dense_view(t.asformat("dense")._storage)
 
 
-def _view(s: Storage) -> Array | None:
+def _dense_view(s: Storage) -> Array | None:
     order = [level.expression.index for level in s.format.levels if isinstance(level.expression, Dim)]
     if not s.format.is_dense or len(order) != len(s.format.levels):
         return None
@@ -56,8 +56,8 @@ def require_dense(t: Tensor, operation: str) -> Array:
     """
     if not t.format.is_dense and t.size:
         nbytes = t.size * buffers.itemsize(t._storage.scalar)
-        refused = ExportError if operation == "__dlpack__" else UnsupportedError
-        raise refused(
+        error_class = ExportError if operation == "__dlpack__" else UnsupportedError
+        raise error_class(
             f"{operation}: a sparse tensor of shape {t.shape} would take {nbytes} bytes as a dense array"
             "\n  help: to_scipy() gives SciPy's sparse array, which scikit-learn takes too, to_numpy() or todense() the"
             " dense one; openwork.write(path, t) writes a file"
@@ -74,9 +74,9 @@ def to_device(t: Tensor, device: object, stream: Any) -> Tensor:
 
 def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     """The DLPack capsule of the array of a dense tensor."""
-    held = require_dense(t, "__dlpack__")
-    given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-    return held.__dlpack__(**{name: value for name, value in given.items() if value is not None})
+    array = require_dense(t, "__dlpack__")
+    options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+    return array.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
 
 def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -84,9 +84,9 @@ def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[
 
     An operator of a SciPy sparse array, with `t` on its right, gets what makes it leave the operation to `t`.
     """
-    left = declined(t)
-    if left is not None:
-        return left
+    declined_result = declined(t)
+    if declined_result is not None:
+        return declined_result
     out = buffers.to_numpy(require_dense(t, "__array__"), detach=True)
     if dtype is not None and out.dtype != dtype:
         if copy is False:
@@ -95,13 +95,13 @@ def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[
     return out.copy() if copy else out
 
 
-def stacked(s: Storage) -> Array:
+def stacked_coordinates(s: Storage) -> Array:
     """The crd buffers of a COO storage as one array (levels, nse); a view where they are rows of one."""
     rows = [c for c in s.crd if c is not None]
     first, n = rows[0], buffers.length(rows[0])
-    apart = [buffers.address(r) - buffers.address(first) for r in rows]
+    offsets = [buffers.address(r) - buffers.address(first) for r in rows]
     width = buffers.itemsize(buffers.scalar_of(first))
-    if n and apart == [k * n * width for k in range(len(rows))]:
+    if n and offsets == [k * n * width for k in range(len(rows))]:
         if isinstance(first, np.ndarray):
             if all(memory_of(r) is memory_of(first) for r in rows):
                 return np.lib.stride_tricks.as_strided(first, (len(rows), n), (n * width, width))
@@ -141,7 +141,7 @@ def to_scipy(t: Tensor, format: str | None = None) -> Any:
     if format is not None and format not in _SCIPY:
         raise UnsupportedError(f"to_scipy: SciPy has no format {format!r}\n  supported: {', '.join(_SCIPY)}")
     layout = _scipy_layout(t)
-    kind = format or (layout.kind if layout else _nearest(t))
+    kind = format or (layout.kind if layout else _nearest_scipy_format(t))
     if t.ndim == 0 or (t.ndim != 2 and kind != "coo" and not (t.ndim == 1 and kind in ("csr", "dok"))):
         raise UnsupportedError(f"to_scipy: {kind} of rank {t.ndim}\n  supported: rank 2, or 'coo' of rank 1 and more")
     if kind in ("lil", "dok"):
@@ -150,11 +150,11 @@ def to_scipy(t: Tensor, format: str | None = None) -> Any:
         t = t.asformat(_scipy_format(t, kind))
         layout = layout_of(t.format)
     assert layout is not None
-    return _SCIPY_WRITERS[kind](unkept(t), layout)
+    return _SCIPY_WRITERS[kind](with_own_indices(t), layout)
 
 
-def unkept(t: Tensor) -> Tensor:
-    """The tensor over copies of index buffers that are kept for later results: what gets them may write to them."""
+def with_own_indices(t: Tensor) -> Tensor:
+    """The tensor with cached index buffers copied: the library that gets them may write to them."""
     s = t._storage
     if not any(is_kept(b) for b in (*s.pos, *s.crd) if b is not None):
         return t
@@ -171,7 +171,7 @@ def _scipy_layout(t: Tensor) -> Layout | None:
     return None if layout.kind == "dia" and not layout.exact else layout
 
 
-def _nearest(t: Tensor) -> str:
+def _nearest_scipy_format(t: Tensor) -> str:
     if t.ndim != 2:
         return "coo"
     return t.format.name if t.format.name in ("dia", "csc") else "csr"

@@ -1,4 +1,4 @@
-"""torch tensors of every layout as Tensors over the same buffers."""
+"""A torch tensor of any layout -> a Tensor over the same buffers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor, python_scalar
-from .take import Take, dense, settle
+from .buffer_policy import BufferPolicy, dense_tensor, to_strictest_format
 
 __all__ = ["from_torch"]
 
 
-def from_torch(obj: Any, take: Take, fill: Any) -> Tensor:
+def from_torch(obj: Any, policy: BufferPolicy, fill: Any) -> Tensor:
     """The tensor of a torch tensor: strided, COO, CSR, CSC, BSR or BSC, batched and hybrid ones too."""
     leave_alone()
     layout = str(obj.layout).removeprefix("torch.")
     if layout == "strided":
-        return dense(obj, take, fill, obj)
+        return dense_tensor(obj, policy, fill, obj)
     if layout == "sparse_coo":
-        return _coordinates(obj, take)
+        return _coordinates(obj, policy)
     if layout in ("sparse_csr", "sparse_bsr"):
-        return _compressed(obj, layout[7:], obj.detach().crow_indices(), obj.detach().col_indices(), take)
+        return _compressed(obj, layout[7:], obj.detach().crow_indices(), obj.detach().col_indices(), policy)
     if layout in ("sparse_csc", "sparse_bsc"):
-        return _compressed(obj, layout[7:], obj.detach().ccol_indices(), obj.detach().row_indices(), take)
+        return _compressed(obj, layout[7:], obj.detach().ccol_indices(), obj.detach().row_indices(), policy)
     raise UnsupportedError(
         f"asarray: torch layout {layout} is not supported\n  supported: strided, sparse_coo, csr, csc, bsr, bsc"
     )
@@ -41,11 +41,11 @@ def from_torch(obj: Any, take: Take, fill: Any) -> Tensor:
 @differentiable(lambda obj: (obj,))
 def torch_values(obj: Any) -> Array:
     """The values of a sparse torch tensor."""
-    return own(obj.values() if str(obj.layout) != "torch.sparse_coo" or obj.is_coalesced() else obj._values())
+    return unviewed(obj.values() if str(obj.layout) != "torch.sparse_coo" or obj.is_coalesced() else obj._values())
 
 
-def own(x: Any) -> Array:
-    """The same memory in a tensor that is no view: torch.compile does not take views of sparse tensors."""
+def unviewed(x: Any) -> Array:
+    """A torch tensor over the same memory that is no view: torch.compile does not take views of sparse tensors."""
     if not x._is_view():
         return x
     return x.new_empty(0).set_(x.untyped_storage(), x.storage_offset(), x.size(), x.stride())
@@ -57,20 +57,20 @@ def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array]
     return Storage(tuple(map(int, obj.shape)), format, scalar, python_scalar(0, scalar), *groups, values)
 
 
-def _coordinates(obj: Any, take: Take) -> Tensor:
-    exact = bool(obj.is_coalesced())
-    indices = obj.detach().indices() if exact else obj.detach()._indices()
+def _coordinates(obj: Any, policy: BufferPolicy) -> Tensor:
+    coalesced = bool(obj.is_coalesced())
+    indices = obj.detach().indices() if coalesced else obj.detach()._indices()
     values = torch_values(obj)
     sparse, dense_dim = int(obj.sparse_dim()), int(obj.dense_dim())
     if sparse == 0:
-        return dense(values.sum(0, dtype=values.dtype), Take(None), 0, None)
-    rows = {k: take.index(crd) for k, crd in enumerate(indices.unbind(0))}
+        return dense_tensor(values.sum(0, dtype=values.dtype), BufferPolicy(None), 0, None)
+    level_crd = {k: policy.index(crd) for k, crd in enumerate(indices.unbind(0))}
     pos = buffers.as_array(np.array((0, int(indices.shape[1])), np.int64), like=indices)
-    format = coo(sparse + dense_dim, unique=exact, ordered=exact, dense=dense_dim)
-    return settle(_storage(obj, format, {0: pos}, rows, take.flat(values)))
+    format = coo(sparse + dense_dim, unique=coalesced, ordered=coalesced, dense=dense_dim)
+    return to_strictest_format(_storage(obj, format, {0: pos}, level_crd, policy.flat(values)))
 
 
-def _compressed(obj: Any, name: str, outer: Array, inner: Array, take: Take) -> Tensor:
+def _compressed(obj: Any, name: str, outer: Array, inner: Array, policy: BufferPolicy) -> Tensor:
     batch, values = outer.ndim - 1, torch_values(obj)
     dense_dim = int(obj.dense_dim())
     if name in ("bsr", "bsc"):
@@ -79,5 +79,5 @@ def _compressed(obj: Any, name: str, outer: Array, inner: Array, take: Take) -> 
         format = block_format(name, block, batch, dense_dim, column_major)
     else:
         format = parse(name, 2 + batch + dense_dim, batch=batch, dense=dense_dim)
-    pos, crd = take.index(own(outer)), take.index(own(inner))
-    return settle(_storage(obj, format, {batch + 1: pos}, {batch + 1: crd}, take.flat(values)))
+    pos, crd = policy.index(unviewed(outer)), policy.index(unviewed(inner))
+    return to_strictest_format(_storage(obj, format, {batch + 1: pos}, {batch + 1: crd}, policy.flat(values)))

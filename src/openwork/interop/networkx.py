@@ -1,4 +1,4 @@
-"""Graphs of networkx as adjacency matrices, and square matrices as graphs, by networkx's own conversions."""
+"""A networkx graph -> its adjacency matrix, a square matrix -> a networkx graph, by networkx's own conversions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from ..errors import ShapeError, UnsupportedError
 from ..tensor.tensor import Tensor
+from .buffer_policy import BufferPolicy
 from .export import to_scipy
 from .scipy import from_scipy
-from .take import Take
 
 __all__ = ["from_networkx", "is_networkx", "to_networkx"]
 
@@ -20,14 +20,14 @@ def is_networkx(obj: object) -> bool:
     return networkx is not None and isinstance(obj, networkx.Graph)
 
 
-def from_networkx(graph: Any, take: Take) -> Tensor:
+def from_networkx(graph: Any, policy: BufferPolicy) -> Tensor:
     """The adjacency in compressed rows: `A[u, v]` is the weight of the edge from node u to node v, 1 without one.
 
     Nodes are numbered in the graph's order; edges of a multigraph are summed; undirected edges stand twice.
     """
     if not len(graph):
         raise ShapeError("asarray: the graph has no nodes\n  help: openwork.zeros((0, 0), format='csr')")
-    return from_scipy(sys.modules["networkx"].to_scipy_sparse_array(graph, weight="weight", format="csr"), take)
+    return from_scipy(sys.modules["networkx"].to_scipy_sparse_array(graph, weight="weight", format="csr"), policy)
 
 
 def to_networkx(t: Tensor, create_using: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Operands as they come: Tensors, arrays, numbers and lists, and the sparse tensors of other libraries."""
+"""An operand of any kind -> a Tensor or an array: other libraries' sparse tensors, lists and numbers are converted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..storage.buffers import is_array, is_torch
 from ..tensor.tensor import Tensor
 from .sources import asarray, is_sparse_source, refuse_masked
 
-__all__ = ["adopted", "foreign", "is_operand", "plain"]
+__all__ = ["adopted", "foreign", "is_operand", "sparse_or_array"]
 
 
 def foreign(x: Any) -> bool:
     """Whether `x` is a sparse tensor of another library: SciPy's, torch's, pydata's or pandas'."""
-    kind = type(x)
-    if kind is np.ndarray or kind is float or kind is int or hasattr(kind, "_kept"):
+    cls = type(x)
+    if cls is np.ndarray or cls is float or cls is int or hasattr(cls, "_kept"):
         return False
     if getattr(x, "_storage", None) is not None:
         return False
@@ -34,29 +34,29 @@ def foreign(x: Any) -> bool:
 
 
 def adopted(x: Any) -> Any:
-    """A sparse tensor of another library as a Tensor over its buffers, anything else as it is."""
+    """A sparse tensor of another library -> a Tensor over its buffers; anything else as it is."""
     if not foreign(x):
         return x
 
     return asarray(x)
 
 
-_SPOKEN = (str, bytes, bytearray, np.character, np.void, np.object_, np.datetime64, np.timedelta64)
-_HOLDERS = ("__array__", "__array_interface__", "__dlpack__")
-"""Attributes of types that hold an array."""
+_NOT_NUMBERS = (str, bytes, bytearray, np.character, np.void, np.object_, np.datetime64, np.timedelta64)
+_ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
+"""Attributes of types that can be converted to arrays."""
 
 
 def is_operand(x: Any) -> bool:
     """Whether an operator takes `x`: a number, a list or array of them, or a sparse tensor of any library."""
-    if isinstance(x, _SPOKEN):
+    if isinstance(x, _NOT_NUMBERS):
         return False
     if isinstance(x, np.generic | int | float | complex | Sequence | memoryview | array) or is_array(x):
         return True
-    return foreign(x) or any(hasattr(type(x), name) for name in _HOLDERS)
+    return foreign(x) or any(hasattr(type(x), name) for name in _ARRAY_PROTOCOLS)
 
 
-def plain(x: Any) -> Any:
-    """An operand that is a sparse Tensor or an array: dense Tensors and lists are arrays."""
+def sparse_or_array(x: Any) -> Any:
+    """An operand -> a sparse Tensor or an array; dense Tensors and lists become arrays."""
 
     x = adopted(x)
     if isinstance(x, Tensor):

@@ -1,4 +1,4 @@
-"""pandas' sparse arrays, series and frames as Tensors with their fill value, by columns, and Tensors as these."""
+"""pandas' sparse arrays, series and frames -> Tensors with their fill value, and Tensors -> series and frames."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from ..storage import buffers
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .take import Take, settle
+from .buffer_policy import BufferPolicy, to_strictest_format
 
 __all__ = ["from_pandas", "to_pandas"]
 
 
-def from_pandas(obj: Any, take: Take) -> Tensor:
+def from_pandas(obj: Any, policy: BufferPolicy) -> Tensor:
     """The tensor of a sparse array, series or index, in COO, or of a sparse frame, in CSC.
 
     Raises UnsupportedError for a frame with dense columns too, or with columns of different fill values.
     """
     if hasattr(obj, "columns"):
-        return _frame(obj, take)
+        return _frame(obj, policy)
     array = obj if hasattr(obj, "sp_values") else obj.array
     rows, values = _column(array)
-    crd, leaf = take.settle(rows, True), take.flat(values)
+    crd, data = policy.copied_if_asked(rows, True), policy.flat(values)
     pos = np.array([0, len(crd)], crd.dtype)
-    return settle(_storage((len(array),), coo(1), array.fill_value, (pos,), (crd,), leaf))
+    return to_strictest_format(_storage((len(array),), coo(1), array.fill_value, (pos,), (crd,), data))
 
 
 def _column(array: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The coordinates of what is stored, in order, and the values."""
+    """A sparse array of pandas -> sorted coordinates and values of its stored elements."""
     rows = np.asarray(array.sp_index.to_int_index().indices)
     return rows, np.asarray(array.sp_values)
 
 
-def _frame(frame: Any, take: Take) -> Tensor:
+def _frame(frame: Any, policy: BufferPolicy) -> Tensor:
     pandas: Any = sys.modules["pandas"]
     dense = [name for name, d in zip(frame.columns, frame.dtypes, strict=True) if not isinstance(d, pandas.SparseDtype)]
     if dense:
@@ -58,12 +58,12 @@ def _frame(frame: Any, take: Take) -> Tensor:
         )
     columns = [_column(a) for a in arrays]
     scalar = promote(tuple(buffers.scalar_name(v.dtype) for _, v in columns))
-    ends = np.cumsum([0, *(len(rows) for rows, _ in columns)])
-    index = np.int32 if max(*frame.shape, int(ends[-1])) < 2**31 else np.int64
-    crd = take.settle(np.concatenate([rows for rows, _ in columns]).astype(index), True)
-    values = take.settle(buffers.cast(np.concatenate([v for _, v in columns]), scalar), True)
-    made = _storage(frame.shape, parse("csc"), fills[0], (None, ends.astype(index)), (None, crd), values)
-    return settle(made)
+    pos = np.cumsum([0, *(len(rows) for rows, _ in columns)])
+    index_dtype = np.int32 if max(*frame.shape, int(pos[-1])) < 2**31 else np.int64
+    crd = policy.copied_if_asked(np.concatenate([rows for rows, _ in columns]).astype(index_dtype), True)
+    values = policy.copied_if_asked(buffers.cast(np.concatenate([v for _, v in columns]), scalar), True)
+    storage = _storage(frame.shape, parse("csc"), fills[0], (None, pos.astype(index_dtype)), (None, crd), values)
+    return to_strictest_format(storage)
 
 
 def _storage(shape: Any, format: Any, fill: Any, pos: Any, crd: Any, values: Any) -> Storage:
@@ -108,5 +108,5 @@ def _series(pandas: Any, n: int, rows: Any, values: Any, kind: Any) -> Any:
     array = pandas.arrays.SparseArray
     if hasattr(array, "from_indices"):
         return array.from_indices(values, rows.astype(np.int32), n, kind.fill_value, dtype=kind.subtype)
-    where = array(np.zeros(0)).sp_index.__class__(n, rows.astype(np.int32))
-    return array(values, sparse_index=where, fill_value=kind.fill_value, dtype=kind)
+    sparse_index = array(np.zeros(0)).sp_index.__class__(n, rows.astype(np.int32))
+    return array(values, sparse_index=sparse_index, fill_value=kind.fill_value, dtype=kind)

@@ -38,11 +38,11 @@ def to_sklearn(*arrays: Any) -> Any:
     >>> to_sklearn(ow.asarray([[0, 2.0], [1, 0]], format="coo")).format
     'csr'
     """
-    found = tuple(_one(x) for x in arrays)
-    return found[0] if len(found) == 1 else found
+    results = tuple(_convert(x) for x in arrays)
+    return results[0] if len(results) == 1 else results
 
 
-def _one(x: Any) -> Any:
+def _convert(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return to_numpy(x) if is_torch(x) else x
     to_numpy(x._storage.values)  # refuses what torch records, and another device's memory
@@ -53,7 +53,7 @@ def _one(x: Any) -> Any:
             f"to_sklearn: a sparse tensor of shape {x.shape}\n  expected: samples by features\n  help: reshape it"
         )
     layout = layout_of(x.format)
-    made = to_scipy(x.asformat("csc" if layout is not None and layout.kind == "csc" else "csr"))
-    if made.indices.dtype != np.int32 and max(*made.shape, made.nnz) < 2**31:
-        made.indices, made.indptr = made.indices.astype(np.int32), made.indptr.astype(np.int32)
-    return made
+    array = to_scipy(x.asformat("csc" if layout is not None and layout.kind == "csc" else "csr"))
+    if array.indices.dtype != np.int32 and max(*array.shape, array.nnz) < 2**31:
+        array.indices, array.indptr = array.indices.astype(np.int32), array.indptr.astype(np.int32)
+    return array

@@ -1,4 +1,4 @@
-"""`asarray`: tensors from what other libraries and Python hold, without a copy where their buffers allow it."""
+"""`asarray`: an array, list, graph or sparse tensor of any library -> a Tensor, without a copy where possible."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..tensor.lazy import is_lazy
 from ..tensor.tensor import Tensor, resolve_format
+from .buffer_policy import BufferPolicy, dense_tensor
 from .from_torch import from_torch
 from .networkx import from_networkx, is_networkx
 from .pandas import from_pandas
 from .pydata import from_pydata
 from .scipy import from_scipy
-from .take import Take, dense
 
 __all__ = [
     "asarray",
@@ -60,48 +60,48 @@ def asarray(
     Raises DTypeError for elements that are no numbers, UnsupportedError for objects that are no arrays.
     """
     if type(obj) in _SCIPY and copy is format is dtype is device is None and fill_value == 0:
-        return from_scipy(obj, Take(None))
+        return from_scipy(obj, BufferPolicy(None))
     if is_lazy(obj):
         obj = obj.compute()  # type: ignore[attr-defined]
-    out = obj if isinstance(obj, Tensor) else _adopt(obj, copy, fill_value, format)
+    t = obj if isinstance(obj, Tensor) else _tensor_of(obj, copy, fill_value, format)
     if isinstance(obj, Tensor) and copy:
-        out = out.clone()
-    if fill_value not in (0, out._kept.fill_value) and not out.format.is_dense:
+        t = t.clone()
+    if fill_value not in (0, t._kept.fill_value) and not t.format.is_dense:
         raise UnsupportedError(
-            f"asarray: unspecified elements are {out.fill_value}, fill_value={fill_value} would change them"
+            f"asarray: unspecified elements are {t.fill_value}, fill_value={fill_value} would change them"
             "\n  help: leave fill_value out, or make it dense first"
         )
-    if dtype is not None and buffers.scalar_name(dtype) != out._storage.scalar:
+    if dtype is not None and buffers.scalar_name(dtype) != t._storage.scalar:
         if copy is False:
-            raise ValueError(f"asarray: copy=False, but {out.dtype} to {dtype} needs a copy\n  help: leave copy out")
-        out = out.astype(dtype)
+            raise ValueError(f"asarray: copy=False, but {t.dtype} to {dtype} needs a copy\n  help: leave copy out")
+        t = t.astype(dtype)
     if format is not None:
-        target = resolve_format(format, out.ndim, out.format)
-        out = out if target == out.format else out.asformat(target, copy=False if copy is False else None)
-    return out if device is None else out.to(device)
+        target = resolve_format(format, t.ndim, t.format)
+        t = t if target == t.format else t.asformat(target, copy=False if copy is False else None)
+    return t if device is None else t.to(device)
 
 
-def _adopt(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:
-    take = Take(copy)
+def _tensor_of(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:
+    policy = BufferPolicy(copy)
     if buffers.is_torch(obj):
-        return from_torch(obj, take, fill)
+        return from_torch(obj, policy, fill)
     if _is_scipy(obj):
-        return from_scipy(obj, take)
+        return from_scipy(obj, policy)
     if _is_pydata(obj):
-        return from_pydata(obj, take)
+        return from_pydata(obj, policy)
     if is_sparse_pandas(obj):
-        return from_pandas(obj, take)
+        return from_pandas(obj, policy)
     if is_networkx(obj):
-        return from_networkx(obj, take)
-    inner = _wrapped(obj)
+        return from_networkx(obj, policy)
+    inner = _wrapped_sparse(obj)
     if inner is not None:
-        return inner if isinstance(inner, Tensor) else _adopt(inner, copy, fill, format)
-    return dense(_array(obj), take, fill, obj, format)
+        return inner if isinstance(inner, Tensor) else _tensor_of(inner, copy, fill, format)
+    return dense_tensor(_dense_array_of(obj), policy, fill, obj, format)
 
 
 def is_sparse_source(obj: object) -> bool:
     """Whether `obj` is a sparse tensor of SciPy, pydata or pandas, or a labelled or lazy array around one."""
-    return _is_scipy(obj) or _is_pydata(obj) or is_sparse_pandas(obj) or _wrapped(obj) is not None
+    return _is_scipy(obj) or _is_pydata(obj) or is_sparse_pandas(obj) or _wrapped_sparse(obj) is not None
 
 
 def is_sparse_pandas(obj: object) -> bool:
@@ -114,26 +114,26 @@ def is_sparse_pandas(obj: object) -> bool:
     return isinstance(getattr(obj, "dtype", None), pandas.SparseDtype)
 
 
-def _wrapped(obj: Any) -> Any:
-    """The sparse array inside of another library's object: its `data`, or what `tocoo()` or `compute()` give.
+def _wrapped_sparse(obj: Any) -> Any:
+    """The sparse array wrapped in another library's object: its `data`, or the result of its `tocoo()` or `compute()`.
 
     None where there is none. `__array__` of such an object would be dense.
     """
-    kind = type(obj)
-    if kind in _NEVER or isinstance(obj, np.ndarray | np.generic | Sequence) or buffers.is_torch(obj):
+    cls = type(obj)
+    if cls in _NOT_WRAPPERS or isinstance(obj, np.ndarray | np.generic | Sequence) or buffers.is_torch(obj):
         return None
-    if hasattr(kind, "__dask_graph__") and _is_sparse(getattr(obj, "_meta", None)):
+    if hasattr(cls, "__dask_graph__") and _is_sparse(getattr(obj, "_meta", None)):
         return obj.compute()
-    if hasattr(kind, "__tensor__"):
+    if hasattr(cls, "__tensor__"):
         return obj.__tensor__()
-    if hasattr(kind, "tocoo"):
-        found = obj.tocoo()
+    if hasattr(cls, "tocoo"):
+        wrapped = obj.tocoo()
     else:
-        found = getattr(obj, "data", None) if hasattr(kind, "__array__") else None
-    return found if found is not obj and _is_sparse(found) else None
+        wrapped = getattr(obj, "data", None) if hasattr(cls, "__array__") else None
+    return wrapped if wrapped is not obj and _is_sparse(wrapped) else None
 
 
-_NEVER = (int, float, complex, bool, list, tuple, Tensor, type(None))
+_NOT_WRAPPERS = (int, float, complex, bool, list, tuple, Tensor, type(None))
 
 
 def _is_sparse(obj: object) -> bool:
@@ -154,19 +154,19 @@ def _is_scipy(obj: object) -> bool:
 
 
 _SCIPY: set[type] = set()
-"""SciPy's own types of sparse arrays and matrices, as they are met."""
+"""SciPy's own types of sparse arrays and matrices met so far."""
 
 
-def _array(obj: Any) -> Array:
+def _dense_array_of(obj: Any) -> Array:
     if isinstance(obj, np.ma.MaskedArray):
         refuse_masked(obj)
         return np.asarray(obj)
     if isinstance(obj, np.ndarray):
-        return _numbers(np.asarray(obj))
+        return _check_numbers(np.asarray(obj))
     if isinstance(obj, Sequence) and not isinstance(obj, str | bytes):
         _refuse_sparse_items(obj)
     if isinstance(obj, np.generic | int | float | complex | Sequence):
-        return _numbers(_nested(obj))
+        return _check_numbers(_array_of_lists(obj))
     if hasattr(type(obj), "__dlpack__"):
         if obj.__dlpack_device__()[0] == 1:
             return np.from_dlpack(obj)
@@ -174,7 +174,7 @@ def _array(obj: Any) -> Array:
 
         return torch.from_dlpack(obj)
     if any(hasattr(type(obj), name) for name in ("__array__", "__array_interface__", "__array_struct__", "__buffer__")):
-        return _numbers(np.asarray(obj))
+        return _check_numbers(np.asarray(obj))
     raise UnsupportedError(
         f"asarray: {type(obj).__name__} is no array\n  supported: lists, numbers, NumPy, SciPy sparse, torch, pydata"
         " COO and GCXS, pandas, objects with __dlpack__ or __array__"
@@ -190,7 +190,7 @@ def refuse_masked(obj: Any) -> None:
         )
 
 
-def _nested(obj: Any) -> np.ndarray[Any, Any]:
+def _array_of_lists(obj: Any) -> np.ndarray[Any, Any]:
     """Nested lists as an array. Raises ShapeError where their lengths differ."""
     try:
         return np.asarray(obj)
@@ -198,8 +198,8 @@ def _nested(obj: Any) -> np.ndarray[Any, Any]:
         raise ShapeError(f"asarray: nested lists are no array: {error}\n  help: give lists of equal length") from error
 
 
-def _numbers(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array; DTypeError for one of objects, text, dates or records."""
+def _check_numbers(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array itself; DTypeError for one of objects, text, dates or records."""
     if x.dtype.kind in "OSUMmV" and "bfloat16" not in x.dtype.name:
         what = "objects" if x.dtype == object else f"elements of dtype {x.dtype}"
         raise DTypeError(f"asarray: {what} are no numbers\n  help: give numbers of one dtype that 64 bits hold")

@@ -1,4 +1,4 @@
-"""Tensors as torch tensors of its six layouts."""
+"""A Tensor -> a torch tensor of one of its six layouts, over the same buffers where the format is that layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..runtime.layouts import Layout, layout_of
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..tensor.tensor import Tensor
-from .export import _blocks, _zero_fill, stacked, to_dense, unkept
+from .export import _blocks, _zero_fill, stacked_coordinates, to_dense, with_own_indices
 
 __all__ = ["to_torch"]
 
@@ -43,30 +43,32 @@ def to_torch(t: Tensor, layout: Any = None) -> Any:
         kind = _NAMES.get(str(layout).removeprefix("torch."))
         if kind is None:
             raise UnsupportedError(f"to_torch: torch has no layout {layout!r}\n  supported: {', '.join(_NAMES)}")
-    found = _torch_layout(t)
-    kind = kind or (found.kind if found else "dense" if t.format.is_dense else "csr" if t.sparse_dim == 2 else "coo")
+    current = _torch_layout(t)
+    kind = kind or (
+        current.kind if current else "dense" if t.format.is_dense else "csr" if t.sparse_dim == 2 else "coo"
+    )
     if kind == "dense":
         return _tensor(to_dense(t))
     _zero_fill(t, "to_torch")
-    if found is None or found.kind != kind:
-        t = t.asformat(_target(t, kind))
-        found = layout_of(t.format)
-    assert found is not None
-    t = unkept(t)
-    return _coordinates(t, found) if kind == "coo" else _compressed(t, found)
+    if current is None or current.kind != kind:
+        t = t.asformat(_target_format(t, kind))
+        current = layout_of(t.format)
+    assert current is not None
+    t = with_own_indices(t)
+    return _coordinates(t, current) if kind == "coo" else _compressed(t, current)
 
 
 def _torch_layout(t: Tensor) -> Layout | None:
     """The layout of `t` when torch has it as it is."""
-    found = layout_of(t.format)
-    if found is None or found.kind == "dia":
+    layout = layout_of(t.format)
+    if layout is None or layout.kind == "dia":
         return None
-    if found.kind in ("bsr", "bsc") and t.format.ragged(t.shape):
+    if layout.kind in ("bsr", "bsc") and t.format.ragged(t.shape):
         return None
-    return found if found.exact or found.kind == "coo" else None
+    return layout if layout.exact or layout.kind == "coo" else None
 
 
-def _target(t: Tensor, kind: str) -> Any:
+def _target_format(t: Tensor, kind: str) -> Any:
     dense = 0 if t.format.is_dense else t.dense_dim
     if kind == "coo":
         return coo(t.ndim, dense=dense)
@@ -94,7 +96,7 @@ def _tensor(x: Array) -> Any:
 def _coordinates(t: Tensor, layout: Layout) -> Any:
     import torch
 
-    indices = _tensor(stacked(t._storage)).to(torch.int64)
+    indices = _tensor(stacked_coordinates(t._storage)).to(torch.int64)
     dense = t.shape[layout.sparse :]
     values = _tensor(t.values).reshape(indices.shape[1], *dense)
     return torch.sparse_coo_tensor(indices, values, t.shape, check_invariants=False, is_coalesced=layout.exact)
@@ -109,11 +111,15 @@ def _compressed(t: Tensor, layout: Layout) -> Any:
     if pos.dtype != crd.dtype:
         pos, crd = pos.to(torch.int64), crd.to(torch.int64)
     slices = s.batches
-    front = (*batch, len(crd) // slices if slices else 0)
+    element_axes = (*batch, len(crd) // slices if slices else 0)
     outer = t.shape[layout.batch + (layout.kind in ("csc", "bsc"))]
-    edges = -(-outer // layout.block[layout.kind == "bsc"]) + 1
-    pos, crd = pos.reshape(*batch, edges), crd.reshape(front)
+    pos_length = -(-outer // layout.block[layout.kind == "bsc"]) + 1
+    pos, crd = pos.reshape(*batch, pos_length), crd.reshape(element_axes)
     values = _tensor(s.values)
-    values = values.reshape(*front, *dense) if layout.kind in ("csr", "csc") else _blocks(values, front, layout, dense)
+    values = (
+        values.reshape(*element_axes, *dense)
+        if layout.kind in ("csr", "csc")
+        else _blocks(values, element_axes, layout, dense)
+    )
     make = getattr(torch, f"sparse_{layout.kind}_tensor")
     return make(pos, crd, values, t.shape, check_invariants=False)

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from ..interop.constructors import asarray
-    from ..interop.export import stacked, to_device
+    from ..interop.export import stacked_coordinates, to_device
 else:
-    stacked = late("interop.export", "stacked")
+    stacked_coordinates = late("interop.export", "stacked_coordinates")
     to_device = late("interop.export", "to_device")
     asarray = late("interop.constructors", "asarray")
 
@@ -214,7 +214,7 @@ class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods)
         """All coordinates of a COO format, shape (sparse_dim, nse): a view where they lie one after the other."""
         self._layout("indices", "coo")
 
-        return read_only(stacked(self._storage))
+        return read_only(stacked_coordinates(self._storage))
 
     def crow_indices(self) -> Array:
         """Row positions of a CSR or BSR format, shape (*batch, rows + 1)."""

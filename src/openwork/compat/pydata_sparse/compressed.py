@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as scipys
 
+from ...interop.buffer_policy import BufferPolicy
 from ...interop.pydata import from_pydata
-from ...interop.take import Take
 from ...tensor.tensor import Tensor
 from .base import CLASSES, SparseArray
 from .buffers import Buffer, axes_of, fits, linear, shape_of
@@ -170,7 +170,7 @@ class GCXS(SparseArray):
         view = object.__new__(GCXS)
         indices, indptr = (x if x.dtype in wide else x.astype(np.int64) for x in (self.indices, self.indptr))
         view._hold(self.data[used], indices[used], indptr - indptr[0], self.shape, self._axes, self.fill_value)
-        return from_pydata(view, Take(None))
+        return from_pydata(view, BufferPolicy(None))
 
     def tocoo(self) -> COO:
         """The COO array of the same elements."""

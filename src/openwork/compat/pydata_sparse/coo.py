@@ -12,8 +12,8 @@ import scipy.sparse as scipys
 
 import openwork as ow
 
+from ...interop.buffer_policy import BufferPolicy
 from ...interop.pydata import from_pydata
-from ...interop.take import Take
 from ...tensor.tensor import Tensor
 from .base import CLASSES, SparseArray
 from .buffers import Buffer, canonical, fits, linear, shape_of, stored
@@ -117,7 +117,7 @@ class COO(SparseArray):
         if held is None or held[0] is not self.data or held[1] is not self.coords:
             coords = self.coords if self.coords.dtype in (np.int32, np.int64) else self.coords.astype(np.int64)
             view = COO._plain(coords, self.data, self.shape, self.fill_value)
-            held = self.data, self.coords, from_pydata(view, Take(None))
+            held = self.data, self.coords, from_pydata(view, BufferPolicy(None))
             self.__dict__["_tensor"] = held
         tensor: Tensor = held[2]
         return tensor

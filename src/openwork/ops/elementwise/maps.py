@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...interop.operands import adopted, foreign, plain
+from ...interop.operands import adopted, foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...runtime.contract import shared
 from ...runtime.conversion.remap import has_gaps
@@ -142,7 +142,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     if _is_scalar(a) or _is_scalar(b):
         return _with_scalar(op, a, b, zero_annihilates)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
-    a, b = plain(a), plain(b)
+    a, b = sparse_or_array(a), sparse_or_array(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         result = loudly(op, a, b)
         return Tensor._from_dense(result) if both else result

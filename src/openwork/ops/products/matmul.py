@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...interop.operands import adopted, plain
+from ...interop.operands import adopted, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...late import late
 from ...runtime import trace
@@ -107,7 +107,7 @@ def _matmul(a: Any, b: Any) -> Any:
         prepared_result = prepared_product(a._storage, b._storage)
         if prepared_result is not None:
             return Tensor._from_storage(prepared_result)
-    a, b = plain(a), plain(b)
+    a, b = sparse_or_array(a), sparse_or_array(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         _check_shapes(tuple(a.shape), tuple(b.shape))
         result = a @ b
