@@ -71,8 +71,10 @@ class Plan:
         if not runs:
             lines.append("no kernel: buffers are shared or cut, or the array library works on the values alone")
         elif len(runs) > 1:
-            moved = sum(s.nbytes for s in runs if s.title.startswith("conversion"))
-            lines.append(f"in all {self.nbytes:,} bytes" + (f", {moved:,} of them for conversions" if moved else ""))
+            converted = sum(s.nbytes for s in runs if s.title.startswith("conversion"))
+            lines.append(
+                f"in all {self.nbytes:,} bytes" + (f", {converted:,} of them for conversions" if converted else "")
+            )
         return "\n".join(lines)
 
 

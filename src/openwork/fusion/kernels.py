@@ -27,7 +27,7 @@ from ..tensor.lazy import FOLDS
 from ..tensor.tensor import Tensor
 from .infer import Meta
 from .partition import Region
-from .replay import is_replay_free, limit_of, replay_of
+from .replay import limit_of, one_pass_suffices, replay_of
 
 __all__ = ["Part", "part_of"]
 
@@ -45,7 +45,7 @@ def part_of(region: Region, meta: Meta) -> Part:
     count = len(region.operands)
 
     def run(*values: Any) -> Any:
-        fits = is_replay_free(values[:count], limit, torch) and (
+        fits = one_pass_suffices(values[:count], limit, torch) and (
             limit is None or all(abs(x) <= limit for x in values[count:])
         )
         return part(*values) if fits else replay(*values)

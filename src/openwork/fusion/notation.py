@@ -15,7 +15,7 @@ import numpy as np
 
 from ..compiler.semiring import Semiring
 from ..errors import FormatError, ShapeError
-from ..interop.operands import adopted
+from ..interop.operands import adopt_foreign
 from ..interop.sources import asarray
 from ..ir.index import Access, Assignment, accesses
 from ..ir.index_text import parse_program, pointed
@@ -118,7 +118,7 @@ def program_of(text: str) -> tuple[tuple[str, tuple[Assignment, ...]], ...]:
 
 def _operand(name: str, value: Any) -> Any:
     """A Tensor, an array or a number."""
-    value = adopted(value.compute() if is_lazy(value) else value)
+    value = adopt_foreign(value.compute() if is_lazy(value) else value)
     if isinstance(value, Tensor) or is_array(value) or isinstance(value, bool | int | float | complex):
         return value
     if isinstance(value, np.generic):

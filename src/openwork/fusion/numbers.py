@@ -23,21 +23,21 @@ _PLACE = re.compile("\0(\\d+)\0")
 def fixed_numbers(roots: Sequence[Lazy], numbers: Mapping[float, int], metas: dict[int, Meta | None]) -> frozenset[int]:
     """The slots of numbers that a fill value, and so the plan, depends on."""
     fixed: set[int] = set()
-    seen: set[int] = set()
+    visited: set[int] = set()
     for root in roots:
-        _collect_fixed(root, numbers, metas, seen, fixed)
+        _collect_fixed(root, numbers, metas, visited, fixed)
     return frozenset(fixed)
 
 
 def _collect_fixed(
-    x: Any, numbers: Mapping[float, int], metas: dict[int, Meta | None], seen: set[int], fixed: set[int]
+    x: Any, numbers: Mapping[float, int], metas: dict[int, Meta | None], visited: set[int], fixed: set[int]
 ) -> None:
     """Add the slots of numbers below a node that a fill value depends on."""
-    if not is_lazy(x) or x.known or id(x) in seen:
+    if not is_lazy(x) or x.known or id(x) in visited:
         return
-    seen.add(id(x))
+    visited.add(id(x))
     for a in x.args:
-        _collect_fixed(a, numbers, metas, seen, fixed)
+        _collect_fixed(a, numbers, metas, visited, fixed)
         if type(a) is float and a in numbers and not _is_independent(x, a, metas):
             fixed.add(numbers[a])
 

@@ -1,6 +1,6 @@
 """A lazy expression -> parts, each one kernel: a part is a statement over operands that are computed before it.
 
-A part is grown from its last operation down: elementwise operations and transposes are inlined as long as one pass
+A part is builder from its last operation down: elementwise operations and transposes are inlined as long as one pass
 gives what the operations give one by one; a product or a sum over an index is inlined where the rest of the part
 distributes over it. What is not inlined is an operand: a leaf, or the result of another part.
 
@@ -97,14 +97,14 @@ def plan_part(
     return PlannedPart(node, None, region) if isinstance(region, str) else PlannedPart(node, region)
 
 
-def _masked_product(node: Lazy, materialized: set[int], known: dict[int, Meta | None]) -> tuple[Any, ...] | None:
+def _masked_product(node: Lazy, materialized: set[int], cached_metas: dict[int, Meta | None]) -> tuple[Any, ...] | None:
     """The operands of `M * (A @ B)`, all of them sparse matrices, or of `(A @ B) * M`."""
-    if node.kind != ELEMENTWISE or node.name != "mul" or meta_of(node, known) is None:
+    if node.kind != ELEMENTWISE or node.name != "mul" or meta_of(node, cached_metas) is None:
         return None
     for mask, matmul in (node.args, node.args[::-1]):
         if not isinstance(matmul, Lazy) or matmul.kind != MATMUL or matmul.known or id(matmul) in materialized:
             continue
-        metas = [meta_of(x, known) for x in (mask, matmul, *matmul.args)]
+        metas = [meta_of(x, cached_metas) for x in (mask, matmul, *matmul.args)]
         zero = all(m is not None and m.storage is not None and m.is_sparse and not m.storage.fill_value for m in metas)
         if zero and len({m.shape for m in metas[:2]}) == 1:  # type: ignore[union-attr]
             return (mask, *matmul.args, matmul is node.args[0])
@@ -118,13 +118,13 @@ def region_of(
     meta = meta_of(node, metas)
     if meta is None:
         return "its result is known only when it is run"
-    growth = _Growth(materialized, metas, passed)
+    builder = _RegionBuilder(materialized, metas, passed)
     if node.kind in (ELEMENTWISE, SELECT):
-        region = growth.elementwise(node, meta)
+        region = builder.elementwise(node, meta)
     elif node.kind == MATMUL:
-        region = growth.matmul(node, meta)
+        region = builder.matmul(node, meta)
     elif node.kind == REDUCE:
-        region = growth.reduction(node)
+        region = builder.reduction(node)
     else:
         return "no elements are computed"
     if isinstance(region, Region):
@@ -142,7 +142,7 @@ def region_of(
     return region
 
 
-class _Growth:
+class _RegionBuilder:
     """A region under construction: operands, numbers and inlined nodes so far."""
 
     def __init__(self, materialized: set[int], metas_of: dict[int, Meta | None], passed: Collection[float]) -> None:
@@ -162,7 +162,7 @@ class _Growth:
         if not meta.is_sparse:
             return (
                 "the result is dense, and the array library's to compute"
-                if self._dense(node)
+                if self._has_dense_operands(node)
                 else "the result is dense"
             )
         indices = tuple(f"i{d}" for d in range(len(meta.shape)))
@@ -173,7 +173,7 @@ class _Growth:
         kind = "sampled" if self.summed else "elementwise"
         if len(self.inlined) == 1 and kind == "elementwise":
             return "one operation"
-        if kind == "sampled" and not self._sampled(meta, indices):
+        if kind == "sampled" and not self._has_result_structure(meta, indices):
             return "no operand has the structure of the result"
         return self.region(node, kind, indices, dict(zip(indices, meta.shape, strict=True)), e)
 
@@ -242,8 +242,8 @@ class _Growth:
             axes = transposed(x, len(indices))
             assert axes is not None
             permuted = list(indices)
-            for place, axis in enumerate(axes):
-                permuted[axis] = indices[place]
+            for k, axis in enumerate(axes):
+                permuted[axis] = indices[k]
             return self.absorb(x.args[0], tuple(permuted), linear)
         if x.kind == MATMUL and linear and not self.summed and not self.products:
             left, right = (self.meta(a) for a in x.args)
@@ -251,7 +251,7 @@ class _Growth:
             if not meta.is_sparse and not filled and meta.scalar not in _SMALL:
                 self.inlined.append(x)
                 return self.product(x, left, right, indices)
-        if x.kind in (ELEMENTWISE, SELECT) and self._takes(x, meta):
+        if x.kind in (ELEMENTWISE, SELECT) and self._may_inline(x, meta):
             before = len(self.inlined)
             self.inlined.append(x)
             e = self.operation(x, meta, indices, linear)
@@ -262,7 +262,7 @@ class _Growth:
 
     def operation(self, x: Lazy, meta: Meta, indices: tuple[str, ...], linear: bool) -> Expression | None:
         """An elementwise operation of elements; None for one whose kernel would differ."""
-        if not self._alike(x):
+        if not self._kernel_agrees(x):
             return None
         args = []
         for k, a in enumerate(x.args):
@@ -302,13 +302,13 @@ class _Growth:
 
     # -- what may be inlined ---------------------------------------------------------------------------------------
 
-    def _takes(self, x: Lazy, meta: Meta) -> bool:
+    def _may_inline(self, x: Lazy, meta: Meta) -> bool:
         """Whether an operation is inlined: sparse ones, and dense ones that have a sparse operand.
 
         Below a product a dense operand is read once for every element: it is computed before."""
-        return self._alike(x) and (meta.is_sparse or (not self.products and not self._dense(x)))
+        return self._kernel_agrees(x) and (meta.is_sparse or (not self.products and not self._has_dense_operands(x)))
 
-    def _alike(self, x: Lazy) -> bool:
+    def _kernel_agrees(self, x: Lazy) -> bool:
         """Whether one pass computes what the operation computes."""
         metas = [meta_of(a, self.metas_of) for a in x.args]
         if any(m is None for m in metas) or (x.kind == ELEMENTWISE and arity(x.name) != len(metas)):
@@ -321,10 +321,10 @@ class _Growth:
                 return False  # what is not stored is divided by nothing
         return True
 
-    def _dense(self, x: Lazy) -> bool:
+    def _has_dense_operands(self, x: Lazy) -> bool:
         return not any(self.meta(a).is_sparse for a in x.args)
 
-    def _sampled(self, meta: Meta, indices: tuple[str, ...]) -> bool:
+    def _has_result_structure(self, meta: Meta, indices: tuple[str, ...]) -> bool:
         assert meta.storage is not None
         return any(
             m.is_sparse and self.nodes[n][1] == indices and m.shape == meta.shape and m.storage is not None

@@ -123,8 +123,8 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
         if any(map(takes_over, args)):
             return function(*args, **kwargs)
         leaves = [_as_leaf(a) for a in args]
-        named = {k: _as_leaf(v) for k, v in kwargs.items()} if kwargs else kwargs
-        result = function(*leaves, **named)
+        leaf_kwargs = {k: _as_leaf(v) for k, v in kwargs.items()} if kwargs else kwargs
+        result = function(*leaves, **leaf_kwargs)
         if type(result) in (tuple, list):
             values = compute(*result) if len(result) > 1 else tuple(map(compute, result))
             return type(result)(values)
@@ -371,10 +371,10 @@ def _shared_nodes(parts: Sequence[PlannedPart], materialized: set[int]) -> set[i
             uses[x] = uses.get(x, 0) + 1
             kinds[x] = n
     shared = {x: kinds[x] for x, n in uses.items() if n > 1 and x not in materialized}
-    below: set[int] = set()
+    descendants: set[int] = set()
     for node in shared.values():
-        _add_descendants(node, below)
-    return set(shared) - below
+        _add_descendants(node, descendants)
+    return set(shared) - descendants
 
 
 def _add_descendants(node: Lazy, nodes: set[int]) -> None:

@@ -19,7 +19,7 @@ from ..storage.buffers import is_torch
 from ..tensor.lazy import ELEMENTWISE, LEAF, MATMUL, is_lazy
 from .partition import Region
 
-__all__ = ["is_replay_free", "limit_of", "replay_of"]
+__all__ = ["limit_of", "one_pass_suffices", "replay_of"]
 
 
 def replay_of(region: Region) -> Callable[..., Any]:
@@ -35,9 +35,9 @@ def replay_of(region: Region) -> Callable[..., Any]:
 
     def visit(x: Any) -> int:
         """Where the value of `x` will be: operands, constants (counted from -1 down), then steps."""
-        at = slots.get(x if type(x) is float else _identity(x))
-        if at is not None:
-            return at
+        slot = slots.get(x if type(x) is float else _identity(x))
+        if slot is not None:
+            return slot
         if not is_lazy(x) or x.kind == LEAF or x.known:
             constants.append(x._value if is_lazy(x) else x)
             return -len(constants)
@@ -49,10 +49,10 @@ def replay_of(region: Region) -> Callable[..., Any]:
     visit(region.root)
 
     def replay(*values: Any) -> Any:
-        found = list(values)
+        results = list(values)
         for call, inputs in steps:
-            found.append(call(*[found[k] if k >= 0 else constants[-1 - k] for k in inputs]))
-        return found[-1]
+            results.append(call(*[results[k] if k >= 0 else constants[-1 - k] for k in inputs]))
+        return results[-1]
 
     return replay
 
@@ -84,7 +84,7 @@ def limit_of(region: Region, expression: Expression) -> float | None:
     return nonfinite_guard(Regions(expr, fills_of, at_fill if isinstance(at_fill, Const) else const(0, expr.type)))
 
 
-def is_replay_free(values: tuple[Any, ...], limit: float | None, torch: bool) -> bool:
+def one_pass_suffices(values: tuple[Any, ...], limit: float | None, torch: bool) -> bool:
     """Whether one fused pass over these operands gives what the operations give one by one."""
     if torch and tracked(v._storage.values if hasattr(v, "_storage") else v for v in values):
         return False

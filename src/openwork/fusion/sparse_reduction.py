@@ -29,8 +29,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MONOIDS = {"sum": "plus", "prod": "times", "min": "min", "max": "max", "any": "lor", "all": "land"}
 
 
-def reduce_sparse(t: Tensor, kept: int, name: str) -> Tensor:
-    """A tensor reduced over all but its first `kept` dimensions; sparse, specified where the tensor stores an element.
+def reduce_sparse(t: Tensor, kept_ndim: int, name: str) -> Tensor:
+    """A tensor reduced over all but its first `kept_ndim` dimensions, specified where the tensor stores an element.
 
     name : "sum", "prod", "min", "max", "any" or "all"; the last two of truth values
 
@@ -44,11 +44,11 @@ def reduce_sparse(t: Tensor, kept: int, name: str) -> Tensor:
         raise UnsupportedError(
             f"`|=` and `&=` combine truth values; got {t.dtype}\n  help: {name}= asks which are not 0"
         )
-    count = math.prod(s.shape[kept:])
+    count = math.prod(s.shape[kept_ndim:])
     if not count or t.format.is_dense:
         raise UnsupportedError(f'{name}: no sparse result\n  help: format="dense"')
     letters = _LETTERS[: len(s.shape)]
-    kept_letters = letters[:kept]
+    kept_letters = letters[:kept_ndim]
     fill = python_scalar(s.fill_value, scalar)
     reduced = _reduce_term(s.with_values(cast(s.values, scalar), fill), letters, kept_letters, _MONOIDS[name])
     stored_counts = _reduce_term(_zero_fill(s, _ones(s)), letters, kept_letters, "plus")

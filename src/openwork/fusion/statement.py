@@ -130,9 +130,9 @@ def _run_masked(
     new = _expand_dims(new, {i for a in accesses(e) for i in a.indices}, order)
     scalar = asarray(new)._storage.scalar
     zero: Any = scalar != "bool" and 0 if ring is None else ring.add.identity_of(scalar)
-    other = zero if old is None else old
+    otherwise = zero if old is None else old
     new = new if old is None else _combine_with_old(stmt, old, new, ring)
-    return where(mask, other, new) if stmt.complement else where(mask, new, other)
+    return where(mask, otherwise, new) if stmt.complement else where(mask, new, otherwise)
 
 
 def _pattern(mask: Any) -> Tensor:

@@ -64,7 +64,7 @@ def value_array(obj: object) -> Array:
     return out
 
 
-def index_array(obj: object, like: Array, name: str, kind: str, below: bool) -> Array:
+def index_array(obj: object, like: Array, name: str, kind: str, has_other_index: bool) -> Array:
     """`obj` as an index buffer of integers; lists become int64, arrays keep their dtype.
 
     Parameters
@@ -76,7 +76,7 @@ def index_array(obj: object, like: Array, name: str, kind: str, below: bool) -> 
     below : whether its type is compared with that of another buffer of indices (1.2), or stands for itself (1.1)
     """
     check_strided("2.1" if kind == "pos" else "2.2", name, obj)
-    number = "1.2" if below else "1.1"
+    number = "1.2" if has_other_index else "1.1"
     try:
         if not buffers.is_array(obj):
             host = buffers.as_array(obj)
@@ -87,11 +87,11 @@ def index_array(obj: object, like: Array, name: str, kind: str, below: bool) -> 
         raise _type_error(number, what, "int32 or int64", error, f"convert {name} to int64") from error
 
 
-def check_integers(buffer: Array, name: str, below: bool) -> None:
+def check_integers(buffer: Array, name: str, has_other_index: bool) -> None:
     """Raise InvariantError 1.1, or 1.2 where it has another buffer's type, for indices that are no integers."""
     of_numpy = isinstance(buffer, np.ndarray)
     if (buffer.dtype.kind not in "iu") if of_numpy else ("int" not in str(buffer.dtype)):
-        number = "1.2" if below else "1.1"
+        number = "1.2" if has_other_index else "1.1"
         raise violation(number, f"{name} is of integers", "int32 or int64", buffer.dtype, f"convert {name} to int64")
 
 
@@ -107,7 +107,7 @@ def renaming_buffers(names: Names, arrays: Mapping[str, Array]) -> Iterator[None
         yield
     except InvariantError as error:
         text = str(error)
-        renamed_text = _PLACE.sub(lambda found: _callers_name(found, names, arrays), text)
+        renamed_text = _PLACE.sub(lambda match: _callers_name(match, names, arrays), text)
         if renamed_text == text:
             raise
         raise type(error)(renamed_text) from None
@@ -128,8 +128,8 @@ def _callers_name(match: re.Match[str], names: Names, arrays: Mapping[str, Array
         *batch, index = np.unravel_index(int(start), shape)
         leading += [str(int(x)) for x in batch]
         start, end = str(int(index)), end and str(int(index) + int(end) - int(start))
-    place = ", ".join([*leading, start if end is None else f"{start}:{end}"])
-    return f"{row_match[1] if row_match else name}[{place}]"
+    position = ", ".join([*leading, start if end is None else f"{start}:{end}"])
+    return f"{row_match[1] if row_match else name}[{position}]"
 
 
 def check_axes(

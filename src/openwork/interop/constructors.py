@@ -133,10 +133,10 @@ def _index_arrays(
             )
         if buffer is not None:
             name, level_format = f"{kind}[{level}]", format.levels[level].format
-            below = kind == "crd" and (level in positions or (level_format.is_singleton and level > 0))
-            out[level] = index_array(buffer, like, name, kind, below)
+            has_other_index = kind == "crd" and (level in positions or (level_format.is_singleton and level > 0))
+            out[level] = index_array(buffer, like, name, kind, has_other_index)
             if not level_format.is_bitmap:
-                check_integers(out[level], name, below)
+                check_integers(out[level], name, has_other_index)
     return out
 
 

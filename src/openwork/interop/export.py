@@ -226,12 +226,12 @@ def _scipy_blocked(t: Tensor, layout: Layout) -> Any:
     return out
 
 
-def _blocks(values: Array, front: tuple[int, ...], layout: Layout, dense: tuple[int, ...]) -> Array:
+def _blocks(values: Array, element_axes: tuple[int, ...], layout: Layout, dense: tuple[int, ...]) -> Array:
     """Values with axes (*front, rows, columns, *dense); a view."""
     rows, columns = layout.block
     if not layout.column_major:
-        return values.reshape(*front, rows, columns, *dense)
-    return values.reshape(*front, columns, rows, *dense).swapaxes(len(front), len(front) + 1)
+        return values.reshape(*element_axes, rows, columns, *dense)
+    return values.reshape(*element_axes, columns, rows, *dense).swapaxes(len(element_axes), len(element_axes) + 1)
 
 
 def _scipy_coo(t: Tensor, layout: Layout) -> Any:

@@ -12,10 +12,10 @@ from ..storage.buffers import is_array, is_torch
 from ..tensor.tensor import Tensor
 from .sources import asarray, is_sparse_source, refuse_masked
 
-__all__ = ["adopted", "foreign", "is_operand", "sparse_or_array"]
+__all__ = ["adopt_foreign", "is_foreign_sparse", "is_operand", "sparse_or_array"]
 
 
-def foreign(x: Any) -> bool:
+def is_foreign_sparse(x: Any) -> bool:
     """Whether `x` is a sparse tensor of another library: SciPy's, torch's, pydata's or pandas'."""
     cls = type(x)
     if cls is np.ndarray or cls is float or cls is int or hasattr(cls, "_kept"):
@@ -33,9 +33,9 @@ def foreign(x: Any) -> bool:
     return is_sparse_source(x)
 
 
-def adopted(x: Any) -> Any:
+def adopt_foreign(x: Any) -> Any:
     """A sparse tensor of another library -> a Tensor over its buffers; anything else as it is."""
-    if not foreign(x):
+    if not is_foreign_sparse(x):
         return x
 
     return asarray(x)
@@ -52,13 +52,13 @@ def is_operand(x: Any) -> bool:
         return False
     if isinstance(x, np.generic | int | float | complex | Sequence | memoryview | array) or is_array(x):
         return True
-    return foreign(x) or any(hasattr(type(x), name) for name in _ARRAY_PROTOCOLS)
+    return is_foreign_sparse(x) or any(hasattr(type(x), name) for name in _ARRAY_PROTOCOLS)
 
 
 def sparse_or_array(x: Any) -> Any:
     """An operand -> a sparse Tensor or an array; dense Tensors and lists become arrays."""
 
-    x = adopted(x)
+    x = adopt_foreign(x)
     if isinstance(x, Tensor):
         return x.to_dense() if x.format.is_dense else x
     return x if is_array(x) else np.asarray(x)

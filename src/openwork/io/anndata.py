@@ -17,7 +17,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
 from ..storage.buffers import to_numpy
 from .compressed import check_pointers, compressed
-from .hdf5 import Hdf5, created, dataset, opened_hdf5, texts
+from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5, text_dataset
 from .records import Array, Buffers, Coordinates, Options, Progress
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def is_anndata(file: Hdf5) -> bool:
 
 def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinates:
     """The element `variable=`, "X" by default; compressed rows stay that, a dense array is dense."""
-    with opened_hdf5(path, options.ratio) as file:
+    with open_hdf5(path, options.ratio) as file:
         return read_element(file, options.variable or "X", options.rows)
 
 
@@ -64,7 +64,7 @@ def read_element(file: Hdf5, name: str, rows: tuple[int, int] | None) -> Buffers
                 f"{file.name}: rows= of {item.name}, which is stored by columns\n  help: read it whole"
             )
         return _read_rows(file, item, (n, m), rows)
-    pos, crd, data = file.whole(item, "indptr"), file.whole(item, "indices"), file.array(item, "data")
+    pos, crd, data = file.integers(item, "indptr"), file.integers(item, "indices"), file.array(item, "data")
     outer, inner = (n, m) if kind == "csr" else (m, n)
     if data.ndim != 1:
         file.fail(f"{item.name}/data has shape {data.shape}; expected one dimension")
@@ -76,7 +76,7 @@ def read_element(file: Hdf5, name: str, rows: tuple[int, int] | None) -> Buffers
 def _read_rows(file: Hdf5, item: Any, shape: tuple[int, int], rows: tuple[int, int]) -> Buffers:
     """A range of compressed rows: their pointers, indices and values, and nothing else of the file."""
     first, last = _range(rows, shape[0])
-    pos = file.whole(item, "indptr", slice(first, last + 1))
+    pos = file.integers(item, "indptr", slice(first, last + 1))
     if pos.size != last - first + 1:
         file.fail(f"{item.name}: indptr ends before row {last}")
     low, high = int(pos[0]), int(pos[-1])
@@ -84,7 +84,7 @@ def _read_rows(file: Hdf5, item: Any, shape: tuple[int, int], rows: tuple[int, i
     if not 0 <= low <= high <= stored:
         file.fail(f"{item.name}: rows {first} to {last} lie at {low} to {high} of {stored} elements")
     part = slice(low, high)
-    crd, data = file.whole(item, "indices", part), file.array(item, "data", part)
+    crd, data = file.integers(item, "indices", part), file.array(item, "data", part)
     pos = pos - pos.dtype.type(low)
     if fault := check_pointers(pos, crd, data.size, last - first, shape[1], ("indptr", "indices")):
         file.fail(f"{item.name}: {fault}")
@@ -120,7 +120,7 @@ def _text(x: Any) -> str:
 
 def write(
     path: str | os.PathLike[str], parts: Mapping[str, Tensor], compress: bool, progress: Progress | None = None,
-    opening: Callable[..., Any] = created,
+    opening: Callable[..., Any] = create_hdf5,
 ) -> None:  # fmt: skip
     """A file with X and other elements; observations and variables are named by their numbers.
 
@@ -186,7 +186,7 @@ def _frame(group: Any, extent: int) -> None:
     _set_encoding(group, "dataframe", "0.2.0")
     group.attrs["_index"] = "_index"
     group.attrs["column-order"] = np.zeros(0, "S1")
-    _set_encoding(texts(group, "_index", [str(k) for k in range(extent)]), "string-array", "0.2.0")
+    _set_encoding(text_dataset(group, "_index", [str(k) for k in range(extent)]), "string-array", "0.2.0")
 
 
 def _set_encoding(item: Any, kind: str, version: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import FileFormatError
 from . import limits
 from .records import Array
-from .unpack import opened
+from .unpack import open_regular
 
 __all__ = ["Archive", "archive_of"]
 
@@ -88,7 +88,7 @@ class Archive:
         """An array of numbers, in this machine's byte order."""
         return self._array(key, _KINDS, None)
 
-    def whole(self, key: str, ndim: int = 1) -> Array:
+    def integers(self, key: str, ndim: int = 1) -> Array:
         """An array of integers, int32 or int64, in `ndim` dimensions."""
         array, member = self.array(key), self._members[key].filename
         if array.dtype.kind not in "iu":
@@ -103,7 +103,7 @@ class Archive:
 
     def shape(self, key: str) -> tuple[int, ...]:
         """Extents."""
-        extents = tuple(int(n) for n in self.whole(key))
+        extents = tuple(int(n) for n in self.integers(key))
         if not extents or len(extents) > 64 or min(extents) < 0:
             self.fail(f"{self._members[key].filename} is {extents[:65]}; expected 1 to 64 extents, none negative")
         return extents
@@ -159,10 +159,10 @@ class Archive:
     def _header(self, member: str, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         """Shape, whether the order is Fortran's, and dtype, from the head of an array of format 1.0, 2.0 or 3.0."""
         magic = file.read(8)
-        wide = {b"\1\0": 2, b"\2\0": 4, b"\3\0": 4}.get(magic[6:])
-        if magic[:6] != b"\x93NUMPY" or wide is None:
+        length_bytes = {b"\1\0": 2, b"\2\0": 4, b"\3\0": 4}.get(magic[6:])
+        if magic[:6] != b"\x93NUMPY" or length_bytes is None:
             self.fail(f"{member} is not an array of format 1.0, 2.0 or 3.0, it begins with {magic!r}")
-        size = int.from_bytes(file.read(wide), "little")
+        size = int.from_bytes(file.read(length_bytes), "little")
         text = file.read(min(size, _HEADER)).decode("latin-1")
         if size > _HEADER or len(text) < size:
             self.fail(f"{member}: its header of {size} bytes is longer than {min(_HEADER, len(text))}")
@@ -205,7 +205,7 @@ class Archive:
 def archive_of(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Archive]:
     """The archive at `path`; only its directory is read."""
     name = os.fspath(path)
-    with opened(path) as file:
+    with open_regular(path) as file:
         try:
             archive = zipfile.ZipFile(file)
         except _READ_ERRORS as error:

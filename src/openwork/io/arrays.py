@@ -19,7 +19,7 @@ def read_mat(path: str | os.PathLike[str], options: Options) -> Buffers | Coordi
     data = load(path, options.ratio)[:-1]
     if _HDF5 in (data[512:520].tobytes(), data[:8].tobytes()):
         del data
-        with hdf5.opened_hdf5(path, options.ratio) as file:
+        with hdf5.open_hdf5(path, options.ratio) as file:
             places = hdf5.matlab(file)
             name = _choose_variable(path, {n: place[2] for n, place in places.items()}, options.variable)
             return hdf5.load_matlab(file, places[name])

@@ -20,7 +20,7 @@ from ..format.expression import Dim
 from ..format.format import Format
 from ..format.named import coo
 from ..storage.buffers import to_numpy
-from .hdf5 import Hdf5, created, dataset, opened_hdf5
+from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5
 from .records import Array, Buffers, Coordinates, Options, Progress
 from .scan import index_dtype
 
@@ -54,7 +54,7 @@ _TYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int6
 
 def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinates:
     """The tensor of the file, or of the group `variable=`; level buffers as they are in the file."""
-    with opened_hdf5(path, options.ratio) as file:
+    with open_hdf5(path, options.ratio) as file:
         group = file.group(options.variable)
         if ATTRIBUTE not in group.attrs:
             file.fail(f"{group.name} has no attribute {ATTRIBUTE!r}\n  help: pass variable=, the name of a group")
@@ -97,16 +97,16 @@ def read_group(file: Hdf5, group: Any) -> Buffers:
 
 def write(
     path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None,
-    opening: Callable[..., Any] = created,
+    opening: Callable[..., Any] = create_hdf5,
 ) -> None:  # fmt: skip
     """A file with the tensor in its format, where the specification has that, else as sorted coordinates."""
     name = os.fspath(path)
     if not t.ndim:
         raise UnsupportedError(f"write: {name}: binsparse has no tensor of no dimensions\n  help: write .npz")
-    levels_and_order = described(t.format)
+    levels_and_order = levels_of_format(t.format)
     if levels_and_order is None:
         t = t.asformat(coo(t.ndim))
-        levels_and_order = described(t.format)
+        levels_and_order = levels_of_format(t.format)
     assert levels_and_order is not None
     storage, (levels, order) = t._storage, levels_and_order
     arrays, types = _arrays(storage, levels, name)
@@ -131,7 +131,7 @@ def write(
                 progress(done, total)
 
 
-def described(format: Format) -> tuple[Levels, tuple[int, ...]] | None:
+def levels_of_format(format: Format) -> tuple[Levels, tuple[int, ...]] | None:
     """The levels of a format and the dimensions in their order; None for one that the specification does not have."""
     order, levels, rank = [], [], 0
     for level in format.levels:
@@ -275,7 +275,7 @@ def _format_text(levels: Levels, order: tuple[int, ...]) -> str:
 
 
 def _indices(file: Hdf5, group: Any, key: str, types: dict[str, Any]) -> Array:
-    array = file.whole(group, key)
+    array = file.integers(group, key)
     if types.get(key) != str(array.dtype):
         file.fail(f"{key} has values of {array.dtype}; data_types says {types.get(key)!r}")
     if array.size and not 0 <= int(array.min()) <= int(array.max()) <= 2**62:

@@ -68,7 +68,7 @@ def compressed(
     """
     minor = "j" if major == "i" else "i"
     ordered, unique = ordered_and_unique(pos, crd)
-    properties = ", ".join(w for w, said in (("nonunique", not unique), ("unordered", not ordered)) if said)
+    properties = ", ".join(w for w, lacks in (("nonunique", not unique), ("unordered", not ordered)) if lacks)
     level = f"compressed({properties})" if properties else "compressed"
     dtype = index_dtype((*shape, crd.size))
     if pos.dtype.kind != "i" or pos.dtype.itemsize not in (4, 8):

@@ -113,8 +113,8 @@ def _kind_of(path: Path_) -> _Kind:
 def _check_one_of(what: str, got: object, allowed: tuple[object, ...]) -> None:
     """Raise ValueError for a value that the option does not have."""
     if not any(type(got) is type(k) and got == k for k in allowed):
-        *most, last = (f'"{k}"' if isinstance(k, str) else repr(k) for k in allowed if k is not None)
-        raise ValueError(f"{what} must be {', '.join(most)} or {last}, got {got!r}")
+        *names, last = (f'"{k}"' if isinstance(k, str) else repr(k) for k in allowed if k is not None)
+        raise ValueError(f"{what} must be {', '.join(names)} or {last}, got {got!r}")
 
 
 def _check_type(what: str, got: object, kind: type, expected: str) -> None:
@@ -140,11 +140,11 @@ def _check_options(path: Path_, kind: _Kind, options: Options) -> None:
         "variable": options.variable is not None,
     }
     given_options["rows"] = options.rows is not None
-    for option, given in given_options.items():
-        if given and option not in kind.options:
-            known = ", ".join(f"{o}=" for o in (*kind.options, "format", "symmetry", "progress"))
+    for option, is_given in given_options.items():
+        if is_given and option not in kind.options:
+            supported = ", ".join(f"{o}=" for o in (*kind.options, "format", "symmetry", "progress"))
             raise ValueError(
-                f"read: {os.fspath(path)}: {option}= means nothing for {kind.name} files; known here: {known}"
+                f"read: {os.fspath(path)}: {option}= means nothing for {kind.name} files; known here: {supported}"
             )
 
 

@@ -19,12 +19,12 @@ from . import limits
 from .compressed import check_pointers, compressed
 from .records import Array, Buffers, Coordinates, Options, Progress
 from .replace import replacing_name
-from .unpack import opened
+from .unpack import open_regular
 
 if TYPE_CHECKING:
     from ..tensor.tensor import Tensor
 
-__all__ = ["Hdf5", "created", "dataset", "opened_hdf5", "read_tenx", "texts", "write_tenx"]
+__all__ = ["Hdf5", "create_hdf5", "dataset", "open_hdf5", "read_tenx", "text_dataset", "write_tenx"]
 
 _FILTERS = (1, 2, 3, 4, 32000)
 """deflate, shuffle, checksum, szip, lzf."""
@@ -33,10 +33,10 @@ _READ_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, Attribut
 
 
 @contextmanager
-def opened_hdf5(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Hdf5]:
+def open_hdf5(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Hdf5]:
     """The file at `path`. Raises UnsupportedError where h5py is missing, FileFormatError for what is not HDF5."""
     name, h5py = os.fspath(path), _h5py(path)
-    opened(path).close()
+    open_regular(path).close()
     try:
         with h5py.File(name, "r") as file:
             yield Hdf5(h5py, name, file, ratio)
@@ -57,7 +57,7 @@ def _h5py(path: str | os.PathLike[str]) -> Any:
 
 
 @contextmanager
-def created(path: str | os.PathLike[str]) -> Iterator[Any]:
+def create_hdf5(path: str | os.PathLike[str]) -> Iterator[Any]:
     """The root group of a new file, which is at `path` once the block has ended without an exception."""
     h5py = _h5py(path)
     with replacing_name(path) as temporary, h5py.File(temporary, "w") as file:
@@ -70,7 +70,7 @@ def dataset(group: Any, key: str, array: Array, compress: bool = False) -> Any:
     return group.create_dataset(key, data=array, **options)
 
 
-def texts(group: Any, key: str, lines: Sequence[str]) -> Any:
+def text_dataset(group: Any, key: str, lines: Sequence[str]) -> Any:
     """A dataset of texts of any length."""
     if hasattr(group, "create_texts"):
         return group.create_texts(key, lines)
@@ -84,7 +84,7 @@ class Hdf5:
     def __init__(self, h5py: Any, name: str, root: Any, ratio: int | None) -> None:
         self.root, self.name = root, name
         self._h5py, self._ratio = h5py, ratio
-        self._held = self._loaded = 0
+        self._stored_bytes = self._loaded_bytes = 0
 
     def fail(self, message: str) -> NoReturn:
         raise FileFormatError(f"{self.name}: {message}")
@@ -124,19 +124,19 @@ class Hdf5:
         if len(set(filters)) < len(filters) or not set(filters) <= set(_FILTERS):
             self.fail(f"{where} has the filters {filters}; known, each once: {_FILTERS}")
         chunk = int(np.prod(item.chunks, dtype=np.float64)) * kind.itemsize if item.chunks else 0
-        self._held += int(item.id.get_storage_size())
+        self._stored_bytes += int(item.id.get_storage_size())
         share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]
-        self._loaded += max(int(item.nbytes * share), chunk)
-        limit = limits.allowed(self._held, self._ratio)
-        if self._loaded > limit:
-            limits.refuse_size(f"{self.name}: {where}", self._held, limit)
+        self._loaded_bytes += max(int(item.nbytes * share), chunk)
+        limit = limits.allowed(self._stored_bytes, self._ratio)
+        if self._loaded_bytes > limit:
+            limits.refuse_size(f"{self.name}: {where}", self._stored_bytes, limit)
         array: Array = np.asarray(item[() if part is None else part])
         if array.dtype.names:
             first, second = (array[n] for n in array.dtype.names)
             return np.asarray(first + 1j * second)
         return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
 
-    def whole(self, group: Any, key: str, part: slice | None = None) -> Array:
+    def integers(self, group: Any, key: str, part: slice | None = None) -> Array:
         """A dataset of integers in one dimension, or a part of it."""
         result = self.array(group, key, part)
         if result.dtype.kind not in "iu" or result.ndim != 1:
@@ -152,7 +152,7 @@ class Hdf5:
 
     def columns(self, group: Any, keys: tuple[str, str, str], shape: tuple[int, int], logical: bool = False) -> Buffers:
         """Compressed columns from the datasets of pointers, indices and values."""
-        pos, crd = self.whole(group, keys[0]), self.whole(group, keys[1])
+        pos, crd = self.integers(group, keys[0]), self.integers(group, keys[1])
         data = self.array(group, keys[2])
         if data.ndim != 1:
             self.fail(f"{group.name}/{keys[2]} has shape {data.shape}; expected one dimension")
@@ -163,13 +163,13 @@ class Hdf5:
 
 def read_tenx(path: str | os.PathLike[str], options: Options) -> Buffers:
     """The matrix of a 10x Genomics file: compressed columns (features x barcodes), in group `matrix` or a genome's."""
-    with opened_hdf5(path, options.ratio) as file:
+    with open_hdf5(path, options.ratio) as file:
         members = file.members(file.root)
         groups = [n for n, item in members.items() if file.is_group(item) and "indptr" in item]
         name = options.variable or ("matrix" if "matrix" in groups else groups[0] if len(groups) == 1 else None)
         if name not in groups:
             file.fail(f"expected a group with data, indices, indptr, shape; got {groups}")
-        shape = file.whole(members[name], "shape")
+        shape = file.integers(members[name], "shape")
         if shape.size != 2 or int(shape.min()) < 0 or int(shape.max()) > 2**62:
             file.fail(f"/{name}/shape is {shape.tolist()[:9]}; expected two extents")
         return file.columns(members[name], ("indptr", "indices", "data"), (int(shape[0]), int(shape[1])))
@@ -191,15 +191,15 @@ def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress
         "data": to_numpy(storage.values), "indices": to_numpy(storage.crd[1]), "indptr": to_numpy(storage.pos[1]),
         "shape": np.array(t.shape, np.int32 if max(t.shape) < 2**31 else np.int64),
     }  # fmt: skip
-    with created(path) as root:
+    with create_hdf5(path) as root:
         group = root.create_group("matrix")
         for key, array in arrays.items():
             dataset(group, key, array, compress)
-        texts(group, "barcodes", [str(k) for k in range(barcodes)])
+        text_dataset(group, "barcodes", [str(k) for k in range(barcodes)])
         table = group.create_group("features")
         for key in ("id", "name", "feature_type", "genome"):
             numbered = key in ("id", "name")
-            texts(table, key, [str(k) if numbered else "" for k in range(features)])
+            text_dataset(table, key, [str(k) if numbered else "" for k in range(features)])
         if progress is not None:
             progress(int(t.nse), int(t.nse))
 
@@ -207,15 +207,15 @@ def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress
 def matlab(file: Hdf5) -> dict[str, tuple[Any, str, bool]]:
     """The numeric arrays and sparse matrices of a MATLAB 7.3 file: (group, key, sparse) by dotted name."""
     result: dict[str, tuple[Any, str, bool]] = {}
-    seen: set[Any] = set()
+    visited: set[Any] = set()
 
     def walk(group: Any, prefix: str, depth: int) -> None:
         for name, item in file.members(group).items():
             kind = item.attrs.get("MATLAB_class", b"")
             kind = kind.decode("latin-1") if isinstance(kind, bytes) else str(kind)
-            if name.startswith("#") or item.id in seen:
+            if name.startswith("#") or item.id in visited:
                 continue
-            seen.add(item.id)
+            visited.add(item.id)
             if not file.is_group(item):
                 if kind in _CLASSES:
                     result[prefix + name] = (group, name, False)
@@ -257,9 +257,9 @@ def load_matlab(file: Hdf5, place: tuple[Any, str, bool]) -> Buffers | Coordinat
 
 def _read_columns(file: Hdf5, item: Any, rows: int, logical: bool) -> Buffers:
     if "ir" in item or "data" in item:
-        pos = file.whole(item, "jc")
+        pos = file.integers(item, "jc")
         return file.columns(item, ("jc", "ir", "data"), (rows, max(pos.size - 1, 0)), logical)
-    pos = file.whole(item, "jc")
+    pos = file.integers(item, "jc")
     if not pos.size or pos.any():
         file.fail(f"{item.name}: {pos.size} column pointers, and neither indices nor values")
     values: Array = np.zeros(0, np.bool_ if logical else np.float64)

@@ -13,7 +13,7 @@ __all__ = ["read"]
 
 def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinates:
     """The tensor of the file, or that of the group or element `variable=`."""
-    with hdf5.opened_hdf5(path, options.ratio) as file:
+    with hdf5.open_hdf5(path, options.ratio) as file:
         is_binsparse = binsparse.ATTRIBUTE in file.root.attrs
         if options.variable is not None and not is_binsparse:
             *group_path, key = options.variable.strip("/").split("/")

@@ -37,7 +37,7 @@ def write_masked(
         values = to_numpy(s.values)
         s = s.mapped(to_numpy).with_values(np.where(to_numpy(bits), values, values.dtype.type(0)))
     mark = {"openwork_masked": np.array("number" if m._scalar else "tensor")}
-    npz.write(path, {**npz.parts_of(s, ours=True), **mark}, compress, progress)
+    npz.write(path, {**npz.parts_of(s, always_ours=True), **mark}, compress, progress)
 
 
 def read_masked(path: str | os.PathLike[str], record: Buffers, format: object) -> MaskedTensor:

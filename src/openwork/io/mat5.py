@@ -121,26 +121,26 @@ class _File:
     ratio: int | None
     done: int = 0
 
-    def unpacked(self, source: _Bytes, start: int, stop: int, most: int | None = None) -> _Bytes:
-        """The bytes that are packed between `start` and `stop`, or the first `most` of them."""
+    def unpacked(self, source: _Bytes, start: int, stop: int, limit_bytes: int | None = None) -> _Bytes:
+        """The bytes that are packed between `start` and `stop`, or the first `limit_bytes` of them."""
         out, machine = bytearray(), zlib.decompressobj()
         limit = limits.allowed(self.packed, self.ratio)
         name = f"{source.name}, unpacked from byte {start}"
         data = b""
         try:
-            while not machine.eof and (most is None or len(out) < most):
+            while not machine.eof and (limit_bytes is None or len(out) < limit_bytes):
                 data = machine.unconsumed_tail or bytes(source.data[start : min(start + _BLOCK, stop)])
                 if not machine.unconsumed_tail:
                     start += len(data)
-                block = machine.decompress(data, _BLOCK if most is None else most - len(out))
+                block = machine.decompress(data, _BLOCK if limit_bytes is None else limit_bytes - len(out))
                 if not (block or data):
                     source.fail(start, "the compressed variable has no end")
                 out += block
-                if most is None and self.done + len(out) > limit:
+                if limit_bytes is None and self.done + len(out) > limit:
                     limits.refuse_size(source.name, self.packed, limit)
         except zlib.error as error:
             source.fail(start, f"the compressed variable is corrupt ({error})")
-        if most is None:
+        if limit_bytes is None:
             self.done += len(out)
         return _Bytes(name, memoryview(out), source.order)
 

@@ -91,7 +91,7 @@ def read(text: Text, options: Options) -> Coordinates:
     rest = Rest.REFUSE if count else Rest.IGNORE
     layout = Layout(len(banner.shape), count, scalar, base, rest=rest)
     table = scan(text, banner.body, layout, banner.entries, banner.shape, options.progress)
-    values = _typed(text, banner, table.values if count else np.ones(table.rows))
+    values = _in_declared_dtype(text, banner, table.values if count else np.ones(table.rows))
     if banner.symmetry != "general" and options.symmetry == "expand":
         row, column = table.indices
         fault = contradiction(row, column, values, banner.symmetry)
@@ -100,7 +100,7 @@ def read(text: Text, options: Options) -> Coordinates:
     return Coordinates(banner.shape, table.indices, values, banner.symmetry)
 
 
-def _typed(text: Text, banner: _Banner, values: Array) -> Array:
+def _in_declared_dtype(text: Text, banner: _Banner, values: Array) -> Array:
     if banner.field == "complex":
         values = values.view(np.complex128)
     typed = as_declared(text, values, banner.dtype) if banner.dtype else values
@@ -151,7 +151,7 @@ def _sizes(text: Text, line: bytes, at: int, kind: str, layout: str) -> tuple[tu
 def _read_array(text: Text, banner: _Banner, options: Options) -> Coordinates:
     scalar, count = _VALUES[banner.field]
     table = scan(text, banner.body, Layout(0, count, scalar), banner.stored, (), options.progress)
-    values = _typed(text, banner, table.values)
+    values = _in_declared_dtype(text, banner, table.values)
     dense = read_dense(values, banner.shape, banner.symmetry, options.symmetry == "expand")
     fault = dense_contradiction(dense, banner.symmetry) if options.symmetry == "expand" else ""
     if fault:

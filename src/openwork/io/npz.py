@@ -82,14 +82,14 @@ def write(
                 progress(done, total)
 
 
-def parts_of(storage: Any, ours: bool = False) -> dict[str, Array]:
-    """The arrays that stand for a storage: SciPy's where its layout has the format, ours otherwise and with `ours`."""
+def parts_of(storage: Any, always_ours: bool = False) -> dict[str, Array]:
+    """A storage -> its arrays by name: in SciPy's layout where that has the format and not `always_ours`, else ours."""
 
     format, shape = storage.format, np.array(storage.shape, np.int64)
     values = to_numpy(storage.values)
     pos = {f"pos_{k}": to_numpy(b) for k, b in enumerate(storage.pos) if b is not None}
     crd = {f"crd_{k}": to_numpy(b) for k, b in enumerate(storage.crd) if b is not None}
-    kind = None if ours else _scipy_kind(storage)
+    kind = None if always_ours else _scipy_kind(storage)
     if kind is None:
         raw = values.view(np.uint16) if storage.scalar == "bf16" else values
         fill = np.asarray(storage.fill_value)
@@ -168,7 +168,7 @@ def _read_ours(archive: Archive) -> Buffers:
     unexpected = [k for k in archive.names() if k.startswith(("pos_", "crd_")) and k not in expected_keys]
     if unexpected:
         archive.fail(f"{unexpected[0]}.npy is an array that no level of {format} has")
-    pos = {k: archive.whole(f"pos_{k}") for k in range(format.nlevels) if f"pos_{k}" in expected_keys}
+    pos = {k: archive.integers(f"pos_{k}") for k in range(format.nlevels) if f"pos_{k}" in expected_keys}
     crd = {k: _coordinates(archive, format, k) for k in range(format.nlevels) if f"crd_{k}" in expected_keys}
     values = _values(archive)
     return Buffers(text, shape, pos, crd, values, "general", _fill(archive, values), masked)
@@ -183,7 +183,7 @@ def _parse_format(archive: Archive, text: str, ndim: int) -> Format:
 
 def _coordinates(archive: Archive, format: Format, level: int) -> Array:
     if not format.levels[level].format.is_bitmap:
-        return archive.whole(f"crd_{level}")
+        return archive.integers(f"crd_{level}")
     bits = archive.array(f"crd_{level}")
     if bits.dtype != np.bool_ or bits.ndim != 1:
         archive.fail(f"crd_{level}.npy has shape {bits.shape} and dtype {bits.dtype}; expected the bits of a level")
@@ -241,7 +241,7 @@ def _read_scipy(archive: Archive, kind: str) -> Buffers | Coordinates:
 def _coo(archive: Archive, shape: tuple[int, ...]) -> Coordinates:
     data = archive.array("data")
     stacked = "coords" in archive
-    columns = tuple(archive.whole("coords", 2)) if stacked else (archive.whole("row"), archive.whole("col"))
+    columns = tuple(archive.integers("coords", 2)) if stacked else (archive.integers("row"), archive.integers("col"))
     if len(columns) != len(shape):
         archive.fail(f"coordinates in {len(columns)} dimensions do not fit shape {shape}")
     if data.ndim != 1 or any(c.shape != data.shape for c in columns):
@@ -255,7 +255,7 @@ def _coo(archive: Archive, shape: tuple[int, ...]) -> Coordinates:
 
 
 def _compressed(archive: Archive, kind: str, shape: tuple[int, int]) -> Buffers:
-    pos, crd, data = archive.whole("indptr"), archive.whole("indices"), archive.array("data")
+    pos, crd, data = archive.integers("indptr"), archive.integers("indices"), archive.array("data")
     if data.ndim != (3 if kind == "bsr" else 1):
         archive.fail(
             f"data.npy has shape {data.shape}; a {kind} matrix has {3 if kind == 'bsr' else 1} dimensions there"
@@ -272,7 +272,7 @@ def _compressed(archive: Archive, kind: str, shape: tuple[int, int]) -> Buffers:
 
 def _dia(archive: Archive, shape: tuple[int, int]) -> Buffers | Coordinates:
     """SciPy's diagonals as "dia", by rows; by columns where we wrote that; coordinates where most is outside."""
-    offsets, data = archive.whole("offsets"), archive.array("data")
+    offsets, data = archive.integers("offsets"), archive.array("data")
     if data.ndim != 2 or data.shape[0] != offsets.size or np.unique(offsets).size != offsets.size:
         archive.fail(f"offsets.npy has {offsets.size} offsets, which do not fit data of shape {data.shape}")
     in_matrix = np.flatnonzero((offsets > -shape[0]) & (offsets < shape[1]))

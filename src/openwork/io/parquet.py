@@ -17,7 +17,7 @@ from . import limits
 from .records import Array, Coordinates, Options, Progress
 from .replace import replacing
 from .tensors import coordinates_of
-from .unpack import opened
+from .unpack import open_regular
 
 if TYPE_CHECKING:
     from ..tensor.tensor import Tensor
@@ -43,7 +43,7 @@ def read(path: str | os.PathLike[str], options: Options) -> Coordinates:
     Raises FileFormatError for what is no Parquet, has no columns of integers or missing entries.
     """
     name, pyarrow = os.fspath(path), _pyarrow(path)
-    with opened(path) as file:
+    with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         try:
             table = pyarrow.parquet.ParquetFile(file)

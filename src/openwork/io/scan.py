@@ -165,7 +165,7 @@ class Scan:
         """Scan a part of the text."""
         end = min(self.position + _CHUNK, self.text.data.size)
         run(self.text.data, end, self.capacity, self.most, self.index, self.words, self.slow, self.state)
-        self._settle()
+        self._convert_pending()
 
     def advance(self, run: Scanner) -> None:
         """Scan a part of the text; raises FileFormatError for what stopped it."""
@@ -173,7 +173,7 @@ class Scan:
         if self.state[_FAULT]:
             self._report(Fault(int(self.state[_FAULT])), int(self.state[_AT]), int(self.state[_COLUMN]))
 
-    def _settle(self) -> None:
+    def _convert_pending(self) -> None:
         """Convert the tokens that the scanner left to Python's own `float` and `int`."""
         count = int(self.state[_PENDING])
         self.state[_PENDING] = 0
@@ -204,8 +204,8 @@ class Scan:
             kind = "a number" if layout.scalar == "f64" else "an integer of at most 64 bits"
             self.text.fail(at, f"expected {kind}, got {token!r}")
         if fault is Fault.RANGE:
-            top = int(self.most[column])
-            bound = f"{layout.base}..{top}" if top < LIMIT else f"{layout.base} and up"
+            largest = int(self.most[column])
+            bound = f"{layout.base}..{largest}" if largest < LIMIT else f"{layout.base} and up"
             hint = "for a zero-based file pass base=0" if layout.base == 1 and token == "0" else ""
             self.text.fail(at, f"index {token} in column {column + 1} is outside {bound}", hint)
         if fault is Fault.MISSING:

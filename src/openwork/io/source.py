@@ -166,7 +166,7 @@ class Text:
             text += f"\n  {shown}\n  {' ' * (position - start)}^"
         raise FileFormatError(text + (f"\n  help: {help}" if help else ""))
 
-    def token(self, position: int, most: int = 64) -> str:
-        """The characters from `position` up to the next blank, cut to `most`."""
-        part = self.part(position, position + most)
+    def token(self, position: int, limit: int = 64) -> str:
+        """The characters from `position` up to the next blank, cut to `limit`."""
+        part = self.part(position, position + limit)
         return part.split(None, 1)[0].decode("latin-1") if part[:1].strip() else ""

@@ -22,7 +22,7 @@ from ..errors import FileFormatError
 from . import limits
 from .records import Array
 
-__all__ = ["blocks", "load", "opened"]
+__all__ = ["blocks", "load", "open_regular"]
 
 Path_ = str | os.PathLike[str]
 _BLOCK = 1 << 20
@@ -69,7 +69,7 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 }
 
 
-def opened(path: Path_) -> io.FileIO:
+def open_regular(path: Path_) -> io.FileIO:
     """An unbuffered file. Raises FileFormatError for what is no regular file, which could go on for ever."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(descriptor).st_mode
@@ -84,7 +84,7 @@ def opened(path: Path_) -> io.FileIO:
 def blocks(path: Path_, ratio: int | None = None) -> Iterator[bytes]:
     """The file, decompressed where it begins as a compressed one, block by block."""
     name = os.fspath(path)
-    with opened(path) as file:
+    with open_regular(path) as file:
         start = file.read(6)
         kind = next((ending for magic, ending in _MAGIC.items() if start.startswith(magic)), "")
         file.seek(0)
@@ -126,7 +126,7 @@ def _decompressed(file: io.FileIO, make: Callable[[], _Decompressor]) -> Iterato
 
 def load(path: Path_, ratio: int | None = None) -> Array:
     """The whole file as uint8, decompressed, with a newline added; a cut or corrupt stream is a FileFormatError."""
-    with opened(path) as file:
+    with open_regular(path) as file:
         start = file.read(6)
         if not any(start.startswith(magic) for magic in _MAGIC):
             file.seek(0)

@@ -67,12 +67,12 @@ class _Store(Hdf5):
         if not self._is_number(item.dtype):
             self.fail(f"{where} has values of {item.dtype}; expected numbers")
         chunk = int(np.prod(item.chunks, dtype=np.float64)) * item.dtype.itemsize
-        self._held += int(item.nbytes_stored())
+        self._stored_bytes += int(item.nbytes_stored())
         share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]
-        self._loaded += max(int(item.nbytes * share), chunk)
-        limit = limits.allowed(self._held, self._ratio)
-        if self._loaded > limit:
-            limits.refuse_size(f"{self.name}: {where}", self._held, limit)
+        self._loaded_bytes += max(int(item.nbytes * share), chunk)
+        limit = limits.allowed(self._stored_bytes, self._ratio)
+        if self._loaded_bytes > limit:
+            limits.refuse_size(f"{self.name}: {where}", self._stored_bytes, limit)
         array = np.asarray(item[...] if part is None else item[part])
         return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
 

@@ -51,23 +51,23 @@ class _Options:
     smoother: str
     sweeps: int
     coarse: int
-    most: int
+    max_levels: int
 
 
 class AMG(InverseOperator):
     """One V cycle of smoothed aggregation: symmetric and positive definite where the matrix is."""
 
-    __slots__ = ("_choices", "_last", "_levels", "sizes")
+    __slots__ = ("_last", "_levels", "_options", "sizes")
 
-    def __init__(self, r: Rows, near: Array, choices: _Options) -> None:
+    def __init__(self, r: Rows, nullspace: Array, options: _Options) -> None:
         super().__init__((r.n, r.n), r.scalar)
-        self._choices = choices
+        self._options = options
         self._levels: list[_Level] = []
         self.sizes: list[tuple[int, int]] = [(r.n, len(r.crd))]
         """(rows, elements) of each level's matrix"""
-        strength = choices.strength
-        while r.n > choices.coarse and len(self.sizes) < choices.most:
-            level, near = _build_level(r, near, strength, choices.smoother)
+        strength = options.strength
+        while r.n > options.coarse and len(self.sizes) < options.max_levels:
+            level, nullspace = _build_level(r, nullspace, strength, options.smoother)
             if level is None:
                 break
             coarse = rows(matmul(level.restrict, matmul(level.matrix, level.prolong)), "amg")
@@ -106,8 +106,8 @@ class AMG(InverseOperator):
 
     def _smooth(self, level: _Level, right: Array, x: Array, forward: bool) -> None:
         r, m = level.rows, right.shape[1]
-        for _ in range(self._choices.sweeps):
-            if self._choices.smoother == "jacobi":
+        for _ in range(self._options.sweeps):
+            if self._options.smoother == "jacobi":
                 x += level.inverse[:, None] * (right - dense(matmul(level.matrix, x)))
             else:
                 row_order = ("ROW", "s" if forward else "n - 1 - s")
@@ -149,14 +149,14 @@ def _aggregates(r: Rows, row: Array, strong: Array) -> tuple[Array, int]:
     return joined, int(count[0])
 
 
-def _tentative_prolongation(group: Array, count: int, near: Array, r: Rows) -> tuple[Tensor, Array]:
+def _tentative_prolongation(group: Array, count: int, nullspace: Array, r: Rows) -> tuple[Tensor, Array]:
     """The tentative prolongation, the near-nullspace by aggregates with columns of norm 1, and these norms."""
     in_aggregate = group >= 0
-    squares = np.bincount(group[in_aggregate], near[in_aggregate] ** 2, minlength=count)
-    norms = np.where(squares > 0, np.sqrt(squares), 1).astype(near.dtype)
+    squares = np.bincount(group[in_aggregate], nullspace[in_aggregate] ** 2, minlength=count)
+    norms = np.where(squares > 0, np.sqrt(squares), 1).astype(nullspace.dtype)
     pos = np.concatenate([[0], np.cumsum(in_aggregate)]).astype(r.crd.dtype)
     crd = group[in_aggregate]
-    return sparse_csr_tensor(pos, crd, near[in_aggregate] / norms[crd], (r.n, count)), norms
+    return sparse_csr_tensor(pos, crd, nullspace[in_aggregate] / norms[crd], (r.n, count)), norms
 
 
 def _spectral_radius(r: Rows, diagonal: Array) -> float:

@@ -32,7 +32,7 @@ class NonfiniteIterate(Exception):
 
 
 class Iterations:
-    """SciPy's callback: counts iterations, hands them on, and raises `Broken` once they are nan or inf.
+    """SciPy's callback: counts iterations, hands them on, and raises `NonfiniteIterate` once they are nan or inf.
 
     norm : gives the residual's norm for an iterate, for who shows it
     scale : the right side's norm, by which GMRES divides what it tells

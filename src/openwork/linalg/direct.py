@@ -244,16 +244,18 @@ def _broadcast_stacks(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[in
 
 
 def solve_stack(
-    t: Tensor, right: np.ndarray[Any, Any], one: Callable[[Tensor, np.ndarray[Any, Any], str], np.ndarray[Any, Any]]
+    t: Tensor,
+    right: np.ndarray[Any, Any],
+    solve_one: Callable[[Tensor, np.ndarray[Any, Any], str], np.ndarray[Any, Any]],
 ) -> np.ndarray[Any, Any]:
-    """Solve with every matrix of a stack: `one(matrix, right side (n, k), scalar)`."""
+    """Solve with every matrix of a stack: `solve_one(matrix, right side (n, k), scalar)`."""
     scalar = solve_scalar(t, right)
     vector = right.ndim == 1
     sides = cast(right[:, None] if vector else right, scalar)
     n, k = sides.shape[-2:]
     if t.ndim == 2:
         columns = np.moveaxis(sides, -2, 0).reshape(n, math.prod(sides.shape[:-2]) * k)
-        out = one(t, columns, scalar).reshape(n, *sides.shape[:-2], k)
+        out = solve_one(t, columns, scalar).reshape(n, *sides.shape[:-2], k)
         out = np.moveaxis(out, 0, -2)
         return out[..., 0] if vector else out
     batch = t.shape[:-2]
@@ -267,7 +269,7 @@ def solve_stack(
         if len(items):
             columns = np.moveaxis(stacked_sides[items], 0, 1).reshape(n, len(items) * k)
             try:
-                x = one(m, columns, scalar)
+                x = solve_one(m, columns, scalar)
             except np.linalg.LinAlgError as error:
                 raise np.linalg.LinAlgError(f"matrix {number} of the stack {batch}: {error}") from error
             out[items] = np.moveaxis(x.reshape(n, len(items), k), 1, 0)

@@ -77,7 +77,7 @@ class Trial:
             self.calls = 5
         return self.schedule
 
-    def took(self, seconds: float) -> None:
+    def record_time(self, seconds: float) -> None:
         """Note the time of this call."""
         if self.calls in (1, 3):
             self.seconds = (seconds, 0.0) if self.calls == 1 else (self.seconds[0], seconds)
@@ -105,17 +105,17 @@ def _schedule(t: Tensor, kind: str, lower: bool, m: int, threads: int) -> Schedu
     work = np.concatenate([[0], np.cumsum(np.diff(pos)[order].astype(np.int64))]) * m
     ends = np.concatenate([[0], np.cumsum(np.bincount(level))])
     cuts: list[tuple[int, ...]] = []
-    wide = 0
+    wide_work = 0
     for lo, hi in pairwise(ends.tolist()):
         if work[hi] - work[lo] >= WIDE:
             inner = np.searchsorted(work, np.linspace(work[lo], work[hi], threads + 1)[1:-1])
             cuts.append((lo, *np.clip(inner, lo, hi).tolist(), hi))
-            wide += int(work[hi] - work[lo])
+            wide_work += int(work[hi] - work[lo])
         elif cuts and len(cuts[-1]) == 2:
             cuts[-1] = (cuts[-1][0], hi)
         else:
             cuts.append((lo, hi))
-    return Schedule(pos, crd, place, order, tuple(cuts)) if 2 * wide >= work[-1] else None
+    return Schedule(pos, crd, place, order, tuple(cuts)) if 2 * wide_work >= work[-1] else None
 
 
 def _rows(pos: Array, crd: Array, kind: str, lower: bool) -> tuple[Array, Array, Array | None]:
@@ -128,12 +128,12 @@ def _rows(pos: Array, crd: Array, kind: str, lower: bool) -> tuple[Array, Array,
     from scipy.sparse import csc_array
 
     n = len(pos) - 1
-    held = csc_array((np.arange(len(crd)), crd, pos), (n, n)).tocsr()
+    csr = csc_array((np.arange(len(crd)), crd, pos), (n, n)).tocsr()
     if lower:
-        return held.indptr, held.indices, held.data
-    last = np.repeat(held.indptr[:-1] + held.indptr[1:] - 1, np.diff(held.indptr))
-    back = last - np.arange(len(crd))
-    return held.indptr, held.indices[back], held.data[back]
+        return csr.indptr, csr.indices, csr.data
+    last = np.repeat(csr.indptr[:-1] + csr.indptr[1:] - 1, np.diff(csr.indptr))
+    from_end = last - np.arange(len(crd))
+    return csr.indptr, csr.indices[from_end], csr.data[from_end]
 
 
 def substitute(levels: Schedule, values: Array, x: Array, scalar: str, lower: bool, unit: bool) -> bool:

@@ -136,7 +136,7 @@ def _substitute(
     elif not substitute(levels, to_numpy(t.values), x, scalar, lower, unit):
         return _substitute_rows(t, kind, np.array(right, numpy_dtype(scalar), order="C"), scalar, lower, unit)
     if known_trial is not None:
-        known_trial.took(time.perf_counter() - start)
+        known_trial.record_time(time.perf_counter() - start)
     return x
 
 

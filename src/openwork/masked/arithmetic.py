@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DTypeError
 from ..late import late
-from ..tensor.inplace import refuse
+from ..tensor.inplace import check_writable
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -132,7 +132,7 @@ class Arithmetic:
     def _take_over(self, result: MaskedTensor) -> MaskedTensor:
         """Write the values of a result of the same structure into this tensor's buffer."""
         me = _me(self)
-        refuse(me._tensor, "in place")
+        check_writable(me._tensor, "in place")
         values = me.values
         if values.dtype != result.values.dtype:
             raise DTypeError(

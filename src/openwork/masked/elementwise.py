@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
-from ..interop.operands import adopted
+from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
 from ..late import late
@@ -166,7 +166,7 @@ def _operand(x: Any) -> Any:
 
     if isinstance(x, MaskedTensor) or is_array(x) or isinstance(x, bool | int | float | complex | np.generic):
         return x
-    x = adopted(x)
+    x = adopt_foreign(x)
     if isinstance(x, Tensor):
         return x.to_dense() if x.format.is_dense or not x.ndim else x
     return np.asarray(x)

@@ -24,7 +24,7 @@ from ..format import format as parse
 from ..format.cached import cached
 from ..format.expression import Dim, Div, Expression, Mod
 from ..format.format import Format, Level
-from ..ops.result_format import family
+from ..ops.result_format import named_family
 from ..runtime.conversion.remap import canonical
 
 __all__ = ["fitting", "keeping", "plain", "related", "strided"]
@@ -93,7 +93,7 @@ def related(format: Format, ndim: int) -> Format:
     if ndim == 0:
         return strided(0)
     base = plain(format)
-    return fitting(base if base.ndim == ndim else family(base, ndim))
+    return fitting(base if base.ndim == ndim else named_family(base, ndim))
 
 
 def is_strided(format: Format) -> bool:

@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Any
 
 from ..errors import UnsupportedError
-from ..interop.operands import adopted
+from ..interop.operands import adopt_foreign
 from ..ir.index import Assignment, Expression
 from ..ops.elementwise import pointwise as merge
 from ..ops.manipulation.padding import pad as padded
@@ -60,7 +60,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
 
 def _adopted(x: Any) -> Any:
     """An operand of SciPy or pandas as a Tensor, also inside of a list or tuple."""
-    return type(x)(map(_adopted, x)) if type(x) in (list, tuple) else x if is_array(x) else adopted(x)
+    return type(x)(map(_adopted, x)) if type(x) in (list, tuple) else x if is_array(x) else adopt_foreign(x)
 
 
 def _moved(function: Callable[..., Any], m: MaskedTensor, *args: Any, **kwargs: Any) -> Any:

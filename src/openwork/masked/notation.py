@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import UnsupportedError
 from ..fusion.notation import check_statement, program_of, read_by
 from ..fusion.terms import Term, product_of
-from ..interop.operands import adopted
+from ..interop.operands import adopt_foreign
 from ..interop.sources import asarray
 from ..ir.index import Access, Assignment, Expression, accesses
 from ..ops.elementwise.pointwise import pointwise
@@ -30,7 +30,7 @@ def evaluate(statements: str, /, *, format: object = None, semiring: Any = None,
 
     Raises UnsupportedError for semirings, masks, assignments to what was there and dimensions that repeat.
     """
-    known = {n: x if isinstance(x, MaskedTensor) else asarray(adopted(x)) for n, x in tensors.items()}
+    known = {n: x if isinstance(x, MaskedTensor) else asarray(adopt_foreign(x)) for n, x in tensors.items()}
     unused = set(tensors)
     program = program_of(statements)
     for text, parts in program:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
-from ..interop.operands import adopted
+from ..interop.operands import adopt_foreign
 from ..ops.elementwise.maps import elementwise
 from ..ops.manipulation.shaping import broadcast_to
 from ..ops.products import einsum as tensors
@@ -79,7 +79,7 @@ def einsum(subscripts: str, /, *operands: Any) -> MaskedTensor:
 
 
 def _dense(x: Any) -> Array:
-    x = x if is_array(x) else adopted(x)
+    x = x if is_array(x) else adopt_foreign(x)
     if isinstance(x, Tensor) and not x.format.is_dense:
         raise UnsupportedError("a masked tensor with a sparse Tensor\n  help: as_masked_tensor(t), or t.to_dense()")
     return x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x)

@@ -11,7 +11,7 @@ from ..errors import FormatError, ShapeError
 from ..ops.elementwise.pointwise import pointwise
 from ..ops.indexing.taking import sparse_mask, values_at
 from ..ops.reductions.softmax import _gather
-from ..ops.result_format import family
+from ..ops.result_format import named_family
 from ..runtime.gradient_hook import tracked
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
 from ..storage.specified import coordinates
@@ -161,7 +161,7 @@ def settled(t: Tensor, like: Format) -> Tensor:
     try:
         return t.asformat(forms.related(like, t.ndim))
     except FormatError:
-        return t.asformat(forms.fitting(family(forms.plain(like), t.ndim)))
+        return t.asformat(forms.fitting(named_family(forms.plain(like), t.ndim)))
 
 
 def sampled(s: Storage, array: Array, shape: tuple[int, ...]) -> Array:

@@ -46,8 +46,8 @@ def axes_of(
     sequences: tuple[type, ...] | None = None,
 ) -> tuple[int, ...]:
     """One axis, or several in one of the `sequences` -> distinct axes counted from 0; ShapeError for a repeated one."""
-    named = integers(axes, operation, name, boolean=boolean, sequences=sequences)
-    counted = tuple(axis_of(axis, ndim, operation) for axis in named)
+    arguments = integers(axes, operation, name, boolean=boolean, sequences=sequences)
+    counted = tuple(axis_of(axis, ndim, operation) for axis in arguments)
     if len(set(counted)) < len(counted):
-        raise ShapeError(f"{operation}: repeated axis in {named}\n  help: name each axis once")
+        raise ShapeError(f"{operation}: repeated axis in {arguments}\n  help: name each axis once")
     return counted

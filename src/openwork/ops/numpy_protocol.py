@@ -40,11 +40,11 @@ def _signature(function: Callable[..., Any]) -> Signature:
 
 
 @lru_cache(maxsize=1024)
-def _names(func: Callable[..., Any], places: int, keywords: tuple[str, ...]) -> tuple[str, ...]:
-    """The parameter names of `places` positional arguments, then those of keywords."""
+def _names(func: Callable[..., Any], positional: int, keywords: tuple[str, ...]) -> tuple[str, ...]:
+    """The parameter names of `positional` positional arguments, then those of keywords."""
     numpys = _signature(func)
-    numpys.bind(*range(places), **dict.fromkeys(keywords))
-    return (*list(numpys.parameters)[:places], *keywords)
+    numpys.bind(*range(positional), **dict.fromkeys(keywords))
+    return (*list(numpys.parameters)[:positional], *keywords)
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -140,10 +140,10 @@ def _call_operation(func: Any, operation: Any, args: tuple[Any, ...], kwargs: di
         if name not in arguments:
             break
         values.append(arguments.pop(name))
-    given = {
+    options = {
         key: value for key, value in arguments.items() if value is not None or _none_is_all_axes(key, numpys, operation)
     }
-    keywords = {_KEYWORDS.get(key, key) if key not in parameters else key: value for key, value in given.items()}
+    keywords = {_KEYWORDS.get(key, key) if key not in parameters else key: value for key, value in options.items()}
     result = _call_with_dtype_and_where(
         func.__name__, operation, values, _without_ignored(keywords, parameters), parameters
     )

@@ -134,9 +134,9 @@ def _distinct_integers(rng: np.random.Generator, size: int, nse: int) -> Ints:
         return np.sort(rng.permutation(size)[:nse])
     chosen = np.empty(0, np.int64)
     while len(chosen) < nse:
-        wanted = nse - len(chosen)
-        clashes = wanted * (wanted + len(chosen)) // size
-        drawn = rng.integers(0, size, wanted + clashes + clashes // 8 + 16)
+        missing = nse - len(chosen)
+        clashes = missing * (missing + len(chosen)) // size
+        drawn = rng.integers(0, size, missing + clashes + clashes // 8 + 16)
         chosen = np.sort(np.concatenate([chosen, drawn]))
         chosen = chosen[np.append(True, chosen[1:] != chosen[:-1])]
     surplus = len(chosen) - nse

@@ -23,7 +23,7 @@ from ..storage.buffers import as_array, flat, scalar_of, to_numpy
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 
-__all__ = ["ROOM", "dense_array", "family", "from_dense_array", "remap_one", "sum_at_origin", "to_result_format"]
+__all__ = ["ROOM", "dense_array", "from_dense_array", "named_family", "remap_one", "sum_at_origin", "to_result_format"]
 
 ROOM = tuning.RESULT_ROOM
 
@@ -43,10 +43,10 @@ def to_result_format(s: Storage, like: Format, format: object = None) -> Tensor:
     return Tensor._from_storage(_to_format(s, parse("coo", len(s.shape))))
 
 
-def _to_format(found: Storage, target: Format) -> Storage:
-    if found.format == target or promises_less(target, found.format):
-        return found.with_format(target)
-    return convert(found, target)
+def _to_format(s: Storage, target: Format) -> Storage:
+    if s.format == target or promises_less(target, s.format):
+        return s.with_format(target)
+    return convert(s, target)
 
 
 def _candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Format]:
@@ -54,18 +54,21 @@ def _candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Form
         for candidate in dict.fromkeys((canonical(like), canonical(unbatched(like)))):
             if _fits(candidate, shape, nse):
                 yield candidate
-    relative = family(like, len(shape))
+    relative = named_family(like, len(shape))
     if _fits(relative, shape, nse):
         yield relative
 
 
-def family(like: Format, ndim: int) -> Format:
+def named_family(like: Format, ndim: int) -> Format:
     """The named format of another rank that is most like this one."""
     kinds = [level.format for level in like.levels]
     if like.is_dense:
         return parse("dense", ndim)
-    some, every = any(k.is_bitmap for k in kinds), all(k.is_bitmap or k.functions.full for k in kinds)
-    if some and every:
+    some_bitmap, all_random_access = (
+        any(k.is_bitmap for k in kinds),
+        all(k.is_bitmap or k.functions.full for k in kinds),
+    )
+    if some_bitmap and all_random_access:
         return parse("bitmap", ndim)
     if (
         kinds
@@ -81,9 +84,9 @@ def family(like: Format, ndim: int) -> Format:
 def _fits(format: Format, shape: tuple[int, ...], nse: int) -> bool:
     """Whether no level has many more positions than there are elements."""
     intervals = format.level_intervals(shape)
-    positions, most = 1, 8 * nse + ROOM
+    positions, limit = 1, 8 * nse + ROOM
     if format.is_dense:
-        return math.prod(shape) <= most
+        return math.prod(shape) <= limit
     for level, (lo, hi) in zip(format.levels, intervals, strict=True):
         if "pos" in level.format.buffers:
             positions = nse
@@ -91,7 +94,7 @@ def _fits(format: Format, shape: tuple[int, ...], nse: int) -> bool:
             positions *= hi - lo
         else:
             positions *= level.format.slots or 1
-        if positions > most:
+        if positions > limit:
             return False
     return True
 

@@ -118,8 +118,8 @@ class _Distinct:
             return Tensor._from_dense(np.concatenate([stored, fill.astype(stored.dtype)])[self.first])
         import torch
 
-        every = torch.cat([stored, torch.from_numpy(fill).to(stored.device, stored.dtype)])
-        return Tensor._from_dense(every[torch.from_numpy(self.first).to(stored.device)])
+        elements = torch.cat([stored, torch.from_numpy(fill).to(stored.device, stored.dtype)])
+        return Tensor._from_dense(elements[torch.from_numpy(self.first).to(stored.device)])
 
     def vector(self, array: np.ndarray[Any, Any]) -> Tensor:
         """Numbers as a dense tensor of the tensor's library."""
@@ -135,11 +135,11 @@ class _Distinct:
     def indices(self) -> Ints:
         """The row-major place of the first occurrence of each value."""
         nse, absent = length(self.stored.values), len(self.which) - length(self.stored.values)
-        places = np.append(self._places(), self._gaps(absent))
-        firsts: Ints = places[self.first]
+        linear = np.append(self._places(), self._gaps(absent))
+        firsts: Ints = linear[self.first]
         if absent == 1:
             fill_value = self.which[-1]
-            firsts[fill_value] = min(firsts[fill_value], places[nse])
+            firsts[fill_value] = min(firsts[fill_value], linear[nse])
         return firsts
 
     def inverse(self) -> Tensor:
@@ -168,9 +168,9 @@ class _Distinct:
 
     def _gaps(self, count: int) -> Ints:
         """The first `count` places that are not stored."""
-        places = self._places()
+        linear = self._places()
         # Before stored element k there are places[k] - k gaps.
-        before = places - np.arange(len(places))
+        before = linear - np.arange(len(linear))
         numbers = np.arange(count)
         gaps: Ints = numbers + np.searchsorted(before, numbers, "right")
         return gaps

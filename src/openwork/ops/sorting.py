@@ -67,11 +67,11 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
             return _dense_like(torch.take_along_dim(dense, torch.from_numpy(order).to(dense.device), d), t)
         return _dense_like(np.take_along_axis(dense, order, d), t)
     fibres = Fibres(t, d)
-    order, places, _ = fibres.sorted(descending)
+    order, new_crd, _ = fibres.sorted(descending)
     s = fibres.storage
-    last_crd = as_array(places.astype(to_numpy(s.crd[-1]).dtype), like=s.values)
+    last_crd = as_array(new_crd.astype(to_numpy(s.crd[-1]).dtype), like=s.values)
     sorted_storage = Storage(
-        s.shape, s.format, s.scalar, s.fill_value, s.pos, (*s.crd[:-1], last_crd), _taken(s.values, order)
+        s.shape, s.format, s.scalar, s.fill_value, s.pos, (*s.crd[:-1], last_crd), _gather(s.values, order)
     )
     restored = Tensor._from_storage(sorted_storage.permute(np.argsort(fibres.order).tolist()))
     return to_result_format(restored._storage, t.format)
@@ -100,15 +100,15 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     if t.format.is_dense:
         return Tensor._from_dense(_as_index(_dense_order(t, d, descending), t))
     fibres = Fibres(t, d)
-    order, places, differs = fibres.sorted(descending)
+    order, new_crd, differs = fibres.sorted(descending)
     n, rows = t.shape[d], fibres.rows()
     original = to_numpy(fibres.storage.crd[-1])[order].astype(np.int64)
     out, untaken = np.empty(t.size, np.int64), np.ones(t.size, bool)
     starts = (rows * n)[differs]
-    out[starts + places[differs]] = original[differs]
+    out[starts + new_crd[differs]] = original[differs]
     untaken[starts + original[differs]] = False
     of_fill = np.ones(t.size, bool)
-    of_fill[starts + places[differs]] = False
+    of_fill[starts + new_crd[differs]] = False
     out[of_fill] = np.flatnonzero(untaken) % max(n, 1)
     shape = tuple(t.shape[k] for k in fibres.order)
     restored = out.reshape(shape).transpose(np.argsort(fibres.order))
@@ -169,14 +169,14 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     if sorter is not None or not a.format.is_dense:
         sorted_values = np.sort(sorted_values)
     queries = np.append(plain_values(b.values, scalar), plain_values(np.asarray([b.fill_value]), scalar))
-    found = np.searchsorted(sorted_values, queries, side).astype(np.int64)  # type: ignore[call-overload]
+    ranks = np.searchsorted(sorted_values, queries, side).astype(np.int64)  # type: ignore[call-overload]
     unspecified = a.size - len(sorted_values)
     if unspecified:
         fill = plain_values(np.asarray([a.fill_value]), scalar)
         # The fill value stands before what it would be inserted before.
-        found += unspecified * np.searchsorted(fill, queries, side)  # type: ignore[call-overload]
-    result_values = as_array(found[:-1].copy(), like=b.values)
-    return Tensor._from_storage(b._storage.with_values(result_values, int(found[-1])))
+        ranks += unspecified * np.searchsorted(fill, queries, side)  # type: ignore[call-overload]
+    result_values = as_array(ranks[:-1].copy(), like=b.values)
+    return Tensor._from_storage(b._storage.with_values(result_values, int(ranks[-1])))
 
 
 @operation(method=True, masked=late("masked.namespace", "nonzero"))
@@ -213,14 +213,18 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     return tuple(Tensor._from_dense(_as_index(np.ascontiguousarray(c), t)) for c in coordinates)
 
 
-@operation(method=True, masked=lambda m: _rows(namespace().nonzero(m), m.ndim))
+@operation(method=True, masked=lambda m: _coordinate_matrix(namespace().nonzero(m), m.ndim))
 def argwhere(x: Any, /) -> Tensor:
     """The coordinates of the elements that are not zero, in row-major order: a dense matrix with a row for each."""
     t = as_tensor(x)
-    return _rows(nonzero(t), t.ndim) if t.ndim else _rows(nonzero(t.broadcast_to((1,))), 1)[:, :0]
+    return (
+        _coordinate_matrix(nonzero(t), t.ndim)
+        if t.ndim
+        else _coordinate_matrix(nonzero(t.broadcast_to((1,))), 1)[:, :0]
+    )
 
 
-def _rows(coordinates: tuple[Any, ...], ndim: int) -> Tensor:
+def _coordinate_matrix(coordinates: tuple[Any, ...], ndim: int) -> Tensor:
     """Vectors of coordinates as the columns of a matrix."""
     table = np.stack([c.to_numpy() for c in coordinates], axis=1) if ndim else np.zeros((0, 0), np.int64)
     return Tensor._from_dense(as_array(np.ascontiguousarray(table), like=coordinates[0].values))
@@ -270,9 +274,9 @@ class Fibres:
             same = values != values
         counts = np.bincount(groups) if len(groups) else np.zeros(0, np.int64)
         starts = np.cumsum(counts) - counts
-        places = np.arange(len(groups)) - starts[groups]
-        places += np.where(after, self.extent - counts[groups], 0)
-        return order, places, ~same
+        new_crd = np.arange(len(groups)) - starts[groups]
+        new_crd += np.where(after, self.extent - counts[groups], 0)
+        return order, new_crd, ~same
 
 
 def stable_order(values: np.ndarray[Any, Any], descending: bool = False) -> Ints:
@@ -316,7 +320,7 @@ def _dense_like(array: Any, t: Tensor) -> Tensor:
     return Tensor._from_storage(out.with_values(out.values, t.fill_value)).asformat(unbatched(t.format))
 
 
-def _taken(values: Any, order: Ints) -> Any:
+def _gather(values: Any, order: Ints) -> Any:
     if not is_torch(values):
         return values[order]
     import torch

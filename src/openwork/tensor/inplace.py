@@ -28,12 +28,12 @@ else:
     asarray = late("interop.sources", "asarray")
 
 
-__all__ = ["become", "refuse", "replace_storage", "store_result"]
+__all__ = ["assign_result", "check_writable", "replace_storage", "store_result"]
 
 _KINDS = {"i": 1, "u": 1, "f": 2, "b": 2, "c": 3}
 
 
-def refuse(t: Tensor, operation: str) -> None:
+def check_writable(t: Tensor, operation: str) -> None:
     """Raise where a tensor's elements may not be changed: read-only memory, or a leaf that requires a gradient."""
     values = t._storage.values
     if isinstance(values, np.ndarray):
@@ -49,15 +49,15 @@ def refuse(t: Tensor, operation: str) -> None:
         )
 
 
-def become(t: Tensor, operation: str, result: Any) -> Tensor:
+def assign_result(t: Tensor, operation: str, result: Any) -> Tensor:
     """Replace the elements of `t` by those of `result`. Raises ShapeError or DTypeError where it cannot hold them."""
 
-    refuse(t, operation)
+    check_writable(t, operation)
     return store_result(t, operation, result)
 
 
 def store_result(t: Tensor, operation: str, result: Any) -> Tensor:
-    """`become`, without asking whether the tensor may be written to."""
+    """`assign_result`, without asking whether the tensor may be written to."""
 
     s = t._storage
     if type(result) is type(t) and _write_values(s, result._kept):

@@ -272,13 +272,13 @@ class ExpressionText:
             return self.name(node.args[0])
 
         if node.kind == MATMUL or node.name in INFIX:
-            word, binds = ("@", 11) if node.kind == MATMUL else INFIX[node.name]
-            left, right = self.text(node.args[0], binds), self.text(node.args[1], binds + 1)
-            return f"{left} {word} {right}" if binds >= level else f"({left} {word} {right})"
+            symbol, precedence = ("@", 11) if node.kind == MATMUL else INFIX[node.name]
+            left, right = self.text(node.args[0], precedence), self.text(node.args[1], precedence + 1)
+            return f"{left} {symbol} {right}" if precedence >= level else f"({left} {symbol} {right})"
         if node.name in PREFIX and len(node.args) == 1:
-            word, binds = PREFIX[node.name]
-            operand = word + self.text(node.args[0], binds)
-            return operand if binds >= level else f"({operand})"
+            symbol, precedence = PREFIX[node.name]
+            operand = symbol + self.text(node.args[0], precedence)
+            return operand if precedence >= level else f"({operand})"
         if node.kind == TRANSPOSE:
             return f"{self.text(node.args[0], 14)}.{node.name}"
         operand = ", ".join(self.text(a, 0) for a in node.args)

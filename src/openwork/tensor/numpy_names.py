@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..late import late
-from .inplace import become
+from .inplace import assign_result
 
 if TYPE_CHECKING:
     from ..ops.numpy_protocol import call_function
@@ -47,4 +47,4 @@ def array_method(t: Any, name: str) -> Callable[..., Any] | None:
 
 
 def _assign_in_place(t: Any, name: str, result: Any) -> None:
-    become(t, name, result)
+    assign_result(t, name, result)

@@ -12,7 +12,7 @@ from ..late import late
 from ..runtime.gradient_hook import rule
 from ..runtime.too_large import FAILURES, size_error, sized
 from ..storage.buffers import is_torch
-from .inplace import refuse, replace_storage, store_result
+from .inplace import check_writable, replace_storage, store_result
 from .numpy_names import by_numpy
 from .python_protocol import PythonProtocol
 
@@ -144,7 +144,7 @@ def _inplace(method: str, operation: str) -> Callable[[Any, Any], Any]:
 
         if not hasattr(self, "_kept"):
             return NotImplemented
-        refuse(self, operation)
+        check_writable(self, operation)
         result = getattr(self, method)(other)
         return result if result is NotImplemented or _is_deferred(result) else store_result(self, operation, result)
 
@@ -181,12 +181,12 @@ def _torch_over_torch_buffers(method: F) -> F:
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        theirs = (
+        is_torch_call = (
             len(args) > 1
             or not _TORCH_OPTIONS.isdisjoint(options)
             or (differs and _ARRAY_API_OPTIONS.isdisjoint(options))
         )
-        if theirs and is_torch(_values(self)):
+        if is_torch_call and is_torch(_values(self)):
             function = rule("torch_method")(self, name)
             return function(*args, **options)
         if len(args) > 1 or not own_options.issuperset(options):
@@ -395,7 +395,7 @@ class Operators(PythonProtocol):
         """Set elements. Tensors that share the values follow where the structure stays, and else stay as they are."""
 
         me = cast("Tensor", self)
-        refuse(me, "A[key] = value")
+        check_writable(me, "A[key] = value")
         replace_storage(me, assign(me, key, values)._storage)
 
     @property

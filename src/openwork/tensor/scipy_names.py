@@ -12,21 +12,21 @@ from ..late import late
 from ..runtime.conversion.assembly import full
 from ..runtime.conversion.remap import canonical
 from ..storage.buffers import length
-from .inplace import refuse, replace_storage
+from .inplace import check_writable, replace_storage
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 if TYPE_CHECKING:
     from ..interop.export import to_scipy
-    from ..ops.indexing.resizing import resized, without_fill
+    from ..ops.indexing.resizing import drop_fill, resize_structure
     from ..ops.manipulation.shaping import reshape
     from ..ops.products.matmul import matmul
     from ..ops.reductions.folds import reduce
 else:
     to_scipy = late("interop.export", "to_scipy")
-    resized = late("ops.indexing.resizing", "resized")
-    without_fill = late("ops.indexing.resizing", "without_fill")
+    resize_structure = late("ops.indexing.resizing", "resize_structure")
+    drop_fill = late("ops.indexing.resizing", "drop_fill")
     reshape = late("ops.manipulation.shaping", "reshape")
     matmul = late("ops.products.matmul", "matmul")
     reduce = late("ops.reductions.folds", "reduce")
@@ -116,14 +116,14 @@ class ScipyNames:
 
     def eliminate_zeros(self) -> None:
         """Leave out the stored elements that equal the fill value, -0.0 for 0 too, in place."""
-        refuse(_me(self), "eliminate_zeros")
-        replace_storage(_me(self), without_fill(_me(self))._storage)
+        check_writable(_me(self), "eliminate_zeros")
+        replace_storage(_me(self), drop_fill(_me(self))._storage)
 
     def sum_duplicates(self) -> None:
         """Sum elements that are stored at one place, and sort them, in place: the format is the canonical one then."""
         me = _me(self)
         if not (me.format.is_unique and me.format.is_ordered):
-            refuse(me, "sum_duplicates")
+            check_writable(me, "sum_duplicates")
             me._storage = me.asformat(canonical(me.format))._storage
 
     def sort_indices(self) -> None:
@@ -136,8 +136,8 @@ class ScipyNames:
         shape_ = extents(shape[0] if len(shape) == 1 else shape, "resize")
         if len(shape_) != me.ndim:
             raise ShapeError(f"resize: {len(shape_)} extents of {me.ndim} dimensions\n  help: reshape changes the rank")
-        refuse(me, "resize")
-        me._storage = resized(me, shape_)._storage
+        check_writable(me, "resize")
+        me._storage = resize_structure(me, shape_)._storage
 
     def matvec(self, x: Any) -> Any:
         """`A @ x` for a vector (n,) or a column (n, 1): what SciPy's linear operators and solvers call."""

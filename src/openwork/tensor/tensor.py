@@ -24,7 +24,7 @@ from .autograd_mixin import AutogradMixin
 from .casting import may_cast
 from .display import html, line, text
 from .exports import Exports
-from .inplace import refuse, replace_storage
+from .inplace import check_writable, replace_storage
 from .methods import Methods
 from .operators import Operators
 from .scipy_names import ScipyNames
@@ -69,8 +69,8 @@ class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods)
         """The storage. Raises InvariantError where buffers were changed so that it breaks an invariant."""
         storage = self._kept
         watch = storage._watch or storage.watch
-        for word, pointer, array, size, _ in watch.arrays:
-            if word.value != pointer or array.nbytes != size:
+        for address, pointer, array, size, _ in watch.arrays:
+            if address.value != pointer or array.nbytes != size:
                 break
         else:
             if not watch.tensors or watch.holds():
@@ -341,7 +341,7 @@ class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods)
             torch has it, whatever library the buffers are of: say `transpose((0, 1))` for that order
         """
         if len(axes) == 2 and (axes[0] != axes[1] or buffers.is_torch(self._storage.values)):
-            axes = (self._exchanged(*axes, "transpose"),)
+            axes = (self._swapped_axes(*axes, "transpose"),)
         ndim = self.ndim
         if not axes or (len(axes) == 1 and axes[0] is None):
             return Tensor._from_storage(self._storage.permute(range(ndim)[::-1]))
@@ -376,7 +376,7 @@ class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods)
 
     def zero_(self) -> Tensor:
         """Set every element to zero in place; the structure stays. Raises ReadOnlyError where values are read-only."""
-        refuse(self, "zero_")
+        check_writable(self, "zero_")
         s = self._storage
         if s.fill_value or (is_torch(s.values) and buffers.is_recorded(s.values)):
             self._storage = s.with_values(
@@ -392,7 +392,7 @@ class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods)
         source = asarray(other)
         if source.shape != self.shape:
             raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
-        refuse(self, "copy_")
+        check_writable(self, "copy_")
         source, like = source.to(self.device), self._storage.values
         converted = source.asformat(self.format).astype(self.dtype, copy=False)._storage
         replace_storage(self, converted.mapped(lambda b: buffers.as_array(b, like=like)).copied())

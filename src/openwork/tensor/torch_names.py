@@ -13,7 +13,7 @@ from ..late import late
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import is_torch, length
 from ..storage.storage import Storage
-from .inplace import become, refuse
+from .inplace import assign_result, check_writable
 from .numpy_names import array_method
 
 if TYPE_CHECKING:
@@ -220,31 +220,31 @@ class TorchNames:
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `alpha * other` in place: the tensor gets a new structure where it needs one, and keeps its format."""
-        refuse(_me(self), "add_")
-        return self._becomes("add_", _me(self) + (other if alpha == 1 else other * alpha))
+        check_writable(_me(self), "add_")
+        return self._assign_result("add_", _me(self) + (other if alpha == 1 else other * alpha))
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Subtract `alpha * other` in place."""
-        refuse(_me(self), "sub_")
-        return self._becomes("sub_", _me(self) - (other if alpha == 1 else other * alpha))
+        check_writable(_me(self), "sub_")
+        return self._assign_result("sub_", _me(self) - (other if alpha == 1 else other * alpha))
 
     def mul_(self, other: Any) -> Tensor:
         """Multiply by `other` in place."""
-        refuse(_me(self), "mul_")
-        return self._becomes("mul_", _me(self) * other)
+        check_writable(_me(self), "mul_")
+        return self._assign_result("mul_", _me(self) * other)
 
     def div_(self, other: Any) -> Tensor:
         """Divide by `other` in place."""
-        refuse(_me(self), "div_")
-        return self._becomes("div_", _me(self) / other)
+        check_writable(_me(self), "div_")
+        return self._assign_result("div_", _me(self) / other)
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
         """Exchange two dimensions in place; the buffers stay."""
         me = _me(self)
-        me._storage = me._storage.permute(self._exchanged(dim0, dim1, "transpose_"))
+        me._storage = me._storage.permute(self._swapped_axes(dim0, dim1, "transpose_"))
         return me
 
-    def _exchanged(self, dim0: int, dim1: int, operation: str) -> list[int]:
+    def _swapped_axes(self, dim0: int, dim1: int, operation: str) -> list[int]:
         """The order of the dimensions, two of them exchanged."""
 
         return swapped_axes(_me(self).ndim, dim0, dim1, operation)
@@ -265,8 +265,8 @@ class TorchNames:
         same_dims = (sparse_dim, dense_dim) == (me.sparse_dim, me.dense_dim) and size[sparse_dim:] == s.shape[
             sparse_dim:
         ]
-        outside = [d for d, c in enumerate(s.crd) if c is not None and length(c) and int(c.max()) >= size[d]]
-        if length(s.values) and (not same_dims or outside):
+        too_large = [d for d, c in enumerate(s.crd) if c is not None and length(c) and int(c.max()) >= size[d]]
+        if length(s.values) and (not same_dims or too_large):
             raise ShapeError(
                 f"sparse_resize_: {length(s.values)} elements of shape {s.shape} do not fit shape {size}"
                 "\n  help: narrow it first, or make a new tensor"
@@ -278,8 +278,8 @@ class TorchNames:
             me._storage = empty._storage
         return me
 
-    def _becomes(self, operation: str, result: Any) -> Tensor:
-        return become(_me(self), operation, result)
+    def _assign_result(self, operation: str, result: Any) -> Tensor:
+        return assign_result(_me(self), operation, result)
 
 
 def _format(t: Tensor, name: str, blocksize: Sequence[int] | None, dense: int | None) -> Any:

@@ -50,8 +50,8 @@ def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
     if op == "add" and not t.fill_value and not source.fill_value:
         result: Tensor = elementwise("add", t, apply_move(lambda v: _from_elements(t.shape, selection, v), source))
         return result if t.format.is_dense else result.asformat(t.format)
-    named = assigning._selected_coordinates(selection, t.shape)
-    distinct, group = np.unique(keys_of(named, t.shape), return_inverse=True)
+    selected = assigning._selected_coordinates(selection, t.shape)
+    distinct, group = np.unique(keys_of(selected, t.shape), return_inverse=True)
     crd = dict(enumerate(np.unravel_index(distinct, t.shape)))
     selection_of_distinct = Selection(
         broadcast=(len(distinct),), has_arrays=True, axes=[Axis(array=0)], shape=(len(distinct),)

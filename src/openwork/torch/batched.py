@@ -42,13 +42,15 @@ def transformed(
     if name == "torch_values":
         raise UnsupportedError("a sparse torch tensor inside a transform of torch.func\n  help: transform its values")
     levels = torch._C._functorch
-    top = max(levels.maybe_get_level(b) for b in buffers if isinstance(b, torch.Tensor))
-    batches = [b for b in buffers if isinstance(b, torch.Tensor) and is_batched(b) and levels.maybe_get_level(b) == top]
+    innermost = max(levels.maybe_get_level(b) for b in buffers if isinstance(b, torch.Tensor))
+    batches = [
+        b for b in buffers if isinstance(b, torch.Tensor) and is_batched(b) and levels.maybe_get_level(b) == innermost
+    ]
     if not batches or name in NATIVE or _has_dense_batches_only(name, args):
         return gradient_hook.rule(name)(*args, **kwargs)
     size = levels.get_unwrapped(batches[0]).shape[levels.maybe_get_bdim(batches[0])]
-    results = [function(*_map_tensors(args, partial(_unbatch, level=top, k=k)), **kwargs) for k in range(size)]
-    return _stack_results(name, results, top)
+    results = [function(*_map_tensors(args, partial(_unbatch, level=innermost, k=k)), **kwargs) for k in range(size)]
+    return _stack_results(name, results, innermost)
 
 
 def _has_dense_batches_only(name: str, args: tuple[Any, ...]) -> bool:

@@ -40,9 +40,9 @@ _library.define(
 @lru_cache(maxsize=1024)
 def _indices(statement: str) -> tuple[Indices, tuple[Indices, ...], Indices | None]:
     """The indices of the sparse operand, of the dense ones and of the result: "i,j|j,k;k|i,k", or "-" for the last."""
-    at, dense, out = statement.split("|")
+    sparse, dense, out = statement.split("|")
     split = [tuple(x.split(",")) if x else () for x in (dense.split(";") if dense else [])]
-    return _split(at), tuple(split), None if out == "-" else _split(out)
+    return _split(sparse), tuple(split), None if out == "-" else _split(out)
 
 
 def _split(text: str) -> Indices:
@@ -77,7 +77,8 @@ def _format(text: str) -> Format:
 
 
 def _storage(
-    values: torch.Tensor | None, structure: Sequence[torch.Tensor], text: str, held: str, shape: tuple[int, ...],
+    values: torch.Tensor | None, structure: Sequence[torch.Tensor], text: str, buffer_kinds: str,
+    shape: tuple[int, ...],
     count: int, scalar: str,
 ) -> Storage:  # fmt: skip
     """The storage over these buffers; cached with the last of them, so that its prepared calls are found again."""
@@ -87,7 +88,7 @@ def _storage(
     if result is not None and (values is None or result.values.data_ptr() == values.data_ptr()):
         return result
     buffers_given = iter(structure)
-    buffers = [None if x == "-" else next(buffers_given) for x in held]
+    buffers = [None if x == "-" else next(buffers_given) for x in buffer_kinds]
     data = torch.empty(count, dtype=torch_dtype(scalar)) if values is None else values.detach().contiguous()
     values_scalar = scalar if values is None else traced.SCALARS[values.dtype]
     result = Storage(shape, _format(text), values_scalar, 0, tuple(buffers[::2]), tuple(buffers[1::2]), data)
@@ -109,10 +110,10 @@ def _product(
 @torch.library.register_fake("openwork::product", lib=_library)  # type: ignore[untyped-decorator,unused-ignore]
 def _fake(
     values: torch.Tensor | None, structure: Sequence[torch.Tensor], dense: Sequence[torch.Tensor], format: str,
-    held: str, shape: Sequence[Any], count: Any, statement: str, scalar: str,
+    buffer_kinds: str, shape: Sequence[Any], count: Any, statement: str, scalar: str,
 ) -> torch.Tensor:  # fmt: skip
-    at, indices, out = _indices(statement)
-    extents = dict(zip(at, shape, strict=True))
+    sparse_indices, indices, out = _indices(statement)
+    extents = dict(zip(sparse_indices, shape, strict=True))
     for x, names in zip(dense, indices, strict=True):
         for i, n in zip(names, x.shape, strict=True):
             if extents.setdefault(i, n) != n:
@@ -132,12 +133,12 @@ def _backward(ctx: Any, grad: torch.Tensor) -> Any:
     values, *saved = ctx.saved_tensors
     structures, count = ctx.sizes
     structure, dense = saved[:structures], saved[structures:]
-    format, held, shape, stored, statement, scalar = ctx.rest
-    spec: Any = _Product(tuple(structure), format, held, tuple(shape), stored, *_indices(statement), scalar)
+    format, buffer_kinds, shape, stored, statement, scalar = ctx.rest
+    spec: Any = _Product(tuple(structure), format, buffer_kinds, tuple(shape), stored, *_indices(statement), scalar)
     needed = [values is not None and ctx.needs_input_grad[0]]
     needed += [x.is_floating_point() or x.is_complex() for x in dense]
-    first, rest = gradients_of(spec, values, dense, grad, needed)
-    return first, [None] * structures, rest if count else [], *[None] * 6
+    first, dense_gradients = gradients_of(spec, values, dense, grad, needed)
+    return first, [None] * structures, dense_gradients if count else [], *[None] * 6
 
 
 torch.library.register_autograd("openwork::product", _backward, setup_context=_setup, lib=_library)

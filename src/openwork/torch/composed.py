@@ -297,7 +297,7 @@ def linalg_diagonal(t: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -
 @torch_function("full_like")
 def full_like(t: Tensor, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
     """A Tensor of one value, of the shape of another one, with no element stored."""
-    return creation.full_like(t, _number(fill_value), dtype=dtype)
+    return creation.full_like(t, _python_number(fill_value), dtype=dtype)
 
 
 @torch_function("fill")
@@ -308,7 +308,7 @@ def fill(t: Tensor, value: Any) -> Any:
     return full_like(t, value)
 
 
-def _number(x: Any) -> Any:
+def _python_number(x: Any) -> Any:
     return x.item() if isinstance(x, torch.Tensor | Tensor) else x
 
 
@@ -330,14 +330,14 @@ def _solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitria
     return linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unitriangular)
 
 
-def _new(value: Any) -> Callable[..., Tensor]:
+def _new_constant(value: Any) -> Callable[..., Tensor]:
     return lambda t, *size, dtype=None, **_: constant_tensor(t, shape_of(size), value, dtype)
 
 
 @torch_function("new_full")
 def new_full(t: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
     """A Tensor of one value, with no element stored."""
-    return constant_tensor(t, size, _number(fill_value), dtype)
+    return constant_tensor(t, size, _python_number(fill_value), dtype)
 
 
 @torch_function("logsumexp")
@@ -381,8 +381,8 @@ FUNCTIONS.update(
         "slogdet": lambda a: tuple(map(_of_torch, linalg.slogdet(a))),
         "bilinear": lambda a, b, weight, bias=None: _bilinear(a, b, weight, bias),
         "zero_": lambda t: t.zero_(),
-        "new_zeros": _new(0),
-        "new_ones": _new(1),
+        "new_zeros": _new_constant(0),
+        "new_ones": _new_constant(1),
     }
 )
 for _name in ("sum", "prod", "mean", "any", "all"):

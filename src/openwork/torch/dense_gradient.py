@@ -1,7 +1,9 @@
 """`grad="dense"`: Tensors whose gradient is a dense tensor of their shape, unspecified elements included.
 
-The values of a sparse tensor can hold the gradient of its stored elements only. A `Full` is a Tensor that also has a
-*proxy*: a torch tensor of the whole shape, without memory of its own, through which gradients of all elements flow.
+The values of a sparse tensor can hold the gradient of its stored elements only. A `DenseGradientTensor` is a Tensor
+that also has a *proxy*: a torch tensor of the whole shape, without memory of its own, which the gradients of all
+elements go to.
+
 An operation runs on the sparse operands as ever. Its gradient is that of the same operation on the same elements in
 dense format, which is found when it is asked for: in backward, never before. As it consists of the rules of dense
 tensors, it has gradients itself.
@@ -302,10 +304,10 @@ class DenseGradientTensor(Tensor):
         leaves = None if inputs is None else [leaf_of(x) for x in inputs]
         self._proxy.backward(dense_gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=leaves)
 
-    def _becomes(self, operation: str, result: Any) -> Tensor:
+    def _assign_result(self, operation: str, result: Any) -> Tensor:
         """Take the elements of a result, in the tensor's own format."""
         if self.requires_grad and self.is_leaf:
-            return super()._becomes(operation, result)
+            return super()._assign_result(operation, result)
         converted = asarray(result).astype(self.dtype, copy=False).asformat(self.format)
         self._set_storage(converted._storage, proxy_of(converted))
         return self
@@ -337,7 +339,7 @@ class DenseGradientTensor(Tensor):
 
 
 class _DenseGradientAt:
-    """`Tensor.at` of a Full."""
+    """`Tensor.at` of a DenseGradientTensor."""
 
     def __init__(self, tensor: DenseGradientTensor, key: Any = None) -> None:
         self.tensor, self.key = tensor, key
@@ -380,7 +382,7 @@ def _in_place(name: str) -> Callable[..., Any]:
 
     @wraps(base_method)
     def method(self: DenseGradientTensor, *args: Any) -> Any:
-        return self._becomes(name, run(changed, name, "dense", (self, *args), {}))
+        return self._assign_result(name, run(changed, name, "dense", (self, *args), {}))
 
     return method
 

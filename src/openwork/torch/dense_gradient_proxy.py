@@ -74,9 +74,9 @@ class StoredOfProxy(torch.autograd.Function):  # type: ignore[misc]
     """Known values of a tensor -> the same, as a function of its proxy."""
 
     @staticmethod
-    def forward(ctx: Any, s: Storage, known: torch.Tensor, proxy: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, s: Storage, values: torch.Tensor, proxy: torch.Tensor) -> torch.Tensor:
         ctx.structure = s
-        return known.view_as(known)
+        return values.view_as(values)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -87,8 +87,8 @@ class DenseOfProxy(torch.autograd.Function):  # type: ignore[misc]
     """All elements of a tensor, known -> the same, as a function of its proxy."""
 
     @staticmethod
-    def forward(ctx: Any, known: torch.Tensor, proxy: torch.Tensor) -> torch.Tensor:
-        return known.view_as(known)
+    def forward(ctx: Any, elements: torch.Tensor, proxy: torch.Tensor) -> torch.Tensor:
+        return elements.view_as(elements)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:

@@ -45,7 +45,7 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
     function = partial(_call_method, t, base_name)
     if name == base_name:
         return function
-    return lambda *args, **options: t._becomes(name, function(*args, **options))
+    return lambda *args, **options: t._assign_result(name, function(*args, **options))
 
 
 def _call_method(t: Tensor, name: str, *args: Any, **options: Any) -> Any:

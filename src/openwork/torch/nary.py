@@ -81,9 +81,9 @@ def _apply_unary(function: Callable[..., Any], args: tuple[Any, ...]) -> Tensor 
         return None
 
     def fill() -> Any:
-        found = function(torch.tensor([s.fill_value], dtype=x.dtype), *args[1:])
-        single = isinstance(found, torch.Tensor) and found.shape == (1,)
-        return (found[0].item(),) if single else None
+        result = function(torch.tensor([s.fill_value], dtype=x.dtype), *args[1:])
+        single = isinstance(result, torch.Tensor) and result.shape == (1,)
+        return (result[0].item(),) if single else None
 
     key = (function, *[(type(a), repr(a)) for a in args[1:]])
     try:
@@ -206,8 +206,12 @@ def _values(call: _NaryCall, union_storage: Storage, storages: Sequence[Storage]
     elements = element_mask(union_storage)
     operands = []
     for s in storages:
-        alone = s.pos is union_storage.pos and s.crd is union_storage.crd and s.format == union_storage.format
-        values = s.values if alone else gather_by_numbers(s.values, value_numbers_at(s, union_storage), [s.fill_value])
+        same_structure = s.pos is union_storage.pos and s.crd is union_storage.crd and s.format == union_storage.format
+        values = (
+            s.values
+            if same_structure
+            else gather_by_numbers(s.values, value_numbers_at(s, union_storage), [s.fill_value])
+        )
         operands.append(values if elements is None else values.masked_fill(~elements, 1))
     sparse_operands, numbers_left = iter(operands), iter(x.to_dense() if isinstance(x, Tensor) else x for x in numbers)
 

@@ -39,17 +39,17 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
-                    self._step_one(p, p.grad, self.state[p], group)
+                    self._step_parameter(p, p.grad, self.state[p], group)
         return loss
 
-    def _step_one(self, p: torch.Tensor, grad: torch.Tensor, state: State, group: State) -> None:
+    def _step_parameter(self, p: torch.Tensor, grad: torch.Tensor, state: State, group: State) -> None:
         if p.is_complex():
             raise UnsupportedError(
                 f"{type(self).__name__}: a parameter of {p.dtype}"
                 "\n  help: train torch.view_as_real of it, or use torch.optim"
             )
         if grad.layout == torch.sparse_coo:
-            if self._at_once(p, grad, group):
+            if self._step_uncoalesced(p, grad, group):
                 return
             grad = grad.coalesce()
             indices, rows = tuple(grad.indices()), grad.values()
@@ -63,7 +63,7 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
         rows = -rows if group["maximize"] else rows
         if group["weight_decay"]:
             rows = rows.add(_rows(p, indices), alpha=group["weight_decay"])
-        update = self._change(p, indices, rows, grad, state, group)
+        update = self._update(p, indices, rows, grad, state, group)
         if update is None:
             return
         if not indices:
@@ -73,11 +73,11 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
         else:
             p.index_put_(indices, update, accumulate=True)
 
-    def _at_once(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
+    def _step_uncoalesced(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
         """Whether the step was made from a sparse gradient as it is, rows that add up included."""
         return False
 
-    def _change(
+    def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
     ) -> torch.Tensor | None:
         """What to add to `p[at]` where the gradient is `rows`, decay included; None where it is added already."""
@@ -119,13 +119,13 @@ class SGD(_ByRows):
         defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
         super().__init__(params, defaults | {"nesterov": nesterov, "maximize": maximize})
 
-    def _at_once(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
+    def _step_uncoalesced(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
         if group["momentum"] or group["weight_decay"]:
             return False
         p.add_(grad, alpha=group["lr"] if group["maximize"] else -group["lr"])
         return True
 
-    def _change(
+    def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
     ) -> torch.Tensor | None:
         momentum, lr = group["momentum"], group["lr"]
@@ -170,7 +170,7 @@ class SparseAdam(_ByRows):
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, defaults | {"steps": steps, "maximize": maximize})
 
-    def _change(
+    def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
     ) -> torch.Tensor:
         if not state:
@@ -213,7 +213,7 @@ class Adagrad(_ByRows):
             params, defaults | {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize}
         )
 
-    def _change(
+    def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
     ) -> torch.Tensor:
         if not state:

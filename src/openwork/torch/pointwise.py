@@ -40,8 +40,8 @@ class _WithGradientOf(torch.autograd.Function):  # type: ignore[misc]
     """A known value with the gradient of another computation of it."""
 
     @staticmethod
-    def forward(ctx: Any, known: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
-        return known.view_as(known)
+    def forward(ctx: Any, value: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
+        return value.view_as(value)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:

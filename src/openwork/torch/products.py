@@ -80,10 +80,10 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
         return None, None, first, second
 
 
-def _product(at: _Structures, x: torch.Tensor, y: torch.Tensor, known: torch.Tensor | None = None) -> torch.Tensor:
+def _product(at: _Structures, x: torch.Tensor, y: torch.Tensor, values: torch.Tensor | None = None) -> torch.Tensor:
     if is_recorded(x) or is_recorded(y):
-        return _Product.apply(at, known, x, y)
-    return _run(at, x, y) if known is None else known
+        return _Product.apply(at, values, x, y)
+    return _run(at, x, y) if values is None else values
 
 
 @outside()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 
 from ..ops.reductions import folds
-from ..ops.reductions.folds import missing, reduced_shape, statement_names
+from ..ops.reductions.folds import reduced_shape, statement_names, unspecified_counts
 from ..storage.buffers import Array, cast, outside, torch_dtype
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
@@ -25,7 +25,7 @@ from .single_operand import Product, product
 __all__ = ["fold", "keys_of", "reduce_segments", "total"]
 
 
-_fold, _missing = outside()(folds.fold), outside()(missing)
+_fold, _missing = outside()(folds.fold), outside()(unspecified_counts)
 
 
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:

@@ -38,13 +38,13 @@ def by_products(x: Term, y: Term, result: Term, semiring: Semiring) -> torch.Ten
             f"a product over {semiring.name} has no gradient: its sum is {semiring.add.operation}"
             f"\n  supported: {', '.join(REDUCTIONS)}\n  help: detach() the operands"
         )
-    first, second, places = _products(x, y, result)
+    first, second, element_of = _products(x, y, result)
     target, type = result.storage.values, Type(result.storage.scalar)
     factors = {"x": x.storage.values[first].to(target.dtype), "y": y.storage.values[second].to(target.dtype)}
     products = evaluate(parse_expr(semiring.multiply, {"x": type, "y": type}), factors)
-    products = torch.as_tensor(products, dtype=target.dtype).expand(len(places))
+    products = torch.as_tensor(products, dtype=target.dtype).expand(len(element_of))
     identity = torch.full((length(target),), semiring.add.identity_of(result.storage.scalar), dtype=target.dtype)
-    return identity.scatter_reduce(0, places, products, reduction)
+    return identity.scatter_reduce(0, element_of, products, reduction)
 
 
 def _products(x: Term, y: Term, result: Term) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -65,11 +65,9 @@ def _products(x: Term, y: Term, result: Term) -> tuple[torch.Tensor, torch.Tenso
     product_keys = _linear_keys(out, list(result.letters), extents, len(first))
     result_keys = _linear_keys(at_result, list(result.letters), extents, len(leaf_result))
     ranks = np.argsort(result_keys, kind="stable")
-    places = np.searchsorted(result_keys[ranks], product_keys).clip(max=max(len(result_keys) - 1, 0))
-    is_stored = (
-        result_keys[ranks[places]] == product_keys if len(result_keys) else np.zeros(len(product_keys), np.bool_)
-    )
-    parts = (leaf_x[first[is_stored]], leaf_y[second[is_stored]], leaf_result[ranks[places[is_stored]]])
+    slots = np.searchsorted(result_keys[ranks], product_keys).clip(max=max(len(result_keys) - 1, 0))
+    is_stored = result_keys[ranks[slots]] == product_keys if len(result_keys) else np.zeros(len(product_keys), np.bool_)
+    parts = (leaf_x[first[is_stored]], leaf_y[second[is_stored]], leaf_result[ranks[slots[is_stored]]])
     a, b, c = (torch.from_numpy(np.ascontiguousarray(p)).to(torch.int64) for p in parts)
     return a, b, c
 

@@ -53,11 +53,11 @@ def split(t: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
     """Parts of a dimension: of one size, or of the sizes given."""
     extent, sizes = t.shape[dim], split_size_or_sections
     if isinstance(sizes, int):
-        sizes = [min(sizes, extent - at) for at in range(0, extent, sizes)] or [0]
+        sizes = [min(sizes, extent - start) for start in range(0, extent, sizes)] or [0]
     if sum(sizes) != extent:
         raise ShapeError(f"split: parts of sizes {tuple(sizes)} of an extent of {extent}\n  help: sizes sum to it")
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
-    return tuple(narrow(t, dim, at, n) for at, n in zip(starts, sizes, strict=True))
+    return tuple(narrow(t, dim, start, n) for start, n in zip(starts, sizes, strict=True))
 
 
 @torch_function("unsafe_chunk", "chunk")
@@ -80,9 +80,9 @@ def tensor_split(t: Tensor, indices_or_sections: Any, dim: int = 0, **options: A
 
 
 def _splitter(dim: int) -> Callable[..., Any]:
-    def function(t: Tensor, indices_or_sections: Any, **given: Any) -> tuple[Tensor, ...]:
+    def function(t: Tensor, indices_or_sections: Any, **options: Any) -> tuple[Tensor, ...]:
         d = 0 if t.ndim == 1 and dim == 1 else dim
-        return tensor_split(t, indices_or_sections, d, **given)
+        return tensor_split(t, indices_or_sections, d, **options)
 
     return function
 
@@ -215,20 +215,20 @@ def pad(t: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None
         return t
     value = 0 if value is None else value
     for k in range(len(pad) // 2):
-        d, (front, back) = t.ndim - 1 - k, (int(n) for n in pad[2 * k : 2 * k + 2])
-        t = _index_along(t, d, slice(max(-front, 0), t.shape[d] - max(-back, 0)))
+        d, (before, after) = t.ndim - 1 - k, (int(n) for n in pad[2 * k : 2 * k + 2])
+        t = _index_along(t, d, slice(max(-before, 0), t.shape[d] - max(-after, 0)))
         parts = [t]
-        for n, at in ((front, 0), (back, 2)):
+        for n, k_part in ((before, 0), (after, 2)):
             if n > 0:
-                parts.insert(at, constant_tensor(t, (*t.shape[:d], n, *t.shape[d + 1 :]), value))
+                parts.insert(k_part, constant_tensor(t, (*t.shape[:d], n, *t.shape[d + 1 :]), value))
         t = joining.concat(parts, axis=d) if len(parts) > 1 else t
     return t
 
 
-def _pad_dimension(t: Tensor, d: int, front: int, back: int, mode: str) -> Tensor:
+def _pad_dimension(t: Tensor, d: int, before: int, after: int, mode: str) -> Tensor:
     """One dimension padded by its own elements."""
     extent = t.shape[d]
-    indices = np.arange(-front, extent + back)
+    indices = np.arange(-before, extent + after)
     if mode == "circular":
         indices %= extent
     elif mode == "replicate":
@@ -280,12 +280,12 @@ def diagflat(t: Tensor, offset: int = 0) -> Tensor:
 def _atleast(rank: int) -> Callable[..., Any]:
     def function(*tensors: Any) -> Any:
         if len(tensors) != 1 or isinstance(tensors[0], list | tuple):
-            given = tensors[0] if len(tensors) == 1 else tensors
-            return tuple(function(x) for x in given)
+            listed = tensors[0] if len(tensors) == 1 else tensors
+            return tuple(function(x) for x in listed)
         x = tensors[0]
-        behind = 1 if rank == 3 and x.ndim in (1, 2) else 0
-        front = max(rank - x.ndim - behind, 0)
-        shape = (1,) * front + tuple(x.shape) + (1,) * behind if x.ndim < rank else tuple(x.shape)
+        trailing = 1 if rank == 3 and x.ndim in (1, 2) else 0
+        leading = max(rank - x.ndim - trailing, 0)
+        shape = (1,) * leading + tuple(x.shape) + (1,) * trailing if x.ndim < rank else tuple(x.shape)
         return (
             x if shape == tuple(x.shape) else shaping.reshape(x, shape) if isinstance(x, Tensor) else x.reshape(shape)
         )
@@ -324,8 +324,8 @@ def block_diag(*tensors: Any) -> Tensor:
     like = next(t for t in parts if isinstance(t, Tensor))
     rows, column = [], 0
     for t in parts:
-        edges = [constant_tensor(like, (t.shape[0], n), 0) for n in (column, columns - column - t.shape[1])]
-        rows.append(joining.concat([edges[0], t, edges[1]], axis=1))
+        zero_blocks = [constant_tensor(like, (t.shape[0], n), 0) for n in (column, columns - column - t.shape[1])]
+        rows.append(joining.concat([zero_blocks[0], t, zero_blocks[1]], axis=1))
         column += t.shape[1]
     return joining.concat(rows, axis=0)
 
@@ -371,11 +371,11 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 @torch_function("sum_to_size")
 def sum_to_size(t: Tensor, *size: Any) -> Any:
     """Summed over the dimensions that broadcasting to the shape of `t` would repeat."""
-    wanted = shape_of(size)
-    lead = t.ndim - len(wanted)
-    gone = [d for d in range(t.ndim) if d < lead or (wanted[d - lead] == 1 and t.shape[d] != 1)]
+    target_shape = shape_of(size)
+    summed_dims = t.ndim - len(target_shape)
+    gone = [d for d in range(t.ndim) if d < summed_dims or (target_shape[d - summed_dims] == 1 and t.shape[d] != 1)]
     summed = t.sum(tuple(gone), keepdims=True) if gone else t
-    return shaping.reshape(summed, wanted)
+    return shaping.reshape(summed, target_shape)
 
 
 FUNCTIONS.update(

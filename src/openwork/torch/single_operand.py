@@ -148,8 +148,8 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         values, *dense = ctx.saved_tensors
-        first, rest = gradients_of(ctx.spec, values, dense, grads[0], ctx.needs_input_grad[1:])
-        return None, first, *rest
+        values_gradient, dense_gradients = gradients_of(ctx.spec, values, dense, grads[0], ctx.needs_input_grad[1:])
+        return None, values_gradient, *dense_gradients
 
 
 def gradients_of(
@@ -157,11 +157,11 @@ def gradients_of(
 ) -> tuple[torch.Tensor | None, list[torch.Tensor | None]]:
     """The gradients of the values and of each dense operand, where they are wanted: products again."""
     factors = [_conjugate(d) for d in dense]
-    first = _values_gradient(spec, values, factors, grad) if needed[0] and values is not None else None
-    rest = [
+    values_gradient = _values_gradient(spec, values, factors, grad) if needed[0] and values is not None else None
+    dense_gradients = [
         _dense_gradient(spec, values, dense, factors, grad, k) if needed[1 + k] else None for k in range(len(dense))
     ]
-    return first, rest
+    return values_gradient, dense_gradients
 
 
 def _values_gradient(
@@ -180,16 +180,16 @@ def _dense_gradient(
     spec: Product, values: Any, dense: Sequence[torch.Tensor], factors: list[torch.Tensor], grad: torch.Tensor, k: int
 ) -> torch.Tensor:
     others = [d for j, d in enumerate(spec.dense) if j != k]
-    rest = [x for j, x in enumerate(factors) if j != k]
+    other_factors = [x for j, x in enumerate(factors) if j != k]
     sparse = None if values is None else _conjugate(values)
     if spec.out is None:
         sparse = grad if sparse is None else grad * sparse
     else:
         others.append(spec.out)
-        rest.append(grad)
+        other_factors.append(grad)
     bound_indices = {*spec.at, *(i for indices in others for i in indices)}
     out = tuple(i for i in spec.dense[k] if i in bound_indices)
-    gradient = replace(spec, dense=tuple(others), out=out, scalar=scalar_of(grad))(sparse, rest)
+    gradient = replace(spec, dense=tuple(others), out=out, scalar=scalar_of(grad))(sparse, other_factors)
     unbound = [n for n, i in enumerate(spec.dense[k]) if i not in bound_indices]
     for n in unbound:
         gradient = gradient.unsqueeze(n)

@@ -142,14 +142,16 @@ class _LogDet(torch.autograd.Function):  # type: ignore[misc]
 def _inverse_at(s: Storage, values: torch.Tensor) -> torch.Tensor:
     """The elements of the transposed inverse at a matrix's stored coordinates, computed by blocks of columns."""
     n = s.shape[0]
-    crd, places = coordinates(s)
+    crd, positions = coordinates(s)
     out = values.new_zeros(length(values))
     for start in range(0, n, BLOCK):
         in_block = (crd[1] >= start) & (crd[1] < start + BLOCK)
-        rows, columns, leaf = (torch.from_numpy(x[in_block]).to(torch.int64) for x in (crd[0], crd[1] - start, places))
+        rows, columns, values_at_element = (
+            torch.from_numpy(x[in_block]).to(torch.int64) for x in (crd[0], crd[1] - start, positions)
+        )
         unit = torch.eye(n, dtype=values.dtype)[:, start : start + BLOCK]
         block = _solution(_plain_solver, s.permute((1, 0)), True, values, unit)
-        out = out.index_add(0, leaf, block[rows, columns])
+        out = out.index_add(0, values_at_element, block[rows, columns])
     return out
 
 
@@ -185,8 +187,8 @@ def solve(a: Any, b: Any) -> Any:
 def solve_triangular(a: Any, b: Any, *, lower: bool = True, unit_diagonal: bool = False) -> Any:
     """The rule of `linalg.solve_triangular`: the elements that it does not read have no gradient."""
 
-    def solver(t: Tensor, right: torch.Tensor, turned: bool) -> Any:
-        return triangular.solve_triangular(t, right, lower=lower != turned, unit_diagonal=unit_diagonal)
+    def solver(t: Tensor, right: torch.Tensor, transposed: bool) -> Any:
+        return triangular.solve_triangular(t, right, lower=lower != transposed, unit_diagonal=unit_diagonal)
 
     operand = _read_triangle(a, lower, unit_diagonal)
     return _solve(solver, operand, b, "solve_triangular")

@@ -42,9 +42,9 @@ def extreme(op: str) -> Callable[..., Any]:
             return apply_nary(torch.maximum if op == "max" else torch.minimum, t, dim)
         if dim is None:
             return folds.reduce(op, t)
-        found, places = _extreme_along(op, t, dim, keepdim)
+        values, indices = _extreme_along(op, t, dim, keepdim)
         kind: Any = torch.return_types.max if op == "max" else torch.return_types.min
-        return kind([found, places])
+        return kind([values, indices])
 
     return function
 
@@ -280,7 +280,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
 
 def _trapezoids(y: Any, x: Any, dx: float, dim: int) -> Any:
     extent = y.shape[dim]
-    slice_of = (lambda v, at: narrow(v, dim, at, extent - 1)) if isinstance(y, Tensor) else None
+    slice_of = (lambda v, start_of: narrow(v, dim, start_of, extent - 1)) if isinstance(y, Tensor) else None
     sums = slice_of(y, 0) + slice_of(y, 1) if slice_of else y.narrow(dim, 0, extent - 1) + y.narrow(dim, 1, extent - 1)
     if x is None:
         return sums * (dx / 2)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
-from ...interop.operands import adopted
+from ...interop.operands import adopt_foreign
 from ...runtime.conversion.remap import canonical
 from ...storage.buffers import as_array, is_array, is_recorded, is_torch, length, numpy_dtype, to_numpy
 from ...tensor.tensor import Tensor
@@ -40,7 +40,7 @@ def by_elements(function: Callable[..., Any], operands: Sequence[Any], name: str
 
     Raises ShapeError where shapes do not broadcast, DTypeError for dtypes that the function does not take.
     """
-    arguments = [_operand(adopted(x)) for x in operands]
+    arguments = [_operand(adopt_foreign(x)) for x in operands]
     tensors = [x for x in arguments if isinstance(x, Tensor)]
     like = tensors[0].values
     for t in tensors:
@@ -58,12 +58,12 @@ def by_elements(function: Callable[..., Any], operands: Sequence[Any], name: str
             if arrays
             else _map_results(dense_results, lambda x: Tensor._from_dense(_to_library(np.asarray(x), like)))
         )
-    places, values = _align(arguments, shape)
+    structure, values = _align(arguments, shape)
     results = _call(function, values, name)
     fills = _call(function, [_fill_of(x) for x in arguments], name)
     if not isinstance(results, tuple):
-        return _with_structure(places, results, fills, like)
-    return tuple(_with_structure(places, r, f, like) for r, f in zip(results, fills, strict=True))
+        return _with_structure(structure, results, fills, like)
+    return tuple(_with_structure(structure, r, f, like) for r, f in zip(results, fills, strict=True))
 
 
 def _operand(x: Any) -> Any:

@@ -27,8 +27,8 @@ def _host(x: Any) -> np.ndarray[Any, Any]:
 
 def _close(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     ow = namespace()
-    near = ow.isfinite(b) & (ow.abs(a - b) <= atol + rtol * ow.abs(b))
-    same = (a == b) | near
+    within_tolerance = ow.isfinite(b) & (ow.abs(a - b) <= atol + rtol * ow.abs(b))
+    same = (a == b) | within_tolerance
     return same | (ow.isnan(a) & ow.isnan(b)) if equal_nan else same
 
 

@@ -145,7 +145,7 @@ def _binary_function(name: str, op: str, doc: str, numpy: Names = (), torch: Nam
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
             a, b = asarray(a), asarray(b) if is_array(b) else b
         if op in _NOT_COMPILED:
-            return _not_compiled(op, a, b)
+            return _by_array_library(op, a, b)
         return elementwise(op, a, b)
 
     return _register(function, 2, name, doc, op, numpy, torch)
@@ -195,7 +195,7 @@ _LOGADDEXP = "select(A == B, A + log(2.0), max(A, B) + log1p(exp(-abs(A - B))))"
 """Equal operands by themselves: of two infinite ones the difference is NaN."""
 
 
-def _not_compiled(op: str, a: Any, b: Any) -> Any:
+def _by_array_library(op: str, a: Any, b: Any) -> Any:
     """The array library's operation: a sparse operand meets a scalar, or a dense one with which the result is dense."""
     sparse = [isinstance(x, Tensor) and not x.format.is_dense for x in (a, b)]
     if all(sparse) and op == "logaddexp":
@@ -349,7 +349,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         return x if is_lazy(x) else _operand(x).clone()
     out: Any = _operand(x)
-    limits = [None if limit is None else _beside(out, _tensor(limit)) for limit in (min, max)]
+    limits = [None if limit is None else _bound_operand(out, _tensor(limit)) for limit in (min, max)]
     out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
     for op, limit in zip(("max", "min"), limits, strict=True):
         if limit is not None:
@@ -360,7 +360,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 _PYTHON = (bool, int, float, complex)
 
 
-def _beside(x: Any, limit: Any) -> Any:
+def _bound_operand(x: Any, limit: Any) -> Any:
     """A limit of rank 0 in the library of what it limits, unless torch records it."""
     if is_lazy(x) or type(limit) in _PYTHON or limit.ndim or tracked((getattr(limit, "values", limit),)):
         return limit
@@ -416,14 +416,14 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
     if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):
         dense = (x.to_dense() if isinstance(x, Tensor) else x for x in (test, *choices))
-        return Tensor._from_dense(_choose(*dense))
+        return Tensor._from_dense(_select(*dense))
 
-    named = {"C": test if test._storage.scalar == "bool" else test != 0}
+    operands = {"C": test if test._storage.scalar == "bool" else test != 0}
     shown = []
     for name, x in zip("AB", choices, strict=True):
         shown.append(Access(name) if isinstance(x, Tensor) else Literal(x))
-        named |= {name: x} if isinstance(x, Tensor) else {}
-    return pointwise(Apply("select", (Access("C"), *shown)), named)
+        operands |= {name: x} if isinstance(x, Tensor) else {}
+    return pointwise(Apply("select", (Access("C"), *shown)), operands)
 
 
 def _one_library(operands: list[Any]) -> list[Any]:
@@ -441,7 +441,7 @@ def _in_library(t: Tensor, like: Any) -> Tensor:
     return t if s.library == library_of(like) else Tensor._from_storage(s.mapped(lambda b: as_array(b, like=like)))
 
 
-def _choose(condition: Any, x1: Any, x2: Any) -> Any:
+def _select(condition: Any, x1: Any, x2: Any) -> Any:
     if is_torch(condition):
         import torch
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...interop.operands import adopted, foreign, sparse_or_array
+from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...runtime.contract import shared
 from ...runtime.conversion.remap import has_gaps
@@ -133,8 +133,8 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
         return merge(op, a, b, zero_annihilates)
     if is_lazy(a) or is_lazy(b):
         return defer("elementwise", op, partial(elementwise, op), (as_number(a, b), as_number(b, a)))
-    if foreign(a) or foreign(b):
-        return elementwise(op, adopted(a), adopted(b), zero_annihilates)
+    if is_foreign_sparse(a) or is_foreign_sparse(b):
+        return elementwise(op, adopt_foreign(a), adopt_foreign(b), zero_annihilates)
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return apply(op, a, b)
@@ -178,9 +178,9 @@ def _is_scalar(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex | np.generic) or (is_array(x) and x.ndim == 0)
 
 
-def _rank_0_as_array(x: Any, other: Any) -> Any:
+def _rank_0_as_array(x: Any, beside: Any) -> Any:
     """A Tensor of rank 0 beside one of a higher rank as the array of rank 0 that it holds, which is a scalar."""
-    if isinstance(x, Tensor) and not x.ndim and isinstance(other, Tensor) and other.ndim:
+    if isinstance(x, Tensor) and not x.ndim and isinstance(beside, Tensor) and beside.ndim:
         return x.to_dense()
     return x
 
@@ -189,14 +189,14 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
 
     left = isinstance(a, Tensor)
     t: Tensor = a if left else b
-    other = b if left else a
-    number = type(other) in _NUMBERS
-    if not number and is_array(other):
-        if is_torch(other) and not is_torch(t._kept.values) and not tracked((other,)):
-            other = to_numpy(other)
-        other = other[()] if isinstance(other, np.ndarray) else other
+    number_operand = b if left else a
+    number = type(number_operand) in _NUMBERS
+    if not number and is_array(number_operand):
+        if is_torch(number_operand) and not is_torch(t._kept.values) and not tracked((number_operand,)):
+            number_operand = to_numpy(number_operand)
+        number_operand = number_operand[()] if isinstance(number_operand, np.ndarray) else number_operand
     linear = not t._kept.fill_value and (op == "mul" or (op == "div" and left))
-    if not (linear or number) and is_torch(other) and tracked((other,)):
+    if not (linear or number) and is_torch(number_operand) and tracked((number_operand,)):
         recorded: Tensor = rule("with_number")(op, a, b)
         return recorded
     s = _unique_storage(t, linear)
@@ -205,19 +205,21 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
     if zero_stays:
         fill = None
     elif number:
-        fill = _fill_with_number(op, s, other, left, call is loudly)
+        fill = _fill_with_number(op, s, number_operand, left, call is loudly)
     else:
         fill_operand = (s.fill_value,)
         loud = call is loudly and _is_partial(s)
-        fill = apply_scalar(op, s.values, *((fill_operand, other) if left else (other, fill_operand)), loud=loud)
+        fill = apply_scalar(
+            op, s.values, *((fill_operand, number_operand) if left else (number_operand, fill_operand)), loud=loud
+        )
     x = s.values
     if type(x) is np.ndarray or not is_recorded(x):
-        values = call(op, x, other) if left else call(op, other, x)
+        values = call(op, x, number_operand) if left else call(op, number_operand, x)
     else:
-        values = _on_values(s, lambda v: call(op, v, other) if left else call(op, other, v))
+        values = _on_values(s, lambda v: call(op, v, number_operand) if left else call(op, number_operand, v))
     result = s.with_values(values, python_scalar(0, scalar_of(values)) if zero_stays else fill)
-    if call is apply and not zero_stays and isinstance(other, int | float | complex):
-        pair: tuple[Expression, Expression] = (Access("A", ()), Literal(other))
+    if call is apply and not zero_stays and isinstance(number_operand, int | float | complex):
+        pair: tuple[Expression, Expression] = (Access("A", ()), Literal(number_operand))
         report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, result)
     return Tensor._from_storage(result)
 
@@ -232,20 +234,20 @@ def cached_fill(s: Storage, key: Any, compute: Callable[[], Any]) -> Any:
     return fill
 
 
-def _fill_with_number(op: str, s: Storage, other: Any, left: bool, loud: bool) -> Any:
+def _fill_with_number(op: str, s: Storage, number: Any, left: bool, loud: bool) -> Any:
     """The fill value of a tensor and a number. Kept with the structure where no warning belongs to it: over torch
     buffers, and of 0 scaled by a number of which its sign alone matters."""
-    scaling = op in _SCALING and left and not s.fill_value and type(other) is not complex and s.scalar in _WIDE
-    ordinary = scaling and _LEAST < abs(other) < 1 / _LEAST
+    scaling = op in _SCALING and left and not s.fill_value and type(number) is not complex and s.scalar in _WIDE
+    ordinary = scaling and _LEAST < abs(number) < 1 / _LEAST
     torch_like = type(s.values) is not np.ndarray
     fill_operand = (s.fill_value,)
     if not (ordinary or torch_like):
         return apply_scalar(
-            op, s.values, *((fill_operand, other) if left else (other, fill_operand)), loud=loud and _is_partial(s)
+            op, s.values, *((fill_operand, number) if left else (number, fill_operand)), loud=loud and _is_partial(s)
         )
-    key = (op, type(other), other > 0 if ordinary else repr(other), left)
+    key = (op, type(number), number > 0 if ordinary else repr(number), left)
     return cached_fill(
-        s, key, lambda: apply_scalar(op, s.values, *((fill_operand, other) if left else (other, fill_operand)))
+        s, key, lambda: apply_scalar(op, s.values, *((fill_operand, number) if left else (number, fill_operand)))
     )
 
 
@@ -268,7 +270,7 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     left = isinstance(a, Tensor)
     t: Tensor = a if left else b
     array = b if left else a
-    shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _do_broadcast(t.shape, tuple(array.shape)) else None
+    shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _shapes_broadcast(t.shape, tuple(array.shape)) else None
     if shape is None:
         raise ShapeError(
             f"{user_name(op)}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
@@ -299,20 +301,20 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     return result
 
 
-def _do_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+def _shapes_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
 
 
 def _result_scalar(op: str, s: Storage, array: Any, left: bool) -> str:
     """The scalar type that the array library gives the operation."""
-    values, other = s.values[:0], array.reshape(-1)[:0]
+    values, elements = s.values[:0], array.reshape(-1)[:0]
     if is_torch(array) and not is_torch(values):
         import torch
 
         values = torch.from_numpy(np.asarray(values))
     elif is_torch(values) and not is_torch(array):
         values = values.detach().numpy()
-    return scalar_of(apply(op, values, other) if left else apply(op, other, values))
+    return scalar_of(apply(op, values, elements) if left else apply(op, elements, values))
 
 
 @differentiable(lambda op, s, array, *_: (s.values, array))

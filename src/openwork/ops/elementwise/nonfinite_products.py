@@ -40,6 +40,6 @@ def add_nonfinite(op: str, result: Storage, zero: str, array: Any) -> Storage:
     specified = Tensor._from_storage(result)
     structure = Tensor._from_storage(result.with_values(np.ones(result.values.shape[0], np.bool_), False))
     unspecified = asarray(others, format="dense" if not others.ndim else "coo")
-    outside = pointwise("select(P, 0, Z)", {"P": structure, "Z": unspecified})
+    added = pointwise("select(P, 0, Z)", {"P": structure, "Z": unspecified})
     noncanonical = result.format.batch_ndim or not result.format.is_unique
-    return pointwise("R + Z", {"R": specified, "Z": outside}, format="coo" if noncanonical else None)._storage
+    return pointwise("R + Z", {"R": specified, "Z": added}, format="coo" if noncanonical else None)._storage

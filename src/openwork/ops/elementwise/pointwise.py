@@ -96,7 +96,7 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
     else:
         result, no_warning = run_silently(plan, (s, t), s.shape)
     if not no_warning:
-        report(_pair(op), plan.dims, {"A": s, "B": t}, result)
+        report(_pair_expression(op), plan.dims, {"A": s, "B": t}, result)
     return result
 
 
@@ -118,7 +118,7 @@ def _expression(op: str, ndim: int) -> Apply:
 
 
 @lru_cache(maxsize=256)
-def _pair(op: str) -> Apply:
+def _pair_expression(op: str) -> Apply:
     """The operation of two operands, wherever their dimensions are."""
     return Apply(op, (Access("A", ()), Access("B", ())))
 
@@ -127,9 +127,9 @@ def _run_exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], sh
     """NumPy's result where an unspecified zero may meet infinity or NaN; the fill value is stored nowhere."""
 
     if plan.exact is None:
-        named = dict(zip(plan.dims, storages, strict=True))
+        operands = dict(zip(plan.dims, storages, strict=True))
         format = plan.format if plan.format_given else None
-        plan.exact = plan_merge(e, named, plan.dims, len(shape), format, annihilate=False)
+        plan.exact = plan_merge(e, operands, plan.dims, len(shape), format, annihilate=False)
     return prune(Tensor._from_storage(run_plan(plan.exact, storages, shape)))._storage
 
 
@@ -166,15 +166,15 @@ def pointwise(
     Raises ShapeError where shapes do not agree, UnsupportedError for reductions.
     """
 
-    e, free = _parsed(expression)
-    named = _with_indices(e, tensors)
-    indices = free if free is not None else _order(named)
+    e, free = _parse(expression)
+    indexed = _with_indices(e, tensors)
+    indices = free if free is not None else _index_order(indexed)
     storages = {name: t._storage for name, t in tensors.items() if any(a.tensor == name for a in accesses_of(e))}
     how = _Semantics(zero_annihilates, frozenset(missing))
-    return Tensor._from_storage(_evaluate(named, storages, indices, format, how))
+    return Tensor._from_storage(_evaluate(indexed, storages, indices, format, how))
 
 
-def _parsed(expression: str | Expression | Assignment) -> tuple[Expression, tuple[str, ...] | None]:
+def _parse(expression: str | Expression | Assignment) -> tuple[Expression, tuple[str, ...] | None]:
     if isinstance(expression, str):
         text = expression
         try:
@@ -218,7 +218,7 @@ def _with_indices(e: Expression, tensors: Mapping[str, Tensor]) -> Expression:
     return _map(e, visit)
 
 
-def _order(e: Expression) -> tuple[str, ...]:
+def _index_order(e: Expression) -> tuple[str, ...]:
     """The indices of the result: those of the access with most, then the others."""
     by_rank = sorted(accesses_of(e), key=lambda a: -len(a.indices))
     indices = dict.fromkeys(i for a in by_rank for i in a.indices)
@@ -259,7 +259,7 @@ def _evaluate(
     while not how.missing and (part := _find_thin_part(e, storages, sizes)) is not None:
         e, storages, how = _split_off(e, part, storages, indices, how)
     e, storages, how = _limit_operands(e, storages, indices, how)
-    e, operands, dims, lacking = _operands(e, storages, indices, sizes, how)
+    e, operands, dims, lacking = _distinct_operands(e, storages, indices, sizes, how)
     ndim = len(indices)
     target: Format | None = None if format is None else resolve_format(format, ndim)
     shape = tuple(sizes[i] for i in indices)
@@ -316,11 +316,11 @@ def _expected_nse(e: Expression, storages: Mapping[str, Storage], sizes: Mapping
     if e.op != "mul" or not zero:
         return sum(counts)
     size = float(math.prod(sizes[i] for i in {i for a in accesses_of(e) for i in a.indices}))
-    spread = [
+    broadcast_counts = [
         c * size / math.prod(sizes[i] for i in {i for a in accesses_of(arg) for i in a.indices})
         for c, arg in zip(counts, e.args, strict=True)
     ]
-    return max(1.0, math.prod(spread) / max(size, 1.0) ** (len(spread) - 1))
+    return max(1.0, math.prod(broadcast_counts) / max(size, 1.0) ** (len(broadcast_counts) - 1))
 
 
 def _split_off(
@@ -354,7 +354,7 @@ def _limit_operands(
     return e, storages, how
 
 
-def _operands(
+def _distinct_operands(
     e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...], sizes: Mapping[str, int], how: _Semantics
 ) -> tuple[Expression, dict[str, Storage], dict[str, tuple[int | None, ...]], frozenset[str]]:
     """One operand for each distinct access, called A0, A1, ...; where each of its dimensions is in the result; those

@@ -104,7 +104,7 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
         return t.clone()
     return to_result_format(
         remap(
-            [(t._storage, _outside_program(t._storage, selection)), *_put_parts(t, selection, operand, True)],
+            [(t._storage, _complement_program(t._storage, selection)), *_put_parts(t, selection, operand, True)],
             t.shape,
             "setting elements",
         ),
@@ -155,8 +155,8 @@ def _with_duplicates(s: Storage) -> Storage:
 
 def _combine_by_elements(t: Tensor, selection: Selection, operand: Tensor | None, ufunc: np.ufunc) -> Tensor:
     """A ufunc at the distinct elements that the selection names: gathered, updated by `ufunc.at`, assigned."""
-    named = _selected_coordinates(selection, t.shape)
-    keys, group = np.unique(keys_of(named, t.shape), return_inverse=True)
+    coordinates_named = _selected_coordinates(selection, t.shape)
+    keys, group = np.unique(keys_of(coordinates_named, t.shape), return_inverse=True)
     coordinates = {}
     for d in reversed(range(t.ndim)):
         keys, coordinates[d] = np.divmod(keys, max(t.shape[d], 1))
@@ -200,8 +200,8 @@ def _broadcastable_values(values: Any, t: Tensor, selection: Selection) -> Tenso
     v: Tensor = values
     while v.ndim > len(shape) and v.shape[0] == 1:
         v = v[0]
-    lead = len(shape) - v.ndim
-    if lead < 0 or any(n not in (1, m) for n, m in zip(v.shape, shape[max(lead, 0) :], strict=False)):
+    new_dims = len(shape) - v.ndim
+    if new_dims < 0 or any(n not in (1, m) for n, m in zip(v.shape, shape[max(new_dims, 0) :], strict=False)):
         raise ShapeError(
             f"could not broadcast input array from shape {values.shape} into shape {shape}\n"
             "  help: the value's extents agree with those of the elements set, or are 1"
@@ -242,7 +242,7 @@ def _elements_to_store(v: Tensor, fill: Any, limit: int) -> Storage | None:
     )
 
 
-def _outside_program(s: Storage, selection: Selection) -> Program:
+def _complement_program(s: Storage, selection: Selection) -> Program:
     """The program that keeps the stored elements that the selection does not name."""
     program = Program()
     tests = [f"x{d} == {program.number(k)}" for d, k in selection.integers.items()]
@@ -250,12 +250,12 @@ def _outside_program(s: Storage, selection: Selection) -> Program:
         if span.covers(s.shape[d]):
             continue
         start, count = program.number(span.start), program.number(span.count)
-        far = f"x{d} - {start}" if span.step > 0 else f"{start} - x{d}"
+        distance = f"x{d} - {start}" if span.step > 0 else f"{start} - x{d}"
         if abs(span.step) == 1:
-            tests += [f"{far} >= 0", f"{far} < {count}"]
+            tests += [f"{distance} >= 0", f"{distance} < {count}"]
         else:
             step = program.number(abs(span.step))
-            tests += [f"{far} >= 0", f"({far}) // {step} < {count}", f"({far}) % {step} == 0"]
+            tests += [f"{distance} >= 0", f"({distance}) // {step} < {count}", f"({distance}) % {step} == 0"]
     for group in selection.groups:
         tests.append(f"{test_member(program, group.arrays, s.shape, length(s.values))} == 1")
     program.test(f"not ({' and '.join(tests)})" if tests else "False")

@@ -91,11 +91,11 @@ def _prepared_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
             return None
         coordinates.append(k if k >= 0 else k + n)
     search = _prepared_of_kind(s, "element", locator)
-    place = SEVERAL if search is None else search(coordinates)
-    if place == SEVERAL:
+    position = SEVERAL if search is None else search(coordinates)
+    if position == SEVERAL:
         return None
     fill = s.fill_value
-    values = s.values[place : place + 1] if place != ABSENT else np.array([fill], s.values.dtype)
+    values = s.values[position : position + 1] if position != ABSENT else np.array([fill], s.values.dtype)
     return Storage((), SCALAR, s.scalar, fill, (), (), values)
 
 
@@ -172,7 +172,7 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
             if dropped is not None:
                 return Tensor._from_storage(dropped)
     if not selection.integers and not selection.has_arrays and _spans_are_whole(selection, storage.shape):
-        new = tuple(at for at, axis in enumerate(selection.axes) if axis.dim is None)
+        new = tuple(k for k, axis in enumerate(selection.axes) if axis.dim is None)
         if not new and like.is_unique and like.is_ordered:
             return Tensor._from_storage(storage)
         if new and like.is_unique and like.is_ordered:
@@ -265,20 +265,20 @@ def write_selection(program: Program, selection: Selection, storage: Storage) ->
         program.test(f"x{d} == {program.number(k)}")
         program.fixed.add(d)
     spans = {d: span_program(program, d, span, shape[d]) for d, span in selection.spans.items()}
-    places: dict[int, str] = {}
+    array_crd: dict[int, str] = {}
     for group in selection.groups:
-        places |= _group_program(program, group, storage)
+        array_crd |= _group_program(program, group, storage)
     for axis in selection.axes:
         r = len(program.coordinates)
         if axis.dim is not None:
             program.coordinates.append(spans[axis.dim])
             if selection.spans[axis.dim].step > 0:
                 program.rises[axis.dim] = r
-        elif axis.array is None or axis.array not in places:
+        elif axis.array is None or axis.array not in array_crd:
             program.coordinates.append("0")
             program.free.append(r)
         else:
-            program.coordinates.append(places[axis.array])
+            program.coordinates.append(array_crd[axis.array])
     _mark_monotone(program, selection)
 
 
@@ -350,7 +350,7 @@ def insert_dims(s: Storage, new: tuple[int, ...]) -> Storage:
     """The storage with dimensions of extent 1 at the places `new` of the result, over the same buffers."""
     extents = iter(s.shape)
     shape = tuple(1 if r in new else next(extents) for r in range(len(s.shape) + len(new)))
-    none = (None,) * len(new)
+    no_buffers = (None,) * len(new)
     batch = s.format.batch_ndim
-    pos, crd = ((*group[:batch], *none, *group[batch:]) for group in (s.pos, s.crd))
+    pos, crd = ((*group[:batch], *no_buffers, *group[batch:]) for group in (s.pos, s.crd))
     return Storage(shape, _insert_dense_levels(s.format, new), s.scalar, s.fill_value, pos, crd, s.values)

@@ -11,10 +11,10 @@ from ...runtime.conversion.remap import Program, canonical
 from ...tensor.tensor import Tensor
 from ..result_format import remap_one
 
-__all__ = ["resized", "without_fill"]
+__all__ = ["drop_fill", "resize_structure"]
 
 
-def resized(t: Tensor, shape: tuple[int, ...]) -> Tensor:
+def resize_structure(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The elements at coordinates inside of another shape of the same rank; what is new has the fill value."""
 
     def write(program: Program) -> None:
@@ -33,7 +33,7 @@ def resized(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     return remap_one(t, shape, "resize", write, host)
 
 
-def without_fill(t: Tensor) -> Tensor:
+def drop_fill(t: Tensor) -> Tensor:
     """Without the stored elements that equal the fill value, -0.0 for 0 and NaN for NaN too; dense ones as they are."""
     if t.format.is_dense:
         return t

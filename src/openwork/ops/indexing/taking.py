@@ -117,17 +117,17 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     return remap_one(t, t.shape, "prune", write, lambda a: a)
 
 
-def _near_test(scalar: str, value: str, base: str, most: str) -> str:
-    """The test that two values are not further apart than `most`; NaN is near NaN."""
+def _near_test(scalar: str, value: str, fill: str, threshold: str) -> str:
+    """The test that two values are not further apart than `threshold`; NaN is near NaN."""
     if scalar[0] in "iu":
-        return f"max({value}, {base}) - min({value}, {base}) <= {most}"
-    pairs = [(value, base)]
+        return f"max({value}, {fill}) - min({value}, {fill}) <= {threshold}"
+    pairs = [(value, fill)]
     if scalar[0] == "c":
-        pairs = [(f"{part}({value})", f"{part}({base})") for part in ("real", "imag")]
+        pairs = [(f"{part}({value})", f"{part}({fill})") for part in ("real", "imag")]
     same = " and ".join(
         f"((isnan({p}) and isnan({q})) or ({p} == {q} and signbit({p}) == signbit({q})))" for p, q in pairs
     )
-    return f"({same}) or ({most} > 0 and abs({value} - {base}) <= {most})"
+    return f"({same}) or ({threshold} > 0 and abs({value} - {fill}) <= {threshold})"
 
 
 @operation(torch="sparse_mask")
@@ -179,11 +179,11 @@ def values_at(t: Tensor, mask: Storage, dims: Sequence[int | None] | None = None
             steps[mask_dim] += stride
         stride *= n
     key = f"find {source.format} {source.pos} {source.crd} {source.ragged} {scalar} {keys is None}"
-    words = source_words(mask) | {"vals": address(values), "b_vals": address(out), "a_vals": 0}
-    words |= {f"step{d}": n for d, n in enumerate(steps)}
+    arguments = source_words(mask) | {"vals": address(values), "b_vals": address(out), "a_vals": 0}
+    arguments |= {f"step{d}": n for d, n in enumerate(steps)}
     if keys is not None:
-        words |= {"keys": address(keys), "count": len(keys)}
-    call(key, lambda: find_kernel(source, scalar, dense=keys is None), words)
+        arguments |= {"keys": address(keys), "count": len(keys)}
+    call(key, lambda: find_kernel(source, scalar, dense=keys is None), arguments)
     return out
 
 

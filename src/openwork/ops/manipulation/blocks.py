@@ -95,9 +95,11 @@ def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dt
         )
     rows = [_common_extent(row, 0, f"row {k}") for k, row in enumerate(grid)]
     columns = [_common_extent([row[k] for row in grid], 1, f"column {k}") for k in range(width)]
-    tops, lefts = ([0, *accumulate(extents)] for extents in (rows, columns))
-    placed = [(x, (tops[i], lefts[j])) for i, row in enumerate(grid) for j, x in enumerate(row) if x is not None]
-    return _assemble(placed, (tops[-1], lefts[-1]), "block_array", format, dtype)
+    row_starts, column_starts = ([0, *accumulate(extents)] for extents in (rows, columns))
+    placed = [
+        (x, (row_starts[i], column_starts[j])) for i, row in enumerate(grid) for j, x in enumerate(row) if x is not None
+    ]
+    return _assemble(placed, (row_starts[-1], column_starts[-1]), "block_array", format, dtype)
 
 
 @operation()
@@ -119,9 +121,9 @@ def block_diag(blocks: Sequence[Any], /, format: object = None, dtype: Any = Non
     [[1, 2, 0], [0, 0, 3]]
     """
     tensors = [_matrix(x, "block_diag") for x in blocks]
-    tops, lefts = ([0, *accumulate(t.shape[d] for t in tensors)] for d in (0, 1))
-    placed = list(zip(tensors, zip(tops, lefts, strict=True), strict=False))
-    return _assemble(placed, (tops[-1], lefts[-1]), "block_diag", format, dtype)
+    row_starts, column_starts = ([0, *accumulate(t.shape[d] for t in tensors)] for d in (0, 1))
+    placed = list(zip(tensors, zip(row_starts, column_starts, strict=True), strict=False))
+    return _assemble(placed, (row_starts[-1], column_starts[-1]), "block_diag", format, dtype)
 
 
 def _matrix(x: Any, operation: str) -> Tensor:
@@ -133,11 +135,13 @@ def _matrix(x: Any, operation: str) -> Tensor:
     return expand_dims(t, axis=tuple(range(2 - t.ndim))) if t.ndim < 2 else t
 
 
-def _common_extent(blocks: Sequence[Tensor | None], d: int, place: str) -> int:
+def _common_extent(blocks: Sequence[Tensor | None], d: int, what_blocks: str) -> int:
     sizes = {t.shape[d] for t in blocks if t is not None}
     if len(sizes) != 1:
         what = f"blocks of {sorted(sizes)} {'columns' if d else 'rows'}" if sizes else "no block but None"
-        raise ShapeError(f"block_array: {place} has {what}\n  expected: one extent\n  help: give a block of zeros")
+        raise ShapeError(
+            f"block_array: {what_blocks} has {what}\n  expected: one extent\n  help: give a block of zeros"
+        )
     return sizes.pop()
 
 
@@ -153,7 +157,7 @@ def _assemble(
                 f"{operation}: unspecified elements of a block are {t.fill_value}, those beside it 0"
                 '\n  help: asformat("dense") first'
             )
-    out = _place_blocks([t for t, _ in placed], [at for _, at in placed], shape, operation, format)
+    out = _place_blocks([t for t, _ in placed], [start for _, start in placed], shape, operation, format)
     return _with_format_and_dtype(out, None, dtype)
 
 
@@ -166,11 +170,11 @@ def _place_blocks(
     torch = any(s.library == "torch" for s in storages)
     scalar = promote(tuple(s.scalar for s in storages), "torch" if torch else "numpy")
     parts: list[tuple[Storage, Program]] = []
-    for t, (top, left) in zip(tensors, starts, strict=True):
+    for t, (row_start, column_start) in zip(tensors, starts, strict=True):
         s = _to_coo(t).astype(dtype_of(scalar, t.values), copy=False)._storage
         on_host(s, operation)
         program = Program()
-        for d, start in enumerate((top, left)):
+        for d, start in enumerate((row_start, column_start)):
             if len(tensors) == 1:
                 program.keep(d)
             else:

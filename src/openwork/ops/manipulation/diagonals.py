@@ -79,22 +79,22 @@ def diags_array(
 
 def _offsets_and_vectors(diagonals: Any, offsets: Any) -> tuple[tuple[int, ...], list[Tensor]]:
     single = not isinstance(offsets, Sequence) and getattr(offsets, "ndim", 0) == 0
-    places = integers(offsets, "diags_array", "offsets", boolean=False)
+    offset_list = integers(offsets, "diags_array", "offsets", boolean=False)
     if single and (not isinstance(diagonals, Sequence) or not diagonals or np.ndim(diagonals[0]) == 0):
         operand = as_tensor(diagonals)
         diagonals = [operand] if operand.ndim < 2 else list(operand)
     vectors = [as_tensor(d) for d in diagonals]
     vectors = [t.reshape((1,)) if not t.ndim else t for t in vectors]
-    if len(vectors) != len(places):
+    if len(vectors) != len(offset_list):
         raise ShapeError(
-            f"diags_array: {len(vectors)} diagonals and {len(places)} offsets\n  expected: as many of both"
+            f"diags_array: {len(vectors)} diagonals and {len(offset_list)} offsets\n  expected: as many of both"
             "\n  help: give one offset for each"
         )
-    if len(set(places)) != len(places):
-        raise ShapeError(f"diags_array: offsets {places} contain duplicates\n  help: add the diagonals first")
+    if len(set(offset_list)) != len(offset_list):
+        raise ShapeError(f"diags_array: offsets {offset_list} contain duplicates\n  help: add the diagonals first")
     if any(t.ndim != 1 for t in vectors):
         raise ShapeError("diags_array: a diagonal of several dimensions\n  expected: vectors\n  help: ravel() it")
-    return places, vectors
+    return offset_list, vectors
 
 
 def _matrix_shape(shape: Any) -> tuple[int, int]:

@@ -114,10 +114,10 @@ def _to_coo(t: Tensor, fill: Any) -> Tensor:
     return Tensor._from_storage(dense.with_values(dense.values, fill)).asformat("coo")
 
 
-def _shift_program(ndim: int, d: int, offset: int, alone: bool) -> Program:
+def _shift_program(ndim: int, d: int, offset: int, single: bool) -> Program:
     program = Program()
     for k in range(ndim):
-        if k == d and not alone:
+        if k == d and not single:
             program.rises[k] = k
             program.coordinates.append(f"x{k} + {program.number(offset)}")
         else:

@@ -45,8 +45,8 @@ def _source_coordinates(shape: tuple[int, ...], pad_width: Any, mode: str, optio
     for n, (before, after) in zip(shape, _widths(pad_width, len(shape)), strict=True):
         if not n and (before or after):
             raise ShapeError(f"pad: an extent of 0 has nothing for mode={mode!r}\n  help: mode='constant'")
-        places = np.arange(n)
-        out.append(np.pad(places, (before, after), mode=mode, **options) if before or after else None)  # type: ignore[call-overload]
+        crd = np.arange(n)
+        out.append(np.pad(crd, (before, after), mode=mode, **options) if before or after else None)  # type: ignore[call-overload]
     return out
 
 

@@ -88,8 +88,8 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     if len(sources) != len(targets):
         raise ShapeError(f"moveaxis: {len(sources)} axes to {len(targets)} places\n  help: give as many of both")
     order = [d for d in range(t.ndim) if d not in sources]
-    for place, d in sorted(zip(targets, sources, strict=True)):
-        order.insert(place, d)
+    for target, d in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, d)
     return permute_dims(t, order)
 
 
@@ -150,9 +150,9 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
     def write(program: Program) -> None:
         for d, n in enumerate(total):
             if n:
-                moved = program.bind(f"x{d} + {program.number(n)}")
+                shifted = program.bind(f"x{d} + {program.number(n)}")
                 extent = program.number(t.shape[d])
-                program.coordinates.append(f"{moved} - ({extent} if {moved} >= {extent} else 0)")
+                program.coordinates.append(f"{shifted} - ({extent} if {shifted} >= {extent} else 0)")
             else:
                 program.keep(d)
 
@@ -172,15 +172,21 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, order: str = "C", copy: bo
     t = as_tensor(x)
     if order != "C":
         return _column_major(t, shape, order, copy)
-    wanted = _resolve_shape(extents(shape, "reshape", negative=True), t.shape)
-    if wanted == t.shape and t.format.is_unique and t.format.is_ordered:
+    target_shape = _resolve_shape(extents(shape, "reshape", negative=True), t.shape)
+    if target_shape == t.shape and t.format.is_unique and t.format.is_ordered:
         return t.clone() if copy else t
     if copy is False and not t.format.is_dense:
         raise ValueError("reshape: the coordinates of a sparse tensor have to be computed anew\n  help: leave copy out")
-    small = [n for n in wanted if n != 1]
+    small = [n for n in target_shape if n != 1]
     if small == [n for n in t.shape if n != 1] and t.ndim and not t.format.is_dense:
-        return _change_unit_dims(t, wanted)
-    return remap_one(t, wanted, "reshape", lambda p: _write_reshape(p, t.shape, wanted), lambda a: a.reshape(wanted))
+        return _change_unit_dims(t, target_shape)
+    return remap_one(
+        t,
+        target_shape,
+        "reshape",
+        lambda p: _write_reshape(p, t.shape, target_shape),
+        lambda a: a.reshape(target_shape),
+    )
 
 
 def _column_major(t: Tensor, shape: Any, order: str, copy: bool | None) -> Tensor:
@@ -191,24 +197,24 @@ def _column_major(t: Tensor, shape: Any, order: str, copy: bool | None) -> Tenso
 
 
 def _resolve_shape(shape: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
-    size, known = math.prod(old), math.prod(n for n in shape if n != -1)
+    size, known_size = math.prod(old), math.prod(n for n in shape if n != -1)
     if shape.count(-1) > 1:
         raise ShapeError(f"reshape: {shape} leaves more than one extent open\n  help: write -1 once")
-    open_extent = size // known if known and size % known == 0 else -1
-    wanted = tuple(open_extent if n == -1 else n for n in shape)
-    if min(wanted, default=0) < 0 or math.prod(wanted) != size:
+    open_extent = size // known_size if known_size and size % known_size == 0 else -1
+    resolved = tuple(open_extent if n == -1 else n for n in shape)
+    if min(resolved, default=0) < 0 or math.prod(resolved) != size:
         raise ShapeError(
             f"reshape: cannot reshape array of size {size} into shape {shape}\n  got: shape {old}"
             "\n  help: the product of the extents has to stay"
         )
-    return wanted
+    return resolved
 
 
-def _change_unit_dims(t: Tensor, wanted: tuple[int, ...]) -> Tensor:
+def _change_unit_dims(t: Tensor, target_shape: tuple[int, ...]) -> Tensor:
     """A reshape that only inserts or removes dimensions of extent 1, over the same buffers."""
-    if len(wanted) < t.ndim or any(n == 1 for n in t.shape):
+    if len(target_shape) < t.ndim or any(n == 1 for n in t.shape):
         t = squeeze(t) if any(n != 1 for n in t.shape) else index(t, (0,) * t.ndim)
-    new = tuple(r for r, n in enumerate(wanted) if n == 1)
+    new = tuple(r for r, n in enumerate(target_shape) if n == 1)
     return expand_dims(t, axis=new) if new else t
 
 
@@ -244,14 +250,14 @@ def _write_reshape(program: Program, old: tuple[int, ...], new: tuple[int, ...])
         linear = "0"
         for d in old_group:
             linear = f"x{d}" if linear == "0" else f"({linear}) * {program.number(old[d])} + x{d}"
-        rest = program.bind(linear, "place")
+        remainder = program.bind(linear, "place")
         digits: list[str] = []
         for r in reversed(new_group[1:]):
             extent = program.number(new[r])
-            quotient = program.bind(f"{rest} // {extent}", "above")
-            digits.append(program.bind(f"{rest} - {quotient} * {extent}", "digit"))
-            rest = quotient
-        program.coordinates += [rest, *reversed(digits)] if len(new_group) else []
+            quotient = program.bind(f"{remainder} // {extent}", "above")
+            digits.append(program.bind(f"{remainder} - {quotient} * {extent}", "digit"))
+            remainder = quotient
+        program.coordinates += [remainder, *reversed(digits)] if len(new_group) else []
 
 
 @operation(method=True, masked="moves", torch="broadcast_to(size: shape)")
@@ -260,35 +266,35 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
 
     Cost: O(nse of the result). Raises ShapeError where the shapes do not broadcast.
     """
-    t, wanted = as_tensor(x), extents(shape, "broadcast_to")
-    lead = len(wanted) - t.ndim
-    if lead < 0 or any(n not in (1, m) for n, m in zip(t.shape, wanted[max(lead, 0) :], strict=False)):
+    t, target_shape = as_tensor(x), extents(shape, "broadcast_to")
+    new_dims = len(target_shape) - t.ndim
+    if new_dims < 0 or any(n not in (1, m) for n, m in zip(t.shape, target_shape[max(new_dims, 0) :], strict=False)):
         raise ShapeError(
-            f"broadcast_to: shape {t.shape} does not broadcast to {wanted}\n  help: extents agree, or are 1"
+            f"broadcast_to: shape {t.shape} does not broadcast to {target_shape}\n  help: extents agree, or are 1"
         )
-    if wanted == t.shape:
+    if target_shape == t.shape:
         return t
 
     def write(program: Program) -> None:
         loops: dict[int, str] = {}
         copies = 1
-        for r, n in enumerate(wanted):
-            if n != 1 and (r < lead or t.shape[r - lead] == 1):
+        for r, n in enumerate(target_shape):
+            if n != 1 and (r < new_dims or t.shape[r - new_dims] == 1):
                 loops[r] = program.loop("0", program.number(n))
                 copies *= n
-        for r in range(len(wanted)):
+        for r in range(len(target_shape)):
             if r in loops:
                 program.loops.append(r)
                 program.coordinates.append(loops[r])
-            elif r < lead:
+            elif r < new_dims:
                 program.free.append(r)
                 program.coordinates.append("0")
             else:
-                program.keep(r - lead)
-        program.fixed |= {r - lead for r in loops if r >= lead}
+                program.keep(r - new_dims)
+        program.fixed |= {r - new_dims for r in loops if r >= new_dims}
         program.copies = program.most = copies
 
-    return remap_one(t, wanted, "broadcast_to", write, lambda a: np.broadcast_to(a, wanted))
+    return remap_one(t, target_shape, "broadcast_to", write, lambda a: np.broadcast_to(a, target_shape))
 
 
 @operation()
@@ -345,8 +351,8 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     each = counts.reshape(-1).astype(np.int64)
     if counts.size == 1 and extent > ROOM + 8 * length(t._storage.values) and not t.format.is_dense:
         return _repeat_each(t, int(each[0]), d)
-    places = repeat_blocks(np.arange(extent, dtype=np.int64), np.broadcast_to(each, (extent,)))
-    return take_coordinates(t, places, d)
+    crd = repeat_blocks(np.arange(extent, dtype=np.int64), np.broadcast_to(each, (extent,)))
+    return take_coordinates(t, crd, d)
 
 
 def _repeat_each(t: Tensor, count: int, d: int) -> Tensor:
@@ -365,17 +371,17 @@ def _repeat_each(t: Tensor, count: int, d: int) -> Tensor:
     return remap_one(t, shape, "repeat", write, lambda a: np.repeat(a, count, d))
 
 
-def take_coordinates(t: Tensor, places: np.ndarray[Any, Any], d: int) -> Tensor:
-    """The slices of `t` at the coordinates `places` of dimension d."""
+def take_coordinates(t: Tensor, crd: np.ndarray[Any, Any], d: int) -> Tensor:
+    """The slices of `t` at the coordinates `crd` of dimension d."""
     if t.format.is_dense:
-        return index(t, (*(slice(None),) * d, places))
-    selection = Selection(has_arrays=True, broadcast=(len(places),))
-    selection.groups = [Group({d: places}, (0,), (len(places),))]
+        return index(t, (*(slice(None),) * d, crd))
+    selection = Selection(has_arrays=True, broadcast=(len(crd),))
+    selection.groups = [Group({d: crd}, (0,), (len(crd),))]
     for k, n in enumerate(t.shape):
         if k != d:
             selection.spans[k] = Span(0, 1, n)
     selection.axes = [Axis(array=0) if k == d else Axis(k) for k in range(t.ndim)]
-    selection.shape = tuple(len(places) if k == d else n for k, n in enumerate(t.shape))
+    selection.shape = tuple(len(crd) if k == d else n for k, n in enumerate(t.shape))
     return index_selection(t, selection)
 
 

@@ -105,11 +105,11 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     on_host(s, "diagonal")
     if not (t.format.is_dense or others) and extent <= ROOM + length(s.values):
         steps = np.arange(extent, dtype=np.int64)
-        found = pick(s, {i: steps + rows, j: steps + columns})
-        if found is not None:
+        picked = pick(s, {i: steps + rows, j: steps + columns})
+        if picked is not None:
             if cacheable and length(s.values) <= FEW and is_plain(s.values):
-                keep(s.plans.moves, key, found)
-            return Tensor._from_storage(found(s))
+                keep(s.plans.moves, key, picked)
+            return Tensor._from_storage(picked(s))
 
     def write(program: Program) -> None:
         program.test(f"x{j} - x{i} == {program.number(offset)}")
@@ -123,12 +123,12 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     return remap_one(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
 
 
-def _walked_after(t: Tensor, d: int, other: int) -> bool:
-    """Whether all levels of dimension `other` lie outside of those of `d`."""
+def _walked_after(t: Tensor, d: int, outer_dim: int) -> bool:
+    """Whether all levels of dimension `outer_dim` lie outside of those of `d`."""
     walked = {
-        k: [n for n, level in enumerate(t.format.levels) if k in dimensions(level.expression)] for k in (d, other)
+        k: [n for n, level in enumerate(t.format.levels) if k in dimensions(level.expression)] for k in (d, outer_dim)
     }
-    return max(walked[other]) < min(walked[d])
+    return max(walked[outer_dim]) < min(walked[d])
 
 
 @operation(masked="moves", torch="diag(diagonal: k = 0)")

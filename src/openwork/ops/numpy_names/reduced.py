@@ -74,14 +74,20 @@ def reduce_by_name(name: str, x: Any, options: dict[str, Any]) -> Any:
     ow, t = namespace(), asarray(x.compute() if is_lazy(x) else x)
     where, initial = options.pop("where", True), options.pop("initial", np._NoValue)
     if name.startswith("nan"):
-        plain = name.removeprefix("nan")
+        base_name = name.removeprefix("nan")
         if not isdtype(t.dtype, ("real floating", "complex floating")):
-            return reduce_by_name(plain, t, options | {"where": where, "initial": initial})
+            return reduce_by_name(base_name, t, options | {"where": where, "initial": initial})
         reduced = getattr(ow, name)(t if where is True else ow.where(where, t, float("nan")), **options)
         if initial is np._NoValue:
             return reduced
         combine = (
-            np.fmax if plain == "max" else np.fmin if plain == "min" else np.add if plain == "sum" else np.multiply
+            np.fmax
+            if base_name == "max"
+            else np.fmin
+            if base_name == "min"
+            else np.add
+            if base_name == "sum"
+            else np.multiply
         )
         return combine(reduced, initial)
     if name not in ("mean", "var", "std") or initial is not np._NoValue:

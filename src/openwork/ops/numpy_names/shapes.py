@@ -113,7 +113,7 @@ def block(arrays: Any) -> Any:
 
 
 def _leaves(x: Any) -> list[Any]:
-    return [leaf for part in x for leaf in _leaves(part)] if isinstance(x, list) else [x]
+    return [item for part in x for item in _leaves(part)] if isinstance(x, list) else [x]
 
 
 def _block(x: Any, depth: int, ndim: int) -> Any:
@@ -285,12 +285,12 @@ def resize(a: Any, new_shape: Any) -> Any:
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """Without the zeros in front ("f") and behind ("b")."""
     t = asarray(filt)
-    places = [c.to_numpy() for c in namespace().nonzero(t)]
+    nonzeros = [c.to_numpy() for c in namespace().nonzero(t)]
     axes = range(t.ndim) if axis is None else [axis_of(axis, t.ndim, "trim_zeros")]
     key = [slice(None)] * t.ndim
     for d in axes:
-        lo, hi = (int(places[d].min()), int(places[d].max()) + 1) if len(places[d]) else (t.shape[d], t.shape[d])
+        lo, hi = (int(nonzeros[d].min()), int(nonzeros[d].max()) + 1) if len(nonzeros[d]) else (t.shape[d], t.shape[d])
         key[d] = slice(lo if "f" in trim.lower() else 0, hi if "b" in trim.lower() else t.shape[d])
-        if not len(places[d]):
+        if not len(nonzeros[d]):
             key[d] = slice(0, 0)
     return t[tuple(key)]

@@ -30,8 +30,8 @@ def sliding_window_view(
         raise ShapeError(f"sliding_window_view: {len(window)} extents for {len(axes)} axes\n  help: one for each axis")
     windows = t
     for a, n in zip(axes, window, strict=True):
-        places = windows.shape[a] - n + 1
-        if n < 1 or places < 1:
+        count = windows.shape[a] - n + 1
+        if n < 1 or count < 1:
             raise ShapeError(
                 f"sliding_window_view: a window of {n} along axis {a} of extent {windows.shape[a]}"
                 "\n  help: a window has from 1 to that many elements"
@@ -39,7 +39,7 @@ def sliding_window_view(
         key = [slice(None)] * windows.ndim
         parts = []
         for k in range(n):
-            key[a] = slice(k, k + places)
+            key[a] = slice(k, k + count)
             parts.append(windows[tuple(key)])
         windows = stack(parts, axis=-1)
     return windows

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...compiler.semiring import Semiring
 from ...errors import ShapeError
-from ...interop.operands import adopted
+from ...interop.operands import adopt_foreign
 from ...late import late
 from ...runtime.contraction.sparse import Term, alone
 from ...runtime.formats import resolve_format
@@ -72,7 +72,7 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
     if not isinstance(subscripts, str):
         subscripts, operands = subscripts_of((subscripts, *operands))
     computed = [x.compute() if is_lazy(x) else x for x in operands]
-    arrays = [x if isinstance(x, Tensor) else _array(x) for x in map(adopted, computed)]
+    arrays = [x if isinstance(x, Tensor) else _array(x) for x in map(adopt_foreign, computed)]
     inputs, output, broadcast_letters = parse_subscripts(subscripts, tuple(x.ndim for x in arrays))
     all_tensors = all(isinstance(x, Tensor) for x in arrays)
     values = [x.to_dense() if isinstance(x, Tensor) and x.format.is_dense else x for x in arrays]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...interop.operands import adopted, sparse_or_array
+from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...late import late
 from ...runtime import trace
@@ -101,7 +101,7 @@ def _matmul(a: Any, b: Any) -> Any:
 
     if is_lazy(a) or is_lazy(b):
         return defer("matmul", "matmul", matmul, (a, b))
-    a, b = adopted(a), adopted(b)
+    a, b = adopt_foreign(a), adopt_foreign(b)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and not trace.steps:
         prepared_result = prepared_product(a._storage, b._storage)

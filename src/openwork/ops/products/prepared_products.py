@@ -109,9 +109,11 @@ class _PreparedTorchProduct(_PreparedProduct):
         self.like = template(like.detach())
         self.itemsize = itemsize
 
-    def run(self, b: Any, storage: Storage, plain: bool = True) -> Any:
-        """The product with a tensor of the known shape and dtype, recorded where torch records, of a `plain` Tensor;
-        None where the launch does not hold for it: no plain memory, or a tangent or a transform takes part."""
+    def run(self, b: Any, storage: Storage, is_base_class: bool = True) -> Any:
+        """The product with a tensor of the known shape and dtype, recorded where torch records and x is no subclass.
+
+        None where the launch does not hold for it: no plain memory, or a tangent or a transform takes part.
+        """
         if self.ready.threads != pool.threads or b.layout is not torch.strided or not b.is_cpu:
             return None
         if _forward._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None:
@@ -126,7 +128,7 @@ class _PreparedTorchProduct(_PreparedProduct):
         ):
             return None
         if (b.requires_grad or values.requires_grad) and torch.is_grad_enabled():
-            return None if self.step is None or not plain else self.step(storage, b)
+            return None if self.step is None or not is_base_class else self.step(storage, b)
         y = self.make(self.like)
         self.ready.start_one(_address(values), b_address, _address(y))
         return y
@@ -155,8 +157,8 @@ def _remember_torch(
             return
         if max(length(storage.values), array.numel(), result.numel()) > SMALL:
             return
-        plain = {sparse: storage.with_values(bare(storage.values)), dense: strided(bare(array))}
-        contract(stmt, plain, scalar, bare(array))
+        detached = {sparse: storage.with_values(bare(storage.values)), dense: strided(bare(array))}
+        contract(stmt, detached, scalar, bare(array))
     prepared = recall(storage, key_of(stmt, scalar, values))
     if prepared is not None and not prepared.problem.copies and result.is_contiguous() and not prepared.inputs[0][2]:
         _forward = torch.autograd.forward_ad

@@ -145,16 +145,16 @@ def _bind_walk(values: list[Any], step: Step, ring: Semiring) -> tuple[Assignmen
     """The statement of a walk, its operands by name, the scalar type of the result and an array of its library."""
     ops = index_notation_of(ring)
     assert ops is not None
-    named: dict[str, Any] = {}
+    bound: dict[str, Any] = {}
     like: Any = None
     for k, x in enumerate(values):
-        named[f"T{k}"] = x.storage if isinstance(x, Term) else strided(x[1])
-        like = named[f"T{k}"].owner if not isinstance(x, Term) else like
+        bound[f"T{k}"] = x.storage if isinstance(x, Term) else strided(x[1])
+        like = bound[f"T{k}"].owner if not isinstance(x, Term) else like
     sparse = next(x.storage for x in values if isinstance(x, Term))
     like = sparse.values if like is None else like
-    scalar = ring.result(promote(tuple(v.scalar for v in named.values()), library_of(like)))
+    scalar = ring.result(promote(tuple(v.scalar for v in bound.values()), library_of(like)))
     letters = tuple(x.letters if isinstance(x, Term) else x[0] for x in values)
-    return product_statement(letters, _output_letters(step), *ops), named, scalar, like
+    return product_statement(letters, _output_letters(step), *ops), bound, scalar, like
 
 
 def _remember(

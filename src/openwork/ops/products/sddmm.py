@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import ShapeError
-from ...interop.operands import adopted, sparse_or_array
+from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...ir.index_text import parse_expression
 from ...runtime.operation import operation
@@ -45,7 +45,7 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     """
 
     mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
-    mask, a, b = adopted(mask), sparse_or_array(a), sparse_or_array(b)
+    mask, a, b = adopt_foreign(mask), sparse_or_array(a), sparse_or_array(b)
     if (
         mask.ndim != 2
         or a.ndim != 2

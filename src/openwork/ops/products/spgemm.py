@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...compiler.semiring import Semiring
 from ...errors import ShapeError
-from ...interop.operands import adopted
+from ...interop.operands import adopt_foreign
 from ...runtime.contraction.sparse import Term, absent, in_format, masked, pair, result_format
 from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
@@ -73,7 +73,7 @@ def spgemm(
            [0, 1]])
     """
     ring = semiring_of(semiring)
-    a, b, mask = adopted(a), adopted(b), adopted(mask)
+    a, b, mask = adopt_foreign(a), adopt_foreign(b), adopt_foreign(mask)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ShapeError(
             f"spgemm: matrices of shapes {a.shape} and {b.shape}\n  expected: (m, k) and (k, n)"

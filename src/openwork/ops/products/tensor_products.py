@@ -13,7 +13,7 @@ from ...errors import ShapeError
 from ...format import coo
 from ...integers import AxisError, integer, integers
 from ...interop.constructors import asarray
-from ...interop.operands import adopted
+from ...interop.operands import adopt_foreign
 from ...late import late
 from ...runtime.contraction.kronecker import kronecker
 from ...runtime.contraction.sparse import Term, pair, result_format
@@ -34,7 +34,7 @@ from .matmul import matmul
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 from .spgemm import _tensor
-from .tensor_times import by_rule
+from .tensor_times import contract_to_kept_format
 
 __all__ = ["dot", "inner", "kron", "kronsum", "outer", "tensordot", "vdot", "vecdot"]
 
@@ -80,7 +80,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     for m, n in zip(left, right, strict=True):
         right_letters[n] = left_letters[m]
     out = "".join(c for c in (*left_letters, *right_letters) if (c in left_letters) != (c in right_letters))
-    return by_rule(a, b, left_letters, "".join(right_letters), out, format)
+    return contract_to_kept_format(a, b, left_letters, "".join(right_letters), out, format)
 
 
 @operation(returns="product", shape="product", dtype="promoted")
@@ -258,7 +258,7 @@ def _is_tensor(x: Any) -> bool:
 
 def _array(x: Any) -> Any:
     x = x.compute() if is_lazy(x) else x
-    x = adopted(x)
+    x = adopt_foreign(x)
     return x if _is_tensor(x) or is_array(x) else np.asarray(x)
 
 

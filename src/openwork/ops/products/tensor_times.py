@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...interop.operands import adopted
+from ...interop.operands import adopt_foreign
 from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
 from ...storage.buffers import is_array
@@ -16,13 +16,13 @@ from ..axes import axis_of
 from .einsum import einsum
 from .sparse_by_dense import fibre_product
 
-__all__ = ["by_rule", "mttkrp", "ttm", "ttv"]
+__all__ = ["contract_to_kept_format", "mttkrp", "ttm", "ttv"]
 
 
-def by_rule(a: Any, b: Any, left: str, right: str, output: str, format: object) -> Any:
+def contract_to_kept_format(a: Any, b: Any, left: str, right: str, output: str, format: object) -> Any:
     """The product of two operands by letters: `einsum`, but of a sparse tensor with a dense array as `fibre_product`
     stores it, or from there in the format that is asked for."""
-    a, b = (adopted(x.compute() if is_lazy(x) else x) for x in (a, b))
+    a, b = (adopt_foreign(x.compute() if is_lazy(x) else x) for x in (a, b))
     target = None if format is None else resolve_format(format, len(output))
     if target is None or (set(output) - set(left) and set(output) - set(right) and not target.is_dense):
         arrays = [_dense(x) for x in (a, b)]
@@ -73,7 +73,7 @@ def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
         tensor's levels of the other dimensions; of a matrix an array, as that of `A @ v`
     """
     letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttv", "dim")
-    return by_rule(t, v, letters, letters[d], letters[:d] + letters[d + 1 :], format)
+    return contract_to_kept_format(t, v, letters, letters[d], letters[:d] + letters[d + 1 :], format)
 
 
 @operation(returns="any")
@@ -84,4 +84,4 @@ def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
         tensor's levels of the other dimensions and dense along `dim`; of a matrix an array, as that of `A @ m`
     """
     letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttm", "dim")
-    return by_rule(t, m, letters, letters[d] + "z", f"{letters[:d]}z{letters[d + 1 :]}", format)
+    return contract_to_kept_format(t, m, letters, letters[d] + "z", f"{letters[:d]}z{letters[d + 1 :]}", format)

@@ -39,12 +39,12 @@ __all__ = [
     "accumulation_type",
     "add_fill",
     "axes_of",
-    "finish",
     "fold",
-    "missing",
     "reduce",
     "reduced_shape",
+    "reduced_tensor",
     "statement_names",
+    "unspecified_counts",
 ]
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
@@ -90,12 +90,12 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
         result = fold(op, t, axes, scalar)
         if dtype is None and key is not None and type(t) is Tensor:
             _remember_reduction(s, key, axes, scalar)
-        return finish(result, t, axes, keepdims)
+        return reduced_tensor(result, t, axes, keepdims)
     function = _DERIVED.get(op)
     if function is None:
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
     result = function(t, axes)
-    return finish(result if dtype is None else _cast_result(result, op, scalar_name(dtype)), t, axes, keepdims)
+    return reduced_tensor(result if dtype is None else _cast_result(result, op, scalar_name(dtype)), t, axes, keepdims)
 
 
 _UFUNCS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
@@ -168,7 +168,7 @@ def reduced_shape(t: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> t
     return tuple(1 if d in axes else n for d, n in enumerate(t.shape) if keepdims or d not in axes)
 
 
-def finish(result: Array, t: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+def reduced_tensor(result: Array, t: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """A dense Tensor of a reduced array."""
 
     return Tensor._from_dense(result.reshape(reduced_shape(t, axes, True)) if keepdims else result)
@@ -257,7 +257,7 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
             _remember_sum(s, (op, axes, scalar), stmt, result)
         return cast(result, scalar) if in_f64 else result
     result = cast(result, scalar) if in_f64 else result
-    absent = missing(s, axes)
+    absent = unspecified_counts(s, axes)
     return result if absent is None else add_fill(op, result, absent, fill, scalar)
 
 
@@ -269,7 +269,7 @@ def _remember_sum(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assig
         keep(s.plans.reductions, key, Reduction(prepared, result))
 
 
-def missing(s: Storage, axes: tuple[int, ...]) -> Array | None:
+def unspecified_counts(s: Storage, axes: tuple[int, ...]) -> Array | None:
     """How many elements over `axes` are not stored, int64; None where all are. The storage has no duplicates."""
     size = math.prod(s.shape)
     if size == s.nse:

@@ -15,7 +15,7 @@ from ...runtime.overrides import answering
 from ...runtime.strided import strided
 from ...storage.buffers import Array, cast, is_torch
 from ..elementwise.maps import unary
-from .folds import axes_of, finish, fold, missing, statement_names
+from .folds import axes_of, fold, reduced_tensor, statement_names, unspecified_counts
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -42,14 +42,14 @@ def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
     Cost: O(nse + size of the result), three walks.
     """
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
-    return finish(_to_result_type(t, _variance(t, axes, correction)), t, axes, keepdims)
+    return reduced_tensor(_to_result_type(t, _variance(t, axes, correction)), t, axes, keepdims)
 
 
 @answering
 def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`, rounded once."""
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
-    return finish(_to_result_type(t, _variance(t, axes, correction) ** 0.5), t, axes, keepdims)
+    return reduced_tensor(_to_result_type(t, _variance(t, axes, correction) ** 0.5), t, axes, keepdims)
 
 
 def _to_result_type(t: Tensor, result: Array) -> Array:
@@ -69,7 +69,7 @@ def _variance(t: Tensor, axes: tuple[int, ...], correction: float) -> Array:
         mean = fold("sum", t, axes, "f64") / (count or math.nan)
         mean = mean if is_torch(mean) else np.asarray(mean)
         total = contract(_squared_distances(t.ndim, axes), {"A": s, "M": strided(mean)}, "f64", s.values)
-        absent = missing(s, axes)
+        absent = unspecified_counts(s, axes)
         if absent is not None:
             of_fill = (
                 cast(absent if is_torch(absent) else np.asarray(absent), "f64") * (mean - float(s.fill_value)) ** 2

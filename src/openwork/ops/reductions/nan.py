@@ -174,10 +174,12 @@ def nanvar(
     if not _has_nan(t):
         return var(t, axis=axis, correction=correction, keepdims=keepdims)
     center = nanmean(t, axis=axis, keepdims=True)
-    spread = var(where(isnan(t), center, t), axis=axis, keepdims=keepdims)
-    count = _count_not_nan(t, axis, keepdims).astype(spread.dtype)
+    variance = var(where(isnan(t), center, t), axis=axis, keepdims=keepdims)
+    count = _count_not_nan(t, axis, keepdims).astype(variance.dtype)
     divisor = count - correction
-    return where(divisor > 0, spread * (float(_reduced_size(t, axis)) / where(divisor > 0, divisor, 1.0)), float("nan"))
+    return where(
+        divisor > 0, variance * (float(_reduced_size(t, axis)) / where(divisor > 0, divisor, 1.0)), float("nan")
+    )
 
 
 @operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().std(axis, **options))

@@ -68,12 +68,12 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Ten
 def _topk_coordinates(t: Tensor, d: int, k: int, largest: bool) -> Tensor:
     """Coordinates along `d` of the first `k` elements of each fibre of a sparse tensor, in order."""
     fibres = Fibres(t, d)
-    order, places, differs_in_order = fibres.sorted(largest)
+    order, new_crd, differs_in_order = fibres.sorted(largest)
     shape = tuple(t.shape[a] for a in fibres.order[:-1])
     fibre_numbers, crd = fibres.rows(), to_numpy(fibres.storage.crd[-1]).astype(np.int64)
     out = np.full((int(np.prod(shape, dtype=np.int64)), k), -1, np.int64)
-    selected = differs_in_order & (places < k)
-    out[fibre_numbers[order][selected], places[selected]] = crd[order][selected]
+    selected = differs_in_order & (new_crd < k)
+    out[fibre_numbers[order][selected], new_crd[selected]] = crd[order][selected]
     differs = np.empty(len(order), bool)
     differs[order] = differs_in_order
     _fill_in_unspecified(out, fibre_numbers[differs], crd[differs])
@@ -97,8 +97,8 @@ def _fill_in_unspecified(out: Ints, rows: Ints, crd: Ints) -> None:
     bounds = np.searchsorted(open_rows, np.arange(len(out) + 1))
     for row in np.unique(open_rows):
         lo, hi = bounds[row], bounds[row + 1]
-        inside = gaps[starts[row] : starts[row + 1]]
-        unspecified[lo:hi] = rank[lo:hi] + np.searchsorted(inside, rank[lo:hi], "right")
+        row_gaps = gaps[starts[row] : starts[row + 1]]
+        unspecified[lo:hi] = rank[lo:hi] + np.searchsorted(row_gaps, rank[lo:hi], "right")
     out[open_rows, open_places] = unspecified
 
 

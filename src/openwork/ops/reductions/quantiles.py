@@ -90,10 +90,10 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
     t = asarray(x.compute() if is_lazy(x) else x)
     if isdtype(t.dtype, ("complex floating", "bool")):
         raise DTypeError(f"{operation} of {t.dtype}: elements are real numbers\n  help: abs(), or astype(float) first")
-    exact = method in ("lower", "higher", "nearest", "inverted_cdf")
+    takes_elements = method in ("lower", "higher", "nearest", "inverted_cdf")
     to_float64 = type(q) is not float or not isdtype(t.dtype, "real floating")
     weights = _shares(q)
-    if to_float64 and not exact:
+    if to_float64 and not takes_elements:
         t = t.astype(np.result_type(np.float64) if t._storage.library == "numpy" else "float64", copy=False)
     else:
         weights = weights.astype(numpy_dtype(t._storage.scalar))

@@ -19,7 +19,7 @@ from ...storage.buffers import cast, dtype_of, is_torch, scalar_name, scalar_of,
 from ...storage.storage import LARGEST
 from ...tensor.tensor import Tensor
 from ..axes import axis_of
-from .folds import finish
+from .folds import reduced_tensor
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -81,7 +81,7 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if n > LARGEST:
         raise ShapeError(f"arg{op} over axes {axes} of shape {t.shape}: places beyond 64 bits\n  help: give one axis")
     positions = _arg_dense(op, t, axis) if t.format.is_dense else _arg_sparse(op, t, axes, kept_dims, n).reshape(shape)
-    return finish(_to_library(positions, t), t, axes, keepdims)
+    return reduced_tensor(_to_library(positions, t), t, axes, keepdims)
 
 
 def _to_library(array: np.ndarray[Any, Any], t: Tensor) -> Any:
@@ -154,8 +154,10 @@ def cumulative(op: str, t: Tensor, axis: int | None, dtype: Any, initial: bool) 
         import torch
 
         out = (torch.cumsum if op == "sum" else torch.cumprod)(dense, dim, dtype=dense.dtype)
-        edge: Any = torch.full((*t.shape[:dim], 1, *t.shape[dim + 1 :]), float(op == "prod"), dtype=dense.dtype)
-        return Tensor._from_dense(torch.cat([edge, out], dim) if initial else out)
+        initial_element: Any = torch.full(
+            (*t.shape[:dim], 1, *t.shape[dim + 1 :]), float(op == "prod"), dtype=dense.dtype
+        )
+        return Tensor._from_dense(torch.cat([initial_element, out], dim) if initial else out)
     running = (np.cumsum if op == "sum" else np.cumprod)(dense, axis=dim, dtype=dtype_of(scalar, dense))
     initial_values = np.full((*t.shape[:dim], 1, *t.shape[dim + 1 :]), op == "prod", running.dtype)
     return Tensor._from_dense(np.concatenate([initial_values, running], dim) if initial else running)

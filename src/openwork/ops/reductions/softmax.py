@@ -20,7 +20,7 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 from ..elementwise.maps import _on_values
-from .folds import axes_of, finish, fold, missing, statement_names
+from .folds import axes_of, fold, reduced_tensor, statement_names, unspecified_counts
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
@@ -79,11 +79,11 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     largest_of_element = _gather(s, names, kept_indices, largest)
     values = _on_values(s.with_values(s.values - largest_of_element), lambda v: apply("exp", v))
     total = contract(_sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
-    absent = missing(s, axes)
+    absent = unspecified_counts(s, axes)
     if absent is not None:
         fill_exponent = apply("min", s.fill_value - largest, 0.0)
         total = total + cast(_array(absent), s.scalar) * apply("exp", fill_exponent)
-    return finish(_array(apply("log", total)) + largest, t, axes, keepdims)
+    return reduced_tensor(_array(apply("log", total)) + largest, t, axes, keepdims)
 
 
 def _floating(t: Tensor) -> Tensor:
