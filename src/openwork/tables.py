@@ -27,7 +27,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("zeros", "", ""),
         ("zeros_like", "", ""),
     ),
-    "ops.elementwise.choices": (
+    "ops.elementwise.composed": (
         ("interp", "method operands masked grad", "interp(xp, fp, /, *, left=None, right=None, period=None)\n\nThe piecewise linear function through the points (xp, fp) of every element, as NumPy's `interp`."),
         ("isclose", "method operands masked grad", "isclose(b, /, *, rtol=1e-05, atol=1e-08, equal_nan=False)\n\nWhether `abs(a - b) <= atol + rtol * abs(b)`, or both are the same, infinities among them."),
         ("isin", "method operands masked grad", "isin(elements, /, *, invert=False)\n\nWhether each element is one of `elements`, an array or Tensor of any shape; with `invert`, whether it is none."),

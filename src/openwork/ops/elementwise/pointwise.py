@@ -92,7 +92,10 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
         and not zero_annihilates
         and not (bounded(s.values, plan.nonfinite_guard) and bounded(t.values, plan.nonfinite_guard))
     ):
-        result, no_warning = _run_exact(plan, _expression(op, len(s.shape)), (s, t), s.shape), plan.warnings is WarningSource.NEVER
+        result, no_warning = (
+            _run_exact(plan, _expression(op, len(s.shape)), (s, t), s.shape),
+            plan.warnings is WarningSource.NEVER,
+        )
     else:
         result, no_warning = run_silently(plan, (s, t), s.shape)
     if not no_warning:
