@@ -33,7 +33,7 @@ def _real(t: Type) -> Type:
     return t.with_scalar(real_of(t.scalar))
 
 
-def _each(op: str) -> Callable[..., Parts]:
+def _on_parts(op: str) -> Callable[..., Parts]:
     """The real operation on both parts."""
 
     def build(b: Builder, r: Type, *args: Parts) -> Parts:
@@ -86,14 +86,14 @@ def _abs(b: Builder, r: Type, x: Parts) -> Parts:
 
 
 def _eq(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
-    return (_both(b, r, "and", float_op(b, "eq", r, x[0], y[0]), float_op(b, "eq", r, x[1], y[1])),)
+    return (_logical(b, r, "and", float_op(b, "eq", r, x[0], y[0]), float_op(b, "eq", r, x[1], y[1])),)
 
 
 def _ne(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
-    return (_both(b, r, "or", float_op(b, "ne", r, x[0], y[0]), float_op(b, "ne", r, x[1], y[1])),)
+    return (_logical(b, r, "or", float_op(b, "ne", r, x[0], y[0]), float_op(b, "ne", r, x[1], y[1])),)
 
 
-def _both(b: Builder, r: Type, kind: str, x: str, y: str) -> str:
+def _logical(b: Builder, r: Type, kind: str, x: str, y: str) -> str:
     return b.ins(f"{kind} {register_type('bool', r.lanes)} {x}, {y}")
 
 
@@ -103,8 +103,8 @@ def _order(strict: str, last: str) -> Callable[[Builder, Type, Parts, Parts], Pa
     def build(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
         first = float_op(b, strict, r, x[0], y[0])
         ordered = b.ins(f"fcmp ord {b.type(r)} {x[1]}, {y[1]}")
-        tie = _both(b, r, "and", float_op(b, "eq", r, x[0], y[0]), float_op(b, last, r, x[1], y[1]))
-        return (_both(b, r, "or", _both(b, r, "and", first, ordered), tie),)
+        tie = _logical(b, r, "and", float_op(b, "eq", r, x[0], y[0]), float_op(b, last, r, x[1], y[1]))
+        return (_logical(b, r, "or", _logical(b, r, "and", first, ordered), tie),)
 
     return build
 
@@ -113,7 +113,7 @@ def _extreme(strict: str, last: str) -> Callable[[Builder, Type, Parts, Parts], 
     """The lexicographic minimum or maximum; a NaN in either operand is the result."""
 
     def build(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
-        keep = _both(b, r, "or", _order(strict, last)(b, r, x, y)[0], _nan(b, r, x))
+        keep = _logical(b, r, "or", _order(strict, last)(b, r, x, y)[0], _nan(b, r, x))
         return tuple(b.select(keep, p, q, r) for p, q in zip(x, y, strict=True))
 
     return build
@@ -123,8 +123,8 @@ def _nan(b: Builder, r: Type, x: Parts) -> str:
     return b.ins(f"fcmp uno {b.type(r)} {x[0]}, {x[1]}")
 
 
-def _any(op: str, kind: str) -> Callable[[Builder, Type, Parts], Parts]:
-    return lambda b, r, x: (_both(b, r, kind, float_op(b, op, r, x[0]), float_op(b, op, r, x[1])),)
+def _on_either_part(op: str, kind: str) -> Callable[[Builder, Type, Parts], Parts]:
+    return lambda b, r, x: (_logical(b, r, kind, float_op(b, op, r, x[0]), float_op(b, op, r, x[1])),)
 
 
 def _scaled(op: str, factor: float) -> Callable[[Builder, Type, Parts], Parts]:
@@ -153,9 +153,9 @@ def _expm1(b: Builder, r: Type, x: Parts) -> Parts:
     im = float_op(b, "mul", r, math_call(b, "exp", r, x[0]), math_call(b, "sin", r, x[1]))
     flat = b.ins(f"fcmp oeq {t} {x[1]}, {zero}")
     nonfinite_angle = b.ins(f"fcmp une {t} {b.ins(f'fsub {t} {x[1]}, {x[1]}')}, {zero}")
-    no_direction = _both(b, r, "and", float_op(b, "isinf", r, x[0]), nonfinite_angle)
-    real = b.select(_both(b, r, "or", flat, no_direction), real_expm1, float_op(b, "sub", r, product, twice), r)
-    vanishes = _both(b, r, "and", no_direction, b.ins(f"fcmp olt {t} {x[0]}, {zero}"))
+    no_direction = _logical(b, r, "and", float_op(b, "isinf", r, x[0]), nonfinite_angle)
+    real = b.select(_logical(b, r, "or", flat, no_direction), real_expm1, float_op(b, "sub", r, product, twice), r)
+    vanishes = _logical(b, r, "and", no_direction, b.ins(f"fcmp olt {t} {x[0]}, {zero}"))
     return real, b.select(flat, x[1], b.select(vanishes, zero, im, r), r)
 
 
@@ -179,14 +179,14 @@ def _fold(op: str) -> Callable[[Builder, Type, Parts], Parts]:
 
 
 _OPS: dict[str, Callable[..., Parts]] = {
-    "add": _each("add"),
-    "sub": _each("sub"),
+    "add": _on_parts("add"),
+    "sub": _on_parts("sub"),
     "mul": _mul,
     "div": divide,
     "pow": _power,
     "fma": _fma,
-    "neg": _each("neg"),
-    "round": _each("round"),
+    "neg": _on_parts("neg"),
+    "round": _on_parts("round"),
     "abs": _abs,
     "sign": sign,
     "eq": _eq,
@@ -197,9 +197,9 @@ _OPS: dict[str, Callable[..., Parts]] = {
     "ge": _order("gt", "ge"),
     "min": _extreme("lt", "le"),
     "max": _extreme("gt", "ge"),
-    "isnan": _any("isnan", "or"),
-    "isinf": _any("isinf", "or"),
-    "isfinite": _any("isfinite", "and"),
+    "isnan": _on_either_part("isnan", "or"),
+    "isinf": _on_either_part("isinf", "or"),
+    "isfinite": _on_either_part("isfinite", "and"),
     "real": lambda b, r, x: (x[0],),
     "imag": lambda b, r, x: (x[1],),
     "conj": lambda b, r, x: (x[0], b.ins(f"fneg {b.type(r)} {x[1]}")),

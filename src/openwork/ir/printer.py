@@ -141,8 +141,8 @@ def _assignment(target: str, old: Expr, value: Expr) -> str:
 
 def _converted(value: Expr, to: Type) -> str:
     """The text of `value` where the reader converts to `to` anyway: a literal needs no type."""
-    bare = _bare(value)
-    return show(bare if ops.cast(bare, to) == value else value)
+    uncast = _bare(value)
+    return show(uncast if ops.cast(uncast, to) == value else value)
 
 
 def _condition(value: Expr) -> str:
@@ -174,9 +174,9 @@ def _expr(expr: Expr) -> _Text:
         case Op(op, args, _):
             return _op(op, args, expr)
         case Cast(arg, type):
-            bare = _bare(arg)
-            if isinstance(arg, Const) and ops.cast(bare, type) == expr:
-                return f"{type}({show(bare)})", _ATOM
+            uncast = _bare(arg)
+            if isinstance(arg, Const) and ops.cast(uncast, type) == expr:
+                return f"{type}({show(uncast)})", _ATOM
             short = ops.cast(arg, type) == expr and (type.lanes > 1 or arg.type.lanes == 1)
             return f"{type}({show(arg)})" if short else f"cast({show(arg)}, {type})", _ATOM
 
@@ -221,9 +221,9 @@ def _rebuilt(op: str, args: tuple[Expr, ...]) -> Expr | None:
 
 
 def _op(op: str, args: tuple[Expr, ...], expr: Op) -> _Text:
-    bare = tuple(_bare(a) for a in args)
-    if any(a is not b for a, b in zip(args, bare, strict=True)) and _rebuilt(op, bare) == expr:
-        args = bare
+    uncast = tuple(_bare(a) for a in args)
+    if any(a is not b for a, b in zip(args, uncast, strict=True)) and _rebuilt(op, uncast) == expr:
+        args = uncast
     if op in INFIX:
         word, level = INFIX[op]
         left, right = (level, level + 1) if level != _POWER else (_ATOM, _NEGATE)

@@ -22,7 +22,7 @@ from ..ir.operations import with_trait
 from ..storage.buffers import is_array, length, numpy_dtype, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
-from .values import loudly
+from .values import apply_with_warnings
 from .zero_annihilation import FINITE, bounded
 
 __all__ = ["WarningSource", "is_small", "report", "report_dense", "warning_source"]
@@ -128,7 +128,7 @@ def _report_integers(e: Expression, operands: Mapping[str, Storage], result: Sto
     unspecified = not divisor.fill_value and length(divisor.values) < _size(divisor.shape)
     if unspecified or not np.all(to_numpy(divisor.values)):
         one = np.ones(1, numpy_dtype(result.scalar))
-        loudly(e.op, one, one * 0)
+        apply_with_warnings(e.op, one, one * 0)
 
 
 def _values(x: Any, dims: Dims, places: np.ndarray[Any, Any]) -> Any:
@@ -178,5 +178,5 @@ def _evaluate_by_numpy(e: Expression, values: Mapping[str, Any]) -> Any:
             return np.where(*(_evaluate_by_numpy(a, values) for a in args))
         case Apply(op, args):
             values_of_args = [_evaluate_by_numpy(a, values) for a in args]
-            return values_of_args[0] if op in PRESENCE else loudly(op, *values_of_args)
+            return values_of_args[0] if op in PRESENCE else apply_with_warnings(op, *values_of_args)
     return None

@@ -221,8 +221,8 @@ def prepare(problem: Problem) -> Prepared:
         operands = dict(problem.operands)
         plan = schedule(problem.stmt, operands, problem.facts)
         text = f"drive {problem.stmt} {sorted(operands.items())} {problem.facts} {problem.compute}"
-        bare = replace(problem, values={})  # an executable keeps the function that builds its kernel
-        executable = cache.get(text, lambda: lower(bare, plan))
+        without_values = replace(problem, values={})  # an executable keeps the function that builds its kernel
+        executable = cache.get(text, lambda: lower(without_values, plan))
         arrays = [n for n, o in operands.items() if o.format is None and (o.unit is not None or o.ndim)]
         refs = tuple(parse_ref(p.name, operands, arrays) for p in executable.params)
         prepared = _prepared.keep(key, Prepared(plan, executable, refs))

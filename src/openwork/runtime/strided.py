@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..storage.buffers import Array, address, dtype_of, held, is_torch, itemsize, library_of, numpy_dtype, scalar_of
+from ..storage.buffers import (
+    Array,
+    address,
+    dtype_of,
+    is_torch,
+    itemsize,
+    library_of,
+    numpy_dtype,
+    scalar_of,
+    with_memory,
+)
 from ..storage.memory import LARGE, reserve
 
 __all__ = ["LINE", "Strided", "contiguous_along", "fresh", "new_output", "on_lines", "strided"]
@@ -50,7 +60,7 @@ def strided(x: Array) -> Strided:
     if is_torch(x):
         if x.is_conj() or x.is_neg():
             x = x.resolve_conj().resolve_neg()
-        x = held(x)
+        x = with_memory(x)
         return Strided(x, tuple(x.shape), tuple(x.stride()), scalar_of(x))
     if not x.flags.aligned or not x.dtype.isnative:
         x = np.array(x, dtype=x.dtype.newbyteorder("="), order="K")

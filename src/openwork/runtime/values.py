@@ -18,7 +18,7 @@ from ..storage.buffers import Array, is_torch
 from ..tables import SPOKEN
 from .overrides import is_long
 
-__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "loudly", "user_name"]
+__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "apply_with_warnings", "user_name"]
 
 UNARY = {name: o.numpy for name, o in OPERATIONS.items() if o.numpy is not None and o.arity == 1}
 """Operation names of the loop IR, and NumPy's."""
@@ -86,7 +86,7 @@ def apply(name: str, *args: Any) -> Any:
     if type(args[0]) not in _NEVER_TORCH and is_torch(args[0]):
         return _torch_apply(name, _function(name, True), args)
     with np.errstate(all="ignore"):
-        return loudly(name, *args)
+        return apply_with_warnings(name, *args)
 
 
 _SILENT = with_trait("silent")
@@ -115,7 +115,7 @@ def _is_quiet(name: str, args: tuple[Any, ...]) -> bool:
     return True
 
 
-def loudly(name: str, *args: Any) -> Any:
+def apply_with_warnings(name: str, *args: Any) -> Any:
     """The operation with NumPy's warnings as `np.errstate` asks, attributed to the line that called the package."""
     for a in args:
         if type(a) not in _NEVER_TORCH and is_torch(a):
@@ -208,4 +208,4 @@ def apply_scalar(name: str, like: Array, *args: Any, loud: bool = False) -> Any:
                 boxed.append(np.array([a[0]], dtype=like.dtype))
         else:
             boxed.append(a)
-    return (loudly if loud else apply)(name, *boxed)[0].item()
+    return (apply_with_warnings if loud else apply)(name, *boxed)[0].item()

@@ -34,7 +34,7 @@ __all__ = [
     "dtype_of",
     "empty",
     "flat",
-    "held",
+    "with_memory",
     "is_array",
     "is_batched",
     "is_contiguous",
@@ -239,7 +239,7 @@ def address(x: Array) -> int:
     return int(x.data_ptr())
 
 
-def held(x: Any) -> Any:
+def with_memory(x: Any) -> Any:
     """An array with memory: zeros for one of torch's zero tensors, which its derivatives return without memory."""
     if isinstance(x, np.ndarray):
         return x
@@ -304,7 +304,7 @@ def bare(x: Any, *, any_of_batch: bool = False, all_of_batch: bool = False) -> A
     forward, transforms = torch.autograd.forward_ad, torch._C._functorch
     if forward._current_level < 0 and not transforms.is_functorch_wrapped_tensor(x):
         with outside():
-            return held(x.detach())
+            return with_memory(x.detach())
     with outside():
         while transforms.is_functorch_wrapped_tensor(x):
             inner = transforms.get_unwrapped(x)
@@ -316,7 +316,7 @@ def bare(x: Any, *, any_of_batch: bool = False, all_of_batch: bool = False) -> A
                     )
                 inner = inner.reshape(-1) if all_of_batch else inner.select(transforms.maybe_get_bdim(x), 0)
             x = inner
-        x = held(x.detach())
+        x = with_memory(x.detach())
         return forward.unpack_dual(x).primal if forward._current_level >= 0 else x
 
 
@@ -330,7 +330,7 @@ def refuse_recorded(x: Array) -> None:
 
 def same_memory(x: Array, y: Array) -> bool:
     """Whether two arrays begin at the same address."""
-    first, second = (b if isinstance(b, np.ndarray) else held(b.detach()) for b in (x, y))
+    first, second = (b if isinstance(b, np.ndarray) else with_memory(b.detach()) for b in (x, y))
     return address(first) == address(second)
 
 
@@ -381,7 +381,7 @@ def cast(x: Array, scalar: str) -> Array:
 
 def flat(x: Array) -> Array:
     """`x` in one dimension: a view where it is contiguous, a contiguous copy where it is not."""
-    x = held(x)
+    x = with_memory(x)
     if x.ndim == 1 and is_contiguous(x):
         return x
     if isinstance(x, np.ndarray):
@@ -400,7 +400,7 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
         x = obj
         if x.is_conj() or x.is_neg():
             x = x.resolve_conj().resolve_neg()
-        x = held(x)
+        x = with_memory(x)
     else:
         try:
             x = np.asarray(obj)

@@ -18,13 +18,13 @@ from .buffers import (
     address,
     copied,
     device_of,
-    held,
     is_array,
     is_recorded,
     itemsize,
     length,
     library_of,
     scalar_of,
+    with_memory,
 )
 from .scalars import python_scalar
 from .specified import count
@@ -258,7 +258,7 @@ class Storage:
         fill = self.fill_value if fill_value is None else fill_value
         numpy = type(values) is np.ndarray
         if not numpy:
-            values = held(values)
+            values = with_memory(values)
             if not isinstance(values, np.ndarray) and not values.is_contiguous():  # torch's gradient of a sum
                 values = values.contiguous()
         scalar = scalar_of(values)

@@ -32,7 +32,7 @@ def has_nest_per_case(merge: Merge) -> bool:
         return False
     if merge.regions.masked or merge.regions.passed:
         return True
-    formats = [merge.target.format, *(given.operand.format for given in merge.inputs)]
+    formats = [merge.target.format, *(x.operand.format for x in merge.inputs)]
     depth = max(sum(not level.format.functions.full for level in f.levels) for f in formats if f is not None)
     return depth < 2 or count_points(merge.regions, depth) <= MAX_POINTS
 

@@ -21,15 +21,15 @@ __all__ = ["Cursor", "Source", "Walker"]
 class Cursor:
     """A position in an operand's levels: `level` levels are entered, the children of `position` come next.
 
-    Below a nonunique level the children are those of the positions `position` to `end`, one each. `here`: whether the
-    operand is present, where this is a value at run time; an absent one has no children.
+    Below a nonunique level the children are those of the positions `position` to `end`, one each. `presence`: whether
+    the operand is present, where this is a value at run time; an absent one has no children.
     """
 
     level: int = 0
     position: Expr = field(default_factory=lambda: const(0))
     end: Expr | None = None
     batch: Expr | None = None
-    here: Expr | None = None
+    presence: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Source:
             first, last = cursor.position, cursor.end
         else:
             first, last = (evaluate(text, level, env) for text in functions.bounds)
-        first, last = _if_here(cursor, first), _if_here(cursor, last)
+        first, last = _if_present(cursor, first), _if_present(cursor, last)
         if functions.present is not None:
             last = self._last_present(block, cursor, block.let("begin", first), block.let("slots", last))
         if lower is not None and upper is not None:
@@ -257,7 +257,7 @@ class Source:
         child = replace(cursor, level=cursor.level + 1)
         if cursor.end is not None:
             return replace(child, end=None if level.format.unique else cursor.end), None
-        first, last = (_if_here(cursor, evaluate(text, level, env)) for text in functions.bounds)
+        first, last = (_if_present(cursor, evaluate(text, level, env)) for text in functions.bounds)
         first = block.let(f"p{self.name}", first)
         present: Expr | None = None if functions.branchless else op("lt", first, last)
         if functions.present is not None:
@@ -267,9 +267,9 @@ class Source:
         return replace(child, position=first, end=end), present
 
 
-def _if_here(cursor: Cursor, bound: Expr) -> Expr:
+def _if_present(cursor: Cursor, bound: Expr) -> Expr:
     """A bound of the children: 0 where there are none; nothing is read then."""
-    return bound if cursor.here is None else op("select", cursor.here, bound, const(0))
+    return bound if cursor.presence is None else op("select", cursor.presence, bound, const(0))
 
 
 def both(a: Expr | None, b: Expr) -> Expr:

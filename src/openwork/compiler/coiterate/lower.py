@@ -64,8 +64,8 @@ class Lowering:
         self.merge, self.order, self.regions, self.vectors = merge, merge.order, merge.regions, vectors
         self.builder = Builder(name, ranged=True)
         self.params = Params()
-        self.sources = {given.name: Source(given, self.params) for given in merge.inputs}
-        self.sources |= {given.name: StridedSource(given, self.order, self.params) for given in merge.arrays}
+        self.sources = {operand.name: Source(operand, self.params) for operand in merge.inputs}
+        self.sources |= {operand.name: StridedSource(operand, self.order, self.params) for operand in merge.arrays}
         self.out = (
             Output(self.builder, merge.target) if merge.reduction is None else ReductionOutput(self.builder, merge)
         )
@@ -347,11 +347,11 @@ class Lowering:
         """A point whose only case is that both of two operands are present."""
         x, y = (Walk(self.sources[n], cursors[n], walkers[n]) for n in point.walked)
 
-        def met(inner: Block, c: Expr, p: Var, q: Var) -> None:
+        def emit_cases(inner: Block, c: Expr, p: Var, q: Var) -> None:
             at = {n: Walker(v, walkers[n].end) for n, v in zip(point.walked, (p, q), strict=True)}
             self.cases(inner, level, cursors, at, {}, {}, c, place, point.cases)
 
-        intersect_in_vectors(block, x, y, met)
+        intersect_in_vectors(block, x, y, emit_cases)
 
     def remainder(
         self,

@@ -57,14 +57,14 @@ class _Conditions:
     """The presence of operands at a coordinate -> conditions and values of the nodes of an expression."""
 
     def __init__(self, block: Block | None, presence: Mapping[str, Truth], exact: bool) -> None:
-        self.block, self.here, self.exact = block, presence, exact
+        self.block, self.presence, self.exact = block, presence, exact
         self.known: dict[int, Truth] = {}
 
     def of(self, node: Node) -> Truth:
         """The condition that the node is something other than its fill value; not `exact`: that it may be, if some of
         the operands present turn out to be absent below."""
         if node.name is not None:
-            return self.here.get(node.name, True)
+            return self.presence.get(node.name, True)
         if node.fill is None:
             return True
         if id(node) not in self.known:
@@ -116,16 +116,16 @@ class PredicatedLowering(Lowering):
     def prepare(self) -> None:
         self.root = node_of(self.regions.expr, self.regions.fills, self.regions.annihilate)
 
-    def here(self, cursors: Cursors) -> dict[str, Truth]:
-        return {n: True if c.here is None else c.here for n, c in cursors.items()}
+    def presence(self, cursors: Cursors) -> dict[str, Truth]:
+        return {n: True if c.presence is None else c.presence for n, c in cursors.items()}
 
     def enter_broadcast(self, block: Block, at: int, cursors: Cursors, inner: Callable[[Block, Cursors], None]) -> None:
         entered = dict(cursors)
         for name, source in self.sources.items():
             while not source.at_leaf(entered[name]) and source.counts(entered[name]) is None:
                 child, present = source.locate_broadcast(block, entered[name])
-                here = entered[name].here if present is None else both(entered[name].here, present)
-                entered[name] = replace(child, here=None if here is None else block.let(f"in{name}", here))
+                presence = entered[name].presence if present is None else both(entered[name].presence, present)
+                entered[name] = replace(child, presence=None if presence is None else block.let(f"in{name}", presence))
         inner(block, entered)
 
     def emit_level(self, block: Block, at: int, cursors: Cursors, place: Place) -> None:
@@ -137,7 +137,7 @@ class PredicatedLowering(Lowering):
         if at < len(self.order):
             super().emit_level(block, at, cursors, place)
             return
-        conditions = _Conditions(block, self.here(cursors), exact=True)
+        conditions = _Conditions(block, self.presence(cursors), exact=True)
         condition = conditions.of(self.root)
         if condition is False:
             return
@@ -151,12 +151,12 @@ class PredicatedLowering(Lowering):
         """Whether the last level branches on its cases: few operands, and only those that walk it may be absent."""
         walked, probed, _ = self.operands_at(at, cursors)
         return len(walked) + len(probed) <= MAX_CASE_OPERANDS and all(
-            c.here is None or n in walked for n, c in cursors.items()
+            c.presence is None or n in walked for n, c in cursors.items()
         )
 
     def level(self, at: int, cursors: Cursors) -> MergeLevel:
         walked, probed, located = self.operands_at(at, cursors)
-        absent = {**self.here(cursors), **dict.fromkeys(walked, False)}
+        absent = {**self.presence(cursors), **dict.fromkeys(walked, False)}
         every = _Conditions(None, absent, exact=False).of(self.root) is not False
         return MergeLevel(at, walked, probed, located, Lattice((), (), every=every))
 
@@ -181,7 +181,7 @@ class PredicatedLowering(Lowering):
     ) -> None:
         """The loop that goes on while any operand that matters has elements left."""
         has_more = {n: op("lt", w.at, w.end) for n, w in walkers.items()}
-        test = _Conditions(None, {**self.here(cursors), **has_more}, exact=False).of(self.root)
+        test = _Conditions(None, {**self.presence(cursors), **has_more}, exact=False).of(self.root)
         if isinstance(test, bool):
             assert not test
             return
@@ -216,11 +216,13 @@ class PredicatedLowering(Lowering):
             size, low = self.out.size(level.at), self.out.low(level.at)
             child, present = self.sources[name].locate(block, cursors[name], c, size, low)
             if present is not None:
-                child = replace(child, here=block.let(f"in{name}", both(cursors[name].here, present)))
+                child = replace(child, presence=block.let(f"in{name}", both(cursors[name].presence, present)))
             entered[name] = child
         ends = {n: self.sources[n].segment(block, cursors[n], w, c) for n, w in walkers.items()}
         for name, walker in walkers.items():
-            entered[name] = replace(self.sources[name].walked(cursors[name], walker, ends[name]), here=presence[name])
+            entered[name] = replace(
+                self.sources[name].walked(cursors[name], walker, ends[name]), presence=presence[name]
+            )
         self.enter(block, level.at, entered, c, place)
         for name, walker in walkers.items():
             end = ends[name]
@@ -229,7 +231,7 @@ class PredicatedLowering(Lowering):
     def enter(self, block: Block, at: int, cursors: Cursors, c: Expr, place: Place) -> None:
         visits_all = self.out.visits_all(at)
         last = at == len(self.order) - 1
-        condition = _Conditions(block, self.here(cursors), exact=last).of(self.root)
+        condition = _Conditions(block, self.presence(cursors), exact=last).of(self.root)
 
         def case(inner: Block) -> None:
             self.entered(inner, at, cursors, c, place)

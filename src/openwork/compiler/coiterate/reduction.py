@@ -121,8 +121,8 @@ class ReductionOutput(Output):
                     acc = self.registers[k]
                     inner.assign(acc, op(total.op, acc, parts[k]))
                 else:
-                    here = self.start if not self.moves else place.parent
-                    inner.store(total.buffer, here, op(total.op, total.buffer.read(here), parts[k]))
+                    position = self.start if not self.moves else place.parent
+                    inner.store(total.buffer, position, op(total.op, total.buffer.read(position), parts[k]))
 
         in_shape = self._in_shape(place)
         if in_shape is None:

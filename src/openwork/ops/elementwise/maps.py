@@ -22,7 +22,7 @@ from ...runtime.float_errors import report, report_dense
 from ...runtime.gradient_hook import differentiable, rule, tracked
 from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
-from ...runtime.values import apply, apply_scalar, loudly, negative_power, user_name
+from ...runtime.values import apply, apply_scalar, apply_with_warnings, negative_power, user_name
 from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of, to_numpy
 from ...storage.scalars import python_scalar
@@ -65,10 +65,10 @@ def unary(op: str, t: Tensor) -> Tensor:
     if is_lazy(t):
         return defer("elementwise", op, partial(_unary_of_computed, op), (t,))  # type: ignore[return-value]
     s = _unique_storage(t, op in _LINEAR_UNARY and not t.fill_value)
-    call = apply if has_gaps(s) else loudly
+    call = apply if has_gaps(s) else apply_with_warnings
     x = s.values
     if type(x) is np.ndarray:
-        values, fill = call(op, x), apply_scalar(op, x, (s.fill_value,), loud=call is loudly and _is_partial(s))
+        values, fill = call(op, x), apply_scalar(op, x, (s.fill_value,), loud=call is apply_with_warnings and _is_partial(s))
     else:
         values = _on_values(s, lambda v: call(op, v)) if is_recorded(x) else call(op, x)
         fill = cached_fill(s, op, lambda: apply_scalar(op, x, (s.fill_value,)))
@@ -144,7 +144,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     a, b = sparse_or_array(a), sparse_or_array(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        result = loudly(op, a, b)
+        result = apply_with_warnings(op, a, b)
         return Tensor._from_dense(result) if both else result
     if op == "pow":
         check_powers(a, b)
@@ -200,15 +200,15 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
         recorded: Tensor = rule("with_number")(op, a, b)
         return recorded
     s = _unique_storage(t, linear)
-    call = apply if has_gaps(s) else loudly
+    call = apply if has_gaps(s) else apply_with_warnings
     zero_stays = zero_annihilates and linear
     if zero_stays:
         fill = None
     elif number:
-        fill = _fill_with_number(op, s, number_operand, left, call is loudly)
+        fill = _fill_with_number(op, s, number_operand, left, call is apply_with_warnings)
     else:
         fill_operand = (s.fill_value,)
-        loud = call is loudly and _is_partial(s)
+        loud = call is apply_with_warnings and _is_partial(s)
         fill = apply_scalar(
             op, s.values, *((fill_operand, number_operand) if left else (number_operand, fill_operand)), loud=loud
         )

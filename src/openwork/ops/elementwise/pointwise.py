@@ -24,7 +24,7 @@ from ...runtime.coiterate.run import run_plan, run_silently
 from ...runtime.float_errors import WarningSource, report
 from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
-from ...runtime.values import apply, loudly
+from ...runtime.values import apply, apply_with_warnings
 from ...runtime.zero_annihilation import bounded
 from ...storage.same_structure import same_structure
 from ...storage.storage import Storage
@@ -109,7 +109,7 @@ def _on_shared_structure(op: str, s: Storage, t: Storage, plan: MergePlan) -> tu
     NumPy itself warns where each value is an element.
     """
     if plan.operands_warn:
-        return s.with_values(loudly(op, s.values, t.values), plan.fill), True
+        return s.with_values(apply_with_warnings(op, s.values, t.values), plan.fill), True
     return s.with_values(apply(op, s.values, t.values), plan.fill), plan.warnings is WarningSource.NEVER
 
 

@@ -40,7 +40,7 @@ def _edges(storage: Storage, format: Format, at: int, slices: int) -> Array:
     out = zeros(slices * (parents + 1), _scalar(linear), linear)
     if slices and parents:
         ends = to_numpy(linear)
-        _same(format, at, np.diff(ends[::parents]))
+        _check_equal(format, at, np.diff(ends[::parents]))
         rows = out.reshape(slices, parents + 1)
         rows[:, 1:] = linear[1:].reshape(slices, parents) - linear[:-1:parents].reshape(slices, 1)
     return out
@@ -55,7 +55,7 @@ def _pairs(storage: Storage, format: Format, at: int, slices: int) -> Array:
         pairs = linear.reshape(slices, -1, 2)
         counts = pairs[:, :, 1] - pairs[:, :, 0]
         totals = to_numpy(counts.sum(1))
-        _same(format, at, totals)
+        _check_equal(format, at, totals)
         starts = to_numpy(linear).reshape(slices, -1, 2)
         base = np.arange(slices, dtype=np.int64)[:, None, None] * int(totals[0])
         local = np.where(starts[:, :, 1:] > starts[:, :, :1], starts - base, 0)
@@ -63,7 +63,7 @@ def _pairs(storage: Storage, format: Format, at: int, slices: int) -> Array:
     return out
 
 
-def _same(format: Format, at: int, counts: np.ndarray[Any, Any]) -> None:
+def _check_equal(format: Format, at: int, counts: np.ndarray[Any, Any]) -> None:
     wrong = np.flatnonzero(counts != counts[0])
     if len(wrong):
         raise ShapeError(

@@ -28,7 +28,7 @@ from ...storage.storage import Storage
 from ...storage.structure import keep
 from ..prepared_results import Conversion, Part
 from .assembly import Assembly
-from .conversion_kernels import StageKernels, call, shared
+from .conversion_kernels import StageKernels, call, shared_kernel
 from .radix_sort import sort
 from .ranges import Ranges, of_numbers, of_parents, of_walk
 
@@ -84,7 +84,7 @@ def _remember(storage: Storage, stage: Stage, out: Assembly, chain: Run) -> None
     parts.append(Part("values", 0, ("b_vals",), count, numpy_dtype(out.scalar)))
     kernels = (
         stage_kernels.executable("histogram"),
-        shared(f"scan {out.index}", partial(scan_kernel, out.index)),
+        shared_kernel(f"scan {out.index}", partial(scan_kernel, out.index)),
         stage_kernels.executable(_kind(arguments)),
     )
     prepared = Conversion(stage.target, kernels, arguments, parts)

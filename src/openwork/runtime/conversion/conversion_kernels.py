@@ -20,7 +20,7 @@ from ...storage.buffers import Array, length, scalar_of
 from ...storage.storage import Storage
 from .ranges import Ranges
 
-__all__ = ["Prepared", "StageKernels", "Spans", "Words", "call", "prepared", "stage_kernels", "shared"]
+__all__ = ["Prepared", "StageKernels", "Spans", "Words", "call", "prepared", "stage_kernels", "shared_kernel"]
 
 Words: TypeAlias = dict[str, int]
 """A kernel's arguments by parameter name: addresses and integers."""
@@ -46,7 +46,7 @@ def prepared(key: str, build: Callable[[], Kernel]) -> Prepared:
     return kernel
 
 
-def shared(key: str, build: Callable[[], Kernel]) -> Executable:
+def shared_kernel(key: str, build: Callable[[], Kernel]) -> Executable:
     """The kernel of `key`."""
     kernel = _SHARED.get(key)
     return cache.get(key, build) if kernel is None else kernel[0]
