@@ -80,7 +80,7 @@ def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool 
 
 
 def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-    """What `np.asarray` gets: the array itself of a dense tensor, an error for a sparse one.
+    """The result of `np.asarray`: the array itself of a dense tensor, an error for a sparse one.
 
     An operator of a SciPy sparse array, with `t` on its right, gets what makes it leave the operation to `t`.
     """

@@ -220,7 +220,7 @@ def _range(rows: slice | None) -> tuple[int, int] | None:
 
 
 def _is_long(path: Path_) -> bool:
-    """Whether a file is so long that reading it is handed over to a helper, so that the main thread answers signals.
+    """Whether a file is so long that a helper thread reads it, so that the main thread answers signals.
 
     A function that is told of the progress is called on the thread that asked for it: between its calls that answers.
     """
@@ -240,7 +240,7 @@ def _read(path: Path_, format: object, options: Options) -> Any:
 
 
 def header(path: Path_) -> Header:
-    """What a file says of itself: kind, shape, field, symmetry, entries. The entries are not read where the kind of
+    """The Header of a file: kind, shape, field, symmetry, entries. The entries are not read where the kind of
     file has a header; elsewhere (svmlight, MATLAB, ...) they are, because nothing else tells the shape."""
     kind = _kind_of(path)
     if kind.name == "npz":

@@ -102,7 +102,7 @@ def _declared_dtype(comments: list[str]) -> str:
 
 
 def header_tns(text: Text) -> Header:
-    """What a `.tns` file says at its head: the order, and the shape where there is a header."""
+    """The Header of a `.tns` file: the order, and the shape where the file declares it."""
     line, at, following = text.content_line(0, b"#")
     if line.split()[:1] == [b"sptensor"]:
         shape, entries, _ = _sptensor_sizes(text)

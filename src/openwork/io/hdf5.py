@@ -90,7 +90,7 @@ class Hdf5:
         raise FileFormatError(f"{self.name}: {message}")
 
     def members(self, group: Any) -> dict[str, Any]:
-        """What hard links of a group lead to: soft and external ones could name anything."""
+        """The members of a group by hard links: soft and external links could name anything."""
         names = [n for n in group if isinstance(group.get(n, getlink=True), self._h5py.HardLink)]
         return {n: group[n] for n in names}
 

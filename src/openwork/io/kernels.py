@@ -312,7 +312,7 @@ def scan_python(
     slow: Array,
     state: Array,
 ) -> None:
-    """The same scan, one field at a time; every number is left to the caller. See `scan.Scanner`."""
+    """The reference scanner in Python, one field at a time; every number is left to the caller. See `scan.Scanner`."""
     raw = text.tobytes()
     p, row = int(state[0]), int(state[1])
     fault, at, column, waiting = Fault.NONE, 0, 0, 0

@@ -196,7 +196,7 @@ def _compressed_variable(
 
 
 def _matrix(source: _Bytes, at: int) -> tuple[int, int]:
-    """Where the data of the variable at `at` begin and end."""
+    """The first byte and the end of the data of the variable at `at`."""
     element = source.element(at, len(source.data))
     if element.kind != _MATRIX:
         source.fail(at, f"an element of data type {element.kind}; expected a variable")

@@ -74,7 +74,7 @@ def is_banner(head: bytes) -> bool:
 
 
 def header(text: Text) -> Header:
-    """What the banner and the size line say."""
+    """The Header from the banner and the size line."""
     b = _banner(text)
     return Header("Matrix Market", b.shape, b.dtype or b.field, b.symmetry, b.entries, b.comments)
 

@@ -82,7 +82,7 @@ def _column(name: str, key: str, column: Any) -> Array:
 
 
 def _shape(name: str, declared: bytes | None, indices: list[Array]) -> tuple[int, ...]:
-    """What the metadata says, or one more than the largest coordinates."""
+    """The shape from the metadata, or one more than the largest coordinates."""
     smallest = tuple(int(c.max()) + 1 if c.size else 0 for c in indices)
     if declared is None:
         return smallest

@@ -24,7 +24,7 @@ SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller may say about how to read a file."""
+    """The options of `read`."""
 
     symmetry: str = "expand"
     base: int | None = None
@@ -39,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file says of itself.
+    """A file's own description of its contents.
 
     `shape` has -1 where the file does not say; `entries` is the number stored in the file (before symmetry is
     expanded), None where it is not stated; `field` is "real", "integer", "complex", "pattern" or a dtype's name.

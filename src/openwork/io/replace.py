@@ -62,7 +62,7 @@ def replacing(path: Path_) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_name(path: Path_) -> Iterator[str]:
-    """The name of an empty file for a library that writes files by name; what is in it is that of `path` afterwards.
+    """The name of an empty file for a library that writes files by name; its content becomes that of `path`.
 
     Raises UnsupportedError where the path is no regular file.
     """
@@ -193,7 +193,7 @@ def _temporary(target: str) -> tuple[int, str]:
 
 
 def _sync_folder(folder: str) -> None:
-    """Have the rename itself on disk, where the file system can be asked that; the file is whole in any case."""
+    """Sync a folder, so that a rename in it is on disk, where the file system can; the file is whole in any case."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder or ".", os.O_RDONLY)
         try:

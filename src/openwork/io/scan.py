@@ -144,7 +144,7 @@ field, and how many numbers wait for Python."""
 
 
 class Scan:
-    """The state of one scan: where it is, what it has filled, what waits for Python."""
+    """The state of one scan: the position, the buffers filled so far, and the tokens left to Python."""
 
     def __init__(
         self, text: Text, start: int, layout: Layout, capacity: int, most: Array, dtype: np.dtype[np.signedinteger]
@@ -215,7 +215,7 @@ class Scan:
         self.text.fail(at, f"more entries than the {self.capacity} that are declared")
 
     def table(self, rows: int | None) -> Table:
-        """What was read; raises where fewer records came than `rows`."""
+        """The Table of the records read; raises FileFormatError for fewer than `rows`."""
         done, layout = int(self.state[_ROWS]), self.layout
         if rows is not None and done < rows:
             self.text.fail(self.text.size, f"the file ends after {done} of {rows} entries")

@@ -53,7 +53,7 @@ def labels(text: Text) -> Array:
 
 
 def _numbers(text: Text, options: Options) -> tuple[Array, Array, Array]:
-    """All numbers in order, where each row's label stands among them, and how many numbers each row has."""
+    """All numbers in order, the positions of the rows' labels among them, and the count of numbers by row."""
     numbers: list[Array] = [np.empty(0)]
     counts: list[Array] = [np.empty(0, np.int64)]
     position, line = 0, text.first

@@ -52,7 +52,7 @@ class _Store(Hdf5):
         self._zarr = zarr
 
     def members(self, group: Any) -> dict[str, Any]:
-        """What lies in a group."""
+        """The members of a group by name."""
         return dict(group.members())
 
     def is_group(self, item: Any) -> bool:

@@ -125,12 +125,12 @@ class LU(InverseOperator):
 
     @property
     def perm_r(self) -> np.ndarray[Any, Any]:
-        """Where the rows of the matrix are in the product."""
+        """The row permutation: row `i` of the matrix is row `perm_r[i]` of `L @ U`."""
         return np.zeros(0, np.int32) if self._lu is None else np.asarray(self._lu.perm_r)
 
     @property
     def perm_c(self) -> np.ndarray[Any, Any]:
-        """Where the columns of the matrix are in the product."""
+        """The column permutation: column `j` of the matrix is column `perm_c[j]` of `L @ U`."""
         return np.zeros(0, np.int32) if self._lu is None else np.asarray(self._lu.perm_c)
 
     @property
@@ -212,7 +212,7 @@ def solve(a: Any, b: Any, /) -> Any:
 
 
 def _solve_dense(t: Tensor, b: Any) -> Any:
-    """`solve` by the array library, of torch where either operand is torch's."""
+    """`solve` of a dense matrix by the array library, torch's where either operand is torch's."""
     matrix: Array = t.to_dense()
     right = b.to_dense() if isinstance(b, Tensor) else as_array(b)
     check_rows("solve", t, right)
@@ -304,7 +304,7 @@ def inv(a: Any, /) -> Any:
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """The result of `slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor

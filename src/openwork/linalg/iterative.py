@@ -31,7 +31,7 @@ _PRECONDITIONERS = ("M", "M1", "M2")
 
 @dataclass(frozen=True, slots=True)
 class _System:
-    """What a solver works on: the matrix as SciPy's operator, the right side, and what gives results of its kind."""
+    """A linear system: the matrix as SciPy's operator, the right side, and the conversion of results to its kind."""
 
     operator: Any
     right: Array
@@ -100,7 +100,7 @@ def _options(name: str, a: Any, system: _System, options: dict[str, Any]) -> dic
 
 
 def _run(name: str, system: _System, options: dict[str, Any]) -> Any:
-    """SciPy's method; what an operator lacks is our error."""
+    """Run SciPy's method; UnsupportedError for a product that an operand does not have."""
     import scipy.sparse.linalg as scipys
 
     try:
@@ -146,7 +146,7 @@ def _solver(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tupl
 
 
 def _check_tolerance(name: str, system: _System, x: Array, info: int, iterations: int, options: dict[str, Any]) -> int:
-    """0 where the last iteration reached the tolerance after all; else SciPy's number, after a warning."""
+    """Check the last iterate -> 0 where it is within the tolerance, else SciPy's number, after a warning."""
     residual = system.norm(x)
     relative = options.get("rtol", options.get("tol", 1e-5))
     tolerance = max(relative * float(np.linalg.norm(system.right)), options.get("atol") or 0.0)

@@ -239,7 +239,7 @@ _REALS = {"c64": "f32", "c128": "f64"}
 
 @planned("kernels of solvers")
 def kernel(name: str, index: np.dtype[Any], scalar: str, one: bool = False, *words: tuple[str, str]) -> Any:
-    """The compiled kernel for these types; `words` are replaced in its text, `one` says that m is 1."""
+    """The compiled kernel of a name for these types; `words` are substitutions in its text, `one` where m is 1."""
     text, index_type = _TEXTS[name], scalar_of(np.empty(0, index))
     if one:
         text = text.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:")

@@ -30,7 +30,7 @@ WIDE = tuning.LEVEL_SET_WORK
 
 
 class Schedule(NamedTuple):
-    """Rows of a triangle by levels, and where to cut them for threads.
+    """Rows of a triangle ordered by levels, and the ranges of that order that threads run.
 
     pos, crd : compressed rows; place : where their elements are in the tensor's, None: there
     order : rows by level; cuts : ranges of that order to run one after another, each cut for the threads

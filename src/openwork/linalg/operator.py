@@ -16,7 +16,7 @@ __all__ = ["aslinearoperator", "compose", "from_callable", "is_operator", "preco
 
 
 def is_operator(a: Any) -> bool:
-    """Whether it multiplies vectors and is no Tensor: SciPy's LinearOperators and what is spelled as they are."""
+    """Whether `a` has `matvec` and `shape` and is no Tensor, as SciPy's LinearOperators."""
     return hasattr(a, "matvec") and hasattr(a, "shape") and not isinstance(a, Tensor)
 
 

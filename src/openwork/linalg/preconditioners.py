@@ -148,7 +148,7 @@ class SSOR(InverseOperator):
 
 
 class IncompleteCholesky(InverseOperator):
-    """The inverse of `L @ L.H`, of which `L` has the elements that the matrix has below its diagonal and there."""
+    """The inverse of `L @ L.H`, where `L` has the structure of the matrix's lower triangle."""
 
     __slots__ = ("_rows", "shift")
 
@@ -176,7 +176,7 @@ class IncompleteCholesky(InverseOperator):
 
 
 class ILU0(InverseOperator):
-    """The inverse of `L @ U`, which have the elements that the matrix has; the diagonal of L is ones."""
+    """The inverse of `L @ U`, which have the structure of the matrix; the diagonal of L is ones."""
 
     __slots__ = ("_rows",)
 

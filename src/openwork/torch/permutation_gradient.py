@@ -117,7 +117,7 @@ def element_mask(s: Storage) -> torch.Tensor | None:
 
 
 def on_values(s: Storage, function: Callable[[Any], Any]) -> Any:
-    """The rule of a function of the stored values: padding takes no part, and stays what it is."""
+    """The rule of a function of the stored values: padding is left out, and is 0 in the result."""
     elements = element_mask(s)
     if elements is None:
         return function(s.values)

@@ -76,7 +76,7 @@ def _prod(s: Storage, axes: tuple[int, ...], scalar: str) -> torch.Tensor:
 
 @outside()
 def keys_of(s: Storage, axes: tuple[int, ...]) -> torch.Tensor:
-    """For each value the row-major number of the element of a reduction over `axes` that it goes to; -1 for padding."""
+    """For each value the linear index of its element in the result of a reduction over `axes`; -1 for padding."""
     names, kept_indices = statement_names(len(s.shape), axes)
     shape = tuple(n for d, n in enumerate(s.shape) if d not in axes)
     numbers = torch.arange(math.prod(shape)).reshape(shape)

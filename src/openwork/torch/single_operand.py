@@ -155,7 +155,7 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
 def gradients_of(
     spec: Product, values: Any, dense: Sequence[torch.Tensor], grad: torch.Tensor, needed: Sequence[bool]
 ) -> tuple[torch.Tensor | None, list[torch.Tensor | None]]:
-    """The gradients of the values and of each dense operand, where they are wanted: products again."""
+    """The gradients of the values and of each dense operand, where needed: each a product of the family."""
     factors = [_conjugate(d) for d in dense]
     values_gradient = _values_gradient(spec, values, factors, grad) if needed[0] and values is not None else None
     dense_gradients = [

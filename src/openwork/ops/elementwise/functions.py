@@ -361,7 +361,7 @@ _PYTHON = (bool, int, float, complex)
 
 
 def _bound_operand(x: Any, limit: Any) -> Any:
-    """A limit of rank 0 in the library of what it limits, unless torch records it."""
+    """A bound of `clip` of rank 0 in the library of the tensor that it bounds, unless torch records it."""
     if is_lazy(x) or type(limit) in _PYTHON or limit.ndim or tracked((getattr(limit, "values", limit),)):
         return limit
     return as_array(limit.to_dense() if isinstance(limit, Tensor) else np.asarray(limit), like=x.values)
@@ -373,7 +373,7 @@ def _dtype_like(limit: Any) -> Any:
 
 
 def _limit(limit: Any, x: Tensor) -> Any:
-    """A limit in the dtype of what it limits."""
+    """A bound of `clip` in the dtype of the tensor that it bounds."""
     if type(limit) is int and isdtype(x.dtype, "integral"):
         bounds = iinfo(x.dtype)
         return builtins.min(builtins.max(limit, bounds.min), bounds.max)

@@ -55,25 +55,25 @@ class AtKey:
         return self.tensor[self.key]
 
     def set(self, values: Any) -> Tensor:
-        """With the elements set to `values`, broadcast; of places named several times the last one stays."""
+        """A new tensor with the elements set to `values`, broadcast; of duplicate places the last value counts."""
         return assign(self.tensor, self.key, values)
 
     def add(self, values: Any) -> Tensor:
-        """With `values` added."""
+        """A new tensor with `values` added to the elements."""
         return combine(self.tensor, self.key, values, "add")
 
     def mul(self, values: Any) -> Tensor:
-        """With the elements multiplied by `values`."""
+        """A new tensor with the elements multiplied by `values`."""
         return combine(self.tensor, self.key, values, "mul")
 
     multiply = mul
 
     def min(self, values: Any) -> Tensor:
-        """With the smaller of the elements and `values`."""
+        """A new tensor with the minimum of the elements and `values`."""
         return combine(self.tensor, self.key, values, "min")
 
     def max(self, values: Any) -> Tensor:
-        """With the larger of the elements and `values`."""
+        """A new tensor with the maximum of the elements and `values`."""
         return combine(self.tensor, self.key, values, "max")
 
 

@@ -301,7 +301,7 @@ def _group_program(program: Program, group: Group, storage: Storage) -> dict[int
 
 
 def span_program(program: Program, d: int, span: Span, extent: int) -> str:
-    """Test that dimension d lies in the span, and give its coordinate there."""
+    """Add the test that dimension d lies in the span; gives the text of its coordinate in the result."""
     if span.covers(extent):
         return f"x{d}"
     if span.step == 1:

@@ -47,7 +47,7 @@ def keys_of(arrays: Mapping[int, Ints], shape: Sequence[int]) -> Ints:
 
 
 def sorted_places(keys: Ints) -> tuple[Ints, Ints]:
-    """The keys in order, and the places where they stood; equal keys keep theirs."""
+    """Keys -> the sorted keys and the permutation that sorts them, stably."""
     if len(keys) < 2 or bool(np.all(keys[:-1] <= keys[1:])):
         return keys, np.arange(len(keys), dtype=np.int64)
     sorted_keys, order = radix(
@@ -57,7 +57,7 @@ def sorted_places(keys: Ints) -> tuple[Ints, Ints]:
 
 
 def table(keys: Ints, extent: int, direct: bool) -> Table:
-    """The table of these keys, over all that are possible where `direct`."""
+    """Keys -> their Table: direct-addressed over the whole extent, or by rank among the distinct keys."""
     in_order, places = sorted_places(keys)
     if direct:
         start = np.zeros(extent + 1, np.int64)
@@ -95,7 +95,7 @@ def _replace_by_ranks(
 
 
 def _search(program: Program, keys: Ints, key: str) -> str:
-    """The rank of `key` among the sorted keys; elements whose key is not there are left out."""
+    """Add a binary search of `key` among sorted keys, which drops elements without one; gives the name of the rank."""
     n = len(program.steps)
     buffer, size = program.array(keys), program.number(len(keys))
     program.steps.append(BISECT.format(n=n, size=size, keys=buffer, key=key))
@@ -147,7 +147,7 @@ def _direct_keys(arrays: Mapping[int, Ints], shape: Sequence[int], elements: int
 
 
 def test_member(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], elements: int) -> str:
-    """Add the steps that find out whether some place names the element; gives a name that is 1 where one does."""
+    """Add the steps that test whether some place of the key names an element; gives the name of the flag, 1 or 0."""
     direct_keys, extent = _direct_keys(arrays, shape, elements)
     if direct_keys is not None:
         flags = np.zeros(extent, np.bool_)

@@ -67,7 +67,7 @@ class Group:
 
 @dataclass(slots=True)
 class Selection:
-    """What an index key selects from a tensor.
+    """The elements that an index key selects from a tensor, by dimension.
 
     integers, spans : by dimension
     groups : the index arrays, whose common shape is `broadcast`
@@ -96,7 +96,7 @@ _Item: TypeAlias = "int | slice | _IndexArray | None"
 
 
 def select(key: Any, shape: tuple[int, ...]) -> Selection:
-    """What `key` selects from a tensor of this shape.
+    """An index key and a shape -> the Selection.
 
     Raises IndexError, worded as NumPy's, where NumPy does.
     """

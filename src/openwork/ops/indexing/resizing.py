@@ -15,7 +15,7 @@ __all__ = ["drop_fill", "resize_structure"]
 
 
 def resize_structure(t: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The elements at coordinates inside of another shape of the same rank; what is new has the fill value."""
+    """A tensor -> one of other extents with its elements inside of them; added elements are the fill value."""
 
     def write(program: Program) -> None:
         for d, (old, new) in enumerate(zip(t.shape, shape, strict=True)):
@@ -34,7 +34,7 @@ def resize_structure(t: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def drop_fill(t: Tensor) -> Tensor:
-    """Without the stored elements that equal the fill value, -0.0 for 0 and NaN for NaN too; dense ones as they are."""
+    """A tensor without its stored elements that equal the fill value, -0.0 and NaN too; a dense one as it is."""
     if t.format.is_dense:
         return t
     if not (t.format.is_unique and t.format.is_ordered):

@@ -34,7 +34,7 @@ def sort(a: Any, axis: Any = -1) -> Any:
 
 @numpy_function("argsort")
 def argsort(a: Any, axis: Any = -1) -> Any:
-    """Where the elements of a sorted copy are."""
+    """The indices that sort along an axis, all elements for None."""
     t, axis = _operand_and_axis(a, axis)
     return namespace().argsort(t, axis=axis)
 
@@ -47,7 +47,7 @@ def partition(a: Any, kth: Any, axis: Any = -1) -> Any:
 
 @numpy_function("argpartition")
 def argpartition(a: Any, kth: Any, axis: Any = -1) -> Any:
-    """Where the elements of such a copy are."""
+    """The indices that `partition` moves elements by: those that sort."""
     return argsort(a, axis)
 
 

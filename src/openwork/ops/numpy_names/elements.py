@@ -59,5 +59,5 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 @numpy_function("choose")
 def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
-    """Of the choices the one whose number an element is."""
+    """The elements of `choices[a]`, for each element `a`."""
     return by_elements(lambda k, *c: np.choose(k, c, mode=mode), [asarray(a), *choices], "choose")  # type: ignore[call-overload]

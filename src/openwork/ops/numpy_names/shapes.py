@@ -141,7 +141,7 @@ def _indices_along(obj: Any, extent: int) -> Any:
 
 @numpy_function("delete")
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    """Without the coordinates `obj` along an axis."""
+    """The array without the coordinates `obj` along an axis."""
     t = asarray(arr)
     if axis is None:
         t, axis = namespace().reshape(t, (-1,)), 0
@@ -152,7 +152,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 
 @numpy_function("insert")
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    """With `values` in front of the coordinates `obj` along an axis."""
+    """The array with `values` in front of the coordinates `obj` along an axis."""
     t, ow = asarray(arr), namespace()
     if axis is None:
         t, axis = ow.reshape(t, (-1,)), 0
@@ -283,7 +283,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 @numpy_function("trim_zeros")
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """Without the zeros in front ("f") and behind ("b")."""
+    """The array without the zeros in front ("f") and behind ("b")."""
     t = asarray(filt)
     nonzeros = [c.to_numpy() for c in namespace().nonzero(t)]
     axes = range(t.ndim) if axis is None else [axis_of(axis, t.ndim, "trim_zeros")]

@@ -270,7 +270,7 @@ def _remember_sum(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assig
 
 
 def unspecified_counts(s: Storage, axes: tuple[int, ...]) -> Array | None:
-    """How many elements over `axes` are not stored, int64; None where all are. The storage has no duplicates."""
+    """The number of unspecified elements over `axes`, int64; None where there are none. No duplicates are allowed."""
     size = math.prod(s.shape)
     if size == s.nse:
         return None
@@ -286,7 +286,7 @@ def _countable(n: int) -> int | float:
 
 
 def _sum_of_values(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | None:
-    """The sum over everything, straight over the values, where these hold no padding."""
+    """The sum of the values buffer, where it is that of all elements; else None."""
     return total(s.values, scalar) if op == "sum" and _is_compact(s, axes) else None
 
 
