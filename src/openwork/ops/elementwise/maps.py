@@ -68,7 +68,10 @@ def unary(op: str, t: Tensor) -> Tensor:
     call = apply if has_gaps(s) else apply_with_warnings
     x = s.values
     if type(x) is np.ndarray:
-        values, fill = call(op, x), apply_scalar(op, x, (s.fill_value,), loud=call is apply_with_warnings and _is_partial(s))
+        values, fill = (
+            call(op, x),
+            apply_scalar(op, x, (s.fill_value,), loud=call is apply_with_warnings and _is_partial(s)),
+        )
     else:
         values = _on_values(s, lambda v: call(op, v)) if is_recorded(x) else call(op, x)
         fill = cached_fill(s, op, lambda: apply_scalar(op, x, (s.fill_value,)))
