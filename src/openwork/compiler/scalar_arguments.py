@@ -19,7 +19,7 @@ from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.ops import const
 from ..ir.ops import op as make
 
-__all__ = ["is_number", "number_name", "numbers_of", "passes", "sample", "value_by_sign"]
+__all__ = ["is_number", "number_name", "numbers_of", "passes", "representative", "value_by_sign"]
 
 _NAME = re.compile(r"num\d+_(pos|neg)")
 _SMALLEST, _LARGEST = 1e-30, 1e30
@@ -44,7 +44,7 @@ def is_number(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def sample(name: str) -> float:
+def representative(name: str) -> float:
     """A number of the sign that the name says: 1 or -1."""
     return 1.0 if name.endswith("pos") else -1.0
 
@@ -89,4 +89,4 @@ def _sample(e: Expr) -> Const | None:
     inner = e.arg if isinstance(e, Cast) else e
     if not isinstance(inner, Var) or not is_number(inner.name) or not (e.type.is_float or e.type.is_complex):
         return None
-    return const(sample(inner.name), e.type)
+    return const(representative(inner.name), e.type)

@@ -18,7 +18,7 @@ from ..runtime.coiterate.plan import MergePlan, plan_merge
 from ..runtime.coiterate.reduction import SumPlan, plan_sum, run_sum
 from ..runtime.coiterate.run import run_plan
 from ..runtime.coiterate.types import typed
-from ..runtime.contract import contract, shared
+from ..runtime.contract import contract, sample
 from ..runtime.promote import compute_scalar
 from ..runtime.strided import Strided, strided
 from ..storage.buffers import as_array, cast, is_torch
@@ -222,7 +222,7 @@ class _Sampled(_Reduction):
 
         operands = self.bind(values)
         if self.stmt is not None:
-            result = shared(self.stmt, operands, self.scalar)
+            result = sample(self.stmt, operands, self.scalar)
             return Tensor._from_storage(result.with_values(result.values, self.fill))
         plan = self.plan(operands, self.region.expression, "add", self.along)
         sums = run_sum(plan, operands, self.extents, self.like(operands))

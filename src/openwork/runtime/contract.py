@@ -18,7 +18,7 @@ from .single_operand import Problem, bind_operands, prepare
 from .strided import Strided, contiguous_along, new_output, on_lines, strided
 from .widths import cut, rounded
 
-__all__ = ["contract", "shared"]
+__all__ = ["contract", "sample"]
 
 
 def _buffers(stmt: Assignment, values: Mapping[str, Any], *_: Any) -> list[Array]:
@@ -55,14 +55,14 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
 
 
 @differentiable(_buffers)
-def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
+def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
     """Evaluate a statement at the stored elements of its sparse operand: a storage that shares the structure."""
     scalar = compute_scalar(out_scalar)
     storage = sparse_operand(values)
     key = key_of(stmt, f"{scalar} shared", values)
     prepared_call = recall(storage, key)
     if prepared_call is None and (rounded_operands := rounded(stmt, values, storage, f"{scalar} shared")) is not None:
-        return shared(stmt, rounded_operands[0], out_scalar)
+        return sample(stmt, rounded_operands[0], out_scalar)
     n = storage.values.shape[0]
     out = empty(n, scalar, storage.values)
     result = storage.with_values(out, 0)

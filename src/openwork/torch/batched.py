@@ -55,7 +55,7 @@ def transformed(
 
 def _has_dense_batches_only(name: str, args: tuple[Any, ...]) -> bool:
     """Whether only dense operands of a product are batches."""
-    if name not in ("contract", "shared"):
+    if name not in ("contract", "sample"):
         return False
 
     stored = [v.values for v in args[1].values() if isinstance(v, Storage)]

@@ -13,7 +13,7 @@ import torch
 from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..ops.products.matmul import matmul
-from ..runtime.contract import contract, shared
+from ..runtime.contract import contract, sample
 from ..runtime.strided import strided
 from ..storage.buffers import as_array, is_recorded, scalar_of
 from ..storage.storage import Storage
@@ -108,7 +108,7 @@ class _Extreme(torch.autograd.Function):  # type: ignore[misc]
         scalar = scalar_of(best)
         counts = contract(_COUNT, views, scalar, s.values)
         views["H"] = strided(grads[0] / counts.clamp(min=1))
-        first = shared(_VALUES_GRADIENT, views, scalar).values if ctx.needs_input_grad[2] else None
+        first = sample(_VALUES_GRADIENT, views, scalar).values if ctx.needs_input_grad[2] else None
         return (
             None,
             None,
@@ -123,7 +123,7 @@ def _gradients_by_terms(
     """The gradients as torch's operations on all terms, which have gradients themselves."""
     numbers = [torch.arange(n) for n in s.shape]
     rows, columns = (
-        shared(Assignment(Access("C", ("i", "j")), "=", Apply("mul", (Apply("pattern", (_A,)), Access("N", (index,))))),
+        sample(Assignment(Access("C", ("i", "j")), "=", Apply("mul", (Apply("pattern", (_A,)), Access("N", (index,))))),
                {"A": s, "N": strided(as_array(n, like=best))}, "i64").values
         for index, n in zip("ij", numbers, strict=True)
     )  # fmt: skip

@@ -48,7 +48,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "prepared_step": prepared_product.prepared_step,
     "prune": permutation_gradient.prune,
     "run_plan": pointwise.run_plan,
-    "shared": single_operand.shared,
+    "sample": single_operand.sample,
     "sparse_mask": permutation_gradient.sparse_mask,
     "remap_one": permutation_gradient.remap_one,
     "solve": solvers.solve,

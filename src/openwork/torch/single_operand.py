@@ -35,7 +35,7 @@ from .batched import map_batch
 from .permutation_gradient import detached_storage, element_mask, structure_of
 from .pointwise import DIFFERENTIABLE, evaluate
 
-__all__ = ["Product", "apply_untransformed", "contract", "gradients_of", "product", "run", "shared", "statement_of"]
+__all__ = ["Product", "apply_untransformed", "contract", "gradients_of", "product", "run", "sample", "statement_of"]
 
 Indices = tuple[str, ...]
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
@@ -104,7 +104,7 @@ def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor
     views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
     result: torch.Tensor
     if spec.out is None:
-        result = statements.shared(stmt, views, spec.scalar).values
+        result = statements.sample(stmt, views, spec.scalar).values
     else:
         result = statements.contract(stmt, views, spec.scalar, s.values)
     return result
@@ -217,13 +217,13 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
     return _evaluate(stmt, values, out_scalar, stmt.lhs.indices)
 
 
-def shared(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
-    """The rule of `runtime.contract.shared`."""
+def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
+    """The rule of `runtime.contract.sample`."""
     is_recorded_operand = _uses_recorded_values(stmt.rhs, values)
     if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
         operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
         with outside():
-            return statements.shared(stmt, operands, out_scalar)
+            return statements.sample(stmt, operands, out_scalar)
     s = structure_of(sparse_operand(values))
     result = _evaluate(stmt, values, out_scalar, None)
     return s.mapped(lambda b: as_array(b, like=result)).with_values(result, 0)

@@ -44,11 +44,11 @@ class ReductionOutput(Output):
         assert merge.reduction is not None
         self.chains = []
         self.reduction, self.moves = merge.reduction, merge.reduction.moves
-        self.last = max((at for at, step in enumerate(self.moves) if step), default=-1)
+        self.last_moving = max((at for at, step in enumerate(self.moves) if step), default=-1)
         self.private = not self.moves or not self.moves[0]
         if self.reduction.along is not None:
             (operand,) = (g for g in merge.inputs if g.name == self.reduction.along)
-            self.last = max(at for at, e in enumerate(merge.order) if e in operand.levels)
+            self.last_moving = max(at for at, e in enumerate(merge.order) if e in operand.levels)
             self.private = False
         reduce = self.reduction.op
         if merge.target.scalar == "bool":
@@ -74,12 +74,12 @@ class ReductionOutput(Output):
     def begin(self, block: Block, t: Expr) -> tuple[Expr, Expr]:
         bounds = super().begin(block, t)
         self.start = block.let("first", fold("mul", t, self.builder.scalar("share"))) if self.private else const(0)
-        if self.last < 0:
+        if self.last_moving < 0:
             self._open(block)
         return bounds
 
     def finish(self, block: Block, t: Expr) -> None:
-        if self.last < 0:
+        if self.last_moving < 0:
             self._close(block, self.start)
 
     def enter(self, block: Block, at: int, c: Expr, place: Place, inner: Inner) -> None:
@@ -91,7 +91,7 @@ class ReductionOutput(Output):
             "r", strided_position(parent, moves, c, unit, lambda d: self.builder.scalar(f"out_stride{d}"))
         )
         child = Place(parent, (*place.pending, c), place.leaf)
-        opens = at == self.last and at + 1 < len(self.moves)
+        opens = at == self.last_moving and at + 1 < len(self.moves)
         if not opens:
             inner(block, child)
             return
@@ -104,7 +104,7 @@ class ReductionOutput(Output):
             block.when(in_shape, lambda here: self._close(here, parent))
 
     def appends_leaf(self, at: int) -> bool:
-        return at == len(self.moves) - 1 and at > self.last and not self.reduction.guards
+        return at == len(self.moves) - 1 and at > self.last_moving and not self.reduction.guards
 
     def store_if(self, block: Block, at: int, c: Expr, place: Place, value: Expr, condition: Expr | None) -> None:
         parts = [cast(value, self.sums[0].scalar), const(1)]

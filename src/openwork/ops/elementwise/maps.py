@@ -16,7 +16,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
-from ...runtime.contract import shared
+from ...runtime.contract import sample
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.float_errors import report, report_dense
 from ...runtime.gradient_hook import differentiable, rule, tracked
@@ -290,7 +290,7 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     stmt = _statement(op, len(shape), dims, left)
     scalar = _result_scalar(op, s, array, left)
     if keeps_structure:
-        result_storage = shared(stmt, {"A": s, "D": strided(squeezed)}, scalar)
+        result_storage = sample(stmt, {"A": s, "D": strided(squeezed)}, scalar)
         result_storage = result_storage if zero_annihilates else add_nonfinite(op, result_storage, s.scalar, array)
         if (
             isinstance(array, np.ndarray)

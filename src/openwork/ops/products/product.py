@@ -19,7 +19,7 @@ from ...format import coo
 from ...format.format import Format
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...runtime import trace
-from ...runtime.contract import contract, shared
+from ...runtime.contract import contract, sample
 from ...runtime.contraction.prepared import prepared_product
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
 from ...runtime.promote import promote
@@ -186,7 +186,7 @@ def sampled(stmt: Assignment, values: Mapping[str, Any]) -> Tensor:
     scalars = tuple(v.scalar for n, v in bound.items() if n != driver.tensor or driver in factors)
     like = next((v.owner for v in bound.values() if not isinstance(v, Storage)), values[driver.tensor].values)
     driver_statement = replace(stmt, lhs=Access(stmt.lhs.tensor, driver.indices))
-    result = shared(driver_statement, bound, promote(scalars, library_of(like)))
+    result = sample(driver_statement, bound, promote(scalars, library_of(like)))
     order = tuple(driver.indices.index(i) for i in stmt.lhs.indices)
     return Tensor._from_storage(result if order == tuple(range(len(order))) else result.permute(order))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.index import Access, Apply, Assignment
 from ...ir.types import FLOATS
-from ...runtime.contract import contract, shared
+from ...runtime.contract import contract, sample
 from ...runtime.operation import operation
 from ...runtime.strided import strided
 from ...runtime.values import apply
@@ -136,7 +136,7 @@ def _gather(s: Storage, names: tuple[str, ...], kept_indices: tuple[str, ...], d
     """A dense array over the dimensions `kept_indices`, gathered at each stored element."""
     if not math.prod(s.shape):
         return s.values * 0
-    return shared(_gather_statement(names, kept_indices), {"A": s, "D": strided(_array(dense))}, s.scalar).values
+    return sample(_gather_statement(names, kept_indices), {"A": s, "D": strided(_array(dense))}, s.scalar).values
 
 
 @lru_cache(maxsize=256)

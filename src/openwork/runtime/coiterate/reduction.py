@@ -77,7 +77,7 @@ class SumPlan:
     along: str | None = None
     gallop_chooser: GallopChooser | None = None
     compiled: dict[Any, Compiled] = field(default_factory=dict)
-    last: Any = None
+    last_extents: Any = None
 
 
 def plan_sum(
@@ -227,9 +227,9 @@ def _compiled(plan: SumPlan, operands: Mapping[str, Any], extents: tuple[int, ..
     kernel = plan.compiled.get(key)
     if kernel is None:
         kernel = plan.compiled[key] = _compile(plan, operands, units, guards, drivers)
-    if plan.last is None or plan.last[0] != extents:
-        plan.last = extents, _extents(plan, extents)
-    return kernel, plan.last[1]
+    if plan.last_extents is None or plan.last_extents[0] != extents:
+        plan.last_extents = extents, _extents(plan, extents)
+    return kernel, plan.last_extents[1]
 
 
 def _extents(plan: SumPlan, extents: tuple[int, ...]) -> dict[str, int]:

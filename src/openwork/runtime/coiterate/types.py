@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.scalar_arguments import is_number, sample
+from ...compiler.scalar_arguments import is_number, representative
 from ...errors import DTypeError
 from ...ir.arithmetic import FUNCTIONS
 from ...ir.index import PRESENCE, Access, Apply, Expression, Literal
@@ -84,7 +84,7 @@ class _PassedNumber:
 
     @property
     def weak(self) -> float:
-        return sample(self.name)
+        return representative(self.name)
 
 
 def _own_type(a: Any) -> str:
