@@ -141,7 +141,7 @@ def clear_caches(*, disk: bool = False) -> None:
 
 
 def cache_info() -> dict[str, int | str | None]:
-    """What the kernel cache holds, and what this process asked of it.
+    """Sizes of the kernel cache in memory and on disk, and this process's hits and compilations.
 
     Returns
     -------

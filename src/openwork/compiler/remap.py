@@ -117,7 +117,7 @@ def ranges_kernel(pos: str, crd: str, scalar: str) -> Kernel:
 
 
 def edges_kernel(pos: str) -> Kernel:
-    """Where the children of parents rows[0:count], taken one after the other, begin and end: `ends`, and `b_pos`.
+    """`ends` and `b_pos`: bounds of the children of parents rows[0:count], which are taken one after the other.
 
     Rows below 0 count from `extent`, and are written as what they stand for. ends[count] is -1 where one is outside.
     """

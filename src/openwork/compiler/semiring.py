@@ -73,7 +73,7 @@ def _extreme_value(high: bool, scalar: str) -> bool | int | float:
 
 @dataclass(frozen=True, slots=True)
 class Semiring:
-    """What a product of sparse operands sums and multiplies with.
+    """The addition and the multiplication of a product of sparse operands.
 
     Parameters
     ----------

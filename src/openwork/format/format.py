@@ -99,7 +99,7 @@ class Format:
 
     @cached_property
     def canonical(self) -> str:
-        """The same text for all equal formats: the dimensions are called d0, d1, ..."""
+        """The format's text with its dimensions called d0, d1, ...: equal formats have equal ones."""
         return show(tuple(f"d{d}" for d in range(self.ndim)), self.levels)
 
     @cached_property

@@ -36,7 +36,7 @@ def _indices(e: Expression) -> frozenset[str]:
 
 
 def _terms(e: Expression) -> list[Expression]:
-    """What a sum adds up, through signs and products."""
+    """The terms of a sum, through signs and products."""
     match e:
         case Apply("add" | "sub", (left, right)):
             return _terms(left) + _terms(right)

@@ -86,7 +86,7 @@ def report(e: Expression, dims: Mapping[str, Dims], operands: Mapping[str, Stora
 
 
 def report_dense(e: Expression, operands: Mapping[str, Any], result: Any) -> None:
-    """The same of a dense array that came of storages and dense arrays, aligned at the last dimension."""
+    """NumPy's warnings for a dense result of storages and dense arrays, which are aligned at the last dimension."""
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "fc" or _are_warnings_off():
         return
     nonfinite = ~np.isfinite(result)

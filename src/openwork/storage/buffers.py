@@ -101,7 +101,7 @@ _tensor: type | None = None
 
 
 def _is_tensor(x: object) -> bool:
-    """The same for the first tensor, or for a derived type."""
+    """Whether `x` is a torch tensor of whatever type; that of torch's own tensors is remembered."""
     global _tensor
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "Tensor"):

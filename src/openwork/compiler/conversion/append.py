@@ -35,7 +35,7 @@ STATUS_UNIQUE = 200
 
 
 class Pass(Enum):
-    """What one pass over the elements does."""
+    """The purpose of one pass over the elements."""
 
     COUNT = "count"
     FILL = "fill"

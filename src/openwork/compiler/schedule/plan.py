@@ -35,8 +35,8 @@ class Route(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OperandFacts:
-    """What a plan may depend on of an operand: its format (None for a dense array) and, where the route depends on
-    them, its extents and number of specified elements."""
+    """The facts of an operand that a plan may depend on: its format (None for a dense array) and, where the route
+    depends on them, its extents and number of specified elements."""
 
     format: Format | None
     shape: tuple[int, ...] = ()

@@ -28,7 +28,7 @@ _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a schedule may know of the extents: small ones exactly, whether the gathered data leaves the cache, and
+    """The facts that a schedule may depend on: small extents exactly, whether the gathered data leaves the cache, and
     whether the innermost fibers are long, or short and of many lengths."""
 
     extents: tuple[tuple[str, int], ...] = ()

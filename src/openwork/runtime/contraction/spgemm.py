@@ -240,7 +240,7 @@ def _accumulators(job: _Job) -> dict[str, int] | None:
 
 
 def _counted(job: _Job, plan: dict[str, int], chunks: list[tuple[int, ...]]) -> NDArray[np.int64]:
-    """Where each row of the result begins, by counting its elements."""
+    """pos of the result, by counting the elements of each row."""
     pos = np.zeros(job.a.count + 1, np.int64)
     types, job.types = job.types, replace(job.types, out=("i64", "i64"))
     kind = "count complement" if job.complement else "count"
