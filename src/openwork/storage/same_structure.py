@@ -1,4 +1,4 @@
-"""Two storages in, whether their index buffers are the same or hold the same numbers out."""
+"""Two storages -> whether their index buffers are the same, or hold the same numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROBES = np.linspace(0, 1, 16)
 
 
 def same_structure(s: Storage, t: Storage) -> bool:
-    """Whether the operands' positions and coordinates are the same, so that their values may be taken pairwise.
+    """Whether the elements of two storages are at the same coordinates in the same order, so that values may be paired.
 
     Those of large storages of one format are compared by their numbers: first at a few places, as most that differ
     differ there, then block by block.
