@@ -89,14 +89,14 @@ def test_the_faster_way_is_kept() -> None:
     for seconds, kept in ((0.1, True), (0.3, False)):
         trial = Trial(schedule, 3, (0.2, 0.0))
         assert trial.levels(t, "csr", True, 1) is schedule
-        trial.took(seconds)
+        trial.record_time(seconds)
         for _ in range(3):
             assert (trial.levels(t, "csr", True, 1) is schedule) is kept
-            trial.took(1.0)
+            trial.record_time(1.0)
     first = Trial()
     for _ in range(2):
         assert first.levels(t, "csr", True, 1) is None
-        first.took(0.5)
+        first.record_time(0.5)
     assert first.seconds == (0.5, 0.0)
 
 

@@ -17,7 +17,7 @@ from openwork.errors import DTypeError, ShapeError, UnsupportedError
 from openwork.ops.elementwise.pointwise import merge, pointwise
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import prepared as merge_quick
-from openwork.storage import same_structure as same_module
+from openwork.storage import equal_coordinates as equal_module
 from openwork.storage.exact import check_indices
 
 Array = np.ndarray[Any, Any]
@@ -244,8 +244,8 @@ def test_structure_is_shared_where_it_is_the_same() -> None:
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dcsr", "bsr(2, 2)", "bitmap", "dia"])
 def test_equal_coordinates_in_other_buffers(monkeypatch: pytest.MonkeyPatch, spec: str, library: str) -> None:
     """Values are taken pairwise where all coordinates agree, and are not where one of them is another."""
-    monkeypatch.setattr(same_module, "COMPARED", 1)
-    monkeypatch.setattr(same_module, "BLOCK", 8)
+    monkeypatch.setattr(merge_module, "COMPARED", 1)
+    monkeypatch.setattr(equal_module, "BLOCK", 8)
     if library == "torch":
         pytest.importorskip("torch")
     x = np.where(np.random.default_rng(0).random((40, 40)) < 0.2, 2.0, 0)

@@ -26,7 +26,7 @@ from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
 from ...runtime.values import apply, apply_with_warnings
 from ...runtime.zero_annihilation import bounded
-from ...storage.same_structure import same_structure
+from ...storage.equal_coordinates import equal_coordinates
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..indexing.taking import prune
@@ -40,6 +40,8 @@ __all__ = ["merge", "merge_equal", "pointwise"]
 MAX_MERGED = tuning.MERGE_OPERANDS
 
 THIN_RATIO = tuning.SIEVE_RATIO
+
+COMPARED = tuning.STRUCTURES_COMPARED
 
 MAX_MASKED = tuning.MERGE_CASES_TOLD_APART
 """The same where elements may be missing: every set of operands has code of its own."""
@@ -85,7 +87,12 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
         e, dims = _expression(op, len(s.shape)), tuple(range(len(s.shape)))
         plan = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
         _BINARY.keep((op, s.kind, t.kind), plan)
-    if plan.same_structure and same_structure(s, t):
+    n = s.values.shape[0]
+    if (
+        plan.same_structure
+        and n == t.values.shape[0]
+        and ((s.pos is t.pos and s.crd is t.crd) or (n >= COMPARED and equal_coordinates(s, t)))
+    ):
         result, no_warning = _on_shared_structure(op, s, t, plan)
     elif (
         plan.nonfinite_guard is not None

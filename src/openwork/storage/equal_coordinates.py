@@ -1,4 +1,4 @@
-"""Two storages -> whether their index buffers are the same, or hold the same numbers."""
+"""Two storages -> whether their index buffers hold the same numbers."""
 
 from __future__ import annotations
 
@@ -12,25 +12,18 @@ from .buffers import Array, is_unrecorded, length, to_numpy
 if TYPE_CHECKING:
     from .storage import Storage
 
-__all__ = ["same_structure"]
+__all__ = ["equal_coordinates"]
 
-COMPARED = tuning.STRUCTURES_COMPARED
 BLOCK = tuning.STRUCTURES_COMPARED_BLOCK
 PROBES = np.linspace(0, 1, 16)
 
 
-def same_structure(s: Storage, t: Storage) -> bool:
-    """Whether the elements of two storages are at the same coordinates in the same order, so that values may be paired.
+def equal_coordinates(s: Storage, t: Storage) -> bool:
+    """Whether the index buffers of two storages hold the same numbers, so that their values may be paired.
 
-    Those of large storages of one format are compared by their numbers: first at a few places, as most that differ
-    differ there, then block by block.
+    They are compared at a few places first, where most that differ do, and then block by block.
     """
-    n = length(s.values)
-    if n != length(t.values):
-        return False
-    if s.pos is t.pos and s.crd is t.crd:
-        return True
-    if n < COMPARED or s.format != t.format or s.shape != t.shape:
+    if s.format != t.format or s.shape != t.shape:
         return False
     pairs = list(zip((*s.pos, *s.crd), (*t.pos, *t.crd), strict=True))
     return all(_may_agree(x, y) for x, y in pairs) and all(_agree(x, y) for x, y in pairs)
