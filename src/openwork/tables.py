@@ -176,7 +176,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("matmul", "operands masked lazy grad", ""),
     ),
     "ops.products.sddmm": (
-        ("sddmm", "method operands grad", "sddmm(a, b)\n\n`a @ b` at the elements that `mask` specifies."),
+        ("sddmm", "method operands masked grad", "sddmm(a, b)\n\n`a @ b` at the elements that `mask` specifies."),
     ),
     "ops.products.spgemm": (
         ("spgemm", "operands grad", ""),
@@ -192,9 +192,9 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("vecdot", "method operands masked grad", "vecdot(b, /, *, axis=-1)\n\nThe sum over `axis` of conj(a) * b, the other dimensions broadcast."),
     ),
     "ops.products.tensor_times": (
-        ("mttkrp", "operands grad", ""),
-        ("ttm", "operands grad", ""),
-        ("ttv", "operands grad", ""),
+        ("mttkrp", "operands masked grad", ""),
+        ("ttm", "operands masked grad", ""),
+        ("ttv", "operands masked grad", ""),
     ),
     "ops.random": (
         ("random", "", ""),

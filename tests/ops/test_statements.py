@@ -256,3 +256,9 @@ def test_what_does_not_fit_is_pointed_at(text: str, error: type[Exception], mess
 def test_extents_of_what_was_there_count() -> None:
     with pytest.raises(ow.ShapeError, match=r"index k is 6 in B.j, k. and 5 in C.i, k."):
         ow.evaluate("C[i, k] += A[i, j] * B[j, k]", A=A, B=B, C=A)
+
+
+def test_a_number_at_the_elements_of_a_mask() -> None:
+    M = ow.asarray(np.eye(3), format="csr")
+    assert ow.evaluate("C<M>[i, j] = 1", M=M).to_numpy().tolist() == np.eye(3).tolist()
+    assert ow.evaluate("C<~M>[i, j] += 2.5", M=M).to_numpy().tolist() == (2.5 * (1 - np.eye(3))).tolist()

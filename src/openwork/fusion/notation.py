@@ -8,7 +8,7 @@ The text is read by `ir.index_text`, names and extents are checked here, `fusion
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,10 @@ from ..tensor.lazy import is_lazy
 from ..tensor.tensor import Tensor
 from .statement import run
 
-__all__ = ["check_statement", "evaluate", "program_of", "read_by"]
+__all__ = ["check_statement", "evaluate", "program_of", "read_by", "run_program"]
+
+Run = Callable[[Assignment, Mapping[str, Any], Any, object, Semiring | None], Any]
+"""From a statement, tensors by name, what its left side holds, a format and a semiring to what is assigned."""
 
 
 @operation(masked=late("masked.notation", "evaluate"), returns="product")
@@ -51,13 +54,15 @@ def evaluate(
     format : of the last statement's result
     semiring : what `+`, `+=` and `*` are, a name or a Semiring; unspecified elements take no part. Without one they are
         fill values
-    tensors : by the names that the statements use: Tensors, dense arrays, SciPy's and torch's, numbers
+    tensors : by the names that the statements use: Tensors, dense arrays, SciPy's and torch's, numbers; masked tensors,
+        of which missing elements contribute nothing
 
     Returns
     -------
     what the last statement assigns: a Tensor where all operands are Tensors or numbers, else as `einsum` and the
     reductions give it; of rank 0 for a left side without indices; sparse under a mask, and where a dense result would
-    need far more memory than the operands
+    need far more memory than the operands; masked where an operand is, unless the left side, which was not, is combined
+    with it
 
     Guarantees: equal to the statement on the dense arrays up to the order of floating-point sums. Without an index to
     reduce as `pointwise`; for sums of products as `einsum`, term by term.
@@ -83,6 +88,13 @@ def evaluate(
         if takes_over(value):
             options = {"format": format, "semiring": semiring, **tensors}
             return type(value).__openwork_function__(evaluate, (statements,), options)
+    return run_program(statements, tensors, format, semiring, run)
+
+
+def run_program(
+    statements: str, tensors: Mapping[str, Any], format: object, semiring: str | Semiring | None, run: Run
+) -> Any:
+    """Statements and tensors by name -> what the last statement assigns, each run by `run`; see `evaluate`."""
     values = {name: _operand(name, value) for name, value in tensors.items()}
     unused = set(tensors)
     ring = None if semiring is None else semiring_of(semiring)
@@ -117,7 +129,9 @@ def program_of(text: str) -> tuple[tuple[str, tuple[Assignment, ...]], ...]:
 
 
 def _operand(name: str, value: Any) -> Any:
-    """A Tensor, an array or a number."""
+    """A Tensor, an array or a number; a tensor that takes calls over, as it is."""
+    if takes_over(value):
+        return value
     value = adopt_foreign(value.compute() if is_lazy(value) else value)
     if isinstance(value, Tensor) or is_array(value) or isinstance(value, bool | int | float | complex):
         return value

@@ -13,7 +13,8 @@ from ..ir.index import Access, Apply, Expression, Literal, accesses
 from ..ops.elementwise.functions import where
 from ..ops.elementwise.maps import check_powers, elementwise, unary
 from ..ops.indexing.index import insert_dims
-from ..ops.manipulation.triangles import diagonal
+from ..runtime.operation import namespace
+from ..runtime.overrides import takes_over
 from ..runtime.values import negative_power
 from ..storage.buffers import is_torch
 from ..tensor.dtypes import isdtype
@@ -40,7 +41,7 @@ def _replace_diagonals(x: Expression, values: dict[str, Any]) -> Expression:
         return Literal(value)
     while (repeated := next((i for i in indices if indices.count(i) > 1), None)) is not None:
         first, second = (k for k, i in enumerate(indices) if i == repeated and indices[:k].count(repeated) < 2)
-        value = diagonal(asarray(value), axis1=first, axis2=second)
+        value = namespace().diagonal(value if takes_over(value) else asarray(value), axis1=first, axis2=second)
         indices = [i for k, i in enumerate(indices) if k not in (first, second)] + [repeated]
     if len(indices) == len(x.indices):
         return x

@@ -23,7 +23,7 @@ from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 
-__all__ = ["reduce_product", "reduce_sparse"]
+__all__ = ["fold_stored", "reduce_product", "reduce_sparse"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MONOIDS = {"sum": "plus", "prod": "times", "min": "min", "max": "max", "any": "lor", "all": "land"}
@@ -57,6 +57,17 @@ def reduce_sparse(t: Tensor, kept_ndim: int, name: str) -> Tensor:
     total_fill = {"sum": lambda: fill * count, "prod": lambda: fill**count}.get(name, lambda: fill)()
     result = reduced.with_values(values, python_scalar(total_fill, scalar))
     return Tensor._from_storage(in_format(Term(kept_letters, result), kept_letters, result_format([s], result.shape)))
+
+
+def fold_stored(t: Tensor, kept_ndim: int, name: str) -> Tensor:
+    """The stored elements of a tensor alone, reduced over all dimensions but the first ones, stored where there are
+    some; see `reduce_sparse`."""
+    s = t._storage
+    scalar = accumulator(s.scalar, s.library) if name in ("sum", "prod") else s.scalar
+    letters = _LETTERS[: len(s.shape)]
+    kept = letters[:kept_ndim]
+    term = Term(kept, _reduce_term(_zero_fill(s, cast(s.values, scalar)), letters, kept, _MONOIDS[name]))
+    return Tensor._from_storage(in_format(term, kept, result_format([s], term.storage.shape)))
 
 
 def reduce_product(x: Term, y: Term, kept_letters: str, name: str) -> Tensor | None:

@@ -41,7 +41,7 @@ from .program import compute
 from .sparse_reduction import reduce_product, reduce_sparse
 from .terms import Term, addition_of, product_of, semiring_in, summands, vanishing_factors
 
-__all__ = ["run"]
+__all__ = ["operation_of", "product_at", "right_side", "ring_factors", "run", "true_elements"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _REDUCTIONS = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "any", "and": "all"}
@@ -54,7 +54,7 @@ def run(stmt: Assignment, tensors: Mapping[str, Any], old: Any, format: object, 
     if stmt.mask is not None:
         result = _run_masked(stmt, e, tensors, old, format, ring)
     else:
-        result = _right_side(stmt, e, tensors, format if old is None else None, ring)
+        result = right_side(stmt, e, tensors, format if old is None else None, ring)
         if old is not None:
             indices_of = {i for a in accesses(e) for i in a.indices}
             result = _combine_with_old(stmt, old, _expand_dims(result, indices_of, stmt.lhs.indices), ring)
@@ -65,7 +65,7 @@ def run(stmt: Assignment, tensors: Mapping[str, Any], old: Any, format: object, 
     return result if format is None else asarray(result).asformat(resolve_format(format, np.ndim(result)))
 
 
-def _right_side(
+def right_side(
     stmt: Assignment, e: Expression, tensors: Mapping[str, Any], format: object, ring: Semiring | None
 ) -> Any:
     """The value of the right side over the left side's indices that it has, its other indices reduced."""
@@ -99,10 +99,15 @@ def _constant(e: Expression) -> Any:
 
 def _combine_with_old(stmt: Assignment, old: Any, new: Any, ring: Semiring | None) -> Any:
     """`old op new`, by the operator of the assignment or the semiring's sum."""
+    return new if stmt.op == "=" else elementwise(operation_of(stmt, ring), old, new)
+
+
+def operation_of(stmt: Assignment, ring: Semiring | None) -> str:
+    """The elementwise operation by which a statement combines. Raises UnsupportedError where the semiring has none."""
     op = stmt.reduction if ring is None else addition_of(ring)
     if op is None:
         raise UnsupportedError(f"evaluate: {stmt}: no elementwise sum of {ring}\n  help: assign with = to a new name")
-    return new if stmt.op == "=" else elementwise(op, old, new)
+    return op
 
 
 def _expand_dims(value: Any, present: Any, order: tuple[str, ...]) -> Any:
@@ -121,12 +126,12 @@ def _run_masked(
     """The right side where the mask is true, the old value elsewhere, or zero without one."""
     assert stmt.mask is not None
     order = stmt.lhs.indices
-    mask = _pattern(tensors[stmt.mask.tensor]).transpose(tuple(stmt.mask.indices.index(i) for i in order))
+    mask = true_elements(tensors[stmt.mask.tensor]).transpose(tuple(stmt.mask.indices.index(i) for i in order))
     if old is None:
-        result = _product_at(stmt, e, tensors, mask, ring)
+        result = product_at(stmt, e, tensors, mask, ring)
         if result is not None:
             return result
-    new = _right_side(stmt, e, tensors, None, ring)
+    new = right_side(stmt, e, tensors, None, ring)
     new = _expand_dims(new, {i for a in accesses(e) for i in a.indices}, order)
     scalar = asarray(new)._storage.scalar
     zero: Any = scalar != "bool" and 0 if ring is None else ring.add.identity_of(scalar)
@@ -135,7 +140,7 @@ def _run_masked(
     return where(mask, otherwise, new) if stmt.complement else where(mask, new, otherwise)
 
 
-def _pattern(mask: Any) -> Tensor:
+def true_elements(mask: Any) -> Tensor:
     """A mask -> a bool Tensor that stores exactly its elements that are not 0."""
     t = asarray(mask)
     truth = t if t._storage.scalar == "bool" else asarray(t != 0)
@@ -145,12 +150,12 @@ def _pattern(mask: Any) -> Tensor:
     return pattern if bool(pattern.values.all()) else prune(pattern.asformat("coo"))
 
 
-def _product_at(
-    stmt: Assignment, e: Expression, tensors: Mapping[str, Any], mask: Tensor, ring: Semiring | None
-) -> Any:
+def product_at(stmt: Assignment, e: Expression, tensors: Mapping[str, Any], mask: Tensor, ring: Semiring | None) -> Any:
     """A product formed at the elements of a mask only: of two sparse matrices, or of dense factors; None of others."""
     term = product_of(e)
-    if term is None or mask.fill_value or stmt.op not in ("=", "+=") or type(term.scale) is not int or term.scale != 1:
+    if term is None or not term.factors or mask.fill_value or stmt.op not in ("=", "+="):
+        return None
+    if type(term.scale) is not int or term.scale != 1:
         return None
     free, values = stmt.lhs.indices, [tensors[a.tensor] for a in term.factors]
     if len(values) == 2 == len(free) and all(_is_sparse(x) and x.ndim == 2 for x in values):
@@ -273,13 +278,18 @@ def _contract_over_semiring(
     stmt: Assignment, e: Expression, free: tuple[str, ...], tensors: Mapping[str, Any], ring: Semiring, format: object
 ) -> Any:
     """A product over a semiring."""
+    return _contract(ring_factors(stmt, e), free, tensors, ring, format)
+
+
+def ring_factors(stmt: Assignment, e: Expression) -> tuple[Access, ...]:
+    """The factors of a product over a semiring. Raises UnsupportedError for anything else."""
     product = product_of(e)
     if product is None or stmt.op not in ("=", "+=") or product.scale != 1 or not product.factors:
         raise UnsupportedError(
             f"evaluate: {stmt}: a semiring says what the sum and the product of `+=` and `*` are"
             "\n  expected: a product of tensors\n  help: C[i, k] += A[i, j] * B[j, k], with semiring=..."
         )
-    return _contract(product.factors, free, tensors, ring, format)
+    return product.factors
 
 
 # -- fused reductions --------------------------------------------------------------------------------------------------

@@ -15,14 +15,15 @@ from .index import Access, Apply, Assignment, Expression, accesses
 __all__ = ["separated"]
 
 
-def separated(stmt: Assignment, prefix: str) -> tuple[Assignment, ...] | None:
+def separated(stmt: Assignment, prefix: str, each: bool = False) -> tuple[Assignment, ...] | None:
     """The sums of a statement with `=` and what is left of it; None where its meaning depends on how it is expanded.
 
     Statements with other operators, and those all of whose terms have the same reduced indices, stay as they are.
     prefix: that the names of the sums begin with.
+    each: whether several terms of the same reduced indices are summed apart too, as matters where elements are missing.
     """
-    reduced = frozenset(stmt.reduction_indices)
-    if stmt.op != "=" or not reduced or all(_indices(t) >= reduced for t in _terms(stmt.rhs)):
+    reduced, terms = frozenset(stmt.reduction_indices), _terms(stmt.rhs)
+    if stmt.op != "=" or not reduced or (all(_indices(t) >= reduced for t in terms) and not (each and len(terms) > 1)):
         return (stmt,)
     sums = _Sums(stmt.lhs.indices, reduced, prefix)
     rest = sums.visit(stmt.rhs)

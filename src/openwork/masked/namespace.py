@@ -129,13 +129,15 @@ def pointwise(
 ) -> MaskedTensor:
     """`ow.pointwise` of masked and other tensors; the result is masked, in the format of the first masked operand."""
     masked = {name: x for name, x in tensors.items() if isinstance(x, MaskedTensor)}
-    first = max(masked.values(), key=lambda m: m.ndim)
-    if any(m._scalar for m in masked.values()):
-        raise UnsupportedError("pointwise: a masked tensor of rank 0\n  help: item(), or reshape(1)")
-    wanted = forms.fitting(resolve_format(format, first.ndim) if format is not None else first.format)
-    tensors_by_name = {name: x._tensor if isinstance(x, MaskedTensor) else x for name, x in tensors.items()}
-    names = {*masked, *missing}
-    return wrap(merge.pointwise(expression, tensors_by_name, wanted, zero_annihilates=zero_annihilates, missing=names))
+    names, first = {*masked, *missing}, max(masked.values(), key=lambda m: m.ndim)
+    number = not any(x.ndim for x in tensors.values())
+    held = {name: x.reshape(1) if number and name not in masked else _plain(x) for name, x in tensors.items()}
+    if number:
+        return wrap(merge.pointwise(expression, held, None, missing=names), True)
+    expression, rank = merge.read(expression, held)
+    related = forms.related(first.format, rank) if rank != first.ndim else first.format
+    wanted = forms.fitting(resolve_format(format, rank) if format is not None else related)
+    return wrap(merge.pointwise(expression, held, wanted, zero_annihilates=zero_annihilates, missing=names))
 
 
 def unstack(m: MaskedTensor, /, *, axis: int = 0) -> tuple[MaskedTensor, ...]:

@@ -1,10 +1,4 @@
-"""Products of masked tensors: sums of products of specified elements, specified where a product was formed.
-
-A product of sparse operands stores an element wherever a product was formed, zeros included: that is what is
-specified. Where the result comes as a dense array, the same product of the patterns tells. Two strided operands take
-the array library's product of arrays with zeros for what is missing, where all that is specified is finite: 0 * inf
-would be NaN.
-"""
+"""Masked tensors -> products by NumPy's rules, softmax, norms, losses and attention, of what is specified."""
 
 from __future__ import annotations
 
@@ -15,25 +9,21 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
-from ..interop.operands import adopt_foreign
 from ..ops.elementwise.maps import elementwise
 from ..ops.manipulation.shaping import broadcast_to
-from ..ops.products import einsum as tensors
 from ..ops.products.sddmm import sddmm
-from ..ops.products.subscripts import parse_subscripts
 from ..ops.reductions.softmax import log_softmax as log_softmax_of
 from ..ops.reductions.softmax import softmax as softmax_of
-from ..runtime.zero_annihilation import bounded
-from ..storage.buffers import Array, as_array, cast, is_array, is_torch, scalar_of, to_numpy
+from ..storage.buffers import Array, as_array, is_torch, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from . import forms
 from .construct import strided_tensor
+from .contraction import einsum
 from .elementwise import binary
 from .reductions import reduce
 from .shaping import item_at
-from .structure import pattern, settled
+from .structure import pattern
 from .tensor import MaskedTensor, wrap
 
 if TYPE_CHECKING:
@@ -43,104 +33,6 @@ __all__ = [
     "attention", "cross_entropy", "einsum", "layer_norm", "linear", "log_softmax", "matmul", "mse_loss", "nll_loss",
     "normalize", "softmax",
 ]  # fmt: skip
-
-LARGEST = 3.4e38
-
-
-def einsum(subscripts: str, /, *operands: Any) -> MaskedTensor:
-    """Sums of products by index letters, of specified elements only.
-
-    Parameters
-    ----------
-    subscripts : as for `openwork.einsum`
-    operands : masked tensors and dense arrays, one for each term
-
-    Returns
-    -------
-    MaskedTensor in the format of the first masked operand, or one like it of the result's rank; missing where no
-    product of specified elements was summed
-    """
-
-    factors = [x if isinstance(x, MaskedTensor) else _dense(x) for x in operands]
-    masked = [x for x in factors if isinstance(x, MaskedTensor)]
-    if not masked:
-        raise UnsupportedError("einsum: no operand is masked\n  help: openwork.einsum")
-    inputs, output, _ = parse_subscripts(subscripts, tuple(x.ndim for x in factors))
-    if any(x.ndim == 0 for x in factors):
-        raise ShapeError("einsum: an operand of rank 0\n  help: multiply by it")
-    text = f"{','.join(inputs)}->{output}"
-    if all(_is_plain(x) for x in factors):
-        return _strided(text, factors)
-    if len(masked) == len(factors) > 1 and output:
-        found = tensors.einsum(text, *(x._tensor for x in masked))
-        return _wrapped(found, masked[0])
-    values = tensors.einsum(text, *(x._tensor if isinstance(x, MaskedTensor) else x for x in factors))
-    return _companion(values, inputs, output, factors, masked)
-
-
-def _dense(x: Any) -> Array:
-    x = x if is_array(x) else adopt_foreign(x)
-    if isinstance(x, Tensor) and not x.format.is_dense:
-        raise UnsupportedError("a masked tensor with a sparse Tensor\n  help: as_masked_tensor(t), or t.to_dense()")
-    return x.to_dense() if isinstance(x, Tensor) else x if is_array(x) else np.asarray(x)
-
-
-def _wrapped(t: Tensor, like: MaskedTensor) -> MaskedTensor:
-
-    return wrap(settled(t, like.format))
-
-
-def _companion(
-    values: Any, inputs: tuple[str, ...], output: str, given: list[Any], masked: list[MaskedTensor]
-) -> MaskedTensor:
-    """A dense result, specified where the patterns of the masked operands have a product."""
-
-    dense = values.to_dense() if isinstance(values, Tensor) else values
-    terms = [t for t, x in zip(inputs, given, strict=True) if isinstance(x, MaskedTensor)]
-    out = "".join(c for c in output if any(c in t for t in terms))
-    products = tensors.einsum(f"{','.join(terms)}->{out}", *(_ones(m) for m in masked))
-    bits = to_numpy(products.to_dense() if isinstance(products, Tensor) else products) > 0
-    bits = bits.reshape([n if c in out else 1 for c, n in zip(output, dense.shape, strict=True)])
-    result = strided_tensor(dense, as_array(np.broadcast_to(bits, tuple(dense.shape)).copy(), like=dense))
-    if not output or forms.is_strided(masked[0].format):
-        return result
-    return result.asformat(forms.related(masked[0].format, result.ndim))
-
-
-def _ones(m: MaskedTensor) -> Tensor:
-    """The pattern in numbers."""
-    marks = pattern(m._tensor._storage)
-    return Tensor._from_storage(marks._storage.with_values(cast(marks.values, "i64"), 0))
-
-
-def _is_plain(x: Any) -> bool:
-    """Whether an operand is row-major arrays, whose specified elements are finite."""
-    if is_array(x):
-        return bounded(to_numpy(x).reshape(-1), LARGEST) if scalar_of(x) != "bool" else True
-    if x.format != forms.strided(x.ndim) or scalar_of(x.values) in ("bool", "f16", "bf16"):
-        return False
-    return bounded(to_numpy(x.detach().filled(0).to_dense()).reshape(-1), LARGEST)
-
-
-def _strided(text: str, given: list[Any]) -> MaskedTensor:
-    """The array library's product, and that of the masks."""
-
-    arrays = [x.filled(0).to_dense() if isinstance(x, MaskedTensor) else x for x in given]
-    found = np.einsum(text, *(_marks(x) for x in given), optimize=True)
-    if any(is_torch(a) for a in arrays):
-        import torch
-
-        values = torch.einsum(text, *(as_array(a, like=torch.empty(0)) for a in arrays))
-    else:
-        values = np.asarray(np.einsum(text, *arrays, optimize=True))
-    return strided_tensor(values, as_array(np.asarray(found > 0), like=values))
-
-
-def _marks(x: Any) -> Any:
-    """1 where an operand is specified, 0 elsewhere."""
-    if is_array(x):
-        return np.ones(tuple(x.shape), np.float32)
-    return to_numpy(x.get_mask().to_dense()).astype(np.float32)
 
 
 def matmul(a: Any, b: Any) -> MaskedTensor:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..format.format import Format
-    from ..ir.index import Expression
+    from ..ir.index import Assignment, Expression
     from .tensor import MaskedTensor
 
 __all__ = [
@@ -116,7 +116,9 @@ def first_difference(s: Storage, t: Storage) -> tuple[tuple[int, ...], str] | No
     return where, "first" if apart[0] in places[0] else "second"
 
 
-def merged(e: Expression, operands: Mapping[str, Any], like: Format, shape: tuple[int, ...]) -> MaskedTensor:
+def merged(
+    e: Expression | Assignment, operands: Mapping[str, Any], like: Format, shape: tuple[int, ...]
+) -> MaskedTensor:
     """An expression of masked tensors, Tensors and dense arrays, broadcast to a shape, in one pass over them all.
 
     What an operation makes of missing elements, the fill algebra says: they beat everything but `either`, `given` and

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...format.format import Format
     from ...tensor.tensor import Tensor
 
-__all__ = ["merge", "merge_equal", "pointwise"]
+__all__ = ["merge", "merge_equal", "pointwise", "read"]
 
 MAX_MERGED = tuning.MERGE_OPERANDS
 
@@ -182,6 +182,18 @@ def pointwise(
     storages = {name: t._storage for name, t in tensors.items() if any(a.tensor == name for a in accesses_of(e))}
     how = _Semantics(zero_annihilates, frozenset(missing))
     return Tensor._from_storage(_evaluate(indexed, storages, indices, format, how))
+
+
+def read(
+    expression: str | Expression | Assignment, tensors: Mapping[str, Tensor]
+) -> tuple[Expression | Assignment, int]:
+    """The expression or assignment that `pointwise` reads, and how many dimensions the result has."""
+    e, free = _parse(expression)
+    if free is not None:
+        return Assignment(Access("out", free), "=", e), len(free)
+    if not any(a.indices for a in accesses_of(e)):
+        return e, max((t.ndim for t in tensors.values()), default=0)
+    return e, len(_index_order(_with_indices(e, tensors)))
 
 
 def _parse(expression: str | Expression | Assignment) -> tuple[Expression, tuple[str, ...] | None]:

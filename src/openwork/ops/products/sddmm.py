@@ -9,6 +9,7 @@ from ...errors import ShapeError
 from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...ir.index_text import parse_expression
+from ...late import late
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
@@ -25,7 +26,7 @@ _SDDMM = Assignment(
 """`pattern` is one at every stored element: the mask's values play no part."""
 
 
-@operation(method=True)
+@operation(method=True, masked=late("masked.tensor_products", "sddmm"))
 def sddmm(mask: Any, a: Any, b: Any) -> Any:
     """`a @ b` at the elements that `mask` specifies.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...interop.operands import adopt_foreign
+from ...late import late
 from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
 from ...storage.buffers import is_array
@@ -16,7 +17,10 @@ from ..axes import axis_of
 from .einsum import einsum
 from .sparse_by_dense import fibre_product
 
-__all__ = ["contract_to_kept_format", "mttkrp", "ttm", "ttv"]
+__all__ = ["contract_to_kept_format", "mttkrp", "mttkrp_subscripts", "ttm", "ttm_letters", "ttv", "ttv_letters"]
+
+_LETTERS = "abcdefghijklmnopq"
+"""Of dimensions; `r` and `z` are those of factors."""
 
 
 def contract_to_kept_format(a: Any, b: Any, left: str, right: str, output: str, format: object) -> Any:
@@ -40,7 +44,7 @@ def _dense(x: Any) -> Any:
     return x if is_array(x) else np.asarray(x)
 
 
-@operation(returns="any")
+@operation(masked=late("masked.tensor_products", "mttkrp"), returns="any")
 def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> Any:
     """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
 
@@ -58,30 +62,44 @@ def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> An
     Cost: O(nse * r), less where factors are shared by a fibre.
     Source: Bader and Kolda, Efficient MATLAB computations with sparse and factored tensors, SISC 2007.
     """
-    letters, dim = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "mttkrp", "dim")
-    others = [k for k in range(t.ndim) if k != dim]
-    terms = ",".join(letters[k] + "r" for k in others).replace("rr", "r")
-    text = f"{letters},{terms}->{letters[dim]}r"
+    text, others = mttkrp_subscripts(t.ndim, dim)
     return einsum(text, t, *(factors[k] for k in others), format=format)
 
 
-@operation(returns="any")
+def mttkrp_subscripts(ndim: int, dim: int) -> tuple[str, list[int]]:
+    """The sum of products that `mttkrp` is, and the dimensions whose factors it has."""
+    letters, dim = _LETTERS[:ndim], axis_of(dim, ndim, "mttkrp", "dim")
+    others = [k for k in range(ndim) if k != dim]
+    return f"{letters},{','.join(letters[k] + 'r' for k in others)}->{letters[dim]}r", others
+
+
+@operation(masked=late("masked.tensor_products", "ttv"), returns="any")
 def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
     """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension.
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense vector, sparse with the
         tensor's levels of the other dimensions; of a matrix an array, as that of `A @ v`
     """
-    letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttv", "dim")
-    return contract_to_kept_format(t, v, letters, letters[d], letters[:d] + letters[d + 1 :], format)
+    return contract_to_kept_format(t, v, *ttv_letters(t.ndim, dim), format)
 
 
-@operation(returns="any")
+def ttv_letters(ndim: int, dim: int) -> tuple[str, str, str]:
+    """The letters of the tensor, of the vector and of the result."""
+    letters, d = _LETTERS[:ndim], axis_of(dim, ndim, "ttv", "dim")
+    return letters, letters[d], letters[:d] + letters[d + 1 :]
+
+
+@operation(masked=late("masked.tensor_products", "ttm"), returns="any")
 def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
     """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r.
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense matrix, sparse with the
         tensor's levels of the other dimensions and dense along `dim`; of a matrix an array, as that of `A @ m`
     """
-    letters, d = "abcdefghijklmnop"[: t.ndim], axis_of(dim, t.ndim, "ttm", "dim")
-    return contract_to_kept_format(t, m, letters, letters[d] + "z", f"{letters[:d]}z{letters[d + 1 :]}", format)
+    return contract_to_kept_format(t, m, *ttm_letters(t.ndim, dim), format)
+
+
+def ttm_letters(ndim: int, dim: int) -> tuple[str, str, str]:
+    """The letters of the tensor, of the matrix and of the result."""
+    letters, d = _LETTERS[:ndim], axis_of(dim, ndim, "ttm", "dim")
+    return letters, letters[d] + "z", f"{letters[:d]}z{letters[d + 1 :]}"
