@@ -15,6 +15,7 @@ import openwork as ow
 from openwork import tables
 from openwork.ir.operations import OPERATIONS as OF_LOOPS
 from openwork.runtime.operation import block
+from openwork.tensor.methods import Methods
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 
@@ -149,3 +150,39 @@ def test_numpys_diagonal_has_numpys_axes_on_masked_tensors_too() -> None:
     m = ow.masked_tensor(x, x % 5 > 0)
     np.testing.assert_array_equal(np.diagonal(m).to_numpy(-1), np.where(x % 5 > 0, x, -1).diagonal())
     np.testing.assert_array_equal(np.diagonal(ow.asarray(x), 1).to_numpy(), np.diagonal(x, 1))
+
+
+BY_HAND = {
+    "astype": "what `ow.astype` calls",
+    "reshape": "takes extents one by one",
+}
+"""Methods of Tensors that are operations and whose bodies are no blocks' functions."""
+
+
+def test_methods_come_from_the_blocks() -> None:
+    classes = [c for c in ow.Tensor.__mro__ if c.__module__.startswith("openwork") and c is not Methods]
+    assert {name for c in classes for name in vars(c) if name in tables.HOMES} == BY_HAND.keys()
+
+
+def test_methods_take_by_place_what_their_blocks_say() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    t, m = ow.asarray(x, format="csr"), ow.masked_tensor(x, x % 5 > 0)
+    np.testing.assert_array_equal(t.sum(1).to_numpy(), x.sum(1))
+    np.testing.assert_array_equal(t.diagonal(1, axis1=0).to_numpy(), x.diagonal(1))
+    np.testing.assert_array_equal(m.diagonal(1).to_numpy(-1), np.where(x % 5 > 0, x, -1).diagonal(1))
+    np.testing.assert_array_equal(m.real.to_numpy(-1), m.to_numpy(-1))
+    np.testing.assert_allclose(t.var(0, ddof=1).to_numpy(), x.var(0, ddof=1))
+    assert ow.lazy(t).imag.compute().nse == t.nse
+    with pytest.raises(TypeError, match="multiple values for argument 'axis'"):
+        t.sum(0, axis=1)
+    with pytest.raises(TypeError, match="takes 3 arguments by place; got 4"):
+        m.diagonal(0, 0, 1, 1)
+    assert t.sum.__doc__.startswith("sum(axis=None, *, dtype=None, keepdims=False)")
+
+
+def test_methods_take_grad() -> None:
+    torch = pytest.importorskip("torch")
+    values = torch.eye(3).to_sparse_csr().requires_grad_()
+    t = ow.asarray(values)
+    t.sum(0, grad="dense").to_dense().sum().backward()
+    assert values.grad is not None

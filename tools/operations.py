@@ -23,7 +23,7 @@ import openwork.ops
 import openwork.tensor
 from openwork import errors
 from openwork.runtime.operation import OPERATIONS, Operation
-from openwork.runtime.result_rules import DTYPES, FILLS, SHAPES
+from openwork.runtime.result_rules import DTYPES, FILLS, FORMATS, SHAPES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "openwork"
@@ -45,7 +45,7 @@ def blocks() -> list[Operation]:
 
 def _signature(operation: Operation, *, method: bool) -> str:
     """The parameters in parentheses; a method's without its first, which is the tensor."""
-    parameters = list(inspect.signature(operation.function).parameters.values())[method:]
+    parameters = operation.parameters() if method else inspect.signature(operation.function).parameters.values()
     shown = [p.replace(annotation=p.empty) for p in parameters]
     text = str(inspect.Signature([p.replace(default=Ellipsis) if _is_long(p.default) else p for p in shown]))
     return text.replace("Ellipsis", "...")
@@ -68,8 +68,11 @@ def _wrapped(name: str, entries: list[str], doc: str) -> str:
 
 def _row(o: Operation) -> str:
     """An operation as a row: its name, what it is, and the documentation of the method."""
-    kinds = {"method": o.method, "operands": o.operands, "masked": o.masked is not None, "lazy": o.lazy, "grad": o.grad}
-    text = f"{o.name}{_signature(o, method=True)}\n\n{o.summary}" if o.method else ""
+    kinds = {
+        "method": o.method, "places": bool(o.places), "attribute": o.attribute, "operands": o.operands,
+        "masked": o.masked is not None, "lazy": o.lazy, "grad": o.grad,
+    }  # fmt: skip
+    text = f"{o.name}{_signature(o, method=True)}\n\n{o.summary}" if o.method else o.summary if o.attribute else ""
     return f"({', '.join(map(json.dumps, (o.name, ' '.join(k for k, v in kinds.items() if v), text)))}),"
 
 
@@ -77,7 +80,10 @@ HEAD = '''"""Public operations by name: made by `python tools/operations.py` fro
 
 from __future__ import annotations
 
-__all__ = ["GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "SPOKEN", "TORCH"]
+__all__ = [
+    "ATTRIBUTES", "GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "OPERATORS", "PLACES",
+    "SPOKEN", "TORCH",
+]  # fmt: skip
 '''
 
 TAIL = '''
@@ -89,7 +95,11 @@ def _named(kind: str) -> frozenset[str]:
 HOMES: dict[str, str] = {name: home for home, rows in _ROWS.items() for name, _, _ in rows}
 """The module of each operation of the namespace."""
 METHODS: dict[str, str] = {name: text for rows in _ROWS.values() for name, _, text in rows if text}
-"""Operations that are methods too, and what they do."""
+"""Operations that are methods or attributes too, and what they do."""
+PLACES = _named("places")
+"""Those of them that take arguments by place which the function takes by name."""
+ATTRIBUTES = _named("attribute")
+"""Those of them that are attributes."""
 OPERANDS = _named("operands")
 """Operations that ask operands' types for the result."""
 MASKED = _named("masked")
@@ -105,6 +115,7 @@ def tables(all_: list[Operation]) -> str:
     """Where each name is: read before any operation is loaded."""
     numpy = {alias.partition("(")[0]: o.name for o in all_ for alias in o.numpy}
     torch = {alias.partition("(")[0]: o.name for o in all_ for alias in o.torch}
+    operators = {o.operator: o.op for o in all_ if o.operator is not None and o.op is not None}
     spoken = {o.op: o.name for o in all_ if o.op is not None and o.op != o.name}
     homes: dict[str, list[str]] = {}
     for o in all_:
@@ -115,6 +126,7 @@ def tables(all_: list[Operation]) -> str:
         HEAD,
         f"_ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {{\n{rows}}}\n{doc}",
         _wrapped("NUMPY", _pairs(numpy), "NumPy's names that the namespace has not, or that spell their arguments."),
+        _wrapped("OPERATORS", _pairs(operators), "Python's operators, and the operation of the loop IR that each is."),
         _wrapped("SPOKEN", _pairs(spoken), "What users call operations of the loop IR, where that differs."),
         _wrapped("TORCH", _pairs(torch), "torch's names of operations.") + TAIL,
     ))  # fmt: skip
@@ -133,11 +145,13 @@ def reference(all_: list[Operation]) -> str:
         "gives what NumPy gives for the dense arrays. *Method*: also `A.name(...)`, over NumPy and torch buffers alike",
         "(torch's function of that name over torch buffers, where it has one). *NumPy*: `np.name(A)` arrives here.",
         "*Masked*: takes masked tensors. *Lazy*: deferred on lazy tensors, which all others compute first.",
-        "Shape, dtype and fill value of the result, where a rule says them (`-`: the operation's documentation does):",
+        "The result's shape, dtype, fill value and format, where a rule says them (`-`: the documentation does):",
         "",
         *(
             f"- {name}: {_words(table)}"
-            for name, table in (("shape", SHAPES), ("dtype", DTYPES), ("fill value", FILLS))
+            for name, table in zip(
+                ("shape", "dtype", "fill value", "format"), (SHAPES, DTYPES, FILLS, FORMATS), strict=True
+            )
         ),
         "",
     ]
@@ -148,13 +162,14 @@ def reference(all_: list[Operation]) -> str:
         out += [
             f"## {title}",
             "",
-            "| operation | what it is | shape, dtype, fill value | method | NumPy | masked | lazy |",
+            "| operation | what it is | shape, dtype, fill value, format | method | NumPy | masked | lazy |",
             "| --- | --- | --- | --- | --- | --- | --- |",
         ]
         for o in mine:
             names = ", ".join(f"`{n}`" for n in _numpy_names(o))
             summary = o.summary.replace("|", "\\|")
-            cells = (f"`{o.name}{_signature(o, method=False)}`", summary, _rules(o), _mark(o.method), names)
+            method = "attribute" if o.attribute else _mark(o.method)
+            cells = (f"`{o.name}{_signature(o, method=False)}`", summary, _rules(o), method, names)
             out.append(f"| {' | '.join((*cells, _mark(o.masked is not None), _mark(o.lazy)))} |")
         out.append("")
     return "\n".join(out)
@@ -165,7 +180,7 @@ def _words(table: dict[str, str]) -> str:
 
 
 def _rules(o: Operation) -> str:
-    rules = (o.shape, o.dtype, o.fill)
+    rules = (o.shape, o.dtype, o.fill, o.format)
     return ", ".join(rule or "-" for rule in rules) if any(rules) else ""
 
 

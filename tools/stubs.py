@@ -10,9 +10,12 @@ import ast
 import inspect
 from collections.abc import Iterator
 
+from openwork.ir.operations import OPERATIONS
 from openwork.masked.arithmetic import Arithmetic
 from openwork.masked.methods import Methods
 from openwork.runtime.operation import Operation
+from openwork.tables import OPERATORS
+from openwork.tensor.lazy import FOLDS
 
 __all__ = ["ALIASES", "methods", "namespace"]
 
@@ -35,9 +38,11 @@ def annotation(value: object) -> str:
     return text if names <= KNOWN else "Any"
 
 
-def signature(o: Operation, types: dict[str, str], *, method: bool, grad: bool) -> str:
-    """The parameters in parentheses, some of given types; a method's without its first, which is the tensor."""
-    parameters = list(inspect.signature(o.function).parameters.values())[method:]
+def signature(o: Operation, types: dict[str, str], *, method: bool, grad: bool, named: bool = False) -> str:
+    """The parameters in parentheses, some of given types; a method's without its first, which is the tensor, or `named`
+    as the function has them."""
+    own = list(inspect.signature(o.function).parameters.values())[method:]
+    parameters = o.parameters() if method and not named else own
     out = ["self"] if method else []
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -108,7 +113,26 @@ def definitions(o: Operation, rows: list[tuple[dict[str, str], str]], *, method:
         yield f"def {o.name}{signature(o, types, method=method, grad=grad)} -> {result}: ..."
 
 
-ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+def of_tensors(o: Operation) -> Iterator[str]:
+    """A method's lines; one that gives a pair over torch buffers, where it is called by place, does not say so."""
+    if o.attribute:
+        yield from attribute(o, "Tensor")
+    elif o.otherwise == "pair":
+        yield f"@overload\ndef {o.name}{signature(o, {}, method=True, grad=True, named=True)} -> Tensor: ..."
+        yield f"@overload\ndef {o.name}{signature(o, {}, method=True, grad=True)} -> Any: ..."
+    else:
+        yield from definitions(o, list(overloads(o, method=True)), method=True, grad=True)
+
+
+def attribute(o: Operation, result: str) -> Iterator[str]:
+    yield "@property"
+    yield f"def {o.name}(self) -> {result}: ..."
+
+
+COMPARED = ("lt", "le", "gt", "ge")
+ARITHMETIC = tuple(
+    name for name, op in OPERATORS.items() if OPERATIONS[op].arity == 2 and name not in (*COMPARED, "eq", "ne")
+)
 INEXACT = ("add", "sub", "matmul")
 """Operators whose result is dense where one operand is a dense array."""
 
@@ -131,7 +155,7 @@ def operators() -> Iterator[str]:
         yield from _operator(f"r{name}", [own, *array, ("Any", "Any")])
         if name not in ("lshift", "rshift"):
             yield f"def __i{name}__(self, other: Any) -> Self: ...  # type: ignore[misc]"
-    for name in ("lt", "le", "gt", "ge"):
+    for name in COMPARED:
         yield from _operator(name, [tensors, *others])
     for name in ("eq", "ne"):
         yield f"def __{name}__(self, other: object) -> Tensor: ...  # type: ignore[override]"
@@ -145,7 +169,7 @@ def operators_of(kind: str) -> Iterator[str]:
     for name in (*ARITHMETIC, "matmul"):
         yield f"def __{name}__(self, other: Any) -> {kind}: ..."
         yield f"def __r{name}__(self, other: Any) -> {kind}: ..."
-    for name in ("lt", "le", "gt", "ge"):
+    for name in COMPARED:
         yield f"def __{name}__(self, other: Any) -> {kind}: ..."
     for name in ("eq", "ne"):
         yield f"def __{name}__(self, other: object) -> {kind}: ...  # type: ignore[override]"
@@ -159,19 +183,13 @@ def _class(name: str, lines: Iterator[str] | list[str]) -> list[str]:
 
 def methods(all_: list[Operation]) -> str:
     """The stub of `openwork.tensor.methods`: operators, and the methods that operations are."""
-    mine = [o for o in all_ if o.method]
-    of_tensors = [
-        line for o in mine for line in definitions(o, list(overloads(o, method=True)), method=True, grad=True)
-    ]
-    of_lazy = [
-        line
-        for o in mine if o.lazy
-        for line in definitions(o, [({}, "Lazy" if len(_parameters(o)) == 1 else "Any")], method=True, grad=False)
-    ]  # fmt: skip
+    mine = [o for o in all_ if o.method or o.attribute]
+    tensors = [line for o in mine for lines in of_tensors(o) for line in lines.split("\n")]
+    of_lazy = [line for o in mine if o.lazy for line in _of_kind(o, "Lazy" if _defers(o) else "Any")]
     of_masked = [
         line
         for o in mine if o.masked is not None and not any(o.name in vars(c) for c in (Arithmetic, Methods))
-        for line in definitions(o, [({}, masked(o, _result(o)))], method=True, grad=False)
+        for line in _of_kind(o, masked(o, _result(o)))
     ]  # fmt: skip
     return "\n".join([
         MADE + "from collections.abc import Mapping, Sequence",
@@ -185,15 +203,23 @@ def methods(all_: list[Operation]) -> str:
         "from .tensor import Tensor",
         "",
         f"_Operand: TypeAlias = Tensor | {NUMBER}",
-        *_class("Methods", [*operators(), *of_tensors]),
+        *_class("Methods", [*operators(), *tensors]),
         *_class("LazyMethods", [*operators_of("Lazy"), *of_lazy]),
         *_class("MaskedMethods", [*operators_of("MaskedTensor"), *of_masked]),
         "",
     ])  # fmt: skip
 
 
-def _parameters(o: Operation) -> list[str]:
-    return list(inspect.signature(o.function).parameters)
+def _of_kind(o: Operation, result: str) -> Iterator[str]:
+    """The lines of a method of lazy or masked tensors."""
+    if o.attribute:
+        return attribute(o, result)
+    return definitions(o, [({}, result)], method=True, grad=False)
+
+
+def _defers(o: Operation) -> bool:
+    """Whether a lazy tensor's method is deferred whatever its arguments: it has none, or is a reduction."""
+    return o.name in FOLDS or len(inspect.signature(o.function).parameters) == 1
 
 
 def _result(o: Operation) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "SPOKEN", "TORCH"]
+__all__ = [
+    "ATTRIBUTES", "GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "OPERATORS", "PLACES",
+    "SPOKEN", "TORCH",
+]  # fmt: skip
 
 _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "fusion.notation": (
@@ -65,7 +68,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("greater", "method operands masked lazy grad", "greater(x2, /)\n\n`x1 > x2`."),
         ("greater_equal", "method operands masked lazy grad", "greater_equal(x2, /)\n\n`x1 >= x2`."),
         ("hypot", "method operands masked lazy grad", "hypot(x2, /)\n\n`sqrt(x1**2 + x2**2)` without overflow."),
-        ("imag", "operands masked lazy grad", ""),
+        ("imag", "attribute operands masked lazy grad", "The imaginary part of every element, 0 of real ones."),
         ("isfinite", "method operands masked lazy grad", "isfinite()\n\nWhether neither infinite nor NaN."),
         ("isinf", "method operands masked lazy grad", "isinf()\n\nWhether infinite."),
         ("isnan", "method operands masked lazy grad", "isnan()\n\nWhether NaN."),
@@ -88,7 +91,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("not_equal", "method operands masked lazy grad", "not_equal(x2, /)\n\n`x1 != x2`."),
         ("positive", "operands lazy grad", ""),
         ("pow", "method operands masked lazy grad", "pow(x2, /)\n\n`x1 ** x2`."),
-        ("real", "operands masked lazy grad", ""),
+        ("real", "attribute operands masked lazy grad", "The real part of every element."),
         ("reciprocal", "method operands masked lazy grad", "reciprocal()\n\n`1 / x`."),
         ("remainder", "method operands masked lazy grad", "remainder(x2, /)\n\n`x1 % x2`, with the sign of x2."),
         ("round", "method operands masked lazy grad", "round(decimals=0)\n\nThe nearest number with so many decimal places, integers without; the even one of two."),
@@ -114,7 +117,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "ops.indexing.taking": (
         ("prune", "method operands grad", "prune(threshold=0, /)\n\nWithout the elements that differ from the fill value by no more than `threshold`."),
-        ("sparse_mask", "operands grad", ""),
+        ("sparse_mask", "method places operands grad", "sparse_mask(mask)\n\nThe elements of `x` that `mask` specifies, in the structure of `mask`; its values play no part."),
         ("take", "method operands masked grad", "take(indices, /, *, axis=None)\n\nThe elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again."),
         ("take_along_axis", "method operands masked grad", "take_along_axis(indices, /, *, axis=-1)\n\nFor each place of `indices`, of the rank of `x`, the element whose coordinate along `axis` stands there."),
     ),
@@ -158,7 +161,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "ops.manipulation.triangles": (
         ("diag", "operands masked grad", ""),
-        ("diagonal", "operands masked grad", ""),
+        ("diagonal", "method places operands masked grad", "diagonal(offset=0, axis1=0, axis2=1)\n\nThe elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."),
         ("trace", "method operands masked grad", "trace(*, offset=0, axis1=0, axis2=1, dtype=None)\n\nThe sum of the diagonal of two dimensions, the first ones as NumPy's: those with `j - i == offset`."),
         ("tril", "method operands masked grad", "tril(*, k=0)\n\nThe lower triangles of the last two dimensions: elements (i, j) with j - i <= k, all others zero."),
         ("triu", "method operands masked grad", "triu(*, k=0)\n\nThe upper triangles of the last two dimensions: elements (i, j) with j - i >= k, all others zero."),
@@ -182,7 +185,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("spgemm", "operands grad", ""),
     ),
     "ops.products.tensor_products": (
-        ("dot", "operands grad", ""),
+        ("dot", "method places operands grad", "dot(b)\n\nNumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one."),
         ("inner", "operands grad", ""),
         ("kron", "method operands grad", "kron(b, /, *, format=None)\n\nThe Kronecker product: every element of `a` times the whole of `b`, in blocks."),
         ("kronsum", "operands grad", ""),
@@ -230,20 +233,20 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("softmax", "method operands masked grad", "softmax(axis=-1)\n\nExponentials of the elements along `axis`, divided by their sum; only specified elements take part."),
     ),
     "ops.reductions.statistics": (
-        ("all", "operands masked lazy grad", ""),
-        ("any", "operands masked lazy grad", ""),
-        ("argmax", "operands masked grad", ""),
-        ("argmin", "operands masked grad", ""),
-        ("count_nonzero", "operands masked lazy grad", ""),
+        ("all", "method places operands masked lazy grad", "all(axis=None, *, keepdims=False)\n\nWhether all elements over `axis` are true."),
+        ("any", "method places operands masked lazy grad", "any(axis=None, *, keepdims=False)\n\nWhether any element over `axis` is true; NaN is."),
+        ("argmax", "method places operands masked grad", "argmax(axis=None, *, keepdims=False, explicit=False)\n\nWhere the largest element over `axis` is first, int64; row-major over all elements without an axis."),
+        ("argmin", "method places operands masked grad", "argmin(axis=None, *, keepdims=False, explicit=False)\n\nWhere the least element over `axis` is first, int64; row-major over all elements without an axis."),
+        ("count_nonzero", "method places operands masked lazy grad", "count_nonzero(axis=None, *, keepdims=False)\n\nHow many elements over `axis` are not zero, int64."),
         ("cumulative_prod", "operands masked grad", ""),
         ("cumulative_sum", "operands masked grad", ""),
-        ("max", "operands masked lazy grad", ""),
-        ("mean", "operands masked lazy grad", ""),
-        ("min", "operands masked lazy grad", ""),
-        ("prod", "operands masked lazy grad", ""),
-        ("std", "operands masked grad", ""),
-        ("sum", "operands masked lazy grad", ""),
-        ("var", "operands masked grad", ""),
+        ("max", "method places operands masked lazy grad", "max(axis=None, *, keepdims=False, explicit=False)\n\nThe largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."),
+        ("mean", "method places operands masked lazy grad", "mean(axis=None, *, dtype=None, keepdims=False)\n\nThe mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN."),
+        ("min", "method places operands masked lazy grad", "min(axis=None, *, keepdims=False, explicit=False)\n\nThe least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0."),
+        ("prod", "method places operands masked lazy grad", "prod(axis=None, *, dtype=None, keepdims=False)\n\nThe product over `axis`; integers and bool are multiplied in 64 bits."),
+        ("std", "method places operands masked grad", "std(axis=None, *, correction=0.0, keepdims=False, ddof=None, dtype=None)\n\nThe standard deviation over `axis`: the square root of `var`; `ddof` and `dtype` as there."),
+        ("sum", "method places operands masked lazy grad", "sum(axis=None, *, dtype=None, keepdims=False)\n\nThe sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`."),
+        ("var", "method places operands masked grad", "var(axis=None, *, correction=0.0, keepdims=False, ddof=None, dtype=None)\n\nThe variance over `axis`: squared distances from the mean, summed and divided by count - `correction`."),
     ),
     "ops.sets": (
         ("unique_all", "operands", ""),
@@ -278,6 +281,13 @@ NUMPY: dict[str, str] = {
     "unique": "unique_values"
 }
 """NumPy's names that the namespace has not, or that spell their arguments."""
+
+OPERATORS: dict[str, str] = {
+    "abs": "abs", "add": "add", "and": "band", "eq": "eq", "floordiv": "floordiv", "ge": "ge", "gt": "gt",
+    "invert": "bnot", "le": "le", "lshift": "shl", "lt": "lt", "mod": "mod", "mul": "mul", "ne": "ne", "neg": "neg",
+    "or": "bor", "pow": "pow", "rshift": "shr", "sub": "sub", "truediv": "div", "xor": "bxor"
+}
+"""Python's operators, and the operation of the loop IR that each is."""
 
 SPOKEN: dict[str, str] = {
     "and": "logical_and", "band": "bitwise_and", "bnot": "bitwise_invert", "bor": "bitwise_or",
@@ -316,7 +326,11 @@ def _named(kind: str) -> frozenset[str]:
 HOMES: dict[str, str] = {name: home for home, rows in _ROWS.items() for name, _, _ in rows}
 """The module of each operation of the namespace."""
 METHODS: dict[str, str] = {name: text for rows in _ROWS.values() for name, _, text in rows if text}
-"""Operations that are methods too, and what they do."""
+"""Operations that are methods or attributes too, and what they do."""
+PLACES = _named("places")
+"""Those of them that take arguments by place which the function takes by name."""
+ATTRIBUTES = _named("attribute")
+"""Those of them that are attributes."""
 OPERANDS = _named("operands")
 """Operations that ask operands' types for the result."""
 MASKED = _named("masked")

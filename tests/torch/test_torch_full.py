@@ -12,6 +12,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch_matrix import BINARY, LAYOUTS, PRODUCTS, REDUCTIONS, STACKS, STRUCTURAL, UNARY, X, compare, make, plain
 
 import openwork as ow
+from openwork.tables import ATTRIBUTES, PLACES
 
 EVERY = {name: LAYOUTS[name] for name in ("csr", "coo", "ragged bsr", "dia", "uncoalesced coo", "hybrid", "dense")}
 EVERY |= {f"{name}, rank 3": STACKS[name] for name in ("batched csr", "csf")}
@@ -105,6 +106,26 @@ def test_what_is_not_kept_has_gradient_zero() -> None:
     mask = ow.asarray(torch.eye(4, 6)).asformat("csr")
     (ow.sparse_mask(t, mask) * 2).sum().backward()
     torch.testing.assert_close(mine.grad, 2 * torch.eye(4, 6, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "name", sorted((PLACES | ATTRIBUTES) - {"dot", "sparse_mask", "any", "all", "argmax", "argmin"})
+)
+def test_methods_and_attributes(name: str) -> None:
+    def method(t: ow.Tensor) -> Any:
+        found = getattr(t, name)
+        return found if name in ATTRIBUTES else found(axis=None) if name in ("max", "min", "var", "std") else found()
+
+    function = getattr(ow, name) if name != "diagonal" else lambda t: ow.diagonal(t, axis1=0, axis2=1)
+    gradients = []
+    for call in (method, function):
+        t, mine, _ = full("csr")
+        result = plain(call(t))
+        if not result.requires_grad:
+            return
+        result.sum().backward()
+        gradients.append(mine.grad)
+    assert torch.equal(*gradients)
 
 
 @pytest.mark.thin(2)

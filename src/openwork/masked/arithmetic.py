@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DTypeError
+from ..ir.ops import COMPARISONS, arity
 from ..late import late
+from ..tables import OPERATORS
 from ..tensor.inplace import check_writable
 
 if TYPE_CHECKING:
@@ -79,24 +81,7 @@ class Arithmetic:
     __array_priority__ = 2000.0
 
     if not TYPE_CHECKING:  # the stub of `tensor.methods` has their types
-        __add__, __radd__, __iadd__ = _binary("add"), _reflected("add"), _inplace("add")
-        __sub__, __rsub__, __isub__ = _binary("sub"), _reflected("sub"), _inplace("sub")
-        __mul__, __rmul__, __imul__ = _binary("mul"), _reflected("mul"), _inplace("mul")
-        __truediv__, __rtruediv__, __itruediv__ = _binary("div"), _reflected("div"), _inplace("div")
-        __floordiv__, __rfloordiv__, __ifloordiv__ = _binary("floordiv"), _reflected("floordiv"), _inplace("floordiv")
-        __mod__, __rmod__, __imod__ = _binary("mod"), _reflected("mod"), _inplace("mod")
-        __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _inplace("pow")
-        __and__, __rand__, __iand__ = _binary("band"), _reflected("band"), _inplace("band")
-        __or__, __ror__, __ior__ = _binary("bor"), _reflected("bor"), _inplace("bor")
-        __xor__, __rxor__, __ixor__ = _binary("bxor"), _reflected("bxor"), _inplace("bxor")
-        __lshift__, __rlshift__ = _binary("shl"), _reflected("shl")
-        __rshift__, __rrshift__ = _binary("shr"), _reflected("shr")
-        __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
-        __eq__ = _binary("eq")
-        __ne__ = _binary("ne")
         __hash__ = None
-        __neg__, __abs__ = _unary("neg", "-x"), _unary("abs", "abs(x)")
-        __invert__ = _unary("bnot", "~x")
 
         def __pos__(self) -> MaskedTensor:
 
@@ -140,3 +125,13 @@ class Arithmetic:
             )
         values[...] = result.values
         return me
+
+
+for _name, _op in OPERATORS.items():
+    if arity(_op) == 1:
+        setattr(Arithmetic, f"__{_name}__", _unary(_op, f"`{_op}` of each element"))
+        continue
+    setattr(Arithmetic, f"__{_name}__", _binary(_op))
+    if _op not in COMPARISONS:
+        setattr(Arithmetic, f"__r{_name}__", _reflected(_op))
+        setattr(Arithmetic, f"__i{_name}__", _inplace(_op))

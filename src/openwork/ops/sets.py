@@ -72,7 +72,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     )
 
 
-@operation(grad=False)
+@operation(grad=False, shape="counted", fill="dense")
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct elements, and how often each occurs: (values, counts), as of `unique_all`."""
     distinct = _distinct(as_tensor(x))
@@ -86,7 +86,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(distinct.values(), distinct.inverse())
 
 
-@operation(numpy="unique", grad=False, masked="method unique")
+@operation(numpy="unique", grad=False, masked="method unique", shape="counted", dtype="same", fill="dense")
 def unique_values(x: Any, /) -> Tensor:
     """The distinct elements as a dense vector, ascending, NaN last and every NaN one of its own."""
     return _distinct(as_tensor(x)).values()

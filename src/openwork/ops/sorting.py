@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-@operation(masked="method", shape="same", dtype="same")
+@operation(masked="method", shape="same", dtype="same", fill="same")
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of every fibre along `axis` in order.
 
@@ -115,7 +115,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return Tensor._from_dense(_as_index(np.ascontiguousarray(restored), t))
 
 
-@operation()
+@operation(shape="counted", fill="dense")
 def find(x: Any, /) -> tuple[Tensor, ...]:
     """The coordinates of the elements that are not zero, in row-major order, and then these elements.
 
@@ -133,7 +133,7 @@ def find(x: Any, /) -> tuple[Tensor, ...]:
     return (*coordinates, values if values.format.is_dense else values.asformat("dense"))
 
 
-@operation(method=True)
+@operation(method=True, dtype="int64")
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """The places in the sorted vector `x1` before which the elements of `x2` keep it sorted.
 
@@ -179,7 +179,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return Tensor._from_storage(b._storage.with_values(result_values, int(ranks[-1])))
 
 
-@operation(method=True, masked=late("masked.namespace", "nonzero"))
+@operation(method=True, masked=late("masked.namespace", "nonzero"), shape="counted", dtype="int64", fill="dense")
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The coordinates of the elements that are not zero, in row-major order: one vector for each dimension.
 
@@ -213,7 +213,13 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     return tuple(Tensor._from_dense(_as_index(np.ascontiguousarray(c), t)) for c in coordinates)
 
 
-@operation(method=True, masked=lambda m: _coordinate_matrix(namespace().nonzero(m), m.ndim))
+@operation(
+    method=True,
+    masked=lambda m: _coordinate_matrix(namespace().nonzero(m), m.ndim),
+    shape="counted",
+    dtype="int64",
+    fill="dense",
+)
 def argwhere(x: Any, /) -> Tensor:
     """The coordinates of the elements that are not zero, in row-major order: a dense matrix with a row for each."""
     t = as_tensor(x)

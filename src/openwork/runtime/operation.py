@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
 from ..errors import UnsupportedError
@@ -34,6 +34,12 @@ class Operation:
     name : in the namespace
     function : computes it
     method : whether it is a method of Tensors too, the tensor first
+    places : what the method takes by place where the function takes it by name, with the defaults that differ: "axis",
+        "offset = 0, axis1 = 0". Such a method is ours over torch buffers too, unless its arguments are torch's
+    otherwise : what torch's method of that name gives where it is called alike, which goes first over torch buffers:
+        "pair", values and places; "unbiased", the same by another count; None where it gives the same
+    attribute : whether it is an attribute of Tensors: `A.real`
+    operator : Python's name of the operator that it is, "add" for `__add__`, `__radd__` and `__iadd__`
     numpy : names of NumPy's functions and ufuncs that it is, besides the one of its own name; "add.reduce" of a ufunc's
         method. One with other arguments is a `Spelling`
     torch : spellings of torch's functions that it is
@@ -44,8 +50,9 @@ class Operation:
     operands : whether types of its operands may override it: not of functions that make tensors
     op : the elementwise operation of the loop IR, or of the array library, that it is
     arity : of `op`
-    shape, dtype, fill : the rules of the result, words of `runtime.result_rules`; of elementwise operations they follow
-        from `op`, of what only moves elements from `masked`; None where the documentation alone says
+    shape, dtype, fill, format : the rules of the result, words of `runtime.result_rules`; of elementwise operations
+        they follow from `op`, of what only moves elements from `masked`, a format from `fill`; None where the
+        documentation alone says
     returns : what a dense array among the operands makes of the result: None, a Tensor all the same; "product", a dense
         array; "mixed" or "any", that depends on the values
     """
@@ -65,6 +72,11 @@ class Operation:
     shape: str | None = None
     dtype: str | None = None
     fill: str | None = None
+    places: str = ""
+    otherwise: str | None = None
+    attribute: bool = False
+    format: str | None = None
+    operator: str | None = None
 
     @property
     def module(self) -> str:
@@ -76,11 +88,25 @@ class Operation:
         """The first sentence of its documentation."""
         return " ".join((self.function.__doc__ or "").split("\n\n")[0].split())
 
+    def parameters(self) -> list[Parameter]:
+        """The method's parameters after the tensor: those that it takes by place first."""
+        own = {p.name: p for p in list(signature(self.function).parameters.values())[1:]}
+        spelled = spelling(f"{self.name}({self.places})").signature if self.places else None
+        first = {} if spelled is None else spelled.parameters
+        placed = []
+        for name, p in first.items():
+            default = own[name].default if p.default is Parameter.empty else p.default
+            placed.append(own[name].replace(kind=Parameter.POSITIONAL_OR_KEYWORD, default=default))
+        return [*placed, *(p for name, p in own.items() if name not in first)]
+
     def spelled(self, library: str, name: str) -> Spelling:
         """How the function of this name of "numpy" or "torch" spells the call."""
         spellings = map(spelling, self.numpy if library == "numpy" else self.torch)
         return next((s for s in spellings if s.name == name), spelling(name))
 
+
+_FORMATS = {"dense": "dense", "f(fill)": "same", "same": "same"}
+"""The rule of the format that follows from that of the fill value."""
 
 OPERATIONS: dict[str, Operation] = {}
 """The blocks of the modules that are loaded, by name."""
@@ -180,6 +206,11 @@ def operation(
     shape: str | None = None,
     dtype: str | None = None,
     fill: str | None = None,
+    places: str = "",
+    otherwise: str | None = None,
+    attribute: bool = False,
+    format: str | None = None,
+    operator: str | None = None,
 ) -> Callable[[F], F]:
     """Register a function as the operation of its name; see `Operation`."""
 
@@ -193,6 +224,8 @@ def operation(
         OPERATIONS[operation_name] = Operation(
             operation_name, function, method, _texts(numpy), _texts(torch), masked, lazy,
             operands if grad is None else grad, operands, op, arity, returns, *rules,
+            places, otherwise, attribute,
+            format or ("like" if masked == "moves" else _FORMATS.get(rules[2] or "")), operator,
         )  # fmt: skip
         return function
 

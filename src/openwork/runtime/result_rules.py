@@ -10,7 +10,7 @@ from ..ir.operations import OPERATIONS
 from ..ir.types import COMPLEX, FLOATS, real_of
 from .promote import accumulator
 
-__all__ = ["DTYPES", "FILLS", "SHAPES", "elementwise_rules", "result_scalar"]
+__all__ = ["DTYPES", "FILLS", "FORMATS", "SHAPES", "elementwise_rules", "result_scalar"]
 
 SHAPES = {
     "same": "that of the operand",
@@ -18,6 +18,9 @@ SHAPES = {
     "reduced": "without the dimensions `axis`, or with extent 1 there for `keepdims`",
     "moved": "as the arguments say",
     "product": "the free dimensions of the operands",
+    "multiplied": "the extents of the operands, multiplied",
+    "joined": "that of the operands one behind the other",
+    "counted": "as many as the elements say",
 }
 DTYPES = {
     "same": "that of the operand (of bool NumPy's, where the result is a number)",
@@ -26,6 +29,7 @@ DTYPES = {
     "int64": "int64",
     "real": "that of the parts of a complex number, else the operand's",
     "float": "the operand's, float64 for integers and bool",
+    "real float": "that of the parts of a complex number, else the same as float",
     "floating": "the operand's; of integers and bool NumPy's, float16 to float64 by their width, or torch's float32",
     "promoted float": "that which the operands promote to, float64 for integers and bool",
     "promoted floating": "the same of that which the operands promote to",
@@ -34,7 +38,15 @@ DTYPES = {
 FILLS = {
     "f(fill)": "the operation of the fill values",
     "same": "that of the operand",
+    "zero": "0, or the identity of a semiring's sum",
     "dense": "none: the result is dense",
+}
+FORMATS = {
+    "same": "that of the operand; of several of different formats, that of the first that has all dimensions",
+    "like": "one like that of the operand, for the result's rank: sparse of sparse ones, dense of dense ones",
+    "product": "of sparse operands theirs where it has the result's rank, else CSR or COO; with a dense one dense",
+    "sparse": "sparse, of dense operands too",
+    "dense": "dense",
 }
 
 
@@ -63,6 +75,8 @@ def result_scalar(rule: str, scalar: str, library: str) -> str:
         return scalar
     if rule == "real":
         return real_of(scalar) if scalar in COMPLEX else scalar
+    if rule == "real float":
+        return result_scalar("float", result_scalar("real", scalar, library), library)
     if rule == "float":
         return scalar if scalar in (*FLOATS, *COMPLEX) else "f64"
     if rule == "floating":

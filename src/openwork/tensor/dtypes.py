@@ -49,7 +49,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 _PYTHON = (builtins.bool, int, float, complex)
 
 
-@operation(masked=late("masked.namespace", "astype"))
+@operation(masked=late("masked.namespace", "astype"), shape="same", fill="same")
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None, casting: str = "unsafe") -> Any:
     """`x` with elements of another dtype; pos and crd are shared. `casting` is NumPy's rule of what is allowed."""
     if isinstance(x, np.ndarray):

@@ -17,6 +17,7 @@ from ..runtime.gradient_hook import any_full
 from ..runtime.overrides import takes_over
 from ..runtime.values import BINARY, UNARY
 from ..storage.buffers import is_array
+from ..tables import METHODS
 from .methods import LazyMethods
 from .operators import Operators
 from .tensor import Tensor
@@ -155,7 +156,7 @@ def _method(name: str) -> Callable[..., Any]:
 
         return Lazy(REDUCE, name, (self,), call, ("method", axis, keepdims, dtype))
 
-    method.__name__, method.__doc__ = name, getattr(Operators, name).__doc__
+    method.__name__, method.__doc__ = name, METHODS.get(name, "")
     return method
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from inspect import signature
+from functools import cache
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
 from ..runtime.gradient_hook import rule
+from ..runtime.operation import block
+from ..runtime.too_large import FAILURES, size_error
 from ..storage.buffers import is_torch
-from ..tables import LAZY, MASKED, METHODS
+from ..tables import ATTRIBUTES, LAZY, MASKED, METHODS, PLACES
 from .numpy_names import by_numpy
 
 __all__ = ["LazyMethods", "MaskedMethods", "Methods"]
@@ -72,8 +75,123 @@ def _method(run: Callable[..., Any], kind: str, name: str, summary: str) -> Call
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return run(self, name, args, kwargs)
 
+    return _called(call, kind, name, summary)
+
+
+def _called(call: Callable[..., Any], kind: str, name: str, summary: str) -> Callable[..., Any]:
     call.__name__, call.__qualname__, call.__doc__ = name, f"{kind}.{name}", summary
     return call
+
+
+# -- methods that go to the function by themselves ---------------------------------------------------------------------
+
+
+_TORCHS = frozenset(("dim", "dim1", "dim2", "keepdim", "unbiased", "other"))
+"""Arguments that only torch's methods have."""
+_STANDARDS = frozenset(("axis", "explicit", "keepdims"))
+"""Arguments that only the array API's have."""
+
+
+@cache
+def _bound(name: str) -> Callable[..., Any]:
+    """The method of an operation whose block names what it takes by place: one call of its function."""
+    o = block(name)
+    function, own, parameters = o.function, signature(o.function).parameters, o.parameters()
+    places = tuple(p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD)
+    defaults = {p.name: p.default for p in parameters if p.default != own[p.name].default}
+    first, otherwise, known = places[0], o.otherwise is not None, frozenset(p.name for p in parameters)
+    elsewhere = _elsewhere(name, places, known, otherwise)
+
+    def by_name(self: Any, *args: Any, **options: Any) -> Any:
+        if otherwise and type(self._kept.values) is not np.ndarray:
+            asked = True
+        elif options:
+            asked = len(args) > 0 or not known.issuperset(options)
+        else:
+            asked = len(args) > 1
+        if asked:
+            found = elsewhere(self, args, options)
+            if found is not _NOT_FOUND:
+                return found
+        elif args:
+            options = {first: args[0]}
+        if defaults:
+            options = {**defaults, **options}
+        try:
+            return function(self, **options)
+        except FAILURES as error:
+            refused = size_error(name, error, (self,))
+            if refused is None:
+                raise
+            raise refused from None
+
+    def by_place(self: Any, operand: Any, /, **options: Any) -> Any:
+        return function(self, operand) if not options else by_numpy(name, (self, operand), options)
+
+    return by_place if own[first].kind is Parameter.POSITIONAL_ONLY else by_name
+
+
+_NOT_FOUND = object()
+
+
+def _elsewhere(name: str, places: tuple[str, ...], known: frozenset[str], otherwise: bool) -> Callable[..., Any]:
+    """A call that is another library's, or takes `grad=`; else the arguments by place are added to those by name.
+
+    Over torch buffers torch's method goes first where arguments are torch's, or where it gives something else and none
+    is ours. What neither has goes to NumPy's function of that name.
+    """
+
+    def call(self: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        theirs = len(args) > len(places) or not _TORCHS.isdisjoint(options)
+        if (theirs or (otherwise and _STANDARDS.isdisjoint(options))) and is_torch(self._storage.values):
+            return rule("torch_method")(self, name)(*args, **options)
+        if len(args) > len(places) or not known.issuperset(options):
+            return (_placed if "grad" in options else _numpys)(self, name, args, options)
+        for key, value in zip(places, args, strict=False):
+            if key in options:
+                raise TypeError(f"{name}() got multiple values for argument {key!r}")
+            options[key] = value
+        return _NOT_FOUND
+
+    return call
+
+
+def _numpys(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return by_numpy(name, (self, *args), kwargs)
+
+
+def _by_place(name: str, summary: str) -> Callable[..., Any]:
+    """The method, which at its first call takes the place of this one."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        method = _bound(name)
+        if getattr(Methods, name) is call:
+            setattr(Methods, name, _called(method, "Tensor", name, summary))
+        return method(self, *args, **kwargs)
+
+    return _called(call, "Tensor", name, summary)
+
+
+def _placed(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The operation of another kind of tensor, of arguments by place."""
+    places = [p for p in block(name).parameters() if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    if len(args) > len(places):
+        raise TypeError(f"{name}() takes {len(places)} arguments by place; got {len(args)}")
+    given = {p.name: p.default for p in places} | {p.name: x for p, x in zip(places, args, strict=False)} | kwargs
+    return _operation(self, name, (), given)
+
+
+def _attribute(kind: type, name: str, summary: str) -> property:
+    """The attribute, in whose place the function itself stands from its first use on."""
+
+    def found(self: Any) -> Any:
+        if kind is not Methods:
+            return _operation(self, name, (), {})
+        function = block(name).function
+        setattr(Methods, name, property(function, doc=summary))
+        return function(self)
+
+    return property(found, doc=summary)
 
 
 for _class, _kind, _run, _names in (
@@ -82,4 +200,11 @@ for _class, _kind, _run, _names in (
     (MaskedMethods, "MaskedTensor", _operation, MASKED),
 ):
     for _name in METHODS.keys() & _names:
-        setattr(_class, _name, _method(_run, _kind, _name, METHODS[_name]))
+        _summary = METHODS[_name]
+        if _name in ATTRIBUTES:
+            setattr(_class, _name, _attribute(_class, _name, _summary))
+        elif _name in PLACES and _class is Methods:
+            setattr(_class, _name, _by_place(_name, _summary))
+        else:
+            _found = _placed if _name in PLACES and _class is MaskedMethods else _run
+            setattr(_class, _name, _method(_found, _kind, _name, _summary))

@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from ..ops.axes import axis_of, swapped_axes
     from ..ops.creation import zeros
     from ..ops.elementwise.maps import unary
-    from ..ops.indexing.taking import sparse_mask, take
+    from ..ops.indexing.taking import take
 else:
     axis_of = late("ops.axes", "axis_of")
     unary = late("ops.elementwise.maps", "unary")
     take = late("ops.indexing.taking", "take")
-    sparse_mask = late("ops.indexing.taking", "sparse_mask")
     swapped_axes = late("ops.axes", "swapped_axes")
     zeros = late("ops.creation", "zeros")
 
@@ -165,11 +164,6 @@ class TorchNames:
             )
         d = _axis(dim, _me(self).ndim, "index_select")
         return take(_me(self), index.reshape(-1) if hasattr(index, "reshape") else index, axis=d)
-
-    def sparse_mask(self, mask: Any) -> Tensor:
-        """The elements that `mask` specifies, in its structure."""
-
-        return sparse_mask(_me(self), mask)
 
     def to_sparse(
         self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Sequence[int] | None = None,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from inspect import isfunction
 from typing import Any
 
 import torch
@@ -25,7 +24,7 @@ from ..runtime import gradient_hook
 from ..runtime.conversion.remap import canonical
 from ..storage.buffers import is_recorded
 from ..storage.storage import Storage
-from ..tensor.operators import Operators
+from ..tables import ATTRIBUTES, OPERATORS, PLACES
 from ..tensor.tensor import Tensor
 from .dense_gradient_proxy import (
     DenseOfProxy,
@@ -387,20 +386,17 @@ def _in_place(name: str) -> Callable[..., Any]:
     return method
 
 
-_OPERATORS = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul",
-)  # fmt: skip
 _METHODS = (
-    *(f"__{x}{name}__" for name in _OPERATORS for x in ("", "r")),
-    "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__neg__", "__abs__", "__invert__", "__getitem__",
-    *(name for name, f in vars(Operators).items() if isfunction(f) and name[0] != "_" and name != "diagonal"),
-    "index_select", "sparse_mask", "asformat", "astype", "to", "to_device", "transpose", "clone", "to_dense",
+    *(f"__{x}{name}__" for name in (*OPERATORS, "matmul") for x in ("", "r") if hasattr(Tensor, f"__{x}{name}__")),
+    "__getitem__",
+    *sorted(PLACES),
+    "index_select", "asformat", "astype", "to", "to_device", "transpose", "clone", "to_dense",
     "coalesce", "to_sparse",
 )  # fmt: skip
 for _name in _METHODS:
     setattr(DenseGradientTensor, _name, _method(_name))
 for _name in ["__setitem__", "zero_", "copy_", "transpose_", "sparse_resize_"]:
     setattr(DenseGradientTensor, _name, _in_place(_name))
-for _name in ("T", "mT", "mH"):
+for _name in ("T", "mT", "mH", *ATTRIBUTES):
     setattr(DenseGradientTensor, _name, _property(_name))
 gradient_hook.full = DenseGradientTensor

@@ -122,8 +122,8 @@ def _tensor(x: Any) -> Any:
 Names = str | tuple[str, ...]
 
 
-def _unary_function(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[[Any], Any]:
-    """The block of a function of one operand: its operation of the loop IR, and its names in NumPy and torch."""
+def _unary_function(name: str, op: str, doc: str, **names: Any) -> Callable[[Any], Any]:
+    """The block of a function of one operand: its operation of the loop IR; its names elsewhere, see `_register`."""
 
     def function(x: Any, /) -> Any:
 
@@ -132,10 +132,10 @@ def _unary_function(name: str, op: str, doc: str, numpy: Names = (), torch: Name
 
         return unary(op, x if isinstance(x, Tensor) else asarray(x))
 
-    return _register(function, 1, name, doc, op, numpy, torch)
+    return _register(function, 1, name, doc, op, **names)
 
 
-def _binary_function(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[[Any, Any], Any]:
+def _binary_function(name: str, op: str, doc: str, **names: Any) -> Callable[[Any, Any], Any]:
     """The block of a function of two operands; `op` may be one of the array library that the loop IR has not."""
 
     def function(x1: Any, x2: Any, /) -> Any:
@@ -148,10 +148,10 @@ def _binary_function(name: str, op: str, doc: str, numpy: Names = (), torch: Nam
             return _by_array_library(op, a, b)
         return elementwise(op, a, b)
 
-    return _register(function, 2, name, doc, op, numpy, torch)
+    return _register(function, 2, name, doc, op, **names)
 
 
-def _annihilating_function(name: str, op: str, doc: str, numpy: Names = (), torch: Names = ()) -> Callable[..., Any]:
+def _annihilating_function(name: str, op: str, doc: str, **names: Any) -> Callable[..., Any]:
     """The block of a binary function in which a zero that is not stored may be asked to annihilate."""
 
     def function(x1: Any, x2: Any, /, *, zero_annihilates: bool = False) -> Any:
@@ -163,25 +163,26 @@ def _annihilating_function(name: str, op: str, doc: str, numpy: Names = (), torc
             a, b = asarray(a), asarray(b) if is_array(b) else b
         return elementwise(op, a, b, zero_annihilates)
 
-    return _register(function, 2, name, doc, op, numpy, torch)
+    return _register(function, 2, name, doc, op, **names)
 
 
 def _register(
-    function: Callable[..., Any], arity: int, name: str, doc: str, op: str, numpy: Names, torch: Names
-) -> Callable[..., Any]:
-    """`op`, the operation of the loop IR or the array library, is kept for operands that take the call over."""
+    function: Callable[..., Any], arity: int, name: str, doc: str, op: str, numpy: Names = (), torch: Names = (),
+    attribute: bool = False, operator: str | None = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """`op`, the operation of the loop IR or the array library, is kept for operands that take the call over.
+
+    numpy, torch, attribute, operator : of the block, see `runtime.operation`
+    """
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     function.op = op  # type: ignore[attr-defined]
     block = operation(
-        method=name not in _ATTRIBUTES, numpy=numpy, torch=torch, masked="elements", lazy=True, op=op, arity=arity,
-        returns="mixed" if arity == 2 else None,
+        method=not attribute, attribute=attribute, operator=operator, numpy=numpy, torch=torch, masked="elements",
+        lazy=True, op=op, arity=arity, returns="mixed" if arity == 2 else None,
     )  # fmt: skip
     return block(function)
 
-
-_ATTRIBUTES = ("real", "imag")
-"""Operations that are attributes of arrays, not methods."""
 
 _ANNIHILATES = """
 
@@ -208,14 +209,18 @@ def _by_array_library(op: str, a: Any, b: Any) -> Any:
     return elementwise(op, a, b)
 
 
-abs = _unary_function("abs", "abs", "The absolute value; that of a complex number is real.", numpy="absolute")
+abs = _unary_function(
+    "abs", "abs", "The absolute value; that of a complex number is real.", numpy="absolute", operator="abs"
+)
 acos = _unary_function("acos", "acos", "The inverse cosine.", numpy="arccos")
 acosh = _unary_function("acosh", "acosh", "The inverse hyperbolic cosine.", numpy="arccosh")
 asin = _unary_function("asin", "asin", "The inverse sine.", numpy="arcsin")
 asinh = _unary_function("asinh", "asinh", "The inverse hyperbolic sine.", numpy="arcsinh")
 atan = _unary_function("atan", "atan", "The inverse tangent.", numpy="arctan")
 atanh = _unary_function("atanh", "atanh", "The inverse hyperbolic tangent.", numpy="arctanh")
-bitwise_invert = _unary_function("bitwise_invert", "bnot", "Every bit inverted.", numpy="invert", torch="bitwise_not")
+bitwise_invert = _unary_function(
+    "bitwise_invert", "bnot", "Every bit inverted.", numpy="invert", torch="bitwise_not", operator="invert"
+)
 ceil = _unary_function("ceil", "ceil", "The least integer that is not smaller.")
 conj = _unary_function("conj", "conj", "The complex conjugate.", numpy="conjugate")
 cos = _unary_function("cos", "cos", "The cosine.")
@@ -224,7 +229,7 @@ erf = _unary_function("erf", "erf", "The error function, `2 / sqrt(pi) * integra
 exp = _unary_function("exp", "exp", "The exponential.")
 expm1 = _unary_function("expm1", "expm1", "`exp(x) - 1`, accurate near 0.")
 floor = _unary_function("floor", "floor", "The greatest integer that is not larger.")
-imag = _unary_function("imag", "imag", "The imaginary part.")
+imag = _unary_function("imag", "imag", "The imaginary part of every element, 0 of real ones.", attribute=True)
 isfinite = _unary_function("isfinite", "isfinite", "Whether neither infinite nor NaN.")
 isinf = _unary_function("isinf", "isinf", "Whether infinite.")
 isnan = _unary_function("isnan", "isnan", "Whether NaN.")
@@ -233,8 +238,8 @@ log10 = _unary_function("log10", "log10", "The logarithm to base 10.")
 log1p = _unary_function("log1p", "log1p", "`log(1 + x)`, accurate near 0.")
 log2 = _unary_function("log2", "log2", "The logarithm to base 2.")
 logical_not = _unary_function("logical_not", "not", "Whether zero.")
-negative = _unary_function("negative", "neg", "`-x`.", torch="neg")
-real = _unary_function("real", "real", "The real part.")
+negative = _unary_function("negative", "neg", "`-x`.", torch="neg", operator="neg")
+real = _unary_function("real", "real", "The real part of every element.", attribute=True)
 reciprocal = _unary_function("reciprocal", "reciprocal", "`1 / x`.")
 sign = _unary_function("sign", "sign", "-1, 0 or 1; a complex number divided by its absolute value.")
 signbit = _unary_function("signbit", "signbit", "Whether the sign bit is set, that of -0.0 included.")
@@ -246,36 +251,40 @@ tan = _unary_function("tan", "tan", "The tangent.")
 tanh = _unary_function("tanh", "tanh", "The hyperbolic tangent.")
 trunc = _unary_function("trunc", "trunc", "The integer part.")
 
-add = _binary_function("add", "add", "`x1 + x2`.")
+add = _binary_function("add", "add", "`x1 + x2`.", operator="add")
 atan2 = _binary_function("atan2", "atan2", "The angle of the point (x2, x1).", numpy="arctan2")
-bitwise_and = _binary_function("bitwise_and", "band", "`x1 & x2`.", torch="and")
-bitwise_left_shift = _binary_function("bitwise_left_shift", "shl", "`x1 << x2`.", numpy="left_shift", torch="lshift")
-bitwise_or = _binary_function("bitwise_or", "bor", "`x1 | x2`.", torch="or")
-bitwise_right_shift = _binary_function("bitwise_right_shift", "shr", "`x1 >> x2`.", numpy="right_shift", torch="rshift")
-bitwise_xor = _binary_function("bitwise_xor", "bxor", "`x1 ^ x2`.", torch="xor")
+bitwise_and = _binary_function("bitwise_and", "band", "`x1 & x2`.", torch="and", operator="and")
+bitwise_left_shift = _binary_function(
+    "bitwise_left_shift", "shl", "`x1 << x2`.", numpy="left_shift", torch="lshift", operator="lshift"
+)
+bitwise_or = _binary_function("bitwise_or", "bor", "`x1 | x2`.", torch="or", operator="or")
+bitwise_right_shift = _binary_function(
+    "bitwise_right_shift", "shr", "`x1 >> x2`.", numpy="right_shift", torch="rshift", operator="rshift"
+)
+bitwise_xor = _binary_function("bitwise_xor", "bxor", "`x1 ^ x2`.", torch="xor", operator="xor")
 copysign = _binary_function("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
 divide = _annihilating_function(
-    "divide", "div", "`x1 / x2`." + _ANNIHILATES, numpy="true_divide", torch=("div", "truediv")
+    "divide", "div", "`x1 / x2`." + _ANNIHILATES, numpy="true_divide", torch=("div", "truediv"), operator="truediv"
 )
-equal = _binary_function("equal", "eq", "`x1 == x2`.", torch="eq")
-floor_divide = _binary_function("floor_divide", "floordiv", "`x1 // x2`.", torch="floordiv")
-greater = _binary_function("greater", "gt", "`x1 > x2`.", torch="gt")
-greater_equal = _binary_function("greater_equal", "ge", "`x1 >= x2`.", torch="ge")
+equal = _binary_function("equal", "eq", "`x1 == x2`.", torch="eq", operator="eq")
+floor_divide = _binary_function("floor_divide", "floordiv", "`x1 // x2`.", torch="floordiv", operator="floordiv")
+greater = _binary_function("greater", "gt", "`x1 > x2`.", torch="gt", operator="gt")
+greater_equal = _binary_function("greater_equal", "ge", "`x1 >= x2`.", torch="ge", operator="ge")
 hypot = _binary_function("hypot", "hypot", "`sqrt(x1**2 + x2**2)` without overflow.")
-less = _binary_function("less", "lt", "`x1 < x2`.", torch="lt")
-less_equal = _binary_function("less_equal", "le", "`x1 <= x2`.", torch="le")
+less = _binary_function("less", "lt", "`x1 < x2`.", torch="lt", operator="lt")
+less_equal = _binary_function("less_equal", "le", "`x1 <= x2`.", torch="le", operator="le")
 logaddexp = _binary_function("logaddexp", "logaddexp", "`log(exp(x1) + exp(x2))` without overflow.")
 logical_and = _binary_function("logical_and", "and", "Whether both are true.")
 logical_or = _binary_function("logical_or", "or", "Whether one is true.")
 logical_xor = _binary_function("logical_xor", "xor", "Whether exactly one is true.")
 maximum = _binary_function("maximum", "max", "The larger of two; NaN where one is NaN.")
 minimum = _binary_function("minimum", "min", "The smaller of two; NaN where one is NaN.")
-multiply = _annihilating_function("multiply", "mul", "`x1 * x2`." + _ANNIHILATES, torch="mul")
+multiply = _annihilating_function("multiply", "mul", "`x1 * x2`." + _ANNIHILATES, torch="mul", operator="mul")
 nextafter = _binary_function("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
-not_equal = _binary_function("not_equal", "ne", "`x1 != x2`.", torch="ne")
-pow = _binary_function("pow", "pow", "`x1 ** x2`.", numpy="power")
-remainder = _binary_function("remainder", "mod", "`x1 % x2`, with the sign of x2.", torch="mod")
-subtract = _binary_function("subtract", "sub", "`x1 - x2`.", torch="sub")
+not_equal = _binary_function("not_equal", "ne", "`x1 != x2`.", torch="ne", operator="ne")
+pow = _binary_function("pow", "pow", "`x1 ** x2`.", numpy="power", operator="pow")
+remainder = _binary_function("remainder", "mod", "`x1 % x2`, with the sign of x2.", torch="mod", operator="mod")
+subtract = _binary_function("subtract", "sub", "`x1 - x2`.", torch="sub", operator="sub")
 
 
 @operation(lazy=True, shape="same", dtype="same", fill="same")
@@ -338,6 +347,8 @@ def _operand(x: Any) -> Any:
     torch=("clamp(min = None, max = None)", "clip(min = None, max = None)"),
     masked="method clamp",
     lazy=True,
+    shape="broadcast",
+    fill="f(fill)",
 )
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.

@@ -16,7 +16,9 @@ from ..axes import as_tensor
 __all__ = ["pattern", "with_values"]
 
 
-@operation(method=True, masked=lambda m, /: m.get_mask(), grad=False, shape="same", dtype="bool")
+@operation(
+    method=True, masked=lambda m, /: m.get_mask(), grad=False, shape="same", dtype="bool", fill="zero", format="same"
+)
 def pattern(x: Any, /) -> Tensor:
     """True at every specified element, whatever its value, False elsewhere: a bool tensor over the same pos and crd.
 
@@ -39,7 +41,7 @@ def pattern(x: Any, /) -> Tensor:
     return Tensor._from_storage(s.with_values(values, False))
 
 
-@operation(method=True)
+@operation(method=True, shape="same", format="same")
 def with_values(x: Any, values: Any, /, *, fill_value: Any = None) -> Tensor:
     """Other values in the structure of `x`, over the same pos and crd.
 

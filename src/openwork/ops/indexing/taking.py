@@ -80,7 +80,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
         ) from None
 
 
-@operation(method=True)
+@operation(method=True, shape="same", dtype="same", fill="same")
 @differentiable(lambda x, *_: (getattr(x, "values", x),))
 def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     """Without the elements that differ from the fill value by no more than `threshold`.
@@ -130,7 +130,7 @@ def _near_test(scalar: str, value: str, fill: str, threshold: str) -> str:
     return f"({same}) or ({threshold} > 0 and abs({value} - {fill}) <= {threshold})"
 
 
-@operation(torch="sparse_mask")
+@operation(method=True, places="mask", torch="sparse_mask", shape="same", dtype="same", fill="same")
 @differentiable(lambda x, mask: (getattr(x, "values", x),))
 def sparse_mask(x: Any, mask: Any, /) -> Tensor:
     """The elements of `x` that `mask` specifies, in the structure of `mask`; its values play no part.

@@ -36,7 +36,7 @@ def _masked_vstack(blocks: Sequence[Any], format: object = None, dtype: Any = No
 _masked_concat = late("masked.shaping", "concat")
 
 
-@operation(masked=_masked_hstack)
+@operation(masked=_masked_hstack, shape="joined", dtype="promoted", fill="same", format="like")
 def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Tensor:
     """The operands side by side: joined along dimension 1, vectors along their only one.
 
@@ -53,7 +53,7 @@ def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
     return _with_format_and_dtype(concat(tensors, axis=axis, format=format), None, dtype)
 
 
-@operation(masked=_masked_vstack)
+@operation(masked=_masked_vstack, shape="joined", dtype="promoted", fill="same", format="like")
 def vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Tensor:
     """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`."""
     tensors = [as_tensor(x) for x in blocks]
@@ -66,7 +66,7 @@ def _with_format_and_dtype(out: Any, format: object, dtype: Any) -> Tensor:
     return result if format is None else result.asformat(format)
 
 
-@operation()
+@operation(shape="joined", dtype="promoted")
 def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dtype: Any = None) -> Tensor:
     """The matrix whose blocks are the entries of a grid; None is a block of zeros.
 
@@ -102,7 +102,7 @@ def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dt
     return _assemble(placed, (row_starts[-1], column_starts[-1]), "block_array", format, dtype)
 
 
-@operation()
+@operation(shape="joined", dtype="promoted", fill="zero", format="sparse")
 def block_diag(blocks: Sequence[Any], /, format: object = None, dtype: Any = None) -> Tensor:
     """The matrix with the operands along its diagonal, one after the other, and zeros elsewhere.
 

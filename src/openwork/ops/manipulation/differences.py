@@ -16,7 +16,7 @@ from .joining import concat
 __all__ = ["diff"]
 
 
-@operation(method=True, masked=late("masked.namespace", "diff"))
+@operation(method=True, masked=late("masked.namespace", "diff"), shape="moved", fill="zero", format="like")
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """The n-th differences of neighbours along `axis`: element k + 1 minus element k, n times.
 

@@ -28,6 +28,10 @@ __all__ = ["concat", "concatenate", "stack", "unstack"]
 @operation(
     torch=("cat(dim: axis = 0)", "concat(dim: axis = 0)", "concatenate(dim: axis = 0)"),
     masked=late("masked.shaping", "concat"),
+    shape="joined",
+    dtype="promoted",
+    fill="same",
+    format="like",
 )
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None) -> Tensor:
     """The operands one behind the other along `axis`; with None, their elements in row-major order.
@@ -125,7 +129,14 @@ def _shift_program(ndim: int, d: int, offset: int, single: bool) -> Program:
     return program
 
 
-@operation(torch="stack(dim: axis = 0)", masked=late("masked.shaping", "stack"))
+@operation(
+    torch="stack(dim: axis = 0)",
+    masked=late("masked.shaping", "stack"),
+    shape="joined",
+    dtype="promoted",
+    fill="same",
+    format="like",
+)
 def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> Tensor:
     """The operands, of one shape, side by side along a new dimension at `axis`."""
     tensors = [as_tensor(x) for x in arrays]
@@ -140,7 +151,14 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> 
     return concat([expand_dims(t, axis=d) for t in tensors], axis=d, format=format)
 
 
-@operation(torch="unbind(dim: axis = 0)", masked=late("masked.namespace", "unstack"))
+@operation(
+    torch="unbind(dim: axis = 0)",
+    masked=late("masked.namespace", "unstack"),
+    shape="moved",
+    dtype="same",
+    fill="same",
+    format="like",
+)
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The tensors of which `x` consists along `axis`, without that dimension."""
     t = as_tensor(x)

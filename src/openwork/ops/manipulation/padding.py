@@ -60,7 +60,7 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     return widths
 
 
-@operation(method=True, masked=late("masked.namespace", "pad"))
+@operation(method=True, masked=late("masked.namespace", "pad"), shape="moved", dtype="same", fill="same", format="like")
 def pad(
     x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0, reflect_type: str = "even"
 ) -> Any:

@@ -297,7 +297,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     return remap_one(t, target_shape, "broadcast_to", write, lambda a: np.broadcast_to(a, target_shape))
 
 
-@operation()
+@operation(shape="broadcast", dtype="same", fill="same", format="like")
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """The operands, all broadcast to their common shape."""
     tensors = [as_tensor(x) for x in arrays]

@@ -35,6 +35,8 @@ __all__ = ["matmul"]
     returns="product",
     shape="product",
     dtype="promoted",
+    fill="zero",
+    format="product",
 )
 def matmul(a: Any, b: Any, /) -> Any:
     """The matrix product with NumPy's rules for vectors and stacks of matrices.

@@ -26,7 +26,7 @@ _SDDMM = Assignment(
 """`pattern` is one at every stored element: the mask's values play no part."""
 
 
-@operation(method=True, masked=late("masked.tensor_products", "sddmm"))
+@operation(method=True, masked=late("masked.tensor_products", "sddmm"), shape="same", fill="zero", format="same")
 def sddmm(mask: Any, a: Any, b: Any) -> Any:
     """`a @ b` at the elements that `mask` specifies.
 

@@ -32,7 +32,7 @@ def sparse_matmul(a: Tensor, b: Tensor) -> Tensor:
     return einsum(f"{left},{right}->{out}", a, b)  # type: ignore[no-any-return]
 
 
-@operation()
+@operation(shape="product", fill="zero", format="sparse")
 def spgemm(
     a: Tensor,
     b: Tensor,

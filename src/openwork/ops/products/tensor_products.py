@@ -39,7 +39,7 @@ from .tensor_times import contract_to_kept_format
 __all__ = ["dot", "inner", "kron", "kronsum", "outer", "tensordot", "vdot", "vecdot"]
 
 
-@operation(method=True, returns="any", shape="product", dtype="promoted")
+@operation(method=True, returns="any", shape="product", dtype="promoted", fill="zero", format="product")
 def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None) -> Any:
     """The sum of products over pairs of dimensions.
 
@@ -83,7 +83,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     return contract_to_kept_format(a, b, left_letters, "".join(right_letters), out, format)
 
 
-@operation(returns="product", shape="product", dtype="promoted")
+@operation(method=True, places="b", returns="product", shape="product", dtype="promoted", fill="zero", format="product")
 def dot(a: Any, b: Any, /) -> Any:
     """NumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one.
 
@@ -102,14 +102,14 @@ def dot(a: Any, b: Any, /) -> Any:
     return tensordot(a, b, axes=((-1,), (-2,)))
 
 
-@operation(returns="product", shape="product", dtype="promoted")
+@operation(returns="product", shape="product", dtype="promoted", fill="zero", format="product")
 def inner(a: Any, b: Any, /) -> Any:
     """NumPy's `inner`: the sums over the last dimensions of both; `a * b` where one is a number."""
     a, b = _array(a), _array(b)
     return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else a * b
 
 
-@operation(returns="product", shape="product", dtype="promoted")
+@operation(returns="product", shape="product", dtype="promoted", fill="dense")
 def vdot(a: Any, b: Any, /) -> Any:
     """NumPy's `vdot`: the sum of conj(a) * b over all elements, both read as vectors."""
     return vecdot(_vector(_array(a)), _vector(_array(b)))
@@ -122,6 +122,8 @@ def vdot(a: Any, b: Any, /) -> Any:
     returns="product",
     shape="product",
     dtype="promoted",
+    fill="zero",
+    format="product",
 )
 def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
@@ -152,6 +154,8 @@ def _all_finite(*operands: Any) -> bool:
     returns="product",
     shape="product",
     dtype="promoted",
+    fill="zero",
+    format="product",
 )
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     """The sum over `axis` of conj(a) * b, the other dimensions broadcast.
@@ -166,7 +170,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     return einsum("...i,...i->...", _conjugate(a), b)
 
 
-@operation(method=True, torch="kron", dtype="promoted")
+@operation(method=True, torch="kron", dtype="promoted", shape="multiplied", format="sparse")
 def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
 
@@ -209,7 +213,7 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     return _tensor(convert(_to_unordered_coo(crd, shape, s), target))
 
 
-@operation()
+@operation(shape="multiplied", dtype="promoted", fill="zero", format="sparse")
 def kronsum(a: Any, b: Any, /, format: object = None) -> Tensor:
     """The Kronecker sum `kron(I, a) + kron(b, I)` of square matrices, the identities as large as the other one.
 

@@ -162,7 +162,13 @@ def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return _extreme(x, axis, keepdims, False)
 
 
-@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().var(axis, **options))
+@operation(
+    method=True,
+    masked=lambda m, axis=None, **options: m.mask_nan().var(axis, **options),
+    shape="reduced",
+    dtype="real float",
+    fill="dense",
+)
 def nanvar(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
     dtype: Any = None,
@@ -182,7 +188,13 @@ def nanvar(
     )
 
 
-@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().std(axis, **options))
+@operation(
+    method=True,
+    masked=lambda m, axis=None, **options: m.mask_nan().std(axis, **options),
+    shape="reduced",
+    dtype="real float",
+    fill="dense",
+)
 def nanstd(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
     dtype: Any = None,
@@ -207,7 +219,13 @@ def _arg_extreme(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any
     return arg(_replace_nan(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
 
 
-@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().argmax(axis, **options))
+@operation(
+    method=True,
+    masked=lambda m, axis=None, **options: m.mask_nan().argmax(axis, **options),
+    shape="reduced",
+    dtype="int64",
+    fill="dense",
+)
 def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the largest over `axis` of the elements that are not NaN is first, int64.
 
@@ -216,7 +234,13 @@ def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> 
     return _arg_extreme(x, axis, keepdims, True)
 
 
-@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().argmin(axis, **options))
+@operation(
+    method=True,
+    masked=lambda m, axis=None, **options: m.mask_nan().argmin(axis, **options),
+    shape="reduced",
+    dtype="int64",
+    fill="dense",
+)
 def nanargmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the least over `axis` of the elements that are not NaN is first, int64.
 
@@ -232,13 +256,23 @@ def _cumulative(function: Any, x: Any, neutral: int, axis: int | None, dtype: An
     return function(t, axis=axis, dtype=dtype)
 
 
-@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().cumsum(axis, **options))
+@operation(
+    method=True,
+    masked=lambda m, axis=None, **options: m.mask_nan().cumsum(axis, **options),
+    dtype="accumulated",
+    fill="dense",
+)
 def nancumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     """The running sum along `axis`, of all elements without, NaN counting as 0: a dense Tensor."""
     return _cumulative(cumulative_sum, x, 0, axis, dtype)
 
 
-@operation(method=True, masked=lambda m, axis=None, **options: m.mask_nan().cumprod(axis, **options))
+@operation(
+    method=True,
+    masked=lambda m, axis=None, **options: m.mask_nan().cumprod(axis, **options),
+    dtype="accumulated",
+    fill="dense",
+)
 def nancumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     """The running product along `axis`, of all elements without, NaN counting as 1: a dense Tensor."""
     return _cumulative(cumulative_prod, x, 1, axis, dtype)

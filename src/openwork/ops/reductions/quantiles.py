@@ -160,6 +160,8 @@ def _masked(m: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", kee
     method=True,
     masked=_masked,
     torch="quantile(q, dim: axis = None, keepdim: keepdims = False, *, interpolation: method = 'linear')",
+    dtype="float",
+    fill="dense",
 )
 def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """The elements below which the shares `q` of those over `axis` lie.
@@ -185,7 +187,9 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
     return _quantile(x, q, axis, method, keepdims, "quantile")
 
 
-@operation(method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options))
+@operation(
+    method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="dense"
+)
 def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`quantile` of `q / 100`."""
     return _quantile(x, _hundredths(q), axis, method, keepdims, "percentile")
@@ -199,13 +203,17 @@ def _hundredths(q: Any) -> Any:
     method=True,
     masked=_masked,
     torch="nanquantile(q, dim: axis = None, keepdim: keepdims = False, *, interpolation: method = 'linear')",
+    dtype="float",
+    fill="dense",
 )
 def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
     return _quantile(x, q, axis, method, keepdims, "nanquantile", True)
 
 
-@operation(method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options))
+@operation(
+    method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="dense"
+)
 def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`nanquantile` of `q / 100`."""
     return _quantile(x, _hundredths(q), axis, method, keepdims, "nanpercentile", True)
@@ -214,6 +222,9 @@ def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear
 @operation(
     method=True,
     masked=lambda m, /, *, axis=None, keepdims=False: m.mask_nan().median(axis, keepdims=keepdims),
+    shape="reduced",
+    dtype="float",
+    fill="dense",
 )
 def nanmedian(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""

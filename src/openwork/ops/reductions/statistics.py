@@ -26,15 +26,16 @@ Axis = int | Sequence[int] | None
 
 def _operand(x: Any) -> Any:
     """What `reduce` takes: it defers expressions."""
-    return x if is_lazy(x) else _tensor(x)
+    return x if type(x) is Tensor or is_lazy(x) else asarray(x)
 
 
 def _tensor(x: Any) -> Tensor:
-
-    return asarray(x)
+    return x if type(x) is Tensor else asarray(x)
 
 
 @operation(
+    method=True,
+    places="axis",
     lazy=True,
     numpy="add.reduce",
     torch="sum(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
@@ -49,6 +50,8 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
 
 
 @operation(
+    method=True,
+    places="axis",
     lazy=True,
     numpy="multiply.reduce",
     torch="prod(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
@@ -63,6 +66,9 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 
 @operation(
+    method=True,
+    places="axis",
+    otherwise="pair",
     numpy=("amin", "minimum.reduce"),
     torch="amin(dim: axis = None, keepdim: keepdims = False)",
     masked="method",
@@ -82,6 +88,9 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
 
 
 @operation(
+    method=True,
+    places="axis",
+    otherwise="pair",
     numpy=("amax", "maximum.reduce"),
     torch="amax(dim: axis = None, keepdim: keepdims = False)",
     masked="method",
@@ -101,6 +110,8 @@ def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
 
 
 @operation(
+    method=True,
+    places="axis",
     lazy=True,
     torch="mean(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
     masked="method",
@@ -113,7 +124,9 @@ def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
     return reduce("mean", _operand(x), axis, keepdims, dtype)
 
 
-@operation(masked="method", shape="reduced", fill="dense")
+@operation(
+    method=True, places="axis", otherwise="unbiased", masked="method", shape="reduced", fill="dense", dtype="real float"
+)
 def var(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
     dtype: Any = None,
@@ -126,7 +139,9 @@ def var(
     return variance(t, axis, correction if ddof is None else ddof, keepdims)
 
 
-@operation(masked="method", shape="reduced", fill="dense")
+@operation(
+    method=True, places="axis", otherwise="unbiased", masked="method", shape="reduced", fill="dense", dtype="real float"
+)
 def std(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
     dtype: Any = None,
@@ -137,6 +152,8 @@ def std(
 
 
 @operation(
+    method=True,
+    places="axis",
     lazy=True,
     numpy="logical_or.reduce",
     torch="any(dim: axis = None, keepdim: keepdims = False)",
@@ -151,6 +168,8 @@ def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 @operation(
+    method=True,
+    places="axis",
     lazy=True,
     numpy="logical_and.reduce",
     torch="all(dim: axis = None, keepdim: keepdims = False)",
@@ -164,13 +183,23 @@ def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return reduce("all", _operand(x), axis, keepdims)
 
 
-@operation(lazy=True, masked=late("masked.namespace", "count_nonzero"), shape="reduced", dtype="int64", fill="dense")
+@operation(
+    method=True,
+    places="axis",
+    lazy=True,
+    masked=late("masked.namespace", "count_nonzero"),
+    shape="reduced",
+    dtype="int64",
+    fill="dense",
+)
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over `axis` are not zero, int64."""
     return reduce("count_nonzero", _operand(x), axis, keepdims)
 
 
 @operation(
+    method=True,
+    places="axis",
     torch="argmin(dim: axis = None, keepdim: keepdims = False)",
     masked="method",
     shape="reduced",
@@ -188,6 +217,8 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
 
 
 @operation(
+    method=True,
+    places="axis",
     torch="argmax(dim: axis = None, keepdim: keepdims = False)",
     masked="method",
     shape="reduced",
