@@ -104,7 +104,7 @@ def arity(op: str) -> int:
     return 3 if op in ("select", "fma") else 1 if op in ops.UNARY or op == "not" else 2
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_every_operation(scalar: str, lanes: int) -> None:
@@ -114,7 +114,7 @@ def test_every_operation(scalar: str, lanes: int) -> None:
         agree(op, kernel(op, scalar, n, lanes), COUNT, INEXACT.get(scalar, 0), **arrays)
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("source", SCALARS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_every_cast(source: str, lanes: int) -> None:
@@ -155,6 +155,7 @@ def test_every_scatter(scalar: str) -> None:
     agree("scatter", k, 10, 0, a=samples(scalar, 6), where=np.array([9, 0, 3, 1]))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("op", ops.REDUCTIONS)
 def test_every_reduction(scalar: str, op: str) -> None:
@@ -167,6 +168,7 @@ def test_every_reduction(scalar: str, op: str) -> None:
         agree(op, k, 1, 10 * INEXACT.get(scalar, 0), a=a)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_expansion(scalar: str, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:

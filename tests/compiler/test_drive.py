@@ -123,7 +123,7 @@ STATEMENTS = {
 NAMED = [(spec, text) for d, texts in STATEMENTS.items() for spec in FORMATS[d] for text in texts]
 
 
-@pytest.mark.thin(18)
+@pytest.mark.thin(24)
 @pytest.mark.parametrize(("spec", "text"), NAMED, ids=lambda x: x.replace(" ", ""))
 def test_named_statements_on_named_formats(spec: str, text: str) -> None:
     """Extents that blocks divide and that they do not, small and large dense extents, strided operands."""

@@ -150,6 +150,7 @@ def test_a_member_that_unpacks_too_far(tmp_path: Path, key: str) -> None:
         ow.read(path)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["a.mtx", "a.tns", "a.rb", "a.tri", "a.smtx", "a.sptensor", "a.svm", "a.edgelist"])
 @pytest.mark.parametrize("filling", [b"1", b"1 ", b" ", b"-", b"(", b"%"])
 def test_long_lines(tmp_path: Path, name: str, filling: bytes) -> None:

@@ -23,7 +23,7 @@ def array(dtype: str = "float64", shape: tuple[int, ...] = (7, 5)) -> np.ndarray
     return x * (1 + 2j) if x.dtype.kind == "c" else x
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 2)", "dia", "bitmap", "dense"])
 def test_round_trips(tmp_path: Path, ending: str, spec: str) -> None:

@@ -43,6 +43,7 @@ def same(a: Tensor, b: Tensor) -> None:
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["t.mtx", "t.tns", "t.npz", "t.mtx.gz", "t.tns.bz2", "t.mtx.xz"])
 def test_every_dtype(tmp_path: Path, dtype: str, name: str) -> None:
@@ -128,6 +129,7 @@ def mirrored(kind: str, dtype: str) -> Tensor:
     return to_tensor("test", Coordinates(full.shape, index, full[index]), None, True)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int64"])
 @pytest.mark.parametrize("kind", ["symmetric", "skew-symmetric", "hermitian"])
 @pytest.mark.parametrize("name", ["t.mtx", "t.rb"])

@@ -152,6 +152,7 @@ RULE = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", RULE)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_formats_of_results_by_rule(format: str, library: str) -> None:
@@ -253,6 +254,7 @@ LONE = [
 ]  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("text", "shapes"), LONE)
 @pytest.mark.parametrize("dtype", [np.float64, np.int8])
 def test_indices_of_one_operand_alone(text: str, shapes: Any, dtype: Any) -> None:

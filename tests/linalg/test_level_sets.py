@@ -49,6 +49,7 @@ def dense_answer(a: np.ndarray[Any, Any], b: Any, lower: bool, unit: bool, trans
     return np.linalg.solve(part, b)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dia", "dense"])
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 def test_triangles_and_transposes(spec: str, trans: str) -> None:

@@ -118,6 +118,7 @@ def test_scipy_takes_them() -> None:
         assert scipys.aslinearoperator(m).shape == (24, 24)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", FEW)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
 def test_splu_is_as_scipys(spec: str, dtype: str) -> None:

@@ -16,6 +16,7 @@ import openwork as ow
 from openwork.masked import forms
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("rank", "spec"), CASES, ids=lambda x: str(x))
 def test_round_trip(rank: int, spec: str) -> None:
     """`to_dense().asformat(f) == self`, and only specified elements count."""

@@ -21,6 +21,7 @@ def product(text: str, *pairs: Any) -> Any:
     return reference(np.asarray(data), np.asarray(np.einsum(text, *(b.astype(int) for _, b in pairs)) > 0))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", MATRICES)
 @pytest.mark.parametrize("mask", [0.15, "none"])
 def test_matmul(spec: str, mask: Any) -> None:

@@ -32,6 +32,7 @@ def check(m: ow.MaskedTensor, a: Any, axis: Any) -> None:
     agree(m.count(axis), np.ma.asarray(a.count(axis)))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("rank", "spec"), MOST, ids=lambda x: str(x))
 def test_every_format(rank: int, spec: str) -> None:
     data, bits = arrays(SHAPES[rank][0], mask=0.25)

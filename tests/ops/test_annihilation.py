@@ -87,6 +87,7 @@ EXPRESSIONS = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("text", EXPRESSIONS)
 @pytest.mark.parametrize("large", [1.0, 1e160, 1e308, INF])
 def test_expressions(text: str, large: float) -> None:

@@ -57,6 +57,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("op", "dtype"), CASES)
 def test_kernel_interpreter_and_numpy_agree(op: str, dtype: str) -> None:
     x = awkward(dtype)

@@ -68,7 +68,7 @@ def test_unary_dtypes(name: str, dtype: str) -> None:
             close(getattr(ow, name)(tensor(array, "csr")), want)
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("spec", SOME)
 def test_binary(name: str, spec: str) -> None:
@@ -185,6 +185,7 @@ def test_constants_are_sparse(shape: tuple[int, ...], dtype: str) -> None:
     same(ow.empty(shape, dtype=dtype), np.zeros(shape, dtype))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_constants_in_any_format(spec: str) -> None:
     for shape in SHAPES[2]:

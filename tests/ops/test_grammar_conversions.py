@@ -62,6 +62,7 @@ def check(x: np.ndarray[tuple[int, ...], np.dtype[np.float64]], source: Format, 
     np.testing.assert_array_equal(got.to_numpy(), x, f"{source} => {target}")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("seed", range(16))
 def test_pairs_of_drawn_formats(seed: int) -> None:
     rng = random.Random(seed)

@@ -314,6 +314,7 @@ def test_torch_numpy_mix():
     np.testing.assert_array_equal(t.to_numpy(), u.to_numpy())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", ["csr", "csc", "dcsr", "bsr(2, 4)", "bsr(4, 3)", "bsc(2, 4)", "dia", "ell(8)", "coo",
                                     "bitmap", "dense", "dense_f", "csf"])  # fmt: skip
 def test_every_format_to_scipy_and_torch(format):

@@ -13,6 +13,7 @@ from openwork.ops.manipulation.joining import concat, concatenate, stack, unstac
 A, B = dense_array((8, 12), 3), dense_array((8, 12), 4)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_every_format(spec: str) -> None:
     a, b = tensor(A, spec), tensor(B, spec)

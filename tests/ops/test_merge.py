@@ -60,7 +60,7 @@ NEIGHBOURS = [
 ]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("rank", "first", "second", "op"), NEIGHBOURS)
 def test_formats_that_differ(rank: int, first: str, second: str, op: str) -> None:
     pair(op, SHAPES[rank][0], first, second)

@@ -142,7 +142,7 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("format", ["csr", "coo", "dense"])
 def test_as_of_the_arrays(call: str, format: str) -> None:

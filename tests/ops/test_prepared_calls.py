@@ -58,6 +58,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", CALLS)
 def test_other_values_of_one_structure(name: str, format: str) -> None:
@@ -111,6 +112,7 @@ def test_keys_that_are_refused(format: str) -> None:
             ow.sum(a, axis=bad)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("op", ["sum", "min", "max", "prod", "any", "mean"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float64", "complex64"])
 def test_totals_of_duplicates_and_awkward_values(op: str, dtype: str) -> None:

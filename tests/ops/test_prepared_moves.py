@@ -51,7 +51,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("like", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
 @pytest.mark.parametrize("name", MOVES)
@@ -67,6 +67,7 @@ def test_other_values_of_one_structure(name: str, like: Any, format: str) -> Non
     np.testing.assert_array_equal(dense(move(a.astype("float32"), ow)), dense(move(X, np)))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", MOVES)
 def test_gradients(name: str) -> None:
     move = MOVES[name]

@@ -34,12 +34,14 @@ class TestMatmul:
         x = dense_array((shape[0],), 1, density=1)
         check(lambda t: x @ t, lambda a: x @ a, dense_array(shape), spec)
 
+    @pytest.mark.thin(3)
     @pytest.mark.parametrize("columns", [0, 5, pytest.param(40, marks=pytest.mark.slow)])
     def test_matrix_right(self, spec: str, shape: tuple[int, int], columns: int) -> None:
         x = dense_array((shape[1], columns), 1, density=1)
         check(lambda t: t @ x, lambda a: a @ x, dense_array(shape), spec)
         check(lambda t: t @ np.asfortranarray(x), lambda a: a @ x, dense_array(shape), spec)
 
+    @pytest.mark.thin(3)
     @pytest.mark.parametrize("rows", [5, pytest.param(300, marks=pytest.mark.slow)])
     def test_matrix_left(self, spec: str, shape: tuple[int, int], rows: int) -> None:
         x = dense_array((rows, shape[0]), 1, density=1)
@@ -104,6 +106,7 @@ class TestMatmul:
         check(lambda t: t.T.to_dense(), lambda a: a.T, dense_array(shape), spec)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", FORMATS[3])
 @pytest.mark.parametrize("shape", SHAPES[3], ids=str)
 @pytest.mark.parametrize("r", [1, pytest.param(8, marks=pytest.mark.slow), 35])
@@ -125,7 +128,7 @@ def test_mttkrp_of_rank_four(spec: str) -> None:
     same(ow.mttkrp(tensor(dense_array(shape), spec), factors, 1), want)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(("spec", "shape"), [(s, n) for d in (1, 3, 4) for s in FORMATS[d] for n in SHAPES[d]], ids=str)
 def test_tensor_times_vector_and_matrix(spec: str, shape: tuple[int, ...]) -> None:
     letters = string.ascii_lowercase[: len(shape)]
@@ -206,6 +209,7 @@ def _dtype_case(spec: str, dtype: str) -> Any:
 SPECS = ("csr", "csc", "coo", "bsr(2, 3)", "bsr(2, 2)", "dia", "ell(12)", "dcsr")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("spec", "dtype"), [_dtype_case(spec, dtype) for spec in SPECS for dtype in DTYPES])
 def test_dtypes(spec: str, dtype: str) -> None:
     array = dense_array((7, 12), dtype=dtype)
@@ -421,6 +425,7 @@ def test_numbers_leave_a_zero_that_annihilates(library: str) -> None:
             assert np.isnan(ow.divide(0.0, a, zero_annihilates=True).fill_value)  # the zero is the divisor
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("shapes", [((4, 5), (3, 2)), ((0, 3), (2, 2)), ((3, 4), (2, 0)), ((1, 1), (6, 7))])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.complex128, np.int8, bool])
 def test_kronecker_products_in_order(shapes: Any, dtype: Any) -> None:

@@ -65,6 +65,7 @@ def test_every_matrix_format(spec: str) -> None:
             agree(name, t, a, 0)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", [*FORMATS[1], *FORMATS[3]])
 def test_other_ranks(spec: str) -> None:
     ndim = 1 if spec in FORMATS[1] and spec not in ("dense", "coo", "csf", "bitmap") else 3
@@ -78,7 +79,7 @@ def test_other_ranks(spec: str) -> None:
                 agree("argmax", t, array, axis)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float16", "float32", "complex64"])
 @pytest.mark.parametrize("spec", ["csr", "coo", "bsr(2, 3)"])
 def test_dtypes(dtype: str, spec: str) -> None:

@@ -76,6 +76,7 @@ LONG: dict[str, Case] = SHORT | {
 }  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_every_format(spec: str) -> None:
     array = dense_array((8, 12), 3)

@@ -63,7 +63,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("text", "want"), STATEMENTS, ids=[text for text, _ in STATEMENTS])
 def test_statements(text: str, want: Any, form: str) -> None:
@@ -82,7 +82,7 @@ COMBINE = {"+=": np.sum, "*=": np.prod, "min=": np.min, "max=": np.max, "any=": 
 JOIN = {"+": np.add, "-": np.subtract, "*": np.multiply}
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_statements(seed: int) -> None:
     """Up to three tensors of any rank and format, combined and reduced in any way, under a mask now and then."""

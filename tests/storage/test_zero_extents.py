@@ -35,6 +35,7 @@ def empties(text: str, rank: int) -> Iterator[tuple[ow.Tensor, tuple[int, ...]]]
             yield ow.asarray(np.zeros(shape), format="coo").asformat(ow.format(text, rank)), shape
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("text", "rank"), CASES)
 def test_written_and_read(text: str, rank: int, tmp_path: Path) -> None:
     for t, shape in empties(text, rank):
@@ -50,6 +51,7 @@ def test_written_and_read(text: str, rank: int, tmp_path: Path) -> None:
             assert suffix != ".npz" or again.format == t.format
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("text", "rank"), CASES)
 def test_taken_apart(text: str, rank: int) -> None:
     for t, shape in empties(text, rank):
@@ -61,6 +63,7 @@ def test_taken_apart(text: str, rank: int) -> None:
             assert again.to_numpy().shape == shape
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("text", "rank"), CASES)
 def test_to_torch(text: str, rank: int) -> None:
     pytest.importorskip("torch")

@@ -67,6 +67,7 @@ CASES: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients(name: str) -> None:
     x, function = CASES[name]

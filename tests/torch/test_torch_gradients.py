@@ -112,6 +112,7 @@ def test_the_gradient_of_a_product_is_sampled_never_dense(monkeypatch: pytest.Mo
     assert max(sizes) <= max(2 * n, t.nse)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64, torch.complex128])
 @pytest.mark.parametrize("layout", ["csr", "bsr", "coo"])
 def test_dtypes(layout: str, dtype: torch.dtype) -> None:

@@ -60,7 +60,7 @@ TAKE: dict[str, Callable[[Any, Any], None]] = {
 }
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("take", TAKE)
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_elements_are_matched_by_coordinates(leaf: str, take: str) -> None:
