@@ -196,7 +196,7 @@ def drive(
     problem = replace(problem, facts=replace(problem.facts, large=large, short=short))
     operands = dict(problem.operands)
     plan = schedule(stmt, operands, problem.facts)
-    kernel = simplify(lower_single_operand(stmt, operands, plan, problem.compute).kernel)
+    kernel = simplify(lower_single_operand(stmt, operands, plan, problem.compute))
     strided_names = [n for n, o in operands.items() if o.format is None]
     refs = tuple(parse_ref(p.name, operands, strided_names) for p in kernel.params)
     return Drive(problem, plan, kernel, refs, source, scalar, _want(stmt, source, arrays, scalar), shared)

@@ -46,9 +46,7 @@ def well_formed(d: Drive) -> None:
     assert parse_loops(show(d.kernel)) == d.kernel
     again = schedule(d.problem.stmt, dict(reversed(d.problem.operands.items())), d.problem.facts)
     assert again == d.plan
-    raw = lower_single_operand(
-        d.problem.stmt, dict(reversed(d.problem.operands.items())), again, d.problem.compute
-    ).kernel
+    raw = lower_single_operand(d.problem.stmt, dict(reversed(d.problem.operands.items())), again, d.problem.compute)
     verify(raw)
     assert show(simplify(raw)) == show(d.kernel)
 

@@ -120,7 +120,7 @@ def kernel_text(case: Case) -> str:
     operands = {a.tensor: _operand(case, stmt, a, len(sparse.indices), vector) for a in (*stmt.accesses, stmt.lhs)}
     plan = schedule(stmt, operands, Facts(tuple(case.extents.items()), case.large, short=case.short))
     scalar = operands[stmt.lhs.tensor].scalar
-    kernel = verify(simplify(lower_single_operand(stmt, operands, plan, scalar).kernel))
+    kernel = verify(simplify(lower_single_operand(stmt, operands, plan, scalar)))
     text = show(kernel)
     assert parse_loops(text) == kernel
     known = [f"{i} = {n}" for i, n in case.extents.items()]

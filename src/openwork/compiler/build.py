@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -46,8 +46,9 @@ from ..ir.syntax import expression_tree, statement_trees
 from ..ir.text_expr import OPERATORS, ExprReader
 from ..ir.types import I64, SCALARS, Type
 from .fold import fold
+from .operand import ParamRef
 
-__all__ = ["Array", "Block", "Builder", "Hole", "Name", "fold"]
+__all__ = ["Array", "Block", "Builder", "Hole", "Name", "Parameters", "fold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,9 @@ class Array:
     wide: bool = False
     offset: Expr | None = None
 
-    def read(self, index: Expr) -> Expr:
-        value = load(self.name, self.scalar, self._at(index))
-        return cast(value, I64) if self.wide else value
+    def read(self, index: Expr, lanes: int = 1) -> Expr:
+        value = load(self.name, self.scalar, self._at(index), lanes)
+        return cast(value, I64.with_lanes(lanes)) if self.wide else value
 
     def write(self, index: Expr, value: Expr) -> Store:
         return Store(self.name, cast(self._at(index), I64), cast(value, Type(self.scalar, value.type.lanes)))
@@ -75,13 +76,42 @@ Name = Expr | Array | Hole | int | bool | str
 """What a name of a fragment may stand for; a str is a scalar type."""
 
 
+class Parameters:
+    """The parameters of a kernel, in the order of their first use."""
+
+    def __init__(self) -> None:
+        self._params: dict[str, Param] = {}
+
+    def buffer(self, ref: ParamRef | str, scalar: str, mutable: bool = False) -> str:
+        """Declare a buffer, once, and give its name."""
+        name = _name_of(ref)
+        self._params.setdefault(name, Buffer(name, scalar, mutable))
+        return name
+
+    def scalar(self, ref: ParamRef | str, scalar: str = "i64") -> Var:
+        """Declare a scalar, once, and give its variable."""
+        name = _name_of(ref)
+        self._params.setdefault(name, Scalar(name, scalar))
+        return Var(name, Type(scalar))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._params
+
+    def __iter__(self) -> Iterator[Param]:
+        return iter(self._params.values())
+
+
+def _name_of(ref: ParamRef | str) -> str:
+    return ref if isinstance(ref, str) else ref.name
+
+
 class Builder:
-    """The kernel being built: its parameters, in order of declaration, and the names in use."""
+    """The kernel being built: its parameters and the names in use."""
 
     def __init__(self, name: str, *, ranged: bool = False) -> None:
         self.name = name
         self.ranged = ranged
-        self.params: list[Param] = []
+        self.params = Parameters()
         self._used: set[str] = {"lo", "hi"}
         self.body: list[Stmt] = []
         env: dict[str, Name] = {"lo": Var("lo", I64), "hi": Var("hi", I64)} if ranged else {}
@@ -90,31 +120,27 @@ class Builder:
     def fresh(self, base: str) -> str:
         """A name derived from `base` that the kernel does not use yet."""
         name, n = base, 1
-        while name in self._used:
+        while name in self._used or name in self.params:
             name, n = f"{base}_{n}", n + 1
         self._used.add(name)
         return name
 
     def buffer(self, name: str, scalar: str, *, mutable: bool = False, wide: bool = False) -> Array:
         """Declare a buffer parameter, once."""
-        if all(p.name != name for p in self.params):
-            self._used.add(name)
-            self.params.append(Buffer(name, scalar, mutable))
-        array = Array(name, scalar, wide)
+        array = Array(self.params.buffer(name, scalar, mutable), scalar, wide)
         self.top.env.setdefault(name, array)
         return array
 
     def scalar(self, name: str, scalar: str = "i64") -> Var:
         """Declare a scalar parameter, once."""
-        if all(p.name != name for p in self.params):
-            self._used.add(name)
-            self.params.append(Scalar(name, scalar))
-        var = Var(name, Type(scalar))
+        var = self.params.scalar(name, scalar)
         self.top.env.setdefault(name, var)
         return var
 
-    def kernel(self, notes: tuple[str, ...] = ()) -> Kernel:
-        return Kernel(self.name, tuple(self.params), tuple(self.body), ranged=self.ranged, notes=notes)
+    def kernel(self, notes: tuple[str, ...] = (), reassociate: bool = False) -> Kernel:
+        return Kernel(
+            self.name, tuple(self.params), tuple(self.body), ranged=self.ranged, reassociate=reassociate, notes=notes
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -173,23 +199,36 @@ class Block:
         self.stmts.append(array.write(index, value))
 
     def loop(
-        self, base: str, lo: Expr, hi: Expr, body: Callable[[Block, Var], None], hints: tuple[str, ...] = ()
+        self,
+        base: str,
+        lo: Expr,
+        hi: Expr,
+        body: Callable[[Block, Var], None],
+        hints: tuple[str, ...] = (),
+        step: int = 1,
     ) -> None:
-        """`for base in range(lo, hi)`; a loop over one constant coordinate is a binding."""
+        """`for base in range(lo, hi, step)`."""
         name = self.builder.fresh(base)
-        inner = self._inner()
+        inner = self.nested()
         body(inner, Var(name, I64))
-        self.stmts.append(For(name, cast(lo, I64), cast(hi, I64), tuple(inner.stmts), 1, hints))
+        self.stmts.append(For(name, cast(lo, I64), cast(hi, I64), tuple(inner.stmts), step, hints))
 
     def when(self, cond: Expr, then: Hole, orelse: Hole | None = None) -> None:
         """`if cond`, with an optional `else`."""
-        then_block, else_block = self._inner(), self._inner()
+        then_block, else_block = self.nested(), self.nested()
         then(then_block)
         if orelse is not None:
             orelse(else_block)
         self.stmts.append(If(cond, tuple(then_block.stmts), tuple(else_block.stmts)))
 
-    def _inner(self) -> Block:
+    def loop_while(self, test: Expr, body: Hole) -> None:
+        """`while test`."""
+        inner = self.nested()
+        body(inner)
+        self.stmts.append(While(test, tuple(inner.stmts)))
+
+    def nested(self) -> Block:
+        """An empty block that sees the names of this one; whoever asks for it puts its statements somewhere."""
         return Block(self.builder, [], dict(self.env), self._mutable)
 
     def _with(self, names: Mapping[str, Name]) -> Block:
@@ -247,16 +286,16 @@ class Block:
         match node:
             case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds), body=body):
                 lo, hi = (self._expr(b) for b in bounds)
-                inner = self._inner()
+                inner = self.nested()
                 var = inner._bind(name, I64, False)
                 inner._suite(body)
                 self.stmts.append(For(var, cast(lo, I64), cast(hi, I64), tuple(inner.stmts)))
             case ast.While(test=test, body=body):
-                inner = self._inner()
+                inner = self.nested()
                 inner._suite(body)
                 self.stmts.append(While(self._expr(test), tuple(inner.stmts)))
             case ast.If(test=test, body=body, orelse=orelse):
-                then, other = self._inner(), self._inner()
+                then, other = self.nested(), self.nested()
                 then._suite(body)
                 other._suite(orelse)
                 self.stmts.append(If(self._expr(test), tuple(then.stmts), tuple(other.stmts)))

@@ -9,40 +9,15 @@ from functools import lru_cache
 from ..errors import CompilerBug
 from ..format.expression import Div, Expression, Mod, Sub
 from ..format.level import LevelFormat
-from ..ir.loop import Buffer, Expr, Param, Scalar, Var
+from ..ir.loop import Expr
 from ..ir.ops import cast, const, load
 from ..ir.syntax import expression_tree
 from ..ir.text_expr import ExprReader
-from ..ir.types import Type
+from .build import Parameters
 from .fold import fold
 from .operand import Operand, ParamRef
 
-__all__ = ["Level", "Params", "evaluate", "is_signed"]
-
-
-class Params:
-    """The parameters of a kernel under construction, in the order of first use."""
-
-    def __init__(self) -> None:
-        self._params: dict[ParamRef, Param] = {}
-
-    def buffer(self, ref: ParamRef, scalar: str, mutable: bool = False) -> str:
-        """Declare a buffer and give its name."""
-        self._params.setdefault(ref, Buffer(ref.name, scalar, mutable))
-        return ref.name
-
-    def scalar(self, ref: ParamRef, scalar: str = "i64") -> Var:
-        """Declare a scalar and give its variable."""
-        self._params.setdefault(ref, Scalar(ref.name, scalar))
-        return Var(ref.name, Type(scalar))
-
-    @property
-    def refs(self) -> tuple[ParamRef, ...]:
-        return tuple(self._params)
-
-    @property
-    def params(self) -> tuple[Param, ...]:
-        return tuple(self._params.values())
+__all__ = ["Level", "evaluate", "is_signed"]
 
 
 def is_signed(e: Expression) -> bool:
@@ -96,7 +71,7 @@ class Level:
     tensor: str
     index: int
     operand: Operand
-    params: Params
+    params: Parameters
 
     @property
     def format(self) -> LevelFormat:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from ..format.level import Iterate
-from ..ir.loop import Const, Expr, For, If, Let, Op, Stmt, Var
+from ..ir.loop import Const, Expr, Op, Var
 from ..ir.ops import const, op
 from ..ir.types import BOOL, I64
-from .fold import fold
-from .level_functions import Level, Params, evaluate
+from .build import Block, Builder, Hole, fold
+from .level_functions import Level, evaluate
 from .operand import Operand, ParamRef
 
-__all__ = ["Body", "Names", "Nest", "Walk", "all_of"]
+__all__ = ["Body", "Nest", "Walk", "when_all"]
 
 LO, HI = Var("lo", I64), Var("hi", I64)
 """The range that a kernel is called for."""
@@ -35,35 +36,15 @@ class Walk:
     lanes: int = 1
 
 
-Body = Callable[[Walk], list[Stmt]]
+Body = Callable[[Block, Walk], None]
 
 
-class Names:
-    """Readable names, each given out once and in a fixed order."""
-
-    def __init__(self) -> None:
-        self._taken: dict[str, int] = {"lo": 1, "hi": 1}
-
-    def fresh(self, stem: str) -> str:
-        n = self._taken.get(stem, 0)
-        self._taken[stem] = n + 1
-        return stem if n == 0 else f"{stem}_{n}"
-
-    def let(self, body: list[Stmt], stem: str, value: Expr) -> Expr:
-        """Name a value in `body`, unless it is a name or a constant already."""
-        if isinstance(value, Var | Const):
-            return value
-        name = self.fresh(stem)
-        body.append(Let(name, value))
-        return Var(name, value.type)
-
-
-def all_of(conditions: list[Expr]) -> Expr:
-    """The conjunction of conditions, of which there is one at least."""
-    result = conditions[0]
-    for c in conditions[1:]:
-        result = op("and", result, c)
-    return result
+def when_all(block: Block, conditions: Sequence[Expr], then: Hole, orelse: Hole | None = None) -> None:
+    """`then` under the conjunction of conditions, `orelse` otherwise; `then` alone where there are none."""
+    if conditions:
+        block.when(reduce(lambda a, b: op("and", a, b), conditions), then, orelse)
+    else:
+        then(block)
 
 
 def compare(name: str, a: Expr, b: Expr) -> Op:
@@ -74,17 +55,16 @@ def compare(name: str, a: Expr, b: Expr) -> Op:
 class Nest:
     """Emits the loops of one sparse operand, level by level, from its level functions.
 
-    ranged: the variables `lo` and `hi` bound the outermost loop, or the coordinates of the dimension `sliced`.
+    In a ranged kernel `lo` and `hi` bound the outermost loop, or the coordinates of the dimension `sliced`.
     """
 
     def __init__(
-        self, tensor: str, operand: Operand, indices: tuple[str, ...], params: Params, names: Names, ranged: bool,
-        sliced: int | None = None,
-    ) -> None:  # fmt: skip
+        self, builder: Builder, tensor: str, operand: Operand, indices: tuple[str, ...], sliced: int | None = None
+    ) -> None:
         assert operand.format is not None
         self.tensor, self.operand, self.fmt, self.indices = tensor, operand, operand.format, indices
-        self.params, self.names, self.is_ranged, self.sliced = params, names, ranged, sliced
-        self.levels = [Level(tensor, k, operand, params) for k in range(self.fmt.nlevels)]
+        self.builder, self.params, self.sliced = builder, builder.params, sliced
+        self.levels = [Level(tensor, k, operand, builder.params) for k in range(self.fmt.nlevels)]
 
     # -- coordinates -----------------------------------------------------------------------------------------------
 
@@ -122,8 +102,8 @@ class Nest:
         return env
 
     def loop(
-        self, walk: Walk, build_body: Body, before: Callable[[Expr], list[Stmt]] | None = None, lanes: int = 1
-    ) -> list[Stmt]:
+        self, block: Block, walk: Walk, body: Body, before: Callable[[Block, Expr], None] | None = None, lanes: int = 1
+    ) -> None:
         """The loop over the level at `walk.depth`; `before` adds statements that know the position variable.
 
         With several lanes, a loop over as many positions at a time comes first.
@@ -131,71 +111,65 @@ class Nest:
         level = self.levels[walk.depth]
         functions = level.format.functions
         env = self.environment(walk, level)
-        body: list[Stmt] = []
         if "valid_lo" in functions.bounds:
-            env["valid_lo"], env["valid_hi"] = self.valid_range(walk, body)
+            env["valid_lo"], env["valid_hi"] = self.valid_range(block, walk)
         lo, hi = self.limits(walk, level, env)
         stem = self.hint(walk.depth)
         if functions.iterate is Iterate.COORDINATE:
-            c = Var(self.names.fresh(stem), I64)
-            return [*body, self.for_(walk, c, lo, hi, self.enter(walk, level, {**env, "c": c}, build_body))]
-        if level.format.is_singleton:
-            return [*body, *self.enter(walk, level, {**env, "q": walk.position}, build_body)]
-        if lanes > 1:
-            return [
-                *body,
-                *self.in_lanes(walk, lo, hi, lanes, lambda w, q: self.enter(w, level, {**env, "q": q}, build_body)),
-            ]
-        q = Var(self.names.fresh("p" + stem), I64)
-        inner = self.enter(walk, level, {**env, "q": q}, build_body)
-        return [*body, self.for_(walk, q, lo, hi, [*(before(q) if before else []), *inner])]
+            block.loop(stem, lo, hi, lambda b, c: self.enter(b, walk, level, {**env, "c": c}, body))
+        elif level.format.is_singleton:
+            self.enter(block, walk, level, {**env, "q": walk.position}, body)
+        elif lanes > 1:
+            self.in_lanes(block, walk, lo, hi, lanes, lambda b, w, q: self.enter(b, w, level, {**env, "q": q}, body))
+        else:
+
+            def element(inner: Block, q: Expr) -> None:
+                below = inner.nested()
+                self.enter(below, walk, level, {**env, "q": q}, body)
+                if before is not None:
+                    before(inner, q)
+                inner.stmts += below.stmts
+
+            # gathering in vector lanes loses to scalar loads on the short rows that sparse matrices have
+            block.loop("p" + stem, lo, hi, element, ("novector",))
 
     def in_lanes(
-        self, walk: Walk, lo: Expr, hi: Expr, lanes: int, build_body: Callable[[Walk, Expr], list[Stmt]]
-    ) -> list[Stmt]:
+        self, block: Block, walk: Walk, lo: Expr, hi: Expr, lanes: int, body: Callable[[Block, Walk, Expr], None]
+    ) -> None:
         """Positions lo to hi, `lanes` (a power of two) at a time and then one by one."""
-        body: list[Stmt] = []
-        first, last = self.names.let(body, "first", lo), self.names.let(body, "last", hi)
+        first, last = block.let("first", lo), block.let("last", hi)
         vector_end = fold("add", first, op("band", fold("sub", last, first), const(-lanes)))
-        middle = self.names.let(body, "whole", vector_end)
-        q, r = (Var(self.names.fresh("p" + self.hint(self.fmt.nlevels - 1)), I64) for _ in range(2))
-        vector_body = build_body(replace(walk, lanes=lanes), q)
-        return [
-            *body,
-            For(q.name, first, middle, tuple(vector_body), step=lanes),
-            For(r.name, middle, last, tuple(build_body(walk, r)), hints=("novector",)),
-        ]
+        middle = block.let("whole", vector_end)
+        stem = "p" + self.hint(self.fmt.nlevels - 1)
+        block.loop(stem, first, middle, lambda b, q: body(b, replace(walk, lanes=lanes), q), step=lanes)
+        block.loop(stem, middle, last, lambda b, q: body(b, walk, q), ("novector",))
 
     def limits(self, walk: Walk, level: Level, env: dict[str, Expr]) -> tuple[Expr, Expr]:
         """The bounds of the loop over a level."""
-        if walk.depth == 0 and self.is_ranged and self.sliced is None:
+        if walk.depth == 0 and self.builder.ranged and self.sliced is None:
             return LO, HI
         first, last = (evaluate(text, level, env) for text in level.format.functions.bounds)
         return first, last
 
-    def for_(self, walk: Walk, var: Var, lo: Expr, hi: Expr, inner: list[Stmt]) -> Stmt:
-        # gathering in vector lanes loses to scalar loads on the short rows that sparse matrices have
-        sparse = self.fmt.levels[walk.depth].format.functions.iterate is Iterate.POSITION
-        return For(var.name, lo, hi, tuple(inner), hints=("novector",) if sparse else ())
-
-    def enter(self, walk: Walk, level: Level, env: dict[str, Expr], build_body: Body) -> list[Stmt]:
+    def enter(self, block: Block, walk: Walk, level: Level, env: dict[str, Expr], body: Body) -> None:
         """The body of a level's loop: coordinate, child position, guards where an element may lie outside the shape."""
         functions = level.format.functions
-        body: list[Stmt] = []
-        c = self.names.let(body, self.hint(walk.depth), evaluate(functions.coordinate, level, env, walk.lanes))
+        c = block.let(self.hint(walk.depth), evaluate(functions.coordinate, level, env, walk.lanes))
         if level.format.batched:
             parent = const(0) if walk.batch is None else walk.batch
             child = replace(walk, batch=fold("add", fold("mul", parent, level.name("N")), c), position=const(0))
         else:
             child = replace(walk, position=evaluate(functions.position, level, {**env, "c": c}))
         child = replace(child, depth=walk.depth + 1, coordinates=(*walk.coordinates, c))
-        inner = build_body(child)
         guards = self.shape_guards(child)
-        if guards:
-            inner = [If(all_of(guards), tuple(inner))]
-        if functions.present is not None:
-            inner = [If(evaluate(functions.present, level, {**env, "c": c}), tuple(inner))]
-        return [*body, *inner]
+
+        def guarded(inner: Block) -> None:
+            when_all(inner, guards, lambda b: body(b, child))
+
+        if functions.present is None:
+            guarded(block)
+        else:
+            block.when(evaluate(functions.present, level, {**env, "c": c}), guarded)
 
     def shape_guards(self, walk: Walk) -> list[Expr]:
         """Conditions under which the dimensions completed by the last level lie in the shape, where that may fail."""
@@ -219,7 +193,7 @@ class Nest:
             conditions.append(compare("ge", value, const(0)))
         return conditions
 
-    def valid_range(self, walk: Walk, body: list[Stmt]) -> tuple[Expr, Expr]:
+    def valid_range(self, block: Block, walk: Walk) -> tuple[Expr, Expr]:
         """Bounds of a range level's coordinate that keep every dimension inside its extent, or its slice."""
         k = walk.depth
         lo: Expr = const(0)
@@ -238,7 +212,7 @@ class Nest:
             else:
                 lo = op("max", lo, fold("add", fold("sub", base, end), const(1)))
                 hi = op("min", hi, fold("add", fold("sub", base, first), const(1)))
-        return self.names.let(body, "first", lo), self.names.let(body, "last", hi)
+        return block.let("first", lo), block.let("last", hi)
 
 
 def _last(form: tuple[tuple[int, int], ...]) -> int:

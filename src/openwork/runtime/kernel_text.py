@@ -72,7 +72,7 @@ def build_kernel(expression: str, formats: Mapping[str, str], dtypes: Mapping[st
     laid = {n: _along(o, stmt, n, vector) for n, o in operands.items()}
     facts = Facts(((vector, SHOWN_EXTENT),) if vector else ())
     plan = schedule(stmt, laid, facts)
-    return simplify(lower_single_operand(stmt, laid, plan, compute_scalar(out)).kernel)
+    return simplify(lower_single_operand(stmt, laid, plan, compute_scalar(out)))
 
 
 def _operand(text: str | None, ndim: int, scalar: str) -> Operand:

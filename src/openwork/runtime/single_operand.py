@@ -231,7 +231,7 @@ def prepare(problem: Problem) -> Prepared:
 
 def lower(problem: Problem, plan: Schedule) -> Kernel:
     """The simplified loop IR of a problem."""
-    return simplify(lower_single_operand(problem.stmt, dict(problem.operands), plan, problem.compute).kernel)
+    return simplify(lower_single_operand(problem.stmt, dict(problem.operands), plan, problem.compute))
 
 
 def threads_for(problem: Problem, prepared: Prepared) -> int:

@@ -8,8 +8,8 @@ from ...format.expression import Expression
 from ...format.level import Iterate
 from ...ir.loop import Expr, Load, Var
 from ...ir.ops import cast, const, load, op
-from ..build import Block, fold
-from ..level_functions import Level, Params, evaluate
+from ..build import Block, Parameters, fold
+from ..level_functions import Level, evaluate
 from ..operand import ParamRef
 from .merge import Input
 from .search import bisect
@@ -43,7 +43,7 @@ class Walker:
 class Source:
     """The level functions of one operand in the kernel that is being built."""
 
-    def __init__(self, entry: Input, params: Params) -> None:
+    def __init__(self, entry: Input, params: Parameters) -> None:
         assert entry.operand.format is not None
         self.input, self.name, self.params = entry, entry.name, params
         self.format = entry.operand.format

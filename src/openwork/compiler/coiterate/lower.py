@@ -19,12 +19,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from ...ir.loop import Buffer, Expr, Kernel, Scalar, Var
+from ...ir.loop import Expr, Kernel, Var
 from ...ir.ops import const, op
-from ..build import Block, Builder
+from ..build import Block, Builder, Parameters
 from ..fill import guarded
 from ..lattice import Case, Lattice, Point, gallop_lattice, lattice
-from ..level_functions import Params
 from .bitmap import is_bitmap_level, store_bitmap_element
 from .branch_free import is_case, is_cheap, least_coordinate, only_present, substitute, value_of
 from .cursor import Cursor, Source, Walker, truth_as_integer
@@ -63,7 +62,7 @@ class Lowering:
     def __init__(self, name: str, merge: Merge, vectors: bool = True) -> None:
         self.merge, self.order, self.regions, self.vectors = merge, merge.order, merge.regions, vectors
         self.builder = Builder(name, ranged=True)
-        self.params = Params()
+        self.params = Parameters()
         self.sources = {operand.name: Source(operand, self.params) for operand in merge.inputs}
         self.sources |= {operand.name: StridedSource(operand, self.order, self.params) for operand in merge.arrays}
         self.out = (
@@ -87,7 +86,7 @@ class Lowering:
             self.out.finish(block, t)
 
         top.loop("t", self.builder.top.expr("lo"), self.builder.top.expr("hi"), chunk)
-        params: tuple[Buffer | Scalar, ...] = (*self.params.params, *self.builder.params)
+        params = (*self.params, *self.builder.params)
         notes = (f"{self.merge.target.format}",)
         return Kernel(self.builder.name, params, tuple(self.builder.body), ranged=True, notes=notes)
 

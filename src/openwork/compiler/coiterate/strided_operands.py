@@ -8,8 +8,7 @@ from dataclasses import replace
 from ...format.expression import Expression
 from ...ir.loop import Expr
 from ...ir.ops import const, load
-from ..build import Block, fold
-from ..level_functions import Params
+from ..build import Block, Parameters, fold
 from ..operand import ParamRef
 from .cursor import Cursor, Source
 from .merge import Array
@@ -20,7 +19,7 @@ __all__ = ["StridedSource", "strided_position"]
 class StridedSource(Source):
     """A strided operand: its levels are the loops that move in it."""
 
-    def __init__(self, array: Array, order: Sequence[Expression], params: Params) -> None:
+    def __init__(self, array: Array, order: Sequence[Expression], params: Parameters) -> None:
         self.name, self.params, self.operand = array.name, params, array.operand
         self.moves = tuple(step for step in array.moves if step)
         self.expressions = tuple(e for e, step in zip(order, array.moves, strict=True) if step)

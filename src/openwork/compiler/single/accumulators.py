@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from ...errors import CompilerBug
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
-from ...ir.loop import Assign, Const, Expr, For, Mut, Stmt, Store, Var
+from ...ir.loop import Const, Expr, Mut, Store, Var
 from ...ir.ops import cast, const, load, op
-from ...ir.types import I64, Type
-from ..fold import fold
-from ..nest import Names, Nest, Walk
+from ...ir.types import Type
+from ..build import Block, fold
+from ..nest import Nest, Walk
 from ..operand import Operand, ParamRef
 from ..schedule import Schedule, Tile
 from .factors import Factor, combine_name, identity
@@ -112,14 +112,7 @@ class Terms:
         return fold("add", fold("mul", walk.batch, stride), walk.position)
 
     def multiply(
-        self,
-        start: Expr | None,
-        factors: list[Factor],
-        walk: Walk,
-        piece: Tile,
-        base: Expr,
-        body: list[Stmt] | None = None,
-        names: Names | None = None,
+        self, block: Block, start: Expr | None, factors: list[Factor], walk: Walk, piece: Tile, base: Expr
     ) -> Expr:
         """`start` times the factors; a vector index that is reduced is summed here, in lanes."""
         reduced = self.plan.vector is not None and self.plan.vector not in self.stmt.lhs.indices
@@ -129,9 +122,7 @@ class Terms:
             if f not in inner:
                 result = self.times(result, self.value(f.expr, walk, piece, base))
         if inner:
-            assert body is not None
-            assert names is not None
-            result = self.times(result, self.dot(inner, walk, body, names))
+            result = self.times(result, self.dot(block, inner, walk))
         if result is None:
             result = const(1, self.compute)
         return result
@@ -139,7 +130,7 @@ class Terms:
     def times(self, a: Expr | None, b: Expr) -> Expr:
         return b if a is None else op(self.combine, a, b)
 
-    def dot(self, factors: list[Factor], walk: Walk, body: list[Stmt], names: Names) -> Expr:
+    def dot(self, block: Block, factors: list[Factor], walk: Walk) -> Expr:
         """Sum over the vector index of the product of `factors`, in lanes."""
 
         def term(base: Expr, piece: Tile) -> Expr:
@@ -157,12 +148,15 @@ class Terms:
             extent = self.params.scalar(ParamRef("extent", vector))
             width = self.plan.main[-1].offset + self.plan.main[-1].lanes
             rest = self.plan.rest[-1].offset + self.plan.rest[-1].lanes if self.plan.rest else 0
-            start = names.let(body, f"rest_{vector}", fold("sub", extent, const(rest)))
-            sums = [Var(names.fresh("sum"), Type(self.compute, p.lanes)) for p in self.plan.main]
-            body += [Mut(s.name, cast(identity(self.reduce, self.compute), s.type)) for s in sums]
-            k = Var(names.fresh(vector), I64)
-            steps = [Assign(s.name, op(self.reduce, s, term(k, p))) for s, p in zip(sums, self.plan.main, strict=True)]
-            body.append(For(k.name, const(0), start, tuple(steps), step=width))
+            start = block.let(f"rest_{vector}", fold("sub", extent, const(rest)))
+            first = identity(self.reduce, self.compute)
+            sums = [block.mut("sum", cast(first, Type(self.compute, p.lanes))) for p in self.plan.main]
+
+            def step(inner: Block, k: Expr) -> None:
+                for s, p in zip(sums, self.plan.main, strict=True):
+                    inner.assign(s, op(self.reduce, s, term(k, p)))
+
+            block.loop(vector, const(0), start, step, step=width)
             total = self.horizontal(_tree_sum(self.reduce, list(sums)))
         by_lanes: dict[int, Expr] = {}
         for piece in self.plan.rest:
@@ -173,7 +167,7 @@ class Terms:
             total = lane_total if total is None else op(self.reduce, total, lane_total)
         if total is None:
             return identity(self.reduce, self.compute)
-        return names.let(body, "dot", total)
+        return block.let("dot", total)
 
     def horizontal(self, value: Expr) -> Expr:
         if value.type.lanes == 1:
@@ -200,7 +194,7 @@ class Terms:
         coordinates = (*walk.coordinates[: walk.depth], *(fixed.get(k, const(0)) for k in missing))
         return replace(walk, coordinates=coordinates, lanes=key.lanes)
 
-    def store(self, walk: Walk, piece: Tile, base: Expr, value: Expr, no_alias: bool) -> list[Stmt]:
+    def store(self, block: Block, walk: Walk, piece: Tile, base: Expr, value: Expr, no_alias: bool) -> None:
         """Write or add `value` to the output element at `walk`."""
         lhs = self.stmt.lhs
         out = self.operands[lhs.tensor]
@@ -210,7 +204,8 @@ class Terms:
             if not no_alias:
                 previous = self.computed(load(buffer, out.scalar, self.leaf_position(walk), value.type.lanes))
                 value = cast(op(self.reduce, previous, value), value.type)
-            return [Store(buffer, self.leaf_position(walk), value)]
+            block.stmts.append(Store(buffer, self.leaf_position(walk), value))
+            return
         buffer = self.params.buffer(ParamRef("data", lhs.tensor), out.scalar, mutable=True)
         index = self.address(lhs, walk, base, piece)
         in_lanes = self.lane_dim(walk) in lhs.indices
@@ -221,7 +216,7 @@ class Terms:
             value = cast(value, value.type.with_lanes(lanes))
         if not no_alias:
             value = op(self.reduce, self.computed(load(buffer, out.scalar, index, lanes)), value)
-        return [Store(buffer, index, cast(value, Type(out.scalar, lanes)))]
+        block.stmts.append(Store(buffer, index, cast(value, Type(out.scalar, lanes))))
 
     def gathered(self, walk: Walk, level: int, base: Expr) -> list[tuple[str, Expr, str]]:
         """(buffer, offset, scalar) of the strided operands whose address depends on `level`."""
@@ -247,8 +242,8 @@ def _tree_sum(reduce: str, values: list[Expr]) -> Expr:
 class Accumulators:
     """Registers made on demand, one per key."""
 
-    def __init__(self, depth: int, terms: Terms, names: Names) -> None:
-        self.depth, self.terms, self.names = depth, terms, names
+    def __init__(self, depth: int, terms: Terms) -> None:
+        self.depth, self.terms = depth, terms
         self._vars: dict[Key, Var] = {}
 
     @property
@@ -270,15 +265,16 @@ class Accumulators:
                 sums[output] = (key, var)
         return list(sums.values())
 
-    def add(self, key: Key, value: Expr) -> list[Stmt]:
+    def add(self, block: Block, key: Key, value: Expr) -> None:
         """Add a value to the key's register."""
         if key not in self._vars:
-            self._vars[key] = Var(self.names.fresh("acc"), value.type)
+            self._vars[key] = Var(block.builder.fresh("acc"), value.type)
         var = self._vars[key]
         if value.type.lanes < var.type.lanes:
             value = cast(value, var.type)
-        return [Assign(var.name, op(self.terms.reduce, var, value))]
+        block.assign(var, op(self.terms.reduce, var, value))
 
-    def declarations(self) -> list[Stmt]:
+    def declare(self, block: Block) -> None:
+        """The registers, which hold the reduction's identity."""
         start = identity(self.terms.reduce, self.terms.compute)
-        return [Mut(v.name, cast(start, v.type)) for v in self._vars.values()]
+        block.stmts += [Mut(v.name, cast(start, v.type)) for v in self._vars.values()]

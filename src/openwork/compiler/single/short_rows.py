@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 from ... import tuning
 from ...format.level import Iterate
-from ...ir.loop import Assign, Expr, For, Let, Mut, Stmt, Var, While
+from ...ir.loop import Expr, For, Var
 from ...ir.ops import cast, const, op
-from ...ir.types import BOOL, I64
-from ..fold import fold
+from ...ir.types import I64
+from ..build import Block, fold
 from ..level_functions import evaluate
 from ..nest import Walk
 from .accumulators import Accumulators
@@ -38,14 +38,14 @@ __all__ = ["lower_short_rows"]
 AHEAD = tuning.SHORT_ROW_LOOKAHEAD
 
 
-def lower_short_rows(lowering: _SingleOperand, walk: Walk) -> list[Stmt]:
+def lower_short_rows(lowering: _SingleOperand, block: Block, walk: Walk) -> None:
     """The statements of the last two levels below `walk`, where the output is bound by the first of them."""
-    return _ShortRows(lowering, walk).lower()
+    _ShortRows(lowering, walk).emit(block)
 
 
 class _ShortRows:
     def __init__(self, lowering: _SingleOperand, walk: Walk) -> None:
-        self.lowering, self.walk, self.names = lowering, walk, lowering.names
+        self.lowering, self.walk = lowering, walk
         self.level, self.leaf = lowering.nest.levels[walk.depth : walk.depth + 2]
         self.env = lowering.nest.environment(walk, self.level)
 
@@ -59,67 +59,78 @@ class _ShortRows:
         p = evaluate(self.level.format.functions.position, self.level, self.at(x))
         return evaluate(self.leaf.format.functions.bounds[0], self.leaf, {**self.env, "p": p})
 
-    def entered(self, x: Expr, body: list[Stmt]) -> Walk:
+    def entered(self, block: Block, x: Expr) -> Walk:
         """The walk inside fiber x."""
         functions, env = self.level.format.functions, self.at(x)
-        c = self.names.let(
-            body, self.lowering.nest.hint(self.walk.depth), evaluate(functions.coordinate, self.level, env)
-        )
+        c = block.let(self.lowering.nest.hint(self.walk.depth), evaluate(functions.coordinate, self.level, env))
         position = evaluate(functions.position, self.level, {**env, "c": c})
         return replace(self.walk, depth=self.walk.depth + 1, position=position, coordinates=(*self.walk.coordinates, c))
 
-    def empty_result(self, x: Expr, acc: Accumulators) -> list[Stmt]:
+    def empty_result(self, block: Block, x: Expr, acc: Accumulators) -> None:
         """The store of the identity for a fiber without elements, where the output is not initialised."""
         if not self.lowering.plan.writes_all:
-            return []
-        body: list[Stmt] = []
-        inside = self.entered(x, body)
+            return
+        inside = self.entered(block, x)
         value = identity(self.lowering.terms.reduce, self.lowering.terms.compute)
-        return [*body, *self.lowering.stores(inside, [(key, cast(value, acc.total(key).type)) for key in acc.keys])]
+        self.lowering.stores(block, inside, [(key, cast(value, acc.total(key).type)) for key in acc.keys])
 
-    def lower(self) -> list[Stmt]:
-        lowering, names = self.lowering, self.names
-        body: list[Stmt] = []
-        bounds = lowering.nest.limits(self.walk, self.level, self.env)
-        lo, hi = (names.let(body, n, x) for n, x in zip(("first", "last"), bounds, strict=True))
-        at, q = (Var(names.fresh(n), I64) for n in ("at", "q"))
-        ends = [Var(names.fresh("e"), I64) for _ in range(AHEAD)]
-        acc = Accumulators(self.walk.depth + 1, lowering.terms, names)
+    def emit(self, block: Block) -> None:
+        bounds = self.lowering.nest.limits(self.walk, self.level, self.env)
+        lo, hi = (block.let(n, x) for n, x in zip(("first", "last"), bounds, strict=True))
+        at = block.mut("at", lo)
+        acc = Accumulators(self.walk.depth + 1, self.lowering.terms)
+        below, inner = block.nested(), block.nested()
+        ends = [below.mut("e", self.ahead(at, k, hi)) for k in range(1, AHEAD + 1)]
+        q = Var(block.builder.fresh("q"), I64)
+        self.element(inner, at, ends, q, hi, acc)
+        acc.declare(block)
+        block.stmts += below.stmts
+        block.stmts.append(For(q.name, self.edge(lo), self.edge(hi), tuple(inner.stmts), hints=("novector",)))
+        rest = block.nested()
+        r = Var(block.builder.fresh("r"), I64)
+        self.empty_result(rest, r, acc)
+        if rest.stmts:
+            block.stmts.append(For(r.name, at, hi, tuple(rest.stmts)))
+
+    def element(self, block: Block, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> None:
+        """The body of the loop over all fibers' elements."""
+        lowering = self.lowering
         lowering.pieces, lowering.base = lowering.scalar_tile()
+        step = block.nested()
         lowering.stack.append(acc)
-        step: list[Stmt] = []
-        inside = self.entered(at, step)
-        step += lowering.prefetch(inside, q)
-        step += lowering.nest.enter(inside, self.leaf, {**self.env, "p": inside.position, "q": q}, lowering.descend)
+        inside = self.entered(step, at)
+        lowering.prefetch(step, inside, q)
+        lowering.nest.enter(step, inside, self.leaf, {**self.env, "p": inside.position, "q": q}, lowering.descend)
         lowering.stack.pop()
-        step += lowering.stores(inside, acc.totals())
-        body += [Mut(at.name, lo), *acc.declarations()]
-        body += [Mut(e.name, self.ahead(at, k, hi)) for k, e in enumerate(ends, 1)]
-        loop = (self.skip(at, ends, q, hi, acc), *step, *self.close(at, ends, q, hi, acc))
-        body.append(For(q.name, self.edge(lo), self.edge(hi), loop, hints=("novector",)))
-        rest = Var(names.fresh("r"), I64)
-        stmts = self.empty_result(rest, acc)
-        return [*body, For(rest.name, at, hi, tuple(stmts))] if stmts else body
+        lowering.stores(step, inside, acc.totals())
+        self.skip(block, at, ends, q, hi, acc)
+        block.stmts += step.stmts
+        self.close(block, at, ends, q, hi, acc)
 
     def ahead(self, at: Expr, k: int, hi: Expr) -> Expr:
         """The position where fiber `at + k` begins, and the one before ends; at most the end of the last."""
         return self.edge(op("min", fold("add", at, const(k)), hi))
 
-    def skip(self, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> Stmt:
+    def skip(self, block: Block, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> None:
         """The loop that skips fibers that end at or before q."""
-        shifted = [Assign(e.name, f) for e, f in pairwise(ends)]
-        stmts = [*self.empty_result(at, acc), Assign(at.name, op("add", at, const(1))), *shifted]
-        return While(op("le", ends[0], q), (*stmts, Assign(ends[-1].name, self.ahead(at, AHEAD, hi))))
 
-    def close(self, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> list[Stmt]:
+        def step(inner: Block) -> None:
+            self.empty_result(inner, at, acc)
+            inner.assign(at, op("add", at, const(1)))
+            for e, f in pairwise(ends):
+                inner.assign(e, f)
+            inner.assign(ends[-1], self.ahead(at, AHEAD, hi))
+
+        block.loop_while(op("le", ends[0], q), step)
+
+    def close(self, block: Block, at: Var, ends: list[Var], q: Expr, hi: Expr, acc: Accumulators) -> None:
         """After an element: move on to the next fiber if this was its last."""
-        body: list[Stmt] = []
-        done = Var(self.names.fresh("done"), BOOL)
-        body.append(Let(done.name, op("eq", ends[0], op("add", q, const(1)))))
+        done = block.let("done", op("eq", ends[0], op("add", q, const(1))))
         start = identity(self.lowering.terms.reduce, self.lowering.terms.compute)
         for key in acc.keys:
             total = acc.total(key)
-            body.append(Assign(total.name, op("select", done, cast(start, total.type), total)))
-        body.append(Assign(at.name, op("add", at, cast(done, I64))))
-        body += [Assign(e.name, op("select", done, f, e)) for e, f in pairwise(ends)]
-        return [*body, Assign(ends[-1].name, self.ahead(at, AHEAD, hi))]
+            block.assign(total, op("select", done, cast(start, total.type), total))
+        block.assign(at, op("add", at, cast(done, I64)))
+        for e, f in pairwise(ends):
+            block.assign(e, op("select", done, f, e))
+        block.assign(ends[-1], self.ahead(at, AHEAD, hi))
