@@ -185,7 +185,7 @@ def test_masked_arrays_of_numpy():
 
 
 BUFFERS: tuple[tuple[Any, Any], ...] = (
-    (np.matrix([[1, 2]]), [[1, 2]]), (memoryview(array.array("d", [1, 2])), [1, 2]), (array.array("i", [1, 2]), [1, 2]),
+    (np.array([[1, 2]]).view(np.matrix), [[1, 2]]), (memoryview(array.array("d", [1, 2])), [1, 2]), (array.array("i", [1, 2]), [1, 2]),
     (bytearray(b"ab"), [97, 98]), (memoryview(b"ab"), [97, 98]), (range(3), [0, 1, 2]),
     (collections.deque([1, 2]), [1, 2]), (np.ones(2).view(np.recarray), [1, 1]), (np.array([1], ">f8"), [1]),
     (np.float32(2), 2), (True, True), ([], []), ([[]], [[]]),

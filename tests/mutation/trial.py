@@ -34,7 +34,9 @@ _OPTIONS = (
     "-W",
     "ignore::pytest.PytestUnknownMarkWarning",
 )
-_COPIED = ("pyproject.toml", "README.md", "CHANGELOG.md", "constraints.txt", "examples", "benchmarks", "docs")
+_COPIED = (
+    "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "constraints.txt", ".ci", "examples", "benchmarks", "docs", "tools",
+)  # fmt: skip
 
 
 def preload(names: Sequence[str]) -> None:
