@@ -38,7 +38,7 @@ class CheckedExecutable(Executable):
         super().__init__(name, params, code, build)
         self.key, self.number = key, next(_NUMBERS)
         self.words = self._words
-        native = self._call
+        native = self.call
 
         def call(words: bytes, lo: int, hi: int) -> int:
             code = native(words, lo, hi)
@@ -46,7 +46,7 @@ class CheckedExecutable(Executable):
                 self.fail(code)
             return code
 
-        self._call = call
+        self.call = call
         _KERNELS[self.number] = self
 
     def _words(self, *words: int) -> bytes:

@@ -37,7 +37,7 @@ class Executable:
         self.code = code
         self.address = address = code.addresses[0]
         self._build = build
-        self._call: Callable[[bytes, int, int], int] = _PROTOTYPE(address)
+        self.call: Callable[[bytes, int, int], int] = _PROTOTYPE(address)
         self.words: Callable[..., bytes] = struct.Struct(f"={len(params)}q").pack
         self._to_word = tuple(_to_word(p) for p in params)
 
@@ -73,9 +73,9 @@ class Executable:
         Raises MemoryError when a workspace could not be had, CompilerBug for any other status.
         """
         try:
-            code = self._call(self.words(*words), lo, hi)
+            code = self.call(self.words(*words), lo, hi)
         except struct.error:
-            code = self._call(self.words(*checked_words(self, words)), lo, hi)
+            code = self.call(self.words(*checked_words(self, words)), lo, hi)
         if code and not status:
             self.fail(code)
         return code

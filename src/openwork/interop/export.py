@@ -17,6 +17,7 @@ from ..runtime.layouts import Layout, layout_of
 from ..storage import buffers
 from ..storage.buffers import Array, is_recorded
 from ..storage.storage import Storage
+from ..storage.structure import keep
 from ..storage.watch import is_kept, memory_of
 from ..tensor.tensor import Tensor
 from .scipy import DIAGONALS
@@ -30,12 +31,18 @@ _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 def to_dense(t: Tensor) -> Array:
     """The dense array of the tensor's own library; a view where the format is dense in any order of dimensions."""
     storage = t._storage
-    x = storage.values
-    prepared = (storage._plans or storage.plans).conversions.get(dense_format(len(storage.shape)))
+    x, slot = storage.values, (storage._plans or storage.plans).conversions
+    prepared = slot.get("dense array")
     if prepared is not None and prepared.valid and not trace.steps and (type(x) is np.ndarray or not is_recorded(x)):
         return prepared.buffers(storage)[-1].reshape(storage.shape)
     view = _dense_view(storage)
-    return view if view is not None else _dense_view(t.asformat("dense")._storage)
+    if view is not None:
+        return view
+    dense = _dense_view(t.asformat("dense")._storage)
+    conversion = slot.get(dense_format(len(storage.shape)))
+    if conversion is not None:
+        keep(slot, "dense array", conversion)
+    return dense
 
 
 def _dense_view(s: Storage) -> Array | None:

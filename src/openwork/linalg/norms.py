@@ -16,9 +16,9 @@ from ..ops.creation import eye
 from ..ops.elementwise.maps import unary
 from ..ops.reductions import statistics as st
 from ..runtime import trace as explained
-from ..runtime.full_sum import by_library
 from ..runtime.prepared_results import DenseResult, SquareRoot
 from ..runtime.promote import accumulator
+from ..runtime.zero_annihilation import FEW
 from ..storage.buffers import cast, is_torch, numpy_dtype, scalar_name, to_numpy
 from ..storage.structure import keep
 from ..tensor.tensor import Tensor
@@ -27,6 +27,10 @@ from .eigen import svds
 from .operands import matrix, solve_scalar, square
 
 __all__ = ["matrix_norm", "matrix_power", "norm", "trace", "vector_norm"]
+
+
+_ALL = ("norm", True, False)
+"""The key of the 2-norm of all elements, as a number."""
 
 
 def _tensor(x: Any) -> Tensor:
@@ -50,6 +54,12 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 
     Raises UnsupportedError for norms that need all singular values.
     """
+    if type(x) is Tensor and axis is ord is None and keepdims is False and not explained.steps:
+        s = x._storage
+        prepared = (s._plans or s.plans).reductions.get(_ALL)
+        root = None if prepared is None else prepared(s)
+        if root is not None:
+            return Tensor._from_storage(root)
     t = _tensor(x)
     if axis is None and ord is None:
         return vector_norm(t, axis=None, keepdims=keepdims)
@@ -69,8 +79,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if key is not None and not explained.steps:
         s = x._storage
         prepared = (s._plans or s.plans).reductions.get(key)
-        if prepared is not None and type(x) is Tensor:
-            return Tensor._from_storage(prepared(s))
+        dense = None if prepared is None or type(x) is not Tensor else prepared(s)
+        if dense is not None:
+            return Tensor._from_storage(dense)
     t = unary("abs", x)
     if ord == math.inf or ord == -math.inf:
         return (st.max if ord > 0 else st.min)(t, axis=axis, keepdims=keepdims)
@@ -92,7 +103,7 @@ def _keep_norm(t: Any, key: Any) -> None:
         return
     s = t._storage
     is_compact = s.library == "numpy" and s.format.is_unique and not s.fill_value and s.values.shape[0] == s.nse
-    if is_compact and s.scalar in ("f32", "f64") and by_library(s.scalar, s.scalar, s.values):
+    if is_compact and s.scalar in ("f32", "f64") and s.values.shape[0] <= FEW:
         shape = (1,) * t.ndim if key[-1] else ()
         keep(s.plans.reductions, key, DenseResult(SquareRoot(numpy_dtype(s.scalar)), shape))
 

@@ -54,6 +54,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     return ufuncs.call(ufunc, method, inputs, kwargs)
 
 
+@lru_cache(maxsize=1024)
 def _key(func: Callable[..., Any]) -> str:
     """The name of NumPy's function, with its module where that is not NumPy itself."""
     module = func.__module__.removeprefix("numpy").removeprefix(".")
@@ -126,17 +127,50 @@ def _call_override(func: Any, override: Callable[..., Any], args: tuple[Any, ...
     return result if out is None else store(func.__name__, result, out)
 
 
+@lru_cache(maxsize=1024)
+def _places(func: Any, operation: Any) -> tuple[str, ...] | None:
+    """The parameters of NumPy's function that an operation takes by place; None where NumPy's takes any number."""
+    numpys = _signature(func).parameters
+    if any(p.kind is p.VAR_POSITIONAL for p in numpys.values()):
+        return None
+    parameters = _signature(operation).parameters.values()
+    return tuple(numpys)[: sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)]
+
+
+@lru_cache(maxsize=1024)
+def _plain_names(
+    func: Any, operation: Any, positional: int, keywords: tuple[str, ...]
+) -> tuple[int, tuple[str, ...]] | None:
+    """How many arguments an operation takes by place, and its names of the others; None where it lacks one of them."""
+    places = _places(func, operation)
+    names = () if places is None else _names(func, positional, keywords)
+    if places is None or not positional:
+        return None
+    parameters = _signature(operation).parameters
+    by_place = min(positional, len(places))
+    named = tuple(_KEYWORDS.get(n, n) if n not in parameters else n for n in names[by_place:])
+    return (by_place, named) if parameters.keys() >= set(named) and not {*places, "out"} & set(named) else None
+
+
 def _call_operation(func: Any, operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call an operation with NumPy's arguments renamed: positional parameters by place, the rest by keyword."""
-    numpys = _signature(func)
-    if any(p.kind is p.VAR_POSITIONAL for p in numpys.parameters.values()):
+    plain = _plain_names(func, operation, len(args), tuple(kwargs))
+    if plain is not None:
+        for x in (*args, *kwargs.values()):
+            if x is None or x is np._NoValue:
+                break
+        else:
+            by_place, named = plain
+            return operation(*args[:by_place], **dict(zip(named, (*args[by_place:], *kwargs.values()), strict=True)))
+    places = _places(func, operation)
+    if places is None:
         return operation(*args, **kwargs)
+    numpys = _signature(func)
     arguments = _arguments(func, args, kwargs)
     parameters = _signature(operation).parameters
     out = arguments.pop("out", None) if "out" not in parameters else None
-    positional = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
     values = []
-    for name in list(numpys.parameters)[:positional]:
+    for name in places:
         if name not in arguments:
             break
         values.append(arguments.pop(name))

@@ -41,16 +41,24 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        long = False
         for x in args:
             kind = type(x)
+            if kind in _NUMBERS:
+                continue
             if kind is list or kind is tuple or kind is dict:
                 overriding = _overriding_type(x.values() if kind is dict else x)
                 if overriding is not None:
                     return _call_override(overriding, function, args, kwargs)
+                long = True
             elif kind not in _PLAIN and _has_hook(kind):
                 return _call_override(kind, function, args, kwargs)
+            elif not long:
+                storage = getattr(x, "_kept", None)
+                values = x if storage is None else storage.values
+                long = type(values) is np.ndarray and values.size >= LONG if kind in _PLAIN else True
         try:
-            if is_long(args):
+            if long and is_long(args):
                 return whole(function, args, kwargs)
             if plain is None or gradient_hook.full is not None or "grad" in kwargs:
                 return function(*args, **kwargs)

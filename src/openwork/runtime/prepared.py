@@ -32,11 +32,13 @@ class Ready:
 
     __slots__ = (
         "bounds",
+        "call",
         "held",
         "inputs",
         "one",
         "out",
         "overlap",
+        "pack",
         "prepared",
         "problem",
         "range",
@@ -77,6 +79,7 @@ class Ready:
         slots = (self.values, *self.slots, self.out)
         self.one = slots if whole and len(slots) == 3 and min(slots) >= 0 else None
         """where the addresses of the values, of one dense operand and of the result go, where one launch does it all"""
+        self.call, self.pack = prepared.executable.call, prepared.executable.words
 
     @property
     def valid(self) -> bool:
@@ -112,7 +115,9 @@ class Ready:
         words = self.words.copy()
         at_values, at_dense, at_out = self.one
         words[at_values], words[at_dense], words[at_out] = values, dense, out
-        self.prepared.executable.run(words, *self.range)
+        code = self.call(self.pack(*words), *self.range)
+        if code:
+            self.prepared.executable.fail(code)
 
     def describe(self, allocated: int, again: bool) -> None:
         """Tell `explain`; `allocated` are the bytes of the result and of what was packed; `again`: it was kept."""

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ..codegen import pool
 from ..codegen.executable import Executable
 from ..format.format import Format
+from ..interruptible import LONG
 from ..storage.buffers import address, scalar_name
 from ..storage.memory import LARGE, reserve
 from ..storage.storage import Storage
@@ -20,6 +22,7 @@ from .conversion.conversion_kernels import WORK
 from .formats import dense_format
 from .prepared import Ready
 from .strided import fresh
+from .zero_annihilation import vdot
 
 __all__ = ["Conversion", "DenseResult", "Part", "Reduction", "SquareRoot", "TorchTotal", "Total", "template"]
 
@@ -61,7 +64,10 @@ class Total:
 
 
 class SquareRoot:
-    """The square root of the sum of the squares of all values, by NumPy; an array of one element."""
+    """The square root of the sum of the squares of few values, by NumPy's dot product; an array of one element.
+
+    None where that is not finite: a dot product warns of nothing.
+    """
 
     __slots__ = ("dtype",)
     valid = True
@@ -69,10 +75,13 @@ class SquareRoot:
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
 
-    def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
-        squares = np.square(storage.values)
-        out: np.ndarray[Any, Any] = np.sqrt(np.add.reduce(squares, 0, self.dtype, None, keepdims=True))
-        return out
+    def __call__(self, storage: Storage) -> np.ndarray[Any, Any] | None:
+        total = vdot(storage.values, storage.values)
+        if not total < math.inf:
+            return None
+        root = np.empty(1, self.dtype)
+        root[0] = math.sqrt(total)
+        return root
 
 
 class TorchTotal:
@@ -99,10 +108,12 @@ class DenseResult:
         self.scalar = scalar_name(reduction.dtype)
 
     def __call__(self, storage: Storage) -> Storage | None:
-        """The result for values of a storage; None where the launch does not hold any more."""
+        """The result for values of a storage; None where the call does not hold for them."""
         if not self.reduction.valid:
             return None
         values = self.reduction(storage)
+        if values is None:
+            return None
         if values.ndim != 1:
             values = values.reshape(-1)
         return Storage(self.shape, self.format, self.scalar, 0, self.none, self.none, values)
@@ -121,11 +132,13 @@ class Part:
     zero: bool = False
     like: Any = None
 
-    def make(self) -> Any:
+    @property
+    def maker(self) -> Callable[[], Any]:
+        """Makes the buffer, zero or uninitialised."""
         if self.like is not None:
             torch = sys.modules["torch"]
-            return torch.zeros_like(self.like) if self.zero else torch.empty_like(self.like)
-        return np.zeros(self.size, self.dtype) if self.zero else reserve(self.size, self.dtype)
+            return partial(torch.zeros_like if self.zero else torch.empty_like, self.like)
+        return partial(np.zeros if self.zero else reserve, self.size, self.dtype)
 
 
 def template(x: Any) -> Any:
@@ -140,7 +153,7 @@ class Conversion:
     A structure never changes, so that sizes and ways are those of the first time; the values are those of the call.
     """
 
-    __slots__ = ("format", "launches", "parts", "scratch", "threads", "work")
+    __slots__ = ("format", "launches", "makers", "parts", "scratch", "threads", "work")
 
     def __init__(
         self, format: Format, kernels: Iterable[Executable], words: Mapping[str, int], parts: Sequence[Part]
@@ -150,6 +163,7 @@ class Conversion:
         owner = {name: k for k, part in enumerate(parts) for name in part.names}
         self.scratch: Any = None
         """what the words point to beside the tensor and the result"""
+        self.makers = tuple([part.maker for part in self.parts])
         self.launches = []
         for kernel in kernels:
             names = [p.name for p in kernel.params]
@@ -160,18 +174,24 @@ class Conversion:
     @property
     def valid(self) -> bool:
         """Whether as many threads are to be used as when it was made."""
-        return self.threads == pool.get_num_threads()
+        return self.threads == pool.threads
 
     def buffers(self, storage: Storage) -> list[Any]:
         """The parts, filled from a storage."""
-        made = [part.make() for part in self.parts]
-        where = [address(buffer) for buffer in made]
+        made, where = [], []
+        for make in self.makers:
+            buffer = make()
+            made.append(buffer)
+            where.append(address(buffer))
         where.append(address(storage.values))
         for kernel, known, slots in self.launches:
             words = known.copy()
             for slot, k in slots:
                 words[slot] = where[k]
-            kernel.run_sized(self.work, words)
+            if self.work < LONG:
+                kernel.run(words)
+            else:
+                kernel.run_sized(self.work, words)
         return made
 
     def __call__(self, storage: Storage, format: Format) -> Storage:

@@ -17,8 +17,9 @@ from ..ir.operations import OPERATIONS, with_trait
 from ..storage.buffers import Array, is_torch
 from ..tables import SPOKEN
 from .overrides import is_long
+from .zero_annihilation import vdot
 
-__all__ = ["BINARY", "UNARY", "apply", "apply_scalar", "apply_with_warnings", "user_name"]
+__all__ = ["BINARY", "LIMITS", "UNARY", "apply", "apply_scalar", "apply_with_warnings", "function_of", "user_name"]
 
 UNARY = {name: o.numpy for name, o in OPERATIONS.items() if o.numpy is not None and o.arity == 1}
 """Operation names of the loop IR, and NumPy's."""
@@ -66,7 +67,8 @@ _VIEWS = ("real", "imag")
 
 
 @cache
-def _function(name: str, torch_like: bool) -> Callable[..., Any]:
+def function_of(name: str, torch_like: bool) -> Callable[..., Any]:
+    """The function of an elementwise operation, NumPy's or torch's."""
     numpy_name = UNARY.get(name) or BINARY.get(name)
     if numpy_name is None:
         raise UnsupportedError(
@@ -84,7 +86,7 @@ def _function(name: str, torch_like: bool) -> Callable[..., Any]:
 def apply(name: str, *args: Any) -> Any:
     """The operation on arrays of one library and Python scalars; floating-point warnings are not raised."""
     if type(args[0]) not in _NEVER_TORCH and is_torch(args[0]):
-        return _torch_apply(name, _function(name, True), args)
+        return _torch_apply(name, function_of(name, True), args)
     with np.errstate(all="ignore"):
         return apply_with_warnings(name, *args)
 
@@ -93,7 +95,7 @@ _SILENT = with_trait("silent")
 _BOUNDED = frozenset(("add", "sub", "mul", "square"))
 _FEW = tuning.DOT_IN_NUMPY
 _LARGEST = 1e18
-_LIMITS = {np.dtype(np.float64): 1e300, np.dtype(np.float32): 1e36}
+LIMITS = {np.dtype(np.float64): 1e300, np.dtype(np.float32): 1e36}
 """Squares of sizes up to which a sum or product of two numbers of the type does not overflow."""
 
 
@@ -107,8 +109,8 @@ def _is_quiet(name: str, args: tuple[Any, ...]) -> bool:
         return False
     for a in args:
         if type(a) is np.ndarray:
-            limit = _LIMITS.get(a.dtype)
-            if limit is None or a.ndim != 1 or len(a) > _FEW or (bounded and not np.vdot(a, a) <= limit):
+            limit = LIMITS.get(a.dtype)
+            if limit is None or a.ndim != 1 or len(a) > _FEW or (bounded and not vdot(a, a) <= limit):
                 return False
         elif (type(a) is not float and type(a) is not int) or not abs(a) <= _LARGEST:
             return False
@@ -119,8 +121,8 @@ def apply_with_warnings(name: str, *args: Any) -> Any:
     """The operation with NumPy's warnings as `np.errstate` asks, attributed to the line that called the package."""
     for a in args:
         if type(a) not in _NEVER_TORCH and is_torch(a):
-            return _torch_apply(name, _function(name, True), args)
-    function = _function(name, False)
+            return _torch_apply(name, function_of(name, True), args)
+    function = function_of(name, False)
     try:
         if name not in _VIEWS and _is_quiet(name, args):
             return function(*args)

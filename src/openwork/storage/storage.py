@@ -238,6 +238,16 @@ class Storage:
         out._plans = out._addresses = out._signature = out._kind = out._watch = out._transposes = None
         return out
 
+    def with_own_values(self, values: Array) -> Storage:
+        """The same structure and fill value over other values of the same type, library and length, just made."""
+        out: Storage = object.__new__(Storage)
+        out.shape, out.format, out.scalar, out.fill_value = self.shape, self.format, self.scalar, self.fill_value
+        out.pos, out.crd, out.values, out._structure = self.pos, self.crd, values, self._structure or self.structure
+        out._plans, out._signature, out._kind = self._plans, self._signature, self._kind
+        out._watch = NOTHING if self._watch is NOTHING and type(values) is np.ndarray else None
+        out._addresses = out._transposes = None
+        return out
+
     def with_format(self, format: Format) -> Storage:
         """The same buffers under another format."""
         out = Storage(self.shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)

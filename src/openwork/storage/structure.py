@@ -36,10 +36,11 @@ class Plans:
     conversions : by target format or stage
     indexing : by kind of selection
     moves : gathers of selections and conversions, by these, see `runtime.prepared_moves`
+    maps : functions of the values, by function or operator, see `ops.elementwise.prepared_maps`
     facts : counts and properties, by name
     """
 
-    __slots__ = ("conversions", "facts", "indexing", "moves", "products", "reductions")
+    __slots__ = ("conversions", "facts", "indexing", "maps", "moves", "products", "reductions")
 
     def __init__(self) -> None:
         self.products: dict[Hashable, Any] = {}
@@ -47,6 +48,7 @@ class Plans:
         self.conversions: dict[Hashable, Any] = {}
         self.indexing: dict[Hashable, Any] = {}
         self.moves: dict[Hashable, Any] = {}
+        self.maps: dict[Hashable, Any] = {}
         self.facts: dict[Hashable, Any] = {}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..late import late
-from ..runtime.too_large import sized
+from ..runtime.too_large import FAILURES, size_error, sized
 from ..storage import buffers
 from ..storage.buffers import Array
 
@@ -58,11 +58,15 @@ class Exports:
         """The square matrix as the graph whose adjacency it is; see `interop.to_networkx`."""
         return to_networkx(_me(self), create_using)
 
-    @sized
     def to_dense(self) -> Array:
         """The dense array of the tensor's own library."""
-
-        return to_dense(_me(self))
+        try:
+            return to_dense(self)  # type: ignore[arg-type]  # the mixin of Tensor
+        except FAILURES as error:
+            refused = size_error("to_dense", error, (self,))
+            if refused is None:
+                raise
+            raise refused from None
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The dense NumPy array; a view where the format is dense."""

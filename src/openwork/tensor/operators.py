@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..linalg.operator import compose
     from ..ops.elementwise.functions import positive
     from ..ops.elementwise.maps import elementwise, unary
+    from ..ops.elementwise.prepared_maps import write_scaled
     from ..ops.indexing.assign import At, assign
     from ..ops.indexing.index import index
     from ..ops.numpy_protocol import call_function, call_ufunc
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 else:
     elementwise = late("ops.elementwise.maps", "elementwise")
     unary = late("ops.elementwise.maps", "unary")
+    write_scaled = late("ops.elementwise.prepared_maps", "write_scaled")
     matmul = late("ops.products.matmul", "matmul")
     compose = late("linalg.operator", "compose")
     is_operand = late("interop.operands", "is_operand")
@@ -123,13 +125,15 @@ def _prefix(op: str) -> Callable[[Any], Any]:
     return operator
 
 
-def _inplace(method: str, operation: str) -> Callable[[Any, Any], Any]:
+def _inplace(method: str, operation: str, op: str) -> Callable[[Any, Any], Any]:
     """The in-place form of an operator; of a lazy tensor, the operator itself."""
 
     def apply(self: Any, other: Any) -> Any:
 
         if not hasattr(self, "_kept"):
             return NotImplemented
+        if (type(other) is float or type(other) is int) and write_scaled(op, self, other):
+            return self
         check_writable(self, operation)
         result = getattr(self, method)(other)
         return result if result is NotImplemented or _is_deferred(result) else store_result(self, operation, result)
@@ -165,7 +169,7 @@ class Operators(PythonProtocol):
 
             return positive(self)
 
-        __imatmul__ = _inplace("__matmul__", "@=")
+        __imatmul__ = _inplace("__matmul__", "@=", "matmul")
 
         def __matmul__(self, other: Any) -> Any:
             if type(other) not in _KNOWN_TYPES and _is_foreign(other):
@@ -229,4 +233,4 @@ for _name, _op in OPERATORS.items():
     for _form, _operator in _of(_op).items():
         setattr(Operators, f"__{_form}{_name}__", _operator)
     if arity(_op) == 2 and _op not in COMPARISONS:
-        setattr(Operators, f"__i{_name}__", _inplace(f"__{_name}__", f"{INFIX[_op][0]}="))
+        setattr(Operators, f"__i{_name}__", _inplace(f"__{_name}__", f"{INFIX[_op][0]}=", _op))

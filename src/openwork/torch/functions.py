@@ -9,6 +9,7 @@ import torch
 
 from ..errors import UnsupportedError
 from ..ops.elementwise.maps import elementwise
+from ..ops.elementwise.prepared_maps import map_recalled
 from ..ops.indexing.index import index
 from ..ops.products import tensor_products
 from ..ops.products.einsum import einsum
@@ -31,6 +32,10 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     Raises UnsupportedError for a function that is not in the table.
     """
+    if len(args) == 1 and not kwargs and type(args[0]) is Tensor:
+        prepared_result = map_recalled(function, args[0])
+        if prepared_result is not None:
+            return prepared_result
     if (out := kwargs.get("out")) is not None:
         if (device := str(out.device)) != "cpu":
             raise UnsupportedError(f"out= is on device {device}\n  expected: cpu, as the operands\n  help: to('cpu')")

@@ -18,6 +18,7 @@ import torch
 from ..errors import DTypeError, ShapeError
 from ..ops.elementwise.maps import cached_fill
 from ..ops.elementwise.pointwise import merge
+from ..ops.elementwise.prepared_maps import keep_function
 from ..ops.manipulation.shaping import broadcast_to
 from ..runtime.conversion.remap import has_gaps
 from ..runtime.values import apply
@@ -93,6 +94,8 @@ def _apply_unary(function: Callable[..., Any], args: tuple[Any, ...]) -> Tensor 
             return None
     except (TypeError, RuntimeError, ValueError):
         return None
+    if len(args) == 1:
+        keep_function(function, s, values, cached[0])
     return Tensor._from_storage(s.with_values(values.contiguous(), cached[0]))
 
 

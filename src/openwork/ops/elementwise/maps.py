@@ -34,6 +34,7 @@ from ...tensor.tensor import Tensor
 from ..manipulation.shaping import broadcast_to
 from .nonfinite_products import add_nonfinite
 from .pointwise import merge, merge_equal
+from .prepared_maps import keep_scaling, scaled
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -194,6 +195,10 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
     t: Tensor = a if left else b
     number_operand = b if left else a
     number = type(number_operand) in _NUMBERS
+    if type(number_operand) is float or type(number_operand) is int:
+        prepared_result = scaled(op, t, number_operand, left)
+        if prepared_result is not None:
+            return prepared_result
     if not number and is_array(number_operand):
         if is_torch(number_operand) and not is_torch(t._kept.values) and not tracked((number_operand,)):
             number_operand = to_numpy(number_operand)
@@ -221,7 +226,9 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
     else:
         values = _on_values(s, lambda v: call(op, v, number_operand) if left else call(op, number_operand, v))
     result = s.with_values(values, python_scalar(0, scalar_of(values)) if zero_stays else fill)
-    if call is apply and not zero_stays and isinstance(number_operand, int | float | complex):
+    if call is not apply and number and s is t._kept:
+        keep_scaling(op, s, number_operand, left, result)
+    elif call is apply and not zero_stays and isinstance(number_operand, int | float | complex):
         pair: tuple[Expression, Expression] = (Access("A", ()), Literal(number_operand))
         report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, result)
     return Tensor._from_storage(result)
