@@ -65,7 +65,7 @@ def test_scalings_in_place_again() -> None:
                 np.testing.assert_array_equal(a.to_numpy(), want)
                 if number > 0 and a.values is before and shared.fill_value == 0:
                     np.testing.assert_array_equal(shared.to_numpy(), a.to_numpy().T)
-            assert str(a.fill_value) == str(-0.0 if want.dtype.kind == "f" else a.fill_value)
+            assert str(a.fill_value) == str((-0.0 if want.dtype.kind == "f" else a.fill_value))
 
 
 def test_warnings_and_refusals_are_those_of_the_first_call() -> None:
@@ -155,3 +155,15 @@ def test_numpys_functions_again() -> None:
         np.testing.assert_array_equal(np.tril(a, 1).to_numpy(), np.tril(X, 1))
         with pytest.raises(TypeError):
             np.sum(a, axes=1)
+
+
+def test_numbers_on_the_left_of_torchs_tensors_are_not_rounded() -> None:
+    torch = pytest.importorskip("torch")
+    for dtype in (torch.float64, torch.complex128):
+        a = ow.asarray(torch.from_numpy(X).to(dtype), format="csr")
+        for number in (0.1, 0.1 + 0.3j):
+            if dtype.is_complex or type(number) is float:
+                for op in (operator.mul, operator.add, operator.sub):
+                    got = op(number, a)
+                    assert torch.equal(got.values, op(number, a.values))
+                    assert got.fill_value == op(number, 0.0)

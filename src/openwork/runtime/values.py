@@ -177,7 +177,9 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
         return torch.zeros_like(args[0])
     if name == "sign" and args[0].is_complex():
         return torch.sgn(args[0])
-    boxed = args if is_torch(args[0]) else (torch.as_tensor(args[0]), *args[1:])
+    if name in _COMMUTATIVE and not is_torch(args[0]):
+        args = args[::-1]
+    boxed = args if is_torch(args[0]) else (_boxed(args[0], args[1]), *args[1:])
     if len(boxed) == 2 and name in _TENSORS_ONLY and not is_torch(boxed[1]):
         boxed = (boxed[0], torch.as_tensor(boxed[1], dtype=boxed[0].dtype))
     try:
@@ -189,6 +191,17 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
         raise DTypeError(
             f"{user_name(name)} does not take {kinds}: {error}\n  help: convert with .astype(...)"
         ) from error
+
+
+_COMMUTATIVE = frozenset(("add", "mul"))
+
+
+def _boxed(number: Any, x: Any) -> Any:
+    """A number as a tensor of rank 0 beside x: not in torch's default type, where that would round it."""
+    import torch
+
+    wide = type(number) in (float, complex) and x.dtype in (torch.float64, torch.complex128)
+    return torch.as_tensor(number, dtype=torch.result_type(x, number) if wide else None)
 
 
 _TENSORS_ONLY = with_trait("tensors-only") | {"logaddexp", "nextafter"}
