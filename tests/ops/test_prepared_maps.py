@@ -65,7 +65,7 @@ def test_scalings_in_place_again() -> None:
                 np.testing.assert_array_equal(a.to_numpy(), want)
                 if number > 0 and a.values is before and shared.fill_value == 0:
                     np.testing.assert_array_equal(shared.to_numpy(), a.to_numpy().T)
-            assert str(a.fill_value) == str((-0.0 if want.dtype.kind == "f" else a.fill_value))
+            assert str(a.fill_value) == str(-0.0 if want.dtype.kind == "f" else a.fill_value)
 
 
 def test_warnings_and_refusals_are_those_of_the_first_call() -> None:
