@@ -169,6 +169,10 @@ def _broadcast_error(name: str, args: tuple[Any, ...]) -> ShapeError:
 
 
 def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    if name in _COMMUTATIVE and type(args[1]) is type(args[0]):
+        return _call(name, function, args)
+    if name in _COMMUTATIVE and not is_torch(args[0]):
+        args = args[::-1]
     if name in _SCALED and type(args[1]) is int and abs(args[1]) < _EXACT and args[0].is_floating_point():
         return function(args[0], float(args[1]))  # an integer that torch has to convert takes a microsecond more
     import torch
@@ -177,13 +181,16 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
         return torch.zeros_like(args[0])
     if name == "sign" and args[0].is_complex():
         return torch.sgn(args[0])
-    if name in _COMMUTATIVE and not is_torch(args[0]):
-        args = args[::-1]
     boxed = args if is_torch(args[0]) else (_boxed(args[0], args[1]), *args[1:])
     if len(boxed) == 2 and name in _TENSORS_ONLY and not is_torch(boxed[1]):
         boxed = (boxed[0], torch.as_tensor(boxed[1], dtype=boxed[0].dtype))
+    return _call(name, function, boxed)
+
+
+def _call(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """torch's function of tensors, whose errors are DTypeError or ShapeError."""
     try:
-        return function(*boxed).contiguous() if name in _VIEWS else function(*boxed)
+        return function(*args).contiguous() if name in _VIEWS else function(*args)
     except (RuntimeError, TypeError) as error:
         if not _do_broadcast(args):
             raise _broadcast_error(name, args) from error

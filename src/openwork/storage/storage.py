@@ -267,13 +267,13 @@ class Storage:
         """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given."""
         fill = self.fill_value if fill_value is None else fill_value
         numpy = type(values) is np.ndarray
-        if not numpy:
-            values = with_memory(values)
-            if not isinstance(values, np.ndarray) and not values.is_contiguous():  # torch's gradient of a sum
+        if not numpy and not isinstance(values, np.ndarray):
+            if values._is_zerotensor():
+                values = with_memory(values)
+            if not values.is_contiguous():  # torch's gradient of a sum
                 values = values.contiguous()
         scalar = scalar_of(values)
-        out = Storage(self.shape, self.format, scalar, fill, self.pos, self.crd, values)
-        out._structure = self._structure or self.structure
+        out = self.over(self._structure or self.structure, scalar, fill, values)
         if self._addresses is not None and (numpy or library_of(values) == "numpy" or not is_recorded(values)):
             out._addresses = (*self._addresses[:-1], address(values))
         if numpy and type(self.values) is np.ndarray:

@@ -128,7 +128,8 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     """
     if (type(b) in _NUMBERS and hasattr(type(a), "_kept")) or (type(a) in _NUMBERS and hasattr(type(b), "_kept")):
         return _with_scalar(op, a, b, zero_annihilates)
-    s, t = getattr(a, "_storage", None), getattr(b, "_storage", None)
+    s = getattr(a, "_storage", None)
+    t = s if a is b else getattr(b, "_storage", None)
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
         if op == "pow":
             check_powers(a, b)
