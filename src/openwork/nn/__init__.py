@@ -1,14 +1,19 @@
-"""Sparse layers for torch.nn: linear ones over Tensors of any format, and pruning of dense ones to them; tables with
-sparse gradients; layers over the edges of a graph."""
+"""Sparse layers for torch.nn: linear, convolutional, recurrent and attention layers over Tensors of any format, and
+pruning of dense ones to them; tables with sparse gradients; layers over the edges of a graph."""
 
 from __future__ import annotations
 
+from .attend import attend
+from .attention import SparseAttention, SparseMultiheadAttention
+from .convolution import SparseConv
 from .embedding import SparseEmbedding, SparseEmbeddingBag
-from .graphs import GraphAttention, GraphConv, attend, normalized_adjacency
+from .graphs import GraphAttention, GraphConv, normalized_adjacency
 from .linear import SparseLinear
-from .pruning import densify, prune
+from .pruning import densify, from_state_dict, prune
+from .recurrent import SparseRNN
 
 __all__ = [
-    "GraphAttention", "GraphConv", "SparseEmbedding", "SparseEmbeddingBag", "SparseLinear", "attend", "densify",
+    "GraphAttention", "GraphConv", "SparseAttention", "SparseConv", "SparseEmbedding", "SparseEmbeddingBag",
+    "SparseLinear", "SparseMultiheadAttention", "SparseRNN", "attend", "densify", "from_state_dict",
     "normalized_adjacency", "prune",
 ]  # fmt: skip

@@ -10,13 +10,13 @@ from ..errors import ShapeError
 from ..integers import integer
 from ..interop.constructors import asarray, sparse_coo_tensor
 from ..ops.products.matmul import matmul
-from ..ops.products.sddmm import sddmm
-from ..ops.reductions.softmax import softmax
 from ..storage.buffers import is_torch
 from ..tensor.dtypes import astype
 from ..tensor.tensor import Tensor
+from .attend import attend
+from .autocast import autocast
 
-__all__ = ["GraphAttention", "GraphConv", "attend", "normalized_adjacency"]
+__all__ = ["GraphAttention", "GraphConv", "normalized_adjacency"]
 
 
 def normalized_adjacency(adjacency: Tensor, self_loops: bool = True) -> Tensor:
@@ -47,26 +47,6 @@ def normalized_adjacency(adjacency: Tensor, self_loops: bool = True) -> Tensor:
     degree = t @ t.values.new_ones(n)
     scale = torch.where(degree == 0, 0, torch.where(degree == 0, 1, degree).rsqrt())
     result: Tensor = t * scale[:, None] * scale[None, :]
-    return result
-
-
-def attend(adjacency: Tensor, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Attention along edges: node i gets the mean of its neighbours' values, weighted by softmax(queries[i] . keys[j]).
-
-    Parameters
-    ----------
-    adjacency : Tensor, shape (n, m), any sparse format; only where its elements are plays a part
-    queries, keys, values : torch tensors, shapes (n, d), (m, d), (m, k); scores are divided by sqrt(d)
-
-    Returns
-    -------
-    torch tensor, shape (n, k); a node without neighbours gets zeros
-
-    Cost: O(nse * (d + k)); nothing of size n * m is made, forward or backward.
-    Raises ShapeError for shapes that do not fit.
-    """
-    scores = sddmm(adjacency, queries / queries.shape[-1] ** 0.5, keys.T)
-    result: torch.Tensor = matmul(softmax(scores, -1), values)
     return result
 
 
@@ -101,8 +81,9 @@ class GraphConv(torch.nn.Module):  # type: ignore[misc]
     def forward(self, adjacency: Tensor, x: Any) -> torch.Tensor:
         """The new features (n, out_features), for features (m, in_features), dense or sparse, and edges (n, m)."""
         _check(self, adjacency, x)
-        out: torch.Tensor = matmul(adjacency, matmul(x, self.weight))
-        return out if self.bias is None else out + self.bias
+        adjacency, x, weight, bias = autocast(adjacency, x, self.weight, self.bias)
+        out: torch.Tensor = matmul(adjacency, matmul(x, weight))
+        return out if bias is None else out + bias
 
     def extra_repr(self) -> str:
         """What torch prints of the layer."""

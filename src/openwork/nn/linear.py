@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -10,8 +11,11 @@ from ..errors import ShapeError
 from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
 from ..storage.buffers import is_torch
+from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from ..torch.traced import linear
+from ..torch import traced
+from .autocast import autocast
+from .structure_state import bytes_of, index_buffers, is_sparse_state, weight_of
 
 __all__ = ["SparseLinear"]
 
@@ -25,7 +29,9 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
     bias : torch tensor of shape (out_features,), or None
 
     Guarantees: equal to torch.nn.Linear with the dense weight; the gradient has the weight's structure, and nothing
-    of the dense weight's size is made, forward or backward. The state dict holds values, bias and structure.
+    of the dense weight's size is made, forward or backward. The state dict holds values, bias and structure, all as
+    torch tensors; `load_state_dict` takes that of a weight of another structure and format, and of the same shape.
+    Under torch.autocast products are computed in its dtype.
     Raises ShapeError for a weight that is no matrix or a bias that does not fit.
 
     Examples
@@ -43,45 +49,96 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
             got = "None" if bias is None else tuple(bias.shape)
             raise ShapeError(f"SparseLinear: weight {weight.shape}, bias {got}\n  expected: (out, in) and (out,)")
         t = weight.detach() if is_torch(weight.values) else asarray(weight.to_torch())
-        self._structure = t._storage
         self.out_features, self.in_features = weight.shape
         self.values = torch.nn.Parameter(t.values.clone())
         self.bias = None if bias is None else torch.nn.Parameter(bias.detach().clone())
-        for group in ("pos", "crd"):
-            for level, buffer in enumerate(getattr(t._storage, group)):
-                if buffer is not None:
-                    self.register_buffer(f"{group}_{level}", buffer)
+        self._set_structure(t._storage)
+
+    @classmethod
+    def from_dense(cls, layer: torch.nn.Linear, sparsify: Callable[[torch.Tensor], Tensor]) -> SparseLinear:
+        """The layer of what `sparsify` makes of a torch.nn.Linear's weight."""
+        result = cls(sparsify(layer.weight.detach()), layer.bias)
+        result.values.requires_grad_(layer.weight.requires_grad)
+        if result.bias is not None:
+            result.bias.requires_grad_(layer.bias.requires_grad)
+        return result
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any], prefix: str = "") -> SparseLinear:
+        """The layer that a state dict holds at `prefix` ("encoder.linear1."), with its weight's structure.
+
+        Raises InvariantError where there is none.
+        """
+        return cls(weight_of(state, prefix), state.get(f"{prefix}bias"))
+
+    def to_dense(self) -> torch.nn.Linear:
+        """The torch.nn.Linear of the same weight and bias."""
+        weight, bias = self.weight.detach().to_dense(), self.bias
+        dense = torch.nn.Linear(
+            self.in_features, self.out_features, bias is not None, dtype=weight.dtype, device=weight.device
+        )
+        with torch.no_grad():
+            dense.weight.copy_(weight)
+            if bias is not None:
+                dense.bias.copy_(bias)
+                dense.bias.requires_grad_(bias.requires_grad)
+        dense.weight.requires_grad_(self.values.requires_grad)
+        return dense
+
+    def _set_structure(self, s: Storage) -> None:
+        for name in [name for name in self._buffers if name.partition("_")[0] in ("pos", "crd")]:
+            del self._buffers[name]
+        for name, buffer in index_buffers(s):
+            self.register_buffer(name, buffer)
+        self._structure = s
 
     @property
     def weight(self) -> Tensor:
         """The weight: a Tensor over the parameter."""
         s = self._structure
-        if self._moved():
-            pos, crd = (tuple(getattr(self, f"{name}_{k}", None) for k in range(len(s.pos))) for name in ("pos", "crd"))
-            self._structure = s = type(s)(s.shape, s.format, s.scalar, s.fill_value, pos, crd, self.values.detach())
+        if any(getattr(self, name) is not buffer for name, buffer in index_buffers(s)):
+            pos, crd = self._index_buffers()
+            self._structure = s = Storage(
+                s.shape, s.format, s.scalar, s.fill_value, tuple(pos), tuple(crd), self.values.detach()
+            )
         return Tensor._from_storage(s.with_values(self.values))
 
-    def _moved(self) -> bool:
-        """Whether buffers were replaced, by loading a state dict onto another device say."""
-        stored = ((f"{name}_{k}", b) for name in ("pos", "crd") for k, b in enumerate(getattr(self._structure, name)))
-        return any(b is not None and getattr(self, key) is not b for key, b in stored)
+    def _index_buffers(self) -> list[list[torch.Tensor | None]]:
+        """pos and crd by level, as the layer has them: moved to another device, say."""
+        levels = range(len(self._structure.pos))
+        return [[getattr(self, f"{group}_{k}", None) for k in levels] for group in ("pos", "crd")]
 
     def forward(self, x: Any) -> Any:
         """`x @ weight.T + bias` of a torch tensor (..., in_features), or a sparse Tensor (n, in_features)."""
-        if torch.compiler.is_compiling() and isinstance(x, torch.Tensor) and not self._structure.fill_value:
-            out = self._traced(x)
-        elif isinstance(x, Tensor):
-            out = matmul(x, self.weight.T).to_dense()
+        if self._is_traced(x):
+            x, values, bias = autocast(x, self.values, self.bias)
+            out = traced.linear(self._traced_structure(), values, x)
         else:
-            out = matmul(x.reshape(-1, self.in_features), self.weight.T).reshape(*x.shape[:-1], self.out_features)
-        return out if self.bias is None else out + self.bias
+            x, weight, bias = autocast(x, self.weight, self.bias)
+            if isinstance(x, Tensor):
+                out = matmul(x, weight.T).to_dense()
+            else:
+                out = matmul(x.reshape(-1, self.in_features), weight.T).reshape(*x.shape[:-1], self.out_features)
+        return out if bias is None else out + bias
 
-    def _traced(self, x: torch.Tensor) -> torch.Tensor:
-        """`x @ weight.T` as an operator of torch.library, which torch.compile takes."""
+    def columns(self, x: torch.Tensor) -> torch.Tensor:
+        """`weight @ x + bias` of columns (batch, in_features, n): a torch tensor (batch, out_features, n)."""
+        if self._is_traced(x):
+            x, values, bias = autocast(x, self.values, self.bias)
+            out = traced.columns(self._traced_structure(), values, x)
+        else:
+            x, weight, bias = autocast(x, self.weight, self.bias)
+            out = matmul(weight, x)
+        return out if bias is None else out + bias[:, None]
 
-        s = self._structure
-        pos, crd = ([getattr(self, f"{name}_{k}", None) for k in range(len(s.pos))] for name in ("pos", "crd"))
-        return linear((s.format, s.shape, pos, crd), self.values, x)
+    def _is_traced(self, x: Any) -> bool:
+        """Whether a tracer of torch's reads the layer, which takes products as operators of torch.library."""
+        is_tracing = torch.compiler.is_compiling() or torch.jit.is_tracing()
+        return is_tracing and isinstance(x, torch.Tensor) and not self._structure.fill_value
+
+    def _traced_structure(self) -> Any:
+        pos, crd = self._index_buffers()
+        return self._structure.format, self._structure.shape, pos, crd
 
     def extra_repr(self) -> str:
         """What torch prints of the layer."""
@@ -89,14 +146,22 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
         sizes = f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
         return f"{sizes}, format={name!r}, nse={self.weight.nse}"
 
-    def get_extra_state(self) -> str:
-        """The weight's format, so that a state dict says what its buffers are."""
-        return str(self._structure.format)
+    def get_extra_state(self) -> torch.Tensor:
+        """The weight's shape, format and fill value as bytes, so that the state dict says what its buffers are."""
+        return bytes_of(self._structure)
 
-    def set_extra_state(self, state: str) -> None:
-        """Check that a state dict is of this layer's format. Raises ShapeError for another."""
-        if state != str(self._structure.format):
-            raise ShapeError(
-                f"SparseLinear: a state of format {state}\n  got: a layer of format {self._structure.format}"
-                "\n  help: make the layer with a weight of that format"
-            )
+    def set_extra_state(self, state: Any) -> None:
+        """Nothing: the structure is set before buffers are loaded."""
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *rest: Any) -> None:
+        """Take over the structure of a state dict, then load values and bias as torch does."""
+        if is_sparse_state(state, prefix):
+            t = weight_of(state, prefix)
+            if t.shape != (self.out_features, self.in_features):
+                mine = (self.out_features, self.in_features)
+                raise ShapeError(f"SparseLinear: a state at {prefix!r} of shape {t.shape}\n  expected: {mine}")
+            device, count = self.values.device, self.values.shape
+            self._set_structure(t._storage.mapped(lambda buffer: buffer.to(device)))
+            if t.values.shape != count:
+                self.values.data, self.values.grad = self.values.new_empty(t.values.shape), None
+        super()._load_from_state_dict(state, prefix, *rest)

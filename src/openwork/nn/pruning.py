@@ -1,63 +1,137 @@
-"""Linear layers pruned by magnitude to any sparse format, and made dense again."""
+"""Layers pruned by magnitude to any sparse format, rebuilt from state dicts, and made dense again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 
-from ..errors import ShapeError
+from ..errors import InvariantError, ShapeError
 from ..format.format import Format
 from ..interop.constructors import asarray
 from ..ops.indexing.taking import sparse_mask
 from ..runtime.formats import resolve_format
+from ..tensor.tensor import Tensor
+from .attention import SparseMultiheadAttention
+from .convolution import SparseConv
 from .linear import SparseLinear
+from .recurrent import SparseRNN
+from .structure_state import STATE, is_sparse_state
 
-__all__ = ["densify", "prune"]
+__all__ = ["densify", "from_state_dict", "prune"]
+
+Sparsify = Callable[[torch.Tensor], Tensor]
+
+_SPARSE: dict[type, Any] = {
+    torch.nn.Linear: SparseLinear,
+    torch.nn.MultiheadAttention: SparseMultiheadAttention,
+    torch.nn.Conv1d: SparseConv,
+    torch.nn.Conv2d: SparseConv,
+    torch.nn.Conv3d: SparseConv,
+    torch.nn.RNN: SparseRNN,
+    torch.nn.GRU: SparseRNN,
+    torch.nn.LSTM: SparseRNN,
+}
+"""torch's layers -> what takes their place. Of no subclass: those have a forward of their own, and one that torch has,
+the `out_proj` of MultiheadAttention, is there because its weight is read past it."""
 
 
-def prune(module: torch.nn.Module, amount: float = 0.5, format: object = "csr") -> torch.nn.Module:
-    """Replace every torch.nn.Linear in a module by a `SparseLinear` of its largest weights.
+def prune(
+    module: torch.nn.Module, amount: float = 0.5, format: object = "csr", *, types: type | Iterable[type] | None = None
+) -> torch.nn.Module:
+    """Replace every layer of a module that has weights by one with its largest weights alone.
 
     Parameters
     ----------
-    module : changed in place, but for a Linear itself
+    module : changed in place, but for a layer itself
     amount : the part of the weights that goes, 0 to 1; not read for n:m formats, which say it themselves
     format : of the weights. In a blocked format the blocks of the largest 2-norm stay, in "nm(n, m)" the n largest of
-        each m along the inputs, in any other the largest elements of the layer
+        each m along the inputs, in any other the largest elements of the layer. A convolution's weight is the matrix
+        (out_channels, in_channels * kernel sizes)
+    types : the layers that are replaced, torch.nn.Linear say; Linear, MultiheadAttention, Conv1d, Conv2d, Conv3d, RNN,
+        GRU and LSTM without. Subclasses stay as they are
 
     Returns
     -------
-    the module, or the layer that takes a Linear's place; it trains as before, its weights' structure is constant
+    the module, or the layer that takes a layer's place; it trains as before, its weights' structure is constant.
+    A layer that stands in two places is one layer in both.
 
-    Raises ShapeError for an amount outside 0 to 1.
+    Raises ShapeError for an amount outside 0 to 1, and for inputs that m does not divide.
     """
     if not 0 <= amount <= 1:
         raise ShapeError(f"prune: amount {amount}\n  expected: the part of the weights that goes, 0 to 1")
-    if isinstance(module, torch.nn.Linear):
-        return _pruned(module, amount, resolve_format(format, 2))
-    for name, child in module.named_children():
-        setattr(module, name, prune(child, amount, format))
-    return module
+    chosen = {types} if isinstance(types, type) else set(_SPARSE if types is None else types)
+    sparsify = partial(_largest, amount=amount, format=resolve_format(format, 2))
+
+    def replaced(layer: torch.nn.Module, prefix: str) -> torch.nn.Module | None:
+        return _SPARSE[type(layer)].from_dense(layer, sparsify) if type(layer) in chosen & _SPARSE.keys() else None
+
+    return _replace(module, replaced)
+
+
+def from_state_dict(module: torch.nn.Module, state: Mapping[str, Any]) -> torch.nn.Module:
+    """Rebuild a pruned module from its state dict and the dense module that it was made from, with any weights.
+
+    Parameters
+    ----------
+    module : changed in place, but for a layer itself: the layers of which `state` has sparse weights are replaced
+    state : the state dict of what `prune` gave, of torch.load or of safetensors say
+
+    Returns
+    -------
+    the module, or the layer that takes a layer's place, with the state's weights, structures and formats
+
+    Raises InvariantError for buffers that make no weight, or a state without sparse weights; what
+    `module.load_state_dict` raises for entries that are missing or too many.
+    """
+    places = {
+        k.removesuffix(STATE) for k in state if k.endswith(STATE) and is_sparse_state(state, k.removesuffix(STATE))
+    }
+    if not places:
+        raise InvariantError("from_state_dict: no sparse weights\n  help: module.load_state_dict(state)")
+
+    def replaced(layer: torch.nn.Module, prefix: str) -> torch.nn.Module | None:
+        is_sparse = type(layer) in _SPARSE and any(place.startswith(prefix) for place in places)
+        return _SPARSE[type(layer)].from_dense(layer, _empty) if is_sparse else None
+
+    result = _replace(module, replaced)
+    result.load_state_dict(state)
+    return result
 
 
 def densify(module: torch.nn.Module) -> torch.nn.Module:
-    """Replace every `SparseLinear` in a module by the torch.nn.Linear of the same weight and bias."""
-    if isinstance(module, SparseLinear):
-        weight = module.weight.detach().to_dense().contiguous()
-        dense = torch.nn.Linear(module.in_features, module.out_features, module.bias is not None, dtype=weight.dtype)
-        with torch.no_grad():
-            dense.weight.copy_(weight)
-            if module.bias is not None:
-                dense.bias.copy_(module.bias)
-        return dense
-    for name, child in module.named_children():
-        setattr(module, name, densify(child))
-    return module
+    """Replace every sparse layer that `prune` makes by torch's of the same weights: its state dict is torch's."""
+    kinds = tuple(set(_SPARSE.values()))
+    return _replace(module, lambda layer, prefix: layer.to_dense() if isinstance(layer, kinds) else None)
 
 
-def _pruned(layer: torch.nn.Linear, amount: float, format: Format) -> SparseLinear:
-    weight = layer.weight.detach()
+def _replace(module: torch.nn.Module, replaced: Callable[[torch.nn.Module, str], torch.nn.Module | None]) -> Any:
+    """A module with what `replaced` gives in the place of each layer for which it is not None."""
+    done: dict[int, tuple[torch.nn.Module, torch.nn.Module]] = {}
+
+    def visit(layer: torch.nn.Module, prefix: str) -> torch.nn.Module:
+        if id(layer) in done:
+            return done[id(layer)][1]
+        new = replaced(layer, prefix)
+        done[id(layer)] = (layer, layer if new is None else new)
+        if new is not None:
+            return new.train(layer.training)
+        for name, child in list(layer._modules.items()):
+            if child is not None:
+                layer._modules[name] = visit(child, f"{prefix}{name}.")
+        return layer
+
+    return visit(module, "")
+
+
+def _empty(weight: torch.Tensor) -> Tensor:
+    return asarray(torch.zeros_like(weight), format="csr")
+
+
+def _largest(weight: torch.Tensor, amount: float, format: Format) -> Tensor:
+    """The largest weights of a matrix, in a format."""
     last = format.levels[-1].format
     if last.is_structured:
         n, m = last.arguments
@@ -65,8 +139,7 @@ def _pruned(layer: torch.nn.Linear, amount: float, format: Format) -> SparseLine
     else:
         block = format.blocksize or (1, 1)
         keep = _largest_blocks(weight, amount, (block[0], block[1]))
-    mask = asarray(keep).asformat(format)
-    return SparseLinear(sparse_mask(weight, mask), layer.bias)
+    return sparse_mask(weight, asarray(keep).asformat(format))
 
 
 def _largest_of_each(weight: torch.Tensor, n: int, m: int) -> torch.Tensor:

@@ -19,6 +19,7 @@ from .rules import RULES
 
 __all__ = [
     "SCALARS",
+    "columns",
     "knows_left_operand",
     "linear",
     "matmul",
@@ -117,6 +118,11 @@ def linear(s: Structure, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """`x @ weight.T` for a weight of this structure and these values."""
     stack = tuple([f"b{k}" for k in range(len(x.shape) - 1)])
     return product(s, values, ("i", "j"), [x], [(*stack, "j")], (*stack, "i"))
+
+
+def columns(s: Structure, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """`weight @ x` for a weight of this structure and these values, and columns (batch, in, n)."""
+    return product(s, values, ("i", "j"), [x], [("b", "j", "k")], ("b", "i", "k"))
 
 
 def torch_function(function: Any, args: Any, kwargs: Any) -> Any:

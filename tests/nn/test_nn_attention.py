@@ -1,0 +1,96 @@
+"""Attention at the elements of sparse masks: equal to torch's with the dense mask, forward and backward."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import openwork as ow
+from openwork.nn import SparseAttention, attend, densify, prune
+
+MASKS = {
+    "band": torch.ones(8, 8).tril(1).triu(-2),
+    "causal": torch.ones(8, 8).tril(),
+    "blocks": torch.eye(2).repeat_interleave(4, 0).repeat_interleave(4, 1),
+    "random": (torch.arange(64).reshape(8, 8) * 7 % 5 < 2).float(),
+}
+FORMATS = {"band": "dia", "causal": "csr", "blocks": "bsr(4, 4)", "random": "coo"}
+
+
+def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(shape, dtype=torch.float64, generator=generator).sub_(0.5).requires_grad_()
+
+
+def dense_attention(mask: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v, mask > 0)
+
+
+def test_batches_heads_and_masks() -> None:
+    for name, mask in MASKS.items():
+        given = [numbers(2, 3, 8, 5), numbers(1, 3, 8, 5, seed=1), numbers(8, 4, seed=2)]
+        for format in {"csr", FORMATS[name]}:
+            got = attend(ow.asarray(mask).asformat(format), *given)
+            want = dense_attention(mask, *given)
+            torch.testing.assert_close(got, want)
+            for a, b in zip(*(torch.autograd.grad(x.square().sum(), given) for x in (got, want)), strict=True):
+                torch.testing.assert_close(a, b)
+    t = ow.asarray(MASKS["random"][:3, :4] * (torch.arange(3) != 1)[:, None]).asformat("csr")
+    small = [numbers(2, 3, 2), numbers(2, 4, 2, seed=1), numbers(2, 4, 3, seed=2)]
+    assert not attend(t, *small)[:, 1].any()
+    assert torch.autograd.gradcheck(lambda *x: attend(t, *x, scale=0.7), small)
+    assert torch.autograd.gradgradcheck(lambda *x: attend(t, *x), [x[0].detach().requires_grad_() for x in small])
+
+
+def test_dropout_keeps_the_mean() -> None:
+    t, (q, k) = ow.asarray(MASKS["causal"]).asformat("csr"), (numbers(400, 8, 2, seed=s) for s in (0, 1))
+    torch.manual_seed(0)
+    v = torch.ones(400, 8, 1, dtype=torch.float64, requires_grad=True)
+    out = attend(t, q, k, v, dropout=0.25)
+    assert 0.95 < out.mean() < 1.05
+    assert out.std() > 0.05
+    (grad,) = torch.autograd.grad(out.sum(), v)
+    torch.testing.assert_close(grad.sum(), out.sum())  # backward drops what forward did
+
+
+def test_layer() -> None:
+    torch.manual_seed(0)
+    theirs = torch.nn.MultiheadAttention(8, 2, batch_first=True).double()
+    mine = SparseAttention(8, 2, batch_first=True).double()
+    with torch.no_grad():
+        for name, weight, bias in zip("qkv", theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True):
+            getattr(mine, f"{name}_proj").weight.copy_(weight)
+            getattr(mine, f"{name}_proj").bias.copy_(bias)
+        mine.out_proj.load_state_dict(theirs.out_proj.state_dict())
+    x, hidden = numbers(2, 8, 8), torch.tensor([[False] * 8, [False] * 5 + [True] * 3])
+    mask = ow.asarray(MASKS["causal"]).asformat("csr")
+    not_seen = MASKS["causal"] == 0
+    for padding in (None, hidden):
+        want = theirs(x, x, x, key_padding_mask=padding, attn_mask=not_seen)[0]
+        torch.testing.assert_close(mine(x, x, x, key_padding_mask=padding, attn_mask=mask)[0], want)
+        torch.testing.assert_close(mine(x, x, x, key_padding_mask=padding, attn_mask=not_seen)[0], want)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 8, dropout=0.0, batch_first=True).double().eval()
+    layer.self_attn = SparseAttention(8, 2, batch_first=True, mask=mask).double()
+    with torch.no_grad():
+        first = layer(x)
+        changed = x.clone()
+        changed[:, -1] += 1
+        torch.testing.assert_close(layer(changed)[:, :-1], first[:, :-1])  # the fast path would not see the mask
+        net = prune(layer, 0.5)
+        torch.testing.assert_close(densify(net)(x)[:, 0], layer(x)[:, 0])
+    assert "mask=(8, 8)" in repr(layer.self_attn)
+
+
+def test_refusals() -> None:
+    mask, x = ow.asarray(MASKS["band"]).asformat("csr"), numbers(2, 8, 4)
+    with pytest.raises(ow.ShapeError, match=r"attend: mask, queries, keys, values of shapes"):
+        attend(mask, x, x[:, :5], x)
+    with pytest.raises(ow.ShapeError, match="do not broadcast"):
+        attend(mask, x, numbers(3, 8, 4), x)
+    with pytest.raises(ow.ShapeError, match="dropout=1"):
+        attend(mask, x, x, x, dropout=1)
+    with pytest.raises(ow.ShapeError, match="embed_dim=8 in 3 heads"):
+        SparseAttention(8, 3)
+    with pytest.raises(ow.UnsupportedError, match="add_bias_kv"):
+        SparseAttention(4, 2, add_bias_kv=True, mask=mask, batch_first=True).double()(x, x, x)

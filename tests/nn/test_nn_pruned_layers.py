@@ -1,0 +1,165 @@
+"""Pruned attention, recurrent and convolution layers: equal to the dense layers of the same weights, and trained."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence
+
+import openwork as ow
+from openwork.nn import SparseConv, SparseLinear, SparseMultiheadAttention, SparseRNN, densify, prune
+
+STRICT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def agree(layer: nn.Module, *arguments: Any, format: str = "csr", **options: Any) -> nn.Module:
+    """A pruned layer, and what densify makes of it, give the same results and gradients; the pruned layer."""
+    sparse = prune(copy.deepcopy(layer).double(), 0.5, format)
+    assert type(sparse) is not type(layer)
+    dense = densify(copy.deepcopy(sparse))
+    assert type(dense) is type(layer)
+    got, want = (flat(f(*arguments, **options)) for f in (sparse, dense))
+    for a, b in zip(got, want, strict=True):
+        torch.testing.assert_close(a, b, **STRICT)
+    inputs = [x for x in arguments if isinstance(x, torch.Tensor) and x.requires_grad]
+    grads = [torch.autograd.grad(sum(x.square().sum() for x in out), inputs) for out in (got, want)]
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b, **STRICT)
+    return sparse
+
+
+def flat(out: Any) -> list[torch.Tensor]:
+    if isinstance(out, torch.Tensor):
+        return [out]
+    return [x for part in out if part is not None for x in flat(part) if x.is_floating_point()]
+
+
+def numbers(*shape: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.rand(shape, dtype=torch.float64, generator=generator).sub_(0.5).requires_grad_()
+
+
+def test_attention_with_every_option() -> None:
+    torch.manual_seed(0)
+    x, y = numbers(2, 5, 8), numbers(2, 4, 8)
+    padding = torch.tensor([[False] * 4, [False, False, True, True]])
+    mask = torch.ones(5, 4).tril().bool().logical_not()
+    for options in ({}, {"bias": False}, {"add_bias_kv": True, "add_zero_attn": True}):
+        layer = nn.MultiheadAttention(8, 2, batch_first=True, **options)
+        agree(layer, x, y, y)
+        agree(layer, x, y, y, key_padding_mask=padding, attn_mask=mask, average_attn_weights=False)
+        agree(layer, x, y, y, need_weights=False, attn_mask=mask.expand(4, 5, 4))
+    first = nn.MultiheadAttention(8, 4, kdim=6, vdim=3)
+    sparse = agree(first, x[:, :4], numbers(2, 4, 6), numbers(2, 4, 3), format="bsr(2, 2)")
+    assert isinstance(sparse, SparseMultiheadAttention)
+    agree(nn.MultiheadAttention(8, 2), x[0], y[0], y[0], key_padding_mask=padding[1])
+    with pytest.raises(ow.UnsupportedError, match="is_causal without a mask"):
+        sparse(x, y[..., :6], y[..., :3], is_causal=True)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_transformers_train_and_evaluate() -> None:
+    torch.manual_seed(0)
+    x, padding = numbers(2, 5, 8), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    for module in (layer, nn.TransformerEncoder(layer, 2)):
+        sparse = prune(copy.deepcopy(module).double(), 0.5)
+        dense = densify(copy.deepcopy(sparse))
+        for net in (sparse, dense):
+            net.train()
+        torch.testing.assert_close(sparse(x), dense(x), **STRICT)
+        sparse(x).square().sum().backward()
+        sparse.eval(), dense.eval()  # here torch would read the weights past their modules
+        with torch.no_grad():
+            torch.testing.assert_close(sparse(x), dense(x), **STRICT)
+            got, want = (net(x, src_key_padding_mask=padding) for net in (sparse, dense))
+            torch.testing.assert_close(got[~padding], want[~padding], **STRICT)
+    decoder = prune(nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True).double(), 0.5)
+    torch.testing.assert_close(decoder(x, x), densify(copy.deepcopy(decoder))(x, x), **STRICT)
+
+
+def test_recurrent() -> None:
+    torch.manual_seed(0)
+    x = numbers(4, 3, 6)
+    for kind, options in (
+        (nn.LSTM, {"num_layers": 2, "bidirectional": True, "proj_size": 2}),
+        (nn.LSTM, {"bias": False, "batch_first": True}),
+        (nn.GRU, {"num_layers": 2}),
+        (nn.RNN, {"nonlinearity": "relu"}),
+        (nn.RNN, {"bidirectional": True}),
+    ):
+        sparse = agree(kind(6, 4, **options), x)
+        assert isinstance(sparse, SparseRNN)
+        agree(kind(6, 4, **options), x[0])
+    state = (numbers(1, 3, 4), numbers(1, 3, 4))
+    agree(nn.LSTM(6, 4), x, state)
+    ragged = pack_sequence([x[:2, 0], x[:, 1], x[:3, 2]], enforce_sorted=False)
+    for kind in (nn.LSTM, nn.GRU):
+        layer = prune(kind(6, 4, bidirectional=True, num_layers=2).double(), 0.5)
+        got, want = (flat([*f(ragged)[0][:1], f(ragged)[1]]) for f in (layer, densify(copy.deepcopy(layer))))
+        for a, b in zip(got, want, strict=True):
+            torch.testing.assert_close(a, b, **STRICT)
+
+
+def test_convolutions() -> None:
+    torch.manual_seed(0)
+    cases: list[tuple[Any, dict[str, Any], torch.Tensor]] = [
+        (nn.Conv1d(4, 6, 3, padding=1, stride=2), {}, numbers(2, 4, 9)),
+        (nn.Conv1d(4, 6, 2, padding="same", dilation=2, padding_mode="circular"), {"format": "csc"}, numbers(4, 9)),
+        (nn.Conv2d(4, 6, (3, 2), groups=2, bias=False), {}, numbers(2, 4, 5, 6)),
+        (nn.Conv2d(4, 4, 2, padding=1), {"format": "nm(2, 4)"}, numbers(2, 4, 5, 6)),
+        (nn.Conv2d(4, 4, 1), {"format": "bsr(2, 2)"}, numbers(2, 4, 3, 3)),
+        (nn.Conv3d(2, 3, 2, padding=(1, 0, 1)), {}, numbers(1, 2, 3, 4, 3)),
+    ]
+    for layer, options, x in cases:
+        assert isinstance(agree(layer, x, **options), SparseConv)
+
+
+def test_what_stays_is_shared_and_is_chosen() -> None:
+    tied = nn.Linear(4, 4)
+    net = prune(nn.ModuleDict({"a": tied, "b": tied, "c": nn.Conv1d(2, 2, 1)}), 0.5, types=nn.Linear).eval()
+    assert net["a"] is net["b"]
+    assert isinstance(net["a"], SparseLinear)
+    assert not net["a"].training or net.training
+    assert type(net["c"]) is nn.Conv1d
+
+    class Own(nn.MultiheadAttention):
+        pass
+
+    x = torch.rand(3, 4)
+    own = prune(nn.ModuleList([Own(4, 2)]), 0.5)[0]
+    assert own(x, x, x)[0].shape == (3, 4)  # torch reads out_proj's weight past it: left as it is
+    frozen = nn.Linear(4, 4).requires_grad_(False)
+    assert not any(p.requires_grad for p in densify(prune(frozen, 0.5)).parameters())
+
+
+@pytest.mark.filterwarnings("ignore:.*jit.trace.*is deprecated:DeprecationWarning")
+def test_export_and_trace() -> None:
+    torch.manual_seed(0)
+    net = prune(nn.Sequential(nn.Conv1d(2, 4, 3), nn.Flatten(), nn.Linear(12, 3)), 0.5).eval()
+    x = torch.rand(2, 2, 5)
+    program = torch.export.export(net, (x,))
+    assert "openwork.product" in str(program.graph)
+    torch.testing.assert_close(program.module()(x), net(x))
+    middle = net[:2](x).detach()
+    traced = torch.jit.trace(net[2], middle)
+    torch.testing.assert_close(traced(middle), net(x))
+
+
+def test_training_of_a_pruned_transformer() -> None:
+    torch.manual_seed(0)
+    x = torch.rand(4, 6, 8)
+    net = prune(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), 0.7)
+    optimizer = torch.optim.Adam(net.parameters(), 0.02)
+    losses = []
+    for _ in range(15):
+        optimizer.zero_grad()
+        loss = (net(x) - x.flip(1)).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
