@@ -10,7 +10,7 @@ the result and the places; of larger tensors the kernels themselves take the tim
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,11 +23,13 @@ from ..storage.watch import NOTHING, kept, watch
 from . import trace
 from .conversion.remap import has_gaps
 
-__all__ = ["Gather", "is_plain", "key_part", "learn", "recall"]
+__all__ = [
+    "NEVER", "ONCE", "Gather", "is_plain", "kept_structure", "key_part", "learn", "numbered", "recall", "suits",
+]  # fmt: skip
 
 KEPT = tuning.MOVES_KEPT
-_ONCE: Final = "once"
-_NEVER: Final = "never"
+ONCE: Final = "once"
+NEVER: Final = "never"
 _EXACT = {"f64": 2**53, "f32": 2**24, "f16": 2**11, "bf16": 2**8, "c64": 2**24, "c128": 2**53, "bool": 1} | {
     f"{kind}{8 * n}": 2 ** (8 * n - (kind == "i")) - 1 for kind in "iu" for n in (1, 2, 4, 8)
 }
@@ -79,24 +81,26 @@ def learn(s: Storage, key: Hashable, result: Storage, compute: Callable[[Storage
     """Note that `compute(s)`, which only moves elements, gave `result`; the second time, learn where they went."""
     slot = (s._plans or s.plans).moves
     state = slot.get(key)
-    if state is _NEVER or not is_plain(s.values):
+    if state is NEVER or not is_plain(s.values):
         return
     if state is None:
         if length(s.values) <= KEPT and not trace.steps:
-            keep(slot, key, _ONCE if _suits(s, result) else _NEVER)
-    elif state is _ONCE and not trace.steps:
-        slot[key] = _NEVER
+            keep(slot, key, ONCE if suits(s, result) else NEVER)
+    elif state is ONCE and not trace.steps:
+        slot[key] = NEVER
         slot[key] = _learnt(s, result, compute)
 
 
-def _suits(s: Storage, result: Storage) -> bool:
+def suits(s: Storage, result: Storage, count: int | None = None) -> bool:
     """Whether values of the structure are elements, each one, none by its number the fill value, and the result is
-    small."""
+    small; `count` : the largest number, where it is not that of the values."""
     if s.fill_value != 0:
         return False
     if s.device != "cpu" or s.format.is_dense or not s.format.is_unique or has_gaps(s) or result.scalar != s.scalar:
         return False
-    if length(s.values) > _EXACT[s.scalar] or any(length(b) > KEPT for b in result.buffers):
+    if (length(s.values) if count is None else count) > _EXACT[s.scalar] or any(
+        length(b) > KEPT for b in result.buffers
+    ):
         return False
     return result.library == s.library and is_contiguous(result.values)
 
@@ -123,34 +127,39 @@ def is_plain(x: Array) -> bool:
     return torch._C._functorch.maybe_current_level() is None
 
 
+def numbered(s: Storage, begin: int = 1) -> Storage:
+    """The storage with the numbers of its values in their place."""
+    numbers = np.arange(begin, begin + length(s.values))
+    return s.with_values(cast(as_array(numbers, like=_plain(s.values)), s.scalar), s.fill_value)
+
+
 def _learnt(s: Storage, result: Storage, compute: Callable[[Storage], Storage]) -> Gather | str:
-    """The move as a gather, checked against a result; `_NEVER` where it is none."""
-    numbers = cast(as_array(np.arange(1, length(s.values) + 1), like=_plain(s.values)), s.scalar)
-    moved = compute(s.with_values(numbers, s.fill_value))
+    """The move as a gather, checked against a result; `NEVER` where it is none."""
+    moved = compute(numbered(s))
     same = moved.shape == result.shape and moved.format == result.format and moved.fill_value == result.fill_value
     if not same or result.fill_value != s.fill_value or length(moved.values) != length(result.values):
-        return _NEVER
+        return NEVER
     found = to_numpy(moved.values)
     places = found.real.astype(np.int64) - 1
     holes = np.flatnonzero(places < 0)
     if len(holes) and not length(s.values):
-        return _NEVER
-    structure = _kept_structure(s, moved)
+        return NEVER
+    structure = kept_structure((s,), moved)
     if len(places) and _shared(s.values, result.values):
         first, behind = int(places[0]), int(places[0]) + len(places)
         if len(holes) or not np.array_equal(places, np.arange(first, behind)):
-            return _NEVER
+            return NEVER
         gather = Gather(structure, slice(first, behind) if len(places) < length(s.values) else None)
     else:
         index = as_array(np.maximum(places, 0), like=moved.values)
         gather = Gather(structure, index, as_array(holes, like=moved.values) if len(holes) else None)
     again, known = (to_numpy(_plain(x)) for x in (gather(s).values, result.values))
-    return gather if again.tobytes() == known.tobytes() else _NEVER
+    return gather if again.tobytes() == known.tobytes() else NEVER
 
 
-def _kept_structure(s: Storage, moved: Storage) -> Structure:
-    """The structure of a result that nobody else has, over buffers to be kept but for those of `s` itself."""
-    mine = [b for b in (*s.pos, *s.crd) if b is not None]
+def kept_structure(operands: Sequence[Storage], moved: Storage) -> Structure:
+    """The structure of a result that nobody else has, over buffers to be kept but for those of operands."""
+    mine = [b for s in operands for b in (*s.pos, *s.crd) if b is not None]
 
     def buffer(b: Array | None) -> Array | None:
         return b if b is None or any(_shared(b, x) for x in mine) else kept(b)

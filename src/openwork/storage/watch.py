@@ -162,36 +162,43 @@ def bare_alias(x: Any) -> Any:
     return x if x is None or isinstance(x, np.ndarray) or not hasattr(x, _SEEN) else x.detach()
 
 
+class _Unversioned:
+    """The source of tensors whose writes are not counted: values, and those of inference mode."""
+
+    _version = None
+
+
 class Watch:
     """The records of a storage's buffers, to detect changes by other code. NOTHING where no other code has them."""
 
-    __slots__ = ("arrays", "kinds", "places", "tensors", "versions")
+    __slots__ = ("arrays", "private", "shared", "tensors")
 
     def __init__(self, arrays: list[tuple[Name, Owner]], tensors: list[tuple[Name, _Record]]) -> None:
         self.arrays = [(o.word, o.at, o.array, o.size, name) for name, o in arrays]
         self.tensors = tensors
-        self.places: list[Any] = []
-        self.versions: list[Any] = []
-        self.kinds: list[Any] = []
+        self.private: list[Any] = []
+        """what is asked of tensors that nobody else has, and the answers: addresses, bytes, versions"""
+        self.shared: list[Any] = []
+        """the same of other tensors, with their lengths and types"""
         for _, s in tensors:
-            self.places.append((s.tensor.data_ptr, s.at, s.storage.nbytes, s.nbytes))
-            if s.version is not None:
-                self.versions.append((s.source, s.version))
-            if not s.is_private:
-                self.kinds.append((s.tensor, s.numel, s.dtype))
+            source = _Unversioned if s.version is None else s.source
+            place = s.tensor.data_ptr, s.at, s.storage.nbytes, s.nbytes, source, s.version
+            if s.is_private:
+                self.private.append(place)
+            else:
+                self.shared.append((*place, s.tensor, s.numel, s.dtype))
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
         for word, at, array, size, _ in self.arrays:
             if word.value != at or array.nbytes != size:
                 return False
-        for address_now, at, nbytes_now, nbytes in self.places:
-            if address_now() != at or nbytes_now() != nbytes:
+        for address_now, at, nbytes_now, nbytes, source, version in self.private:
+            if address_now() != at or nbytes_now() != nbytes or source._version != version:
                 return False
-        for source, version in self.versions:
-            if source._version != version:
+        for address_now, at, nbytes_now, nbytes, source, version, t, numel, dtype in self.shared:
+            if address_now() != at or nbytes_now() != nbytes or source._version != version:
                 return False
-        for t, numel, dtype in self.kinds:
             if t.numel() != numel or t.dtype is not dtype or not t.is_contiguous():
                 return False
         return True
@@ -239,7 +246,7 @@ class _Record:
         self.tensor, self.numel, self.dtype = tensor, tensor.numel(), tensor.dtype
         self.storage = tensor.untyped_storage()
         self.source = getattr(tensor, _SOURCE, tensor)
-        self.is_private = index and hasattr(tensor, _SOURCE)
+        self.is_private = index and (hasattr(tensor, _SOURCE) or hasattr(tensor, _KEPT))
         """whether no other code has the object itself, so that its shape and type cannot change"""
         record = getattr(tensor, _SEEN, None) if index else None
         if record is None:

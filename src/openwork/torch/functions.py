@@ -22,7 +22,7 @@ from .losses import LOSSES, loss
 from .nary import apply_nary, over_torch
 from .permutation_gradient import without_duplicates
 from .reduced_products import mm
-from .registry import FUNCTIONS, operation_of, torch_function
+from .registry import FUNCTIONS, PREPARED, operation_of, torch_function
 
 __all__ = ["FUNCTIONS", "call", "composed", "scatter", "shapes", "sorting"]
 
@@ -32,8 +32,13 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     Raises UnsupportedError for a function that is not in the table.
     """
-    if len(args) == 1 and not kwargs and type(args[0]) is Tensor:
-        prepared_result = map_recalled(function, args[0])
+    if not kwargs:
+        prepared = PREPARED.get(function)
+        prepared_result = None
+        if prepared is not None:
+            prepared_result = prepared(*args)
+        elif len(args) == 1 and type(args[0]) is Tensor:
+            prepared_result = map_recalled(function, args[0])
         if prepared_result is not None:
             return prepared_result
     if (out := kwargs.get("out")) is not None:

@@ -170,7 +170,7 @@ def torch_storage(t: Tensor) -> Storage:
 def over_torch(x: Any) -> Any:
     """An argument or result with torch tensors of the same memory in the place of NumPy buffers."""
     if isinstance(x, Tensor):
-        return x if is_torch(x._storage.values) else Tensor._from_storage(torch_storage(x))
+        return x if is_torch(x._kept.values) else Tensor._from_storage(torch_storage(x))
     return type(x)(map(over_torch, x)) if type(x) in (tuple, list) else x
 
 

@@ -15,12 +15,25 @@ from typing import Any, TypeVar
 from ..runtime.operation import block
 from ..tables import TORCH
 
-__all__ = ["FUNCTIONS", "operation_of", "torch_function"]
+__all__ = ["FUNCTIONS", "PREPARED", "operation_of", "prepared_by", "torch_function"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """torch's functions by name, those of the modules that are loaded."""
+
+PREPARED: dict[Any, Callable[..., Any]] = {}
+"""torch's functions -> what runs their prepared calls: arguments by place -> the result, None where none is kept."""
+
+
+def prepared_by(*functions: Any) -> Callable[[F], F]:
+    """Register what runs the prepared calls of torch's functions."""
+
+    def register(function: F) -> F:
+        PREPARED.update(dict.fromkeys(functions, function))
+        return function
+
+    return register
 
 
 def torch_function(*names: str) -> Callable[[F], F]:

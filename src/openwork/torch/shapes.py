@@ -18,7 +18,7 @@ from ..ops.indexing.taking import take, take_along_axis
 from ..ops.manipulation import joining, shaping, triangles
 from ..tensor.tensor import Tensor
 from .nary import extents
-from .registry import FUNCTIONS, torch_function
+from .registry import FUNCTIONS, prepared_by, torch_function
 
 __all__ = ["constant_tensor", "narrow", "shape_of", "split"]
 
@@ -307,6 +307,11 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
     """Vectors as columns, matrices as they are, side by side."""
     parts = [shaping.reshape(t, (t.shape[0] if t.ndim else 1, 1)) if t.ndim < 2 else t for t in tensors]
     return joining.concat(parts, axis=1)
+
+
+@prepared_by(torch.cat, torch.concat, torch.concatenate)
+def _prepared_cat(tensors: Any, dim: Any = 0) -> Tensor | None:
+    return joining.concat_recalled(tensors, dim)
 
 
 @torch_function("cat", "concat", "concatenate")

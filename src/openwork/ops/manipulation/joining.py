@@ -14,15 +14,17 @@ from ...runtime.conversion.remap import Program, on_host, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import join_outer, outer_dim
 from ...runtime.operation import operation
+from ...runtime.prepared_joins import learn_join, recall_join
 from ...runtime.promote import promote
 from ...storage.buffers import dtype_of
+from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..indexing.index import index
 from ..result_format import dense_array, from_dense_array, to_result_format
 from .shaping import expand_dims, reshape
 
-__all__ = ["concat", "concatenate", "stack", "unstack"]
+__all__ = ["concat", "concat_recalled", "concatenate", "stack", "unstack"]
 
 
 @operation(
@@ -47,6 +49,9 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
 
     Cost: O(nse). Raises ShapeError where shapes differ, UnsupportedError where fill values do.
     """
+    joined = concat_recalled(arrays, axis) if format is None else None
+    if joined is not None:
+        return joined
     tensors = [as_tensor(x) for x in arrays]
     if not tensors:
         raise ShapeError("concat: need at least one array to concatenate\n  help: give a list of tensors")
@@ -65,7 +70,32 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
                 f"concat: shapes {first.shape} and {t.shape} differ beside axis {d}\n  help: make the others agree"
             )
     shape = tuple(sum(t.shape[d] for t in tensors) if k == d else n for k, n in enumerate(first.shape))
-    return _concat(tensors, d, shape, format)
+    result = _concat(tensors, d, shape, format)
+    if format is None and type(axis) is int and all(type(x) is Tensor for x in tensors) and type(result) is Tensor:
+        _learn(tensors, axis, d, shape, result)
+    return result
+
+
+def concat_recalled(arrays: Any, axis: Any) -> Tensor | None:
+    """Tensors joined by what was learnt of their structures; None where nothing was."""
+    if (type(arrays) is not list and type(arrays) is not tuple) or not arrays or type(axis) is not int:
+        return None
+    storages = []
+    for x in arrays:
+        if type(x) is not Tensor:
+            return None
+        storages.append(x._storage)
+    joined = recall_join(storages, axis)
+    return None if joined is None else Tensor._from_storage(joined)
+
+
+def _learn(tensors: Sequence[Tensor], axis: int, d: int, shape: tuple[int, ...], result: Tensor) -> None:
+    """Learn where the values of these tensors went in their concatenation."""
+
+    def compute(storages: Sequence[Storage]) -> Storage:
+        return _concat([Tensor._from_storage(s) for s in storages], d, shape, None)._storage
+
+    learn_join([t._storage for t in tensors], axis, result._storage, compute)
 
 
 concatenate = operation("concatenate", masked=late("masked.shaping", "concat"))(concat)
