@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openwork.codegen.plan_cache import PlanCache
 from openwork.ir.interpret import run as interpret
 from openwork.ir.verify import verify
 from openwork.runtime.coiterate import run as merge_run
+from openwork.runtime.coiterate.prepared import PreparedMerge
 
 __all__ = ["interpreted"]
 
@@ -22,7 +21,7 @@ __all__ = ["interpreted"]
 def interpreted() -> Iterator[list[str]]:
     """Kernels of merges are verified, and the interpreter runs them; the names of those that ran."""
     memory: dict[int, np.ndarray[Any, Any]] = {}
-    real_address, real_assembled = merge_run.address, merge_run._assembled
+    real_address, real_run = merge_run.address, merge_run._run
     ran: list[str] = []
 
     def address(x: np.ndarray[Any, Any]) -> int:
@@ -30,10 +29,10 @@ def interpreted() -> Iterator[list[str]]:
         memory[where] = x
         return where
 
-    def assembled(plan: Any, launch: Any, storages: Any, *rest: Any) -> Any:
+    def run_launch(plan: Any, launch: Any, storages: Any, *rest: Any) -> Any:
         for s in storages:
             memory.update(zip(s.addresses, s.buffers, strict=True))
-        return real_assembled(plan, launch, storages, *rest)
+        return real_run(plan, launch, storages, *rest)
 
     def run(executable: Any, words: Any, bounds: Any, work: int | None = None) -> None:
         kernel = executable.kernel
@@ -47,10 +46,7 @@ def interpreted() -> Iterator[list[str]]:
 
     with pytest.MonkeyPatch.context() as m:
         m.setattr(merge_run, "address", address)
-        m.setattr(merge_run, "_assembled", assembled)
+        m.setattr(merge_run, "_run", run_launch)
         m.setattr(merge_run, "pool", Pool)
-        m.setattr(merge_run, "prepare_merge", lambda *_: None)
-        m.setattr(
-            importlib.import_module("openwork.ops.elementwise.pointwise"), "_GENERAL", PlanCache("of a test")
-        )  # plans that have a lean way
+        m.setattr(PreparedMerge, "run", lambda *_: None)
         yield ran

@@ -34,7 +34,7 @@ LIMITS = {
 }  # fmt: skip
 """Numbers that nothing was tuned by: limits, codes, constants of mathematics and of file formats."""
 UNTUNED = {
-    "MAX_REMEMBERED", "MAX_LAUNCHES", "LIMIT", "LARGEST", "_LARGEST", "TRANSPOSES", "PREPARED", "EMPTY_SLOT", "KEY_BITS", "LINE", "FINITE", "ROOM", "KINDS",
+    "PAIRS", "LIMIT", "LEAST", "LARGEST", "_LARGEST", "TRANSPOSES", "PREPARED", "EMPTY_SLOT", "KEY_BITS", "LINE", "FINITE", "ROOM", "KINDS",
     "_FILLS", "_FEW", "SHOWN_EXTENT", "ABSENT, SEVERAL",
 }  # fmt: skip
 """Names of such numbers in runtime/, ops/, fusion/ and storage/: bounds of tables of plans, the ends of ranges of integers."""

@@ -9,6 +9,7 @@ import pytest
 from matrix import dense_array, same, tensor
 
 import openwork as ow
+from openwork.codegen.plan_cache import forget_plans
 from openwork.compiler.coiterate import lower
 from openwork.compiler.coiterate.code_size import MAX_POINTS, count_points
 from openwork.compiler.fill import Regions
@@ -16,7 +17,6 @@ from openwork.ir.index_text import parse_expression
 from openwork.ir.loop import Kernel
 from openwork.ir.ops import const
 from openwork.ir.rewrite import operands, statements, subexpressions
-from openwork.ops.elementwise import pointwise as merging
 from openwork.runtime.coiterate import plan as merge_plan
 from openwork.runtime.coiterate.types import typed
 
@@ -63,8 +63,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     monkeypatch.setattr(lower, "lattice", lattice)
     monkeypatch.setattr(merge_plan, "lower_merge", lowered)
     monkeypatch.setattr(merge_plan, "cache", Cache)
-    merging._GENERAL.clear()
-    merging._BINARY.clear()
+    forget_plans()
     return found
 
 

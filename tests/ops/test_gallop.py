@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +14,11 @@ from interpreted import interpreted
 from matrix import dense_array, same, tensor
 
 import openwork as ow
-from openwork.codegen.plan_cache import PlanCache
+from openwork.codegen.plan_cache import forget_plans
 from openwork.ops.elementwise.pointwise import pointwise
 from openwork.runtime.coiterate import gallop_choice as merge_leads
 from openwork.runtime.coiterate import partition as merge_chunks
-from openwork.runtime.coiterate import prepared as merge_quick
-from openwork.runtime.coiterate import run as merge_run
+from openwork.runtime.coiterate import prepared, single_chain
 
 LOOSE = "(i, j) -> (i : dense, j : loose_compressed)"
 HYBRID = "(i, j, k) -> (i : dense, j : dense, k : compressed)"
@@ -43,10 +41,6 @@ def _everybody_leads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The shorter operand leads, however little shorter it is."""
     monkeypatch.setattr(merge_leads, "RATIO", 0)
     monkeypatch.setattr(merge_leads, "SMALL", 0)
-    for plans in ("_BINARY", "_GENERAL"):
-        monkeypatch.setattr(
-            importlib.import_module("openwork.ops.elementwise.pointwise"), plans, PlanCache("of a test")
-        )
     kept = ow.get_num_threads()
     ow.set_num_threads(1)
     yield
@@ -122,7 +116,7 @@ def test_broadcasting() -> None:
 @pytest.mark.parametrize("pair", [("csr", "csr"), ("csr", "dcsr"), ("coo", "coo"), (HYBRID, HYBRID)])
 def test_ranges(pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A range of the outermost loop begins and ends anywhere."""
-    for module in (merge_chunks, merge_quick):
+    for module in (merge_chunks, single_chain):
         monkeypatch.setattr(module, "MINIMUM", 0)
     monkeypatch.setattr(merge_chunks, "RANGE", 8)
     arrays = arrays_of((40, 30) if pair[0] != HYBRID else (30, 3, 20), 5)
@@ -179,14 +173,15 @@ def test_only_operands_far_shorter_lead(spec: str) -> None:
 @pytest.mark.usefixtures("_sizes_count")
 def test_calls_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of other sizes take another kernel, also where a launch is ready; each kernel's launch is kept."""
-    prepared: list[Any] = []
-    real = merge_run._prepare
-    monkeypatch.setattr(merge_run, "_prepare", lambda *given: prepared.append(given[-1]) or real(*given))
+    forget_plans()
+    drivers: list[Any] = []
+    real = prepared._launch
+    monkeypatch.setattr(prepared, "_launch", lambda *args: drivers.append(args[-1]) or real(*args))
     a, b, short = few(1024, 20_000, "csr"), few(1024, 9_000, "csr"), few(1024, 30, "csr")
     for _ in range(3):
         for x, y in ((a, b), (a, short), (short, a), (short, short)):
             same(x * y, x.to_numpy() * y.to_numpy())
-    assert len(prepared) == len(set(prepared))
+    assert len(drivers) == len(set(drivers)) > 1
 
 
 # -- the code ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import openwork as ow
+from openwork.ops.elementwise.pointwise import merge_equal
+from openwork.runtime.contraction.prepared import prepared_product
+from openwork.storage.storage import Storage
 
 FORMATS = ["csr", "csc", "coo", "dcsr", "csf", "bitmap", "ell(8)", "bsr(2, 2)", "dense", "dia"]
 RNG = np.random.default_rng(7)
@@ -275,6 +278,57 @@ def test_plans_are_bounded() -> None:
         a @ np.ones((8, n))
     assert len(a._storage.plans.products) <= 64
     assert isinstance(ow.cache_info()["plans"], int)
+
+
+PAIRS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "merge": ("merges", lambda a, b: a + b),
+    "merge of transposes": ("merges", lambda a, b: (a.T * b.T).T),
+    "reduced merge": ("merges", lambda a, b: ow.compute(ow.sum(ow.lazy(a) * b + a))),
+    "fused merge": ("merges", lambda a, b: ow.compute(ow.lazy(a) * b + a)),
+    "sparse product": ("contractions", lambda a, b: a @ b),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_calls_of_two_tensors_are_kept_with_the_first_and_hold_no_other(name: str) -> None:
+    """Values in the place of others, in one structure, take the call; the other tensor goes when nobody has it."""
+    slot, call = PAIRS[name]
+    y = np.roll(X[:, :6], 1)
+    a = ow.asarray(y, format="csr", dtype="float64")
+    home = (a.T if "transposes" in name else a)._storage.structure
+
+    def count() -> int:
+        return sum(len(getattr(plans, slot)) for plans in home._plans.values())
+
+    for k in range(3):
+        z = np.where(RNG.random((6, 6)) < 0.5, 2.0, 0)
+        b = ow.asarray(z, format="csr")
+        for u, v in ((1, 1), (1, 1), (2, 3), (0.5, 1)):
+            expected = call(ow.asarray(y * u), ow.asarray(z * v))
+            np.testing.assert_allclose(dense(call(a * float(u), b * float(v))), dense(expected))
+        assert k < count() <= 2 * k + 2
+        structure = weakref.ref(b._storage.structure)
+        del b
+        gc.collect()
+        assert structure() is None
+
+
+def test_ten_thousand_tensors_added_and_multiplied_take_no_memory() -> None:
+    s = ow.asarray(X[:, :6], format="csr")._storage
+    pos, values = np.arange(7, dtype=np.int32), np.ones(6)
+    objects = []
+    for k in range(10_000):
+        crd = np.array([k % 6, k // 6 % 6, k // 36 % 6, k // 216 % 6, 4, 5], np.int32)
+        t = Storage(s.shape[:1] * 2, s.format, s.scalar, 0, (None, pos), (None, crd), values)
+        merge_equal("add", s, t)
+        merge_equal("add", s, t)  # the structure is known now: the call is kept
+        if k % 100 == 0:
+            prepared_product(s, t)
+        if k in (2_000, 9_999):
+            gc.collect()
+            objects.append(len(gc.get_objects()))
+    assert objects[1] - objects[0] < 100
+    assert 0 < len(s.plans.merges) <= 64 >= len(s.plans.contractions) > 0
 
 
 EXPLAINED: dict[str, Callable[[Any, Any], Any]] = {

@@ -14,9 +14,8 @@ from interpreted import interpreted
 from matrix import FORMATS
 
 import openwork as ow
-from openwork.ops.elementwise.pointwise import _BINARY, _GENERAL
 from openwork.runtime.coiterate import partition as merge_chunks
-from openwork.runtime.coiterate import prepared as merge_quick
+from openwork.runtime.coiterate import single_chain
 from openwork.runtime.conversion import ranges
 from openwork.storage.exact import check_indices
 
@@ -148,8 +147,6 @@ def check(problem: tuple[Tree, dict[str, Array], dict[str, ow.Tensor]], others: 
                 np.testing.assert_array_equal(x, y)
         if others:
             ow.set_num_threads(1)
-            _BINARY.clear()
-            _GENERAL.clear()
             with interpreted():
                 np.testing.assert_allclose(evaluate(tree, tensors).to_numpy(), dense, rtol=1e-5)
 
@@ -157,10 +154,10 @@ def check(problem: tuple[Tree, dict[str, Array], dict[str, ow.Tensor]], others: 
 @pytest.fixture(scope="module", autouse=True)
 def _chunks() -> Iterator[None]:
     """Chunks even for little work, in merges and in conversions."""
-    kept = merge_chunks.MINIMUM, merge_quick.MINIMUM, ranges.PARALLEL, ow.get_num_threads()
-    merge_chunks.MINIMUM = merge_quick.MINIMUM = ranges.PARALLEL = 0
+    kept = merge_chunks.MINIMUM, single_chain.MINIMUM, ranges.PARALLEL, ow.get_num_threads()
+    merge_chunks.MINIMUM = single_chain.MINIMUM = ranges.PARALLEL = 0
     yield
-    merge_chunks.MINIMUM, merge_quick.MINIMUM, ranges.PARALLEL = kept[:3]
+    merge_chunks.MINIMUM, single_chain.MINIMUM, ranges.PARALLEL = kept[:3]
     ow.set_num_threads(kept[3])
 
 

@@ -13,12 +13,12 @@ from interpreted import interpreted
 from matrix import dense_array, same, tensor
 
 import openwork as ow
+from openwork.codegen.plan_cache import forget_plans
 from openwork.compiler.coiterate.code_size import SLACK
-from openwork.fusion import program as programs
 from openwork.ir.loop import Alloc, Kernel
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import plan as merge_plan
-from openwork.runtime.coiterate import prepared as merge_quick
+from openwork.runtime.coiterate import single_chain
 
 CHAINS = [
     "A * B + C", "A * B + C * D", "A + B * C - D", "A * B * C", "A * B * C * D", "(A + B) * C", "(A + B) * C - D",
@@ -54,10 +54,10 @@ def check(text: str, arrays: dict[str, Any], specs: list[str]) -> None:
     want = eval(text.replace("ow.", "np."), {"np": np}, arrays)
     got = function(*tensors)
     np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-12)
-    programs._programs.clear()
+    forget_plans()
     with interpreted() as ran:
         again = function(*tensors)
-    programs._programs.clear()
+    forget_plans()
     assert ran
     same(again, got.to_numpy())
     for one, other in zip(got._storage.buffers, again._storage.buffers, strict=True):
@@ -177,7 +177,7 @@ def built(monkeypatch: pytest.MonkeyPatch, text: str) -> Kernel:
     monkeypatch.setattr(merge_plan.target, "expands", lambda: True)
     monkeypatch.setattr(merge_plan, "build", build)
     monkeypatch.setattr(merge_plan, "cache", Cache)
-    programs._programs.clear()
+    forget_plans()
     arrays = operands(text, (3, 5), "csr")
     ow.fused(eval(f"lambda {', '.join(arrays)}: {text}"))(*[tensor(a, "csr") for a in arrays.values()])
     monkeypatch.undo()
@@ -228,7 +228,7 @@ def test_kernels_grow_with_the_products(monkeypatch: pytest.MonkeyPatch) -> None
 def test_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows belong to the thread that writes them."""
     monkeypatch.setattr(merge_chunks, "MINIMUM", 0)
-    monkeypatch.setattr(merge_quick, "MINIMUM", 0)
+    monkeypatch.setattr(single_chain, "MINIMUM", 0)
     arrays = operands("A B C D", (60, 40), "csr", density=0.5)
     tensors = [tensor(a, "csr") for a in arrays.values()]
     function = ow.fused(lambda A, B, C, D: A * B - C * D)

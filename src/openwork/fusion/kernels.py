@@ -15,8 +15,9 @@ from ..ir.loop import Cast, Expr, Op, Var
 from ..ops.products.spgemm import spgemm
 from ..ops.reductions.folds import accumulation_type, add_fill
 from ..runtime.coiterate.plan import MergePlan, plan_merge
-from ..runtime.coiterate.reduction import SumPlan, plan_sum, run_sum
-from ..runtime.coiterate.run import run_plan
+from ..runtime.coiterate.prepared import prepared_merge
+from ..runtime.coiterate.reduction import Summed, SumPlan, plan_sum, prepared_sum, run_sum
+from ..runtime.coiterate.run import run_merge
 from ..runtime.coiterate.types import typed
 from ..runtime.contract import contract, sample
 from ..runtime.promote import compute_scalar
@@ -90,18 +91,17 @@ class _Elementwise:
         self.dims = _dims(region, region.kept, True)
         self.names = tuple(region.operands)
         self.dims = {n: self.dims[n] for n in self.names}
-        self.plans: dict[Any, MergePlan] = {}
+        self.key = ("fused", str(self.e), *self.dims.items(), len(self.shape), self.format)
 
     def __call__(self, *values: Any) -> Any:
 
         count = len(self.names)
         storages = tuple(map(_storage, values[:count]))
-        key = tuple([(s.signature, repr(s.fill_value)) for s in storages])
-        plan = self.plans.get(key)
-        if plan is None:
-            plan = self.plans[key] = self._plan(dict(zip(self.names, storages, strict=True)))
+        call = prepared_merge(
+            self.key, storages, self.shape, lambda: self._plan(dict(zip(self.names, storages, strict=True)))
+        )
         numbers = dict(zip(self.region.numbers, values[count:], strict=True))
-        return Tensor._from_storage(run_plan(plan, storages, self.shape, [numbers[n] for n in plan.numbers]))
+        return Tensor._from_storage(run_merge(call, storages, [numbers[n] for n in call.plan.numbers]))
 
     def _plan(self, storages: dict[str, Storage]) -> MergePlan:
         """The merge that gives the format which the operations one by one would give."""
@@ -119,7 +119,8 @@ class _Reduction:
         self.names = tuple(region.operands)
         self.indices = (*region.kept, *region.reduced)
         self.extents = tuple(region.extents[i] for i in self.indices)
-        self.plans: dict[Any, SumPlan] = {}
+        self.key: tuple[Any, ...]
+        self.plan: Callable[[dict[str, Any]], SumPlan]
 
     def bind(self, values: Sequence[Any]) -> dict[str, Any]:
         """Operands by name: storages of sparse ones, strided views of dense ones without dimensions that broadcast."""
@@ -143,18 +144,19 @@ class _Reduction:
         dense = next((v.owner for n, v in operands.items() if isinstance(v, Strided) and not is_number(n)), None)
         return dense if dense is not None else next(iter(operands.values())).values
 
-    def plan(self, operands: dict[str, Any], e: Expression, op: str, along: str | None) -> SumPlan:
-        key = tuple(
-            [(v.signature, repr(v.fill_value)) if isinstance(v, Storage) else v.scalar for v in operands.values()]
+    def reduce_by_merge(self, e: Expression, op: str, along: str | None) -> None:
+        """Let `sums` combine `e` by `op`."""
+        e, dims, library = _without_indices(e), _dims(self.region, self.indices, False), self.meta.library
+        kept = tuple(range(len(self.region.kept)))
+        self.key = (str(e), *dims.items(), kept, op, self.compute, library, along)
+        self.plan = lambda operands: plan_sum(
+            e, operands, dims, len(self.indices), kept, op, self.compute, library, along
         )
-        plan = self.plans.get(key)
-        if plan is None:
-            kept_dims = tuple(range(len(self.region.kept)))
-            plan = self.plans[key] = plan_sum(
-                _without_indices(e), operands, _dims(self.region, self.indices, False), len(self.indices), kept_dims,
-                op, self.compute, self.meta.library, along,
-            )  # fmt: skip
-        return plan
+
+    def sums(self, operands: dict[str, Any], like: Any) -> Summed:
+        """The reduction by a merge."""
+        call = prepared_sum(self.key, operands, self.extents, lambda: self.plan(operands))
+        return run_sum(call, operands, like)
 
 
 def _single_operand_statement(region: Region, e: Expression, scalar: str, library: str) -> Expression | None:
@@ -217,6 +219,7 @@ class _Sampled(_Reduction):
             if m.is_sparse and region.operands[n][1] == region.kept and m.storage is not None
             and m.storage.format == meta.storage.format
         )  # fmt: skip
+        self.reduce_by_merge(region.expression, "add", self.along)
 
     def __call__(self, *values: Any) -> Any:
 
@@ -224,8 +227,7 @@ class _Sampled(_Reduction):
         if self.stmt is not None:
             result = sample(self.stmt, operands, self.scalar)
             return Tensor._from_storage(result.with_values(result.values, self.fill))
-        plan = self.plan(operands, self.region.expression, "add", self.along)
-        sums = run_sum(plan, operands, self.extents, self.like(operands))
+        sums = self.sums(operands, self.like(operands))
         assert sums.structure is not None
         array = sums.array if self.compute == self.scalar else cast(sums.array, self.scalar)
         return Tensor._from_storage(sums.structure.with_values(array, self.fill))
@@ -244,6 +246,7 @@ class _Sum(_Reduction):
         self.stmt = None if single_operand is None else Assignment(Access("y", region.kept), "+=", single_operand)
         keepdims = region.root.kind != "matmul" and region.root.options[2]
         self.shape = meta.shape if keepdims else None
+        self.reduce_by_merge(e, self.op, None)
 
     def __call__(self, *values: Any) -> Any:
 
@@ -261,13 +264,12 @@ class _Sum(_Reduction):
         return Tensor._from_dense(result) if self.meta.is_tensor else result
 
     def _merged(self, operands: dict[str, Any], like: Any) -> Any:
-        plan = self.plan(operands, self.e, self.op, None)
-        sums = run_sum(plan, operands, self.extents, like)
+        sums = self.sums(operands, like)
         if sums.counts is None:
             return sums.array
         counts = as_array(sums.counts, like=sums.array)
         absent = math.prod(self.region.extents[i] for i in self.region.reduced) - counts
-        return add_fill(_NAMES[self.op], sums.array, absent, plan.fill, self.compute)
+        return add_fill(_NAMES[self.op], sums.array, absent, sums.fill, self.compute)
 
 
 _NAMES = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}

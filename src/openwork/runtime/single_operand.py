@@ -286,7 +286,7 @@ def describe(
     where = f"coordinates of {plan.sliced}" if plan.sliced else "the outermost loop"
     added = "" if plan.parallel else f", added up in {parts} result(s)"
     facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
-    facts.append(trace.prepared(recalled, "with the structure"))
+    facts.append(trace.prepared("with the structure" if recalled else ""))
     trace.note(trace.Step(f"kernel {problem.stmt}", tuple(facts), allocated, prepared.executable))
 
 

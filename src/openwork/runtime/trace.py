@@ -45,9 +45,9 @@ def rows(executable: Executable, words: Sequence[int]) -> list[tuple[str, str]]:
     return [("rows", f"{count} kept for a moment, in workspaces of at most {nbytes:,} bytes on each thread")]
 
 
-def prepared(recalled: bool, where: str) -> tuple[str, str]:
-    """The fact of whether the call was prepared by an earlier one, and where that is kept."""
-    return "prepared", f"by an earlier call, kept {where}" if recalled else "by this call"
+def prepared(where: str) -> tuple[str, str]:
+    """The fact of whether the call was prepared by an earlier one, and where that is kept; "" where it was not."""
+    return "prepared", f"by an earlier call, kept {where}" if where else "by this call"
 
 
 steps: list[list[Step]] = []

@@ -170,6 +170,11 @@ class Storage:
         return self._structure
 
     @property
+    def is_new(self) -> bool:
+        """Whether nobody has asked for the kind of a storage of this structure: most results are used once."""
+        return self._structure is None or not self._structure.is_typed
+
+    @property
     def plans(self) -> Plans:
         """Prepared calls for storages of this structure and kind of values."""
         if self._plans is None:

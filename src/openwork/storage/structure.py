@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..format.cached import cached
 from ..format.format import Format
@@ -32,24 +32,45 @@ class Plans:
     """Prepared calls for storages of one structure, scalar type, library and fill value; a slot for each kind of call.
 
     products : launches of statements with dense operands, by statement, shapes, strides and types
+    merges : by expression and the numbers of the other operands' plans
+    contractions : products with a sparse matrix, by the number of its plans
     reductions : launches whose one dense operand is their result, by operator, axes and type
     conversions : by target format or stage
     indexing : by kind of selection
     moves : gathers of selections and conversions, by these, see `runtime.prepared_moves`
     maps : functions of the values, by function or operator, see `ops.elementwise.prepared_maps`
     facts : counts and properties, by name
+
+    number : is never given again, so that a key of another structure's slot is this one's for ever, and keeps nothing
+        alive
     """
 
-    __slots__ = ("conversions", "facts", "indexing", "maps", "moves", "products", "reductions")
+    __slots__ = (
+        "contractions", "conversions", "facts", "indexing", "maps", "merges", "moves", "number", "products",
+        "reductions",
+    )  # fmt: skip
+    products: dict[Hashable, Any]
+    merges: dict[Hashable, Any]
+    contractions: dict[Hashable, Any]
+    reductions: dict[Hashable, Any]
+    conversions: dict[Hashable, Any]
+    indexing: dict[Hashable, Any]
+    moves: dict[Hashable, Any]
+    maps: dict[Hashable, Any]
+    facts: dict[Hashable, Any]
 
     def __init__(self) -> None:
-        self.products: dict[Hashable, Any] = {}
-        self.reductions: dict[Hashable, Any] = {}
-        self.conversions: dict[Hashable, Any] = {}
-        self.indexing: dict[Hashable, Any] = {}
-        self.moves: dict[Hashable, Any] = {}
-        self.maps: dict[Hashable, Any] = {}
-        self.facts: dict[Hashable, Any] = {}
+        self.number = next(_numbers)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> dict[Hashable, Any]:
+            """A slot that is used for the first time: most tensors use one or two."""
+            if name not in Plans.__slots__:
+                raise AttributeError(name)
+            slot: dict[Hashable, Any] = {}
+            setattr(self, name, slot)
+            return slot
 
 
 def keep(slot: dict[Any, Any], key: Hashable, value: Any, limit: int = LIMIT) -> None:
@@ -117,6 +138,11 @@ class Structure:
             plans = Plans()
             keep(self._plans, kind, plans, KINDS)
         return plans
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a signature was asked for."""
+        return bool(self._signatures)
 
     def signature(self, scalar: str, library: str, device: str) -> int:
         """A small number for the structure's type with values of a scalar type, see `Storage.signature`."""

@@ -15,8 +15,8 @@ import torch
 from ..compiler.fill import is_missing
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.types import COMPLEX, FLOATS
-from ..runtime.coiterate.plan import MergePlan
-from ..runtime.coiterate.run import run_plan as run
+from ..runtime.coiterate.prepared import PreparedMerge
+from ..runtime.coiterate.run import run_merge as run
 from ..runtime.values import apply
 from ..storage.buffers import as_array, is_dual, is_transformed, outside, torch_dtype
 from ..storage.storage import Storage
@@ -30,7 +30,7 @@ from .permutation_gradient import (
     without_duplicates,
 )
 
-__all__ = ["DIFFERENTIABLE", "dense_result", "evaluate", "run_plan", "with_gradient_of"]
+__all__ = ["DIFFERENTIABLE", "dense_result", "evaluate", "run_merge", "with_gradient_of"]
 
 DIFFERENTIABLE = frozenset((*FLOATS, *COMPLEX))
 """The scalar types that have gradients."""
@@ -113,11 +113,12 @@ def _where_specified(e: Expr, values: Mapping[str, Any], specified: Mapping[str,
 _run = outside()(run)
 
 
-def run_plan(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
-    """The rule of `runtime.coiterate.run.run_plan`."""
+def run_merge(call: PreparedMerge, storages: tuple[Storage, ...]) -> Storage:
+    """The rule of `runtime.coiterate.run.run_merge`."""
+    plan = call.plan
     if plan.scalar not in DIFFERENTIABLE:
-        return _run(plan, tuple(detached_storage(s) for s in storages), shape)
-    result_storage = _run(plan, tuple(structure_of(s) for s in storages), shape)
+        return _run(call, tuple(detached_storage(s) for s in storages))
+    result_storage = _run(call, tuple(structure_of(s) for s in storages))
     values, specified, elements = {}, {}, element_mask(result_storage)
     for (name, dims), s in zip(plan.dims.items(), storages, strict=True):
         s, numbers = without_duplicates(s), value_numbers_at(without_duplicates(s), result_storage, dims)

@@ -47,7 +47,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "place_blocks": permutation_gradient.place_blocks,
     "prepared_step": prepared_product.prepared_step,
     "prune": permutation_gradient.prune,
-    "run_plan": pointwise.run_plan,
+    "run_merge": pointwise.run_merge,
     "sample": single_operand.sample,
     "sparse_mask": permutation_gradient.sparse_mask,
     "remap_one": permutation_gradient.remap_one,

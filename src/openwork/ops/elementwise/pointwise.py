@@ -1,7 +1,6 @@
 """An elementwise expression over sparse tensors -> a sparse Tensor, by co-iteration.
 
-`merge` is the binary case; `pointwise` takes any expression. Both lead to a `merge_plan.MergePlan`, kept by what
-decides the kernel (operation, signatures, fill values), and run it.
+`merge` is the binary case; `pointwise` takes any expression. Both run the prepared call of the operands' structures.
 """
 
 from __future__ import annotations
@@ -13,20 +12,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ... import tuning
-from ...codegen.plan_cache import PlanCache
 from ...errors import ShapeError, UnsupportedError
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
 from ...ir.index_text import parse, parse_expression
 from ...late import late
 from ...runtime.coiterate.plan import MergePlan, plan_merge
-from ...runtime.coiterate.run import run_plan, run_silently
+from ...runtime.coiterate.prepared import PreparedMerge, prepared_merge
+from ...runtime.coiterate.run import run_merge, run_silently
 from ...runtime.float_errors import WarningSource, report
 from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
 from ...runtime.values import apply, apply_with_warnings
 from ...runtime.zero_annihilation import bounded
-from ...storage.equal_coordinates import equal_coordinates
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..indexing.taking import prune
@@ -41,13 +39,8 @@ MAX_MERGED = tuning.MERGE_OPERANDS
 
 THIN_RATIO = tuning.SIEVE_RATIO
 
-COMPARED = tuning.STRUCTURES_COMPARED
-
 MAX_MASKED = tuning.MERGE_CASES_TOLD_APART
 """The same where elements may be missing: every set of operands has code of its own."""
-
-_BINARY: PlanCache[Any, MergePlan] = PlanCache("pairs of one shape")
-_GENERAL: PlanCache[Any, MergePlan] = PlanCache("elementwise expressions")
 
 
 def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tensor:
@@ -82,39 +75,44 @@ def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tens
 
 def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False) -> Storage:
     """`merge` of storages of one shape."""
-    plan = _BINARY.get((op, s._kind or s.kind, t._kind or t.kind))
-    if plan is None:
-        e, dims = _expression(op, len(s.shape)), tuple(range(len(s.shape)))
-        plan = plan_merge(e, {"A": s, "B": t}, {"A": dims, "B": dims}, len(s.shape), None)
-        _BINARY.keep((op, s.kind, t.kind), plan)
-    n = s.values.shape[0]
-    if (
-        plan.same_structure
-        and n == t.values.shape[0]
-        and ((s.pos is t.pos and s.crd is t.crd) or (n >= COMPARED and equal_coordinates(s, t)))
-    ):
-        result, no_warning = _on_shared_structure(op, s, t, plan)
-    elif (
-        plan.nonfinite_guard is not None
-        and not zero_annihilates
-        and not (bounded(s.values, plan.nonfinite_guard) and bounded(t.values, plan.nonfinite_guard))
-    ):
-        result, no_warning = (
-            _run_exact(plan, _expression(op, len(s.shape)), (s, t), s.shape),
-            plan.warnings is WarningSource.NEVER,
-        )
+    p, q = s._plans, t._plans
+    call: PreparedMerge | None = None if p is None or q is None else p.merges.get((op, True, q.number))
+    if call is None:
+        call = _pair(op, s, t, True)
+    if call.one_structure:
+        result, no_warning = _on_one_structure(op, s, t, call)
+    elif zero_annihilates or call.plan.nonfinite_guard is None or _are_bounded(call, (s, t)):
+        result, no_warning = run_silently(call, (s, t))
     else:
-        result, no_warning = run_silently(plan, (s, t), s.shape)
+        result, no_warning = _run_exact(call, _pair(op, s, t, False), (s, t))
     if not no_warning:
-        report(_pair_expression(op), plan.dims, {"A": s, "B": t}, result)
+        report(_pair_expression(op), call.plan.dims, {"A": s, "B": t}, result)
     return result
 
 
-def _on_shared_structure(op: str, s: Storage, t: Storage, plan: MergePlan) -> tuple[Storage, bool]:
+def _pair(op: str, s: Storage, t: Storage, annihilate: bool) -> PreparedMerge:
+    """The prepared call of an operation of two operands of one shape."""
+    ndim = len(s.shape)
+    dims = tuple(range(ndim))
+
+    def plan() -> MergePlan:
+        return plan_merge(_expression(op, ndim), {"A": s, "B": t}, {"A": dims, "B": dims}, ndim, None, annihilate)
+
+    return prepared_merge((op, annihilate), (s, t), s.shape, plan)
+
+
+def _are_bounded(call: PreparedMerge, storages: tuple[Storage, ...]) -> bool:
+    """Whether an unspecified zero meets neither infinity nor NaN, so that the merge is NumPy's result."""
+    limit = call.plan.nonfinite_guard
+    return limit is None or all(bounded(s.values, limit) for s in storages)
+
+
+def _on_one_structure(op: str, s: Storage, t: Storage, call: PreparedMerge) -> tuple[Storage, bool]:
     """`merge` of operands that share their structure, and whether it is certain that NumPy would not warn.
 
     NumPy itself warns where each value is an element.
     """
+    plan = call.plan
     if plan.operands_warn:
         return s.with_values(apply_with_warnings(op, s.values, t.values), plan.fill), True
     return s.with_values(apply(op, s.values, t.values), plan.fill), plan.warnings is WarningSource.NEVER
@@ -133,14 +131,11 @@ def _pair_expression(op: str) -> Apply:
     return Apply(op, (Access("A", ()), Access("B", ())))
 
 
-def _run_exact(plan: MergePlan, e: Expression, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Storage:
-    """NumPy's result where an unspecified zero may meet infinity or NaN; the fill value is stored nowhere."""
-
-    if plan.exact is None:
-        operands = dict(zip(plan.dims, storages, strict=True))
-        format = plan.format if plan.format_given else None
-        plan.exact = plan_merge(e, operands, plan.dims, len(shape), format, annihilate=False)
-    return prune(Tensor._from_storage(run_plan(plan.exact, storages, shape)))._storage
+def _run_exact(call: PreparedMerge, exact: PreparedMerge, storages: tuple[Storage, ...]) -> tuple[Storage, bool]:
+    """NumPy's result where an unspecified zero may meet infinity or NaN, by the merge in which no zero annihilates; the
+    fill value is stored nowhere. Whether NumPy would certainly warn of nothing."""
+    result = prune(Tensor._from_storage(run_merge(exact, storages)))._storage
+    return result, call.plan.warnings is WarningSource.NEVER
 
 
 @operation(masked=late("masked.namespace", "pointwise"))
@@ -285,19 +280,19 @@ def _evaluate(
     ndim = len(indices)
     target: Format | None = None if format is None else resolve_format(format, ndim)
     shape = tuple(sizes[i] for i in indices)
-    key = (str(e), tuple(s.kind for s in operands.values()), tuple(dims.values()), ndim, target, lacking)
-    plan = _GENERAL.get(key)
-    if plan is None:
-        plan = _GENERAL.keep(key, plan_merge(e, operands, dims, ndim, target, lacking=lacking))
-    inputs = tuple(operands.values())
-    if (
-        plan.nonfinite_guard is not None
-        and not how.zero_annihilates
-        and not all(bounded(s.values, plan.nonfinite_guard) for s in inputs)
-    ):
-        result, no_warning = _run_exact(plan, e, inputs, shape), plan.warnings is WarningSource.NEVER
+    inputs, key = tuple(operands.values()), (str(e), tuple(dims.values()), ndim, target, lacking)
+
+    def prepared(annihilate: bool) -> PreparedMerge:
+        def plan() -> MergePlan:
+            return plan_merge(e, operands, dims, ndim, target, annihilate, lacking)
+
+        return prepared_merge((*key, annihilate), inputs, shape, plan)
+
+    call = prepared(True)
+    if how.zero_annihilates or _are_bounded(call, inputs):
+        result, no_warning = run_silently(call, inputs)
     else:
-        result, no_warning = run_silently(plan, inputs, shape)
+        result, no_warning = _run_exact(call, prepared(False), inputs)
     if not no_warning:
         report(e, dims, operands, result)
     return result

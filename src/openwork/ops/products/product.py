@@ -206,7 +206,7 @@ def _merge(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
 def _contract(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
     x, y, output = values[0], values[-1], _output_letters(step)
     if ring.name == "plus_times" and x.letters[1:] + output == y.letters[:1] + x.letters[:1] + y.letters[1:]:
-        prepared = None if trace.steps else prepared_product(x.storage, y.storage)
+        prepared = prepared_product(x.storage, y.storage)
         if prepared is not None:
             return Term(output, prepared)
     return pair(x, y, output, ring)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from ... import tuning
 from ...compiler.coiterate import MAX_CASE_OPERANDS
@@ -27,8 +26,6 @@ Drivers = tuple[str | None, ...]
 
 RATIO = tuning.GALLOP_RATIO
 SMALL = tuning.GALLOP_SMALL
-MAX_REMEMBERED = 256
-"""Sizes whose choice is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +39,6 @@ class GallopChooser:
     names: Mapping[int, str]
     loops: tuple[tuple[tuple[int, int], ...], ...]
     full: int
-    remembered: dict[Any, Drivers] = field(default_factory=dict, compare=False, repr=False)
-    """choices by shape and sizes"""
 
     def drivers(self, storages: Sequence[Storage], shape: tuple[int, ...], target: Format) -> Drivers:
         """The operand to walk alone in each loop, for storages of these sizes."""
@@ -52,13 +47,7 @@ class GallopChooser:
             total += s.values.shape[0]
         if total <= SMALL and (not self.full or max(shape) <= SMALL):
             return ()
-        counts = tuple([_counts(s) for s in storages])
-        drivers = self.remembered.get((shape, counts))
-        if drivers is None:
-            if len(self.remembered) >= MAX_REMEMBERED:
-                self.remembered.clear()
-            drivers = self.remembered[shape, counts] = self._choose(counts, shape, target)
-        return drivers
+        return self._choose(tuple([_counts(s) for s in storages]), shape, target)
 
     def _choose(self, counts: tuple[tuple[int, ...], ...], shape: tuple[int, ...], target: Format) -> Drivers:
         extents = [hi - lo for lo, hi in target.level_intervals(shape)]

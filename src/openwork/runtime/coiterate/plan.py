@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ... import tuning
 from ...codegen import cache, target
 from ...codegen.executable import Executable
+from ...codegen.plan_cache import PlanCache
 from ...compiler.coiterate import MAX_CASE_OPERANDS, lower_merge
 from ...compiler.coiterate.expression_tree import storable_sets
 from ...compiler.coiterate.merge import Array, Input, Merge
@@ -37,7 +38,6 @@ from ...ir.loop import Const, Kernel, Var
 from ...ir.ops import cast, const
 from ...ir.printer import show
 from ...ir.types import Type
-from ...storage.buffers import address
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ..conversion.remap import has_gaps
@@ -46,7 +46,9 @@ from ..single_operand import operand_of
 from .gallop_choice import Drivers, GallopChooser, gallop_chooser_of
 from .types import typed
 
-__all__ = ["Bound", "Compiled", "MergePlan", "plan_merge"]
+__all__ = ["Bound", "Compiled", "MergePlan", "kept_plan", "plan_merge"]
+
+P = TypeVar("P")
 
 
 _PASSED = frozenset(("f32", "f64", "i32", "i64", "u32", "u64"))
@@ -54,6 +56,11 @@ _PASSED = frozenset(("f32", "f64", "i32", "i64", "u32", "u64"))
 _FILLS = 100
 """The number of the first operand's fill value, after the numbers of an expression."""
 _FEW = tuning.FILLS_PASSED
+
+PLANS: PlanCache[Any, Any] = PlanCache("merges")
+"""Plans by what they follow from: the expression, the kinds of its operands and where their dimensions are."""
+KERNELS: PlanCache[Any, Compiled] = PlanCache("kernels of merges")
+"""By plan, signatures of its operands after conversion, index type and the operands that are walked alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +74,9 @@ class Bound:
     sums: tuple[tuple[tuple[int, int, tuple[int, ...]], ...], ...]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """A merge for one width of the result's indices."""
+    """A merge for operands of given types and one width of the result's indices."""
 
     merge: Merge
     index: str
@@ -79,9 +86,11 @@ class Compiled:
     """parameters after the operands' buffers"""
     prefix: int
     """the number of parameters that are operands' buffers"""
+    bounds: tuple[Bound, ...] = ()
+    """of the result's chains"""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MergePlan:
     """The plan of a merge: conversions of operands, the loop nest, the conversion of the result."""
 
@@ -101,7 +110,6 @@ class MergePlan:
     """numbers of the expression, which the kernel is passed"""
     shares: tuple[int, ...]
     """operands whose structure is the result's where both have as many elements: one contains the other"""
-    compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
     gallop_chooser: GallopChooser | None = None
     """chooses an operand that is far shorter than others; None where none can be walked alone"""
     nonfinite_guard: float | None = None
@@ -110,27 +118,16 @@ class MergePlan:
     """whether the caller gave the format"""
     masked: bool = False
     """whether unspecified elements are missing; `fill` is a placeholder then"""
-    exact: MergePlan | None = None
-    """the plan without annihilation, for larger values, once there were some"""
-    launches: dict[Any, Any] = field(default_factory=dict)
-    """prepared launches by shape, drivers and signatures"""
-    prepared: Any = None
-    """the prepared call of the last shape"""
     fill_regions: Regions | None = None
     """the regions over fill values that the kernel is passed, where it depends on their signs only"""
     constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     """these fill values, by name"""
     warnings: WarningSource = WarningSource.VALUES
     """how it is known whether NumPy would warn of the result"""
+    converts: bool = False
+    """whether operands are converted first"""
     operands_warn: bool = False
     """whether NumPy would warn of stored values only, for operands of one structure"""
-    constant_words: tuple[int, ...] = field(init=False)
-    """the addresses of the fill values that are passed"""
-    row: MergePlan | None = None
-    """the plan for a vector, once there was a matrix of one long row"""
-
-    def __post_init__(self) -> None:
-        self.constant_words = tuple(map(address, self.constants.values()))
 
     def __str__(self) -> str:
         return self.text
@@ -139,6 +136,13 @@ class MergePlan:
     def parameters(self) -> tuple[str, ...]:
         """The numbers that the kernel is passed: those of the expression, then fill values."""
         return (*self.numbers, *self.constants)
+
+
+def kept_plan(key: tuple[Hashable, ...], storages: Iterable[Storage], make: Callable[[], P]) -> P:
+    """The plan that `make` gives for sparse operands of these kinds, and what else `key` stands for."""
+    key = (*key, *[s.kind for s in storages])
+    plan: P | None = PLANS.get(key)
+    return PLANS.keep(key, make()) if plan is None else plan
 
 
 def plan_merge(
@@ -196,7 +200,7 @@ def plan_merge(
         nonfinite_guard=_nonfinite_guard(regions, steps, storages) if annihilate else None,
         format_given=format is not None,
         masked=bool(lacking), fill_regions=fill_regions, constants=constants,
-        warnings=warnings, operands_warn=operands_warn,
+        warnings=warnings, operands_warn=operands_warn, converts=any(steps),
     )  # fmt: skip
 
 
@@ -283,11 +287,8 @@ def _aligned(format: Format, dims: Dims, ndim: int) -> Format:
 
 def compiled(plan: MergePlan, storages: tuple[Storage, ...], index: str, drivers: Drivers = ()) -> Compiled:
     """The kernel for storages that follow the target's order, with result indices of type `index`."""
-    key = (index, drivers, tuple(s.signature for s in storages))
-    kernel = plan.compiled.get(key)
-    if kernel is None:
-        kernel = plan.compiled[key] = _compile(plan, storages, index, drivers)
-    return kernel
+    key = (plan, index, drivers, *[s.signature for s in storages])
+    return KERNELS.get(key) or KERNELS.keep(key, _compile(plan, storages, index, drivers))
 
 
 def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, drivers: Drivers) -> Compiled:
@@ -308,7 +309,7 @@ def _compile(plan: MergePlan, storages: tuple[Storage, ...], index: str, drivers
     params = tuple(p.name for p in executable.params)
     prefix = sum(len(s.buffers) for s in storages)
     refs = {n: parse_ref(n, names, ()) for n in params[prefix:] if _belongs(n, names)}
-    return Compiled(merge, index, executable, refs, params[prefix:], prefix)
+    return Compiled(merge, index, executable, refs, params[prefix:], prefix, bounds_of(plan, merge))
 
 
 def build(merge: Merge) -> Kernel:

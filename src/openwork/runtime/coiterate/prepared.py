@@ -1,186 +1,126 @@
-"""A merge's plan and a shape -> a prepared call: no conversion, no record, a result with one chain at its last level.
+"""An expression and its operands -> the prepared call of their merge, in a slot of the first operand's structure.
 
-CSR, CSC, DCSR's last level alone, COO and CSF of one level are of this kind. Whatever does not change from call to
-call is computed once for a shape, so that a call on tiny tensors costs some microseconds of Python. Over torch buffers
-it serves small results that torch does not record: their memory is NumPy's, which allocates in less time.
+Its key names the other structures by the numbers of their plans, which are never given again: it keeps none of them
+alive, and never means another one. Launches serve all tensors of the types and the shape, so that new structures of
+known types cost a look-up more.
 """
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ... import tuning
-from ...checked import CHECKED
-from ...codegen import pool
-from ...codegen.float_flags import raised
-from ...compiler.coiterate.code_size import SLACK
-from ...compiler.conversion.level_runs import Kind
-from ...interruptible import LONG
-from ...storage.buffers import address, is_unrecorded, numpy_dtype
-from ...storage.memory import reserve, shrink
+from ...codegen.plan_cache import PlanCache
+from ...storage.buffers import address, scalar_of
+from ...storage.equal_coordinates import equal_coordinates
 from ...storage.storage import Storage
-from ..float_errors import WarningSource
-from .partition import MINIMUM
-from .plan import Bound, Compiled, MergePlan
+from ...storage.structure import keep
+from .. import trace
+from .gallop_choice import Drivers
+from .plan import Compiled, MergePlan, compiled, kept_plan
+from .single_chain import Room, SingleChain, single_chain
 
-__all__ = ["PreparedMerge", "prepare_merge"]
+__all__ = ["Launch", "PreparedMerge", "launch_of", "prepared_merge"]
 
-SMALL = 0 if CHECKED else tuning.RESULT_ALLOCATION
+BY_TYPES, BY_STRUCTURE = "for operands of these formats, types and shapes", "with the structures"
+COMPARED = tuning.STRUCTURES_COMPARED
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch for operands of given signatures and a shape, complete but for addresses and sizes."""
+
+    kernel: Compiled
+    spans: tuple[tuple[int, int], ...]
+    extents: dict[str, int]
+    single_chain: SingleChain | None
+
+
+LAUNCHES: PlanCache[Any, Launch] = PlanCache("launches of merges")
+"""By plan, shape, the operands that are walked alone, and signatures where operands are converted."""
+
+
+def launch_of(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Launch:
+    """The launch for operands that follow the order of the plan's loops."""
+    drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, shape, plan.target)
+    key = (plan, shape, drivers, *([s.signature for s in storages] if plan.converts else ()))
+    return LAUNCHES.get(key) or LAUNCHES.keep(key, _launch(plan, storages, shape, drivers))
+
+
+def _launch(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], drivers: Drivers) -> Launch:
+    spans = plan.target.level_intervals(shape)
+    largest = max((max(-lo, hi) for lo, hi in spans), default=0)
+    kernel = compiled(plan, storages, _width(storages, largest), drivers)
+    extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
+    extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
+    return Launch(kernel, spans, extents, single_chain(plan, kernel, spans, storages, shape))
+
+
+def _width(storages: tuple[Storage, ...], largest: int) -> str:
+    """The type of the result's indices: the widest of the operands', i64 where coordinates or positions need it."""
+    widths = {scalar_of(b) for s in storages for b in (*s.pos, *s.crd) if b is not None} - {"bool"}
+    if "i64" in widths or largest >= 2**31 - 1 or (not widths and storages[0].library == "torch"):
+        return "i64"
+    return "i32"
 
 
 class PreparedMerge:
-    """The prepared call of one compiled merge for one shape."""
+    """The prepared call of a merge of operands of given structures.
 
-    __slots__ = (
-        "_before", "_begin", "_behind", "_capacity", "_fields", "_kernel", "_last", "_layout", "_limit", "_meta",
-        "_plan", "_pos", "_shares", "_sums", "_tail", "_torch", "drivers", "shape",
-    )  # fmt: skip
+    one_structure : whether operands and result have one structure, on which the library computes with the values
+    recalled : where an earlier call left something prepared, for `explain`; "" before the first one
+    """
 
-    def __init__(self, plan: MergePlan, kernel: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...]) -> None:
-        self._plan, self._kernel = plan, kernel
-        run = plan.runs[-1]
-        sizes = [hi - lo for lo, hi in spans]
-        self._capacity = math.prod(sizes)
-        self._sums = [[(k, math.prod(sizes[at] for at in lacks)) for k, _, lacks in terms] for terms in bound.sums]
-        parents = math.prod(sizes[: run.first])
-        index, value = numpy_dtype(kernel.index), numpy_dtype(plan.scalar)
-        self._fields = [index] * len(run.levels) + [value]
-        self._pos = parents + 1, index
-        self._begin = -(-(parents + 1) * index.itemsize // 16) * 16
-        self._meta = np.array([*spans[0], 0, 0], np.int64)
-        extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
-        names = kernel.names[kernel.names.index("chunks") + 1 :]
-        self._tail = (1, *(extents[name] for name in names))
-        numbers = {name: k for k, name in enumerate(plan.dims)}
-        refs = [ref for name in kernel.names if (ref := kernel.refs.get(name)) is not None]
-        self._last = [(numbers[ref.tensor], ref.level) for ref in refs]
-        self._shares = plan.shares
-        self._limit = 2**31 - 1 if kernel.index == "i32" else 2**62
-        self._before = (None,) * run.first
-        self._behind = (None,) * (plan.target.nlevels - run.first - 1)
-        self._layout: tuple[int, int, tuple[int, ...]] = (-1, 0, ())
-        """of the last call: its bound, the bytes of its allocation, the offsets of coordinates and values in it"""
-        self.shape: tuple[int, ...] = ()
-        self.drivers = kernel.merge.drivers
-        self._torch: Any = None
-        """torch, where buffers are its tensors"""
+    __slots__ = ("_chain", "_constants", "_room", "one_structure", "plan", "recalled", "shape")
 
-    def run(self, storages: tuple[Storage, ...], passed: Sequence[int] = ()) -> tuple[Storage, bool] | None:
-        """The result for operands of the plan's signatures and this shape, and addresses of numbers; whether NumPy
-        would certainly warn of nothing. None where several threads pay, the index type may be too narrow, or torch
-        records an operand."""
-        if self._torch is not None:
-            for s in storages:
-                if not is_unrecorded(s.values):
-                    return None
-        cap = self._capacity
-        for terms in self._sums:
-            total = 0
-            for k, factor in terms:
-                total += storages[k].values.shape[0] * factor
-            if total < cap:
-                cap = total
-        if cap >= MINIMUM and (cap >= self._limit or pool.get_num_threads() > 1):
+    def __init__(self, plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> None:
+        self.plan, self.shape, self.recalled = plan, shape, ""
+        self.one_structure = plan.same_structure and _have_one_structure(storages)
+        self._constants = tuple(map(address, plan.constants.values())) if plan.constants else ()
+        self._chain: SingleChain | None = None
+        self._room: Room | None = None
+        if not self.one_structure and not plan.converts:
+            drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, shape, plan.target)
+            launch = LAUNCHES.get((plan, shape, drivers))
+            if launch is not None:
+                self.recalled, self._chain = BY_TYPES, launch.single_chain
+                if self._chain is not None:
+                    self._room = self._chain.room(storages)
+
+    def bind(self, launch: Launch, storages: tuple[Storage, ...]) -> None:
+        """Take this launch from now on, which is one of the operands as they are."""
+        if launch.single_chain is not None and self._chain is None:
+            self._chain, self._room = launch.single_chain, launch.single_chain.room(storages)
+
+    def run(self, storages: tuple[Storage, ...], numbers: Sequence[int] = ()) -> tuple[Storage, bool] | None:
+        """The result for values on these structures, and whether NumPy would certainly warn of nothing; None where
+        more is to be done than a launch. numbers: addresses of the plan's numbers"""
+        if self._chain is None or self._room is None or trace.steps:
             return None
-        cap += SLACK
-        layout = self._layout
-        if layout[0] != cap:
-            layout = self._layout = self._laid_out(cap)
-        _, size, offsets = layout
-        small = size <= SMALL
-        if self._torch is not None and (not small or self._torch.is_inference_mode_enabled()):
-            return None
-        meta = self._meta.copy()
-        count, index = self._pos
-        if small:
-            buffer = np.empty(size, np.uint8)
-            base = address(buffer)
-            arguments: tuple[int, ...] = (base, *[base + o for o in offsets])
-        else:
-            buffers = [reserve(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
-            arguments = tuple(map(address, buffers))
-        operands: tuple[int, ...] = ()
-        for s in storages:
-            operands += s._addresses or s.addresses
-        last = [max(0, storages[k].positions[level] - 1) for k, level in self._last]
-        executable = self._kernel.executable
-        arguments = (*operands, *passed, *last, *arguments, address(meta), *self._tail)
-        if cap < LONG:
-            executable.run(arguments, 0, 1)
-            warnings = self._plan.warnings
-            silent = warnings is WarningSource.NEVER or (warnings is WarningSource.FLAGS and not raised())
-        else:
-            executable.run_sized(cap, arguments, 0, 1)
-            silent = False
-        used = int(meta[3])
-        if small:
-            pos = np.ndarray((count,), index, buffer)
-            parts = [np.ndarray((used,), dtype, buffer, o) for dtype, o in zip(self._fields, offsets, strict=True)]
-        else:
-            pos = buffers[0]
-            parts = [shrink(part, used) for part in buffers[1:]]
-        return self._result(storages, pos, parts, used), silent
-
-    def _laid_out(self, cap: int) -> tuple[int, int, tuple[int, ...]]:
-        """The layout of one allocation for at most `cap` elements."""
-        at = self._begin
-        offsets = []
-        for dtype in self._fields:
-            offsets.append(at)
-            at += -(-cap * dtype.itemsize // 16) * 16
-        return cap, at + 16, tuple(offsets)
-
-    def _result(self, storages: tuple[Storage, ...], pos: Any, parts: list[Any], used: int) -> Storage:
-        plan = self._plan
-        for k in self._shares:
-            if storages[k].values.shape[0] == used:
-                s = storages[k]
-                if self._torch is not None:
-                    return s.with_values(self._torch.from_numpy(parts[-1]), plan.fill)
-                return Storage(s.shape, plan.target, plan.scalar, plan.fill, s.pos, s.crd, parts[-1])
-        if self._torch is not None:  # others may reach these buffers, and resize them: they are watched
-            pos, *parts = map(self._torch.from_numpy, (pos, *parts))
-        all_pos = (*self._before, pos, *self._behind)
-        crd = (*self._before, *parts[:-1])
-        if self._torch is not None:
-            return Storage(self.shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
-        return Storage(self.shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1]).unshared()
+        return self._chain.run(storages, self._room, (*numbers, *self._constants))
 
 
-def prepare_merge(
-    plan: MergePlan, kernel: Compiled, bounds: tuple[Bound, ...], spans: tuple[tuple[int, int], ...],
-    storages: tuple[Storage, ...], shape: tuple[int, ...],
-) -> PreparedMerge | None:  # fmt: skip
-    """The prepared call of a plan; None where the plan converts, or its result has another kind of format."""
-    chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
-    levels = plan.target.levels
-    if len(chains) != 1 or chains[0] is not plan.runs[-1] or any(level.format.is_bitmap for level in levels):
-        return None
-    if any(plan.steps) or plan.format is not plan.target or len({s.library for s in storages}) > 1:
-        return None
-    if any(s.device != "cpu" for s in storages) or (storages[0].library == "torch" and plan.scalar == "bf16"):
-        return None
-    (bound,) = bounds
-    leaf_terms = all(level == len(s.pos) - 1 for terms in bound.sums for k, level, _ in terms for s in (storages[k],))
-    if (
-        any(ref.kind != "last" for ref in kernel.refs.values())
-        or "fill" in kernel.names
-        or not leaf_terms
-        or not bound.sums
-    ):
-        return None
-    order = [name for name in kernel.names if name.startswith("out_")]
-    expected = [f"out_pos{chains[0].first}", *(f"out_crd{at}" for at in chains[0].levels), "out_vals"]
-    first = len(kernel.refs) + len(plan.parameters)
-    if order != expected or kernel.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
-        return None
-    prepared = PreparedMerge(plan, kernel, bound, spans)
-    prepared.shape = shape
-    if storages[0].library == "torch":
-        prepared._torch = sys.modules["torch"]
-    return prepared
+def _have_one_structure(storages: tuple[Storage, ...]) -> bool:
+    s = storages[0]
+    for t in storages[1:]:
+        if (s.pos is not t.pos or s.crd is not t.crd) and (len(s.values) < COMPARED or not equal_coordinates(s, t)):
+            return False
+    return True
+
+
+def prepared_merge(
+    key: tuple[Hashable, ...], storages: tuple[Storage, ...], shape: tuple[int, ...], make: Callable[[], MergePlan]
+) -> PreparedMerge:
+    """The prepared call of a merge; `make` gives its plan, and `key` stands for all that this follows from beside the
+    operands. It is kept where all operands were met before: most results are merged once."""
+    for s in storages:
+        if s.is_new:
+            return PreparedMerge(kept_plan(key, storages, make), storages, shape)
+    slot, slot_key = storages[0].plans.merges, (*key, *[s.plans.number for s in storages[1:]])
+    call: PreparedMerge | None = slot.get(slot_key)
+    if call is None:
+        call = PreparedMerge(kept_plan(key, storages, make), storages, shape)
+        keep(slot, slot_key, call)
+    return call

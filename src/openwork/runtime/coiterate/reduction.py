@@ -8,8 +8,8 @@ is combined as often as there are such elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from ...ir.printer import show
 from ...storage.buffers import Array, address, is_torch, length
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
+from ...storage.structure import keep
 from .. import trace
 from ..conversion.assembly import full
 from ..launch import word
@@ -47,16 +48,17 @@ from ..single_operand import operand_of
 from ..strided import Strided
 from .gallop_choice import Drivers, GallopChooser, gallop_chooser_of
 from .partition import cut, work_of
-from .plan import Compiled
+from .plan import KERNELS, Compiled, kept_plan
+from .prepared import BY_STRUCTURE
 from .run import converted, gallop_text, loops_text
 from .types import typed
 
-__all__ = ["SumPlan", "Summed", "plan_sum", "run_sum"]
+__all__ = ["PreparedSum", "SumPlan", "Summed", "plan_sum", "prepared_sum", "run_sum"]
 
 CONVERSION = tuning.FUSED_CONVERSION_COST
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SumPlan:
     """The plan of a reduced merge: conversions of operands, the loops, the dimensions that are kept."""
 
@@ -76,8 +78,6 @@ class SumPlan:
     """the value of every element that is not visited"""
     along: str | None = None
     gallop_chooser: GallopChooser | None = None
-    compiled: dict[Any, Compiled] = field(default_factory=dict)
-    last_extents: Any = None
 
 
 def plan_sum(
@@ -159,15 +159,50 @@ def _cost(loops: Format, sparse: Mapping[str, Storage], dims: Mapping[str, Dims]
 @dataclass(frozen=True, slots=True)
 class Summed:
     """A reduction in the type that it was computed in, over the kept dimensions or on a structure; the number of
-    combined elements where the plan counts them."""
+    combined elements where the plan counts them, and what the others are."""
 
     array: Array
     counts: Array | None
     structure: Storage | None
+    fill: Any
 
 
-def run_sum(plan: SumPlan, values: Mapping[str, Any], extents: tuple[int, ...], like: Array) -> Summed:
-    """The reduction of a plan on operands of its types."""
+@dataclass(slots=True)
+class PreparedSum:
+    """The prepared call of a reduction of operands of given structures; of dense ones of given types and strides.
+
+    kernel : once it was run
+    arguments : those that follow from the extents
+    """
+
+    plan: SumPlan
+    extents: tuple[int, ...]
+    arguments: dict[str, int]
+    kernel: Compiled | None = None
+
+
+def prepared_sum(
+    key: tuple[Hashable, ...], operands: Mapping[str, Storage | Strided], extents: tuple[int, ...],
+    make: Callable[[], SumPlan],
+) -> PreparedSum:  # fmt: skip
+    """The prepared call of a reduction, in the slot for merges of the first sparse operand's structure; `make` gives
+    its plan, and `key` stands for all that this follows from beside the operands."""
+    sparse = [x for x in operands.values() if isinstance(x, Storage)]
+    dense = [x for x in operands.values() if isinstance(x, Strided)]
+    key = ("sum", *key, *[x.scalar for x in dense])
+    slot = (sparse[0]._plans or sparse[0].plans).merges
+    slot_key = (*key, extents, *[x.unit for x in dense], *[s.plans.number for s in sparse[1:]])
+    call: PreparedSum | None = slot.get(slot_key)
+    if call is None:
+        plan = kept_plan(key, sparse, make)
+        call = PreparedSum(plan, extents, _extents(plan, extents))
+        keep(slot, slot_key, call)
+    return call
+
+
+def run_sum(call: PreparedSum, values: Mapping[str, Any], like: Array) -> Summed:
+    """The reduction of operands of the structures that it was prepared for."""
+    plan, extents = call.plan, call.extents
     operands = dict(values)
     for name, step in zip(plan.sparse, plan.steps, strict=True):
         if step is not None:
@@ -175,7 +210,8 @@ def run_sum(plan: SumPlan, values: Mapping[str, Any], extents: tuple[int, ...], 
     structure = None if plan.along is None else operands[plan.along]
     shape = tuple(extents[d] for d in plan.kept) if structure is None else (length(structure.values),)
     spans = plan.loops.level_intervals(extents)
-    kernel, bounds = _compiled(plan, operands, extents)
+    recalled = call.kernel is not None
+    kernel = call.kernel = call.kernel or _compiled(plan, operands, extents)
     storages = tuple(operands[n] for n in plan.sparse)
     cuts = cut(kernel, storages, spans, fine=False)
     chunks, share = _shares(plan, cuts, math.prod(shape), storages)
@@ -189,13 +225,12 @@ def run_sum(plan: SumPlan, values: Mapping[str, Any], extents: tuple[int, ...], 
         known_arguments = {"out_vals": address(out), "meta": address(state), "chunks": chunks, "share": share}
         if counts is not None:
             known_arguments["out_counts"] = address(counts)
-        arguments = _arguments(kernel, operands, known_arguments | bounds)
+        arguments = _arguments(kernel, operands, known_arguments | call.arguments)
         pool.parallel(kernel.executable, arguments, list(range(chunks + 1)), work_of(storages, spans))
     if trace.active():
-        _describe(plan, kernel, operands, chunks, out, counts, arguments)
-    return Summed(
-        _combine_chunks(plan, out, parts, shape), None if counts is None else _total(counts, parts, shape), structure
-    )
+        _describe(plan, kernel, operands, chunks, out, counts, arguments, recalled)
+    total_counts = None if counts is None else _total(counts, parts, shape)
+    return Summed(_combine_chunks(plan, out, parts, shape), total_counts, structure, plan.fill)
 
 
 def _shares(plan: SumPlan, cuts: list[int], size: int, storages: tuple[Storage, ...]) -> tuple[int, int]:
@@ -211,28 +246,18 @@ def _shares(plan: SumPlan, cuts: list[int], size: int, storages: tuple[Storage, 
     return chunks, size
 
 
-def _compiled(plan: SumPlan, operands: Mapping[str, Any], extents: tuple[int, ...]) -> tuple[Compiled, dict[str, int]]:
-    """The kernel, and the arguments that follow from the extents."""
+def _compiled(plan: SumPlan, operands: Mapping[str, Any], extents: tuple[int, ...]) -> Compiled:
+    """The kernel for operands that follow the order of the plan's loops."""
     units = tuple(operands[n].unit for n in plan.dense)
     guards = _guards(plan.loops, extents)
     storages = tuple([operands[n] for n in plan.sparse])
     drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, extents, plan.loops)
-    key = (
-        tuple([s.signature for s in storages]),
-        units,
-        tuple(operands[n].scalar for n in plan.dense),
-        guards,
-        drivers,
-    )
-    kernel = plan.compiled.get(key)
-    if kernel is None:
-        kernel = plan.compiled[key] = _compile(plan, operands, units, guards, drivers)
-    if plan.last_extents is None or plan.last_extents[0] != extents:
-        plan.last_extents = extents, _extents(plan, extents)
-    return kernel, plan.last_extents[1]
+    key = (plan, units, guards, drivers, *[s.signature for s in storages])
+    return KERNELS.get(key) or KERNELS.keep(key, _compile(plan, operands, units, guards, drivers))
 
 
 def _extents(plan: SumPlan, extents: tuple[int, ...]) -> dict[str, int]:
+    """The arguments that follow from the extents."""
     arguments: dict[str, int] = {}
     for at, (lo, hi) in enumerate(plan.loops.level_intervals(extents)):
         arguments |= {f"n{at}": hi - lo, f"lo{at}": lo}
@@ -370,6 +395,7 @@ def _describe(
     out: Array,
     counts: Any,
     arguments: list[int],
+    recalled: bool,
 ) -> None:
     """Record a launch for `explain`."""
     formats = [f"{n}: {trace.shown(operands[n].format)}" for n in plan.sparse]
@@ -382,6 +408,7 @@ def _describe(
         *(trace.rows(kernel.executable, arguments) if arguments else ()),
         ("result", _result(plan)),
         ("parallel", f"{chunks} range(s) of the outermost loop"),
+        trace.prepared(BY_STRUCTURE if recalled else ""),
     ]
     if counts is not None:
         facts.insert(3, ("counts", f"the elements visited; the others are {plan.fill!r}"))

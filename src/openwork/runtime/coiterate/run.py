@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,66 +25,27 @@ from ..launch import storage_word
 from .gallop_choice import Drivers
 from .ordered_concat import orderable, run_ordered
 from .partition import capacities, cut, work_of
-from .plan import Bound, Compiled, MergePlan, bounds_of, compiled
-from .prepared import PreparedMerge, prepare_merge
+from .plan import Compiled, MergePlan, compiled
+from .prepared import BY_STRUCTURE, Launch, PreparedMerge, launch_of
 from .single_rows import as_matrix, as_vectors
 
-__all__ = ["converted", "gallop_text", "loops_text", "run_plan", "run_silently"]
+__all__ = ["converted", "gallop_text", "loops_text", "run_merge", "run_silently"]
 
 
-@dataclass(slots=True)
-class _Launch:
-    """A prepared launch, complete but for addresses, for operands of given signatures and a shape."""
-
-    kernel: Compiled
-    bounds: tuple[Bound, ...]
-    spans: tuple[tuple[int, int], ...]
-    extents: dict[str, int]
-    prepared: PreparedMerge | None
+def run_silently(call: PreparedMerge, storages: tuple[Storage, ...]) -> tuple[Storage, bool]:
+    """The result of a merge without numbers, and whether NumPy would certainly warn of nothing."""
+    return call.run(storages) or (run_merge(call, storages), call.plan.warnings is WarningSource.NEVER)
 
 
-MAX_LAUNCHES = 16
-"""The number of prepared launches that a plan keeps."""
-
-
-def run_prepared(
-    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[int] = ()
-) -> tuple[Storage, bool] | None:
-    """The result by the prepared call of the last shape, and whether NumPy would warn of nothing; None for others.
-
-    numbers: addresses of the plan's numbers
-    """
-    prepared: PreparedMerge | None = plan.prepared
-    if (
-        prepared is None
-        or prepared.shape != shape
-        or trace.active()
-        or (
-            plan.gallop_chooser is not None
-            and plan.gallop_chooser.drivers(storages, shape, plan.target) != prepared.drivers
-        )
-    ):
-        return None
-    return prepared.run(storages, (*numbers, *plan.constant_words))
-
-
-def run_silently(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> tuple[Storage, bool]:
-    """The result of a plan without numbers, and whether NumPy would certainly warn of nothing."""
-    return run_prepared(plan, storages, shape) or (
-        run_plan(plan, storages, shape),
-        plan.warnings is WarningSource.NEVER,
-    )
-
-
-@differentiable(lambda plan, storages, shape, numbers=(): [s.values for s in storages])
-def run_plan(
-    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], numbers: Sequence[float] = ()
-) -> Storage:
-    """The result of a plan on storages of its signatures, in the plan's format; `numbers` are those of the plan."""
+@differentiable(lambda call, storages, numbers=(): [s.values for s in storages])
+def run_merge(call: PreparedMerge, storages: tuple[Storage, ...], numbers: Sequence[float] = ()) -> Storage:
+    """The result of a merge on storages of its structures, in the plan's format; `numbers` are those of the plan."""
     boxed = [np.array([x]) for x in numbers]
-    silent_result = run_prepared(plan, storages, shape, [address(x) for x in boxed])
-    if silent_result is not None:
-        return silent_result[0]
+    result_and_silence = call.run(storages, [address(x) for x in boxed])
+    if result_and_silence is not None:
+        return result_and_silence[0]
+    plan, shape = call.plan, call.shape
+    recalled, call.recalled = call.recalled, BY_STRUCTURE
     passed = [*boxed, *plan.constants.values()]
     if any(s.device != "cpu" for s in storages):
         raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
@@ -99,9 +59,13 @@ def run_plan(
         result = _empty_result(plan, shape, like)
     elif row is not None:
         single, vectors = row
-        result = as_matrix(_run(single, vectors, vectors[0].shape, like, passed), plan.target, shape)
+        launch = launch_of(single, vectors, vectors[0].shape)
+        result = as_matrix(_run(single, launch, vectors, vectors[0].shape, passed, recalled), plan.target, shape)
     else:
-        result = _run(plan, operands, shape, like, passed)
+        launch = launch_of(plan, operands, shape)
+        if operands is storages:
+            call.bind(launch, storages)
+        result = _run(plan, launch, operands, shape, passed, recalled)
     if plan.format is plan.target:
         return result
     n = plan.format.batch_ndim
@@ -149,54 +113,20 @@ def _empty_result(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Stora
     return Storage(shape, plan.target, plan.scalar, plan.fill, tuple(pos), tuple(crd), values)
 
 
-def _width(storages: tuple[Storage, ...], largest: int, like: Array) -> str:
-    """The type of the result's indices: the widest of the operands', i64 where coordinates or positions need it."""
-    widths = {scalar_of(b) for s in storages for b in (*s.pos, *s.crd) if b is not None} - {"bool"}
-    if "i64" in widths or largest >= 2**31 - 1 or (not widths and is_torch(like)):
-        return "i64"
-    return "i32"
-
-
-def _prepare(
-    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, drivers: Drivers
-) -> _Launch:
-    spans = plan.target.level_intervals(shape)
-    largest = max((max(-lo, hi) for lo, hi in spans), default=0)
-    kernel = compiled(plan, storages, _width(storages, largest, like), drivers)
-    bounds = bounds_of(plan, kernel.merge)
-    extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
-    extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
-    return _Launch(kernel, bounds, spans, extents, prepare_merge(plan, kernel, bounds, spans, storages, shape))
-
-
+@outside()  # nothing is recorded: buffers that are made here belong to no transform
 def _run(
-    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array, passed: Sequence[Array]
-) -> Storage:
-    drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, shape, plan.target)
-    key = (shape, drivers, tuple(s.signature for s in storages))
-    launch: _Launch | None = plan.launches.get(key)
-    recalled = launch is not None
-    if launch is None:
-        if len(plan.launches) >= MAX_LAUNCHES:
-            plan.launches.clear()
-        launch = plan.launches[key] = _prepare(plan, storages, shape, like, drivers)
-    plan.prepared = launch.prepared
-    with outside():  # nothing is recorded: buffers that are made here belong to no transform
-        return _assembled(plan, launch, storages, shape, like, passed, recalled)
-
-
-def _assembled(
-    plan: MergePlan, launch: _Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], like: Array,
-    passed: Sequence[Array], recalled: bool,
+    plan: MergePlan, launch: Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], passed: Sequence[Array],
+    recalled: str,
 ) -> Storage:  # fmt: skip
     """The result: buffers allocated by its bounds, filled at once or range by range, then trimmed."""
+    like = storages[0].values
     kernel, spans = launch.kernel, launch.spans
     chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
     in_order = orderable(plan)
     cuts = cut(kernel, storages, spans, fine=in_order)
     if chains and not in_order:
         cuts = [cuts[0], cuts[-1]]
-    caps = {r: capacities(b, kernel, storages, spans, cuts) for r, b in zip(chains, launch.bounds, strict=True)}
+    caps = {r: capacities(b, kernel, storages, spans, cuts) for r, b in zip(chains, kernel.bounds, strict=True)}
     slots = {run: int(cap.sum()) for run, cap in caps.items()}
     if kernel.index == "i32" and any(n >= 2**31 - 1 for n in slots.values()):
         kernel = compiled(plan, storages, "i64", kernel.merge.drivers)
@@ -237,7 +167,7 @@ def _assembled(
             *gallop_text(kernel.merge.drivers, plan.target),
             *trace.rows(kernel.executable, packed),
             ("parallel", f"{len(cuts) - 1} range(s) of the outermost loop"),
-            trace.prepared(recalled, "for operands of these formats, types and shapes"),
+            trace.prepared(recalled),
         )
         trace.note(trace.Step(f"merge {plan.text}", facts, reserved, kernel.executable))
     for k in plan.shares:

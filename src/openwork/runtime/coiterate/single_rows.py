@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from ...codegen import pool
 from ...compiler.coiterate.merge_formats import Dims
@@ -34,16 +35,18 @@ def as_vectors(
         return None
     if plan.gallop_chooser is not None and plan.gallop_chooser.drivers(storages, shape, target):
         return None
-    if plan.row is None:
-        vector_format = _without(target, d)
-        dims: dict[str, Dims] = dict.fromkeys(plan.dims, _all_dimensions(shape)[:-1])
-        text = f"{plan.text}, the row alone"
-        plan.row = replace(
-            plan, text=text, dims=dims, steps=(None,) * len(storages), target=vector_format,
-            format=vector_format, runs=runs(vector_format),
-            compiled={}, gallop_chooser=None, launches={}, prepared=None, exact=None, row=None,
-        )  # fmt: skip
-    return plan.row, tuple(_vector(s, d) for s in storages)
+    return _of_row(plan, d), tuple(_vector(s, d) for s in storages)
+
+
+@lru_cache(256)
+def _of_row(plan: MergePlan, d: int) -> MergePlan:
+    """The plan of the vectors that the only row's elements are."""
+    target = _without(plan.target, d)
+    dims: dict[str, Dims] = dict.fromkeys(plan.dims, tuple(range(target.ndim)))
+    return replace(
+        plan, text=f"{plan.text}, the row alone", dims=dims, steps=(None,) * len(dims), target=target, format=target,
+        runs=runs(target), gallop_chooser=None, converts=False,
+    )  # fmt: skip
 
 
 def as_matrix(s: Storage, target: Format, shape: tuple[int, ...]) -> Storage:

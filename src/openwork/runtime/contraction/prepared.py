@@ -1,28 +1,34 @@
 """Two small CSR matrices -> their product by a prepared call: short rows, one thread, no conversion.
 
-Whatever does not change from call to call is computed once for a pair of signatures, so that a product of tiny matrices
-costs some microseconds of Python. `spgemm.multiply` computes all others.
+Whatever does not change from call to call is computed once for two structures, and kept in a slot of the first one, so
+that a product of tiny matrices costs some microseconds of Python. `spgemm.multiply` computes all others.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ... import tuning
 from ...codegen.plan_cache import PlanCache
 from ...compiler.semiring import SEMIRINGS
 from ...storage.buffers import address, length, numpy_dtype
 from ...storage.storage import Storage
+from ...storage.structure import keep
+from .. import trace
 from ..promote import compute_scalar, promote
 from .matricize import CSR
-from .spgemm import SHORT, Rows, executable_of, types_of
+from .spgemm import BY_TYPES, KEY_BITS, SHORT, Rows, describe, executable_of, types_of
 
 __all__ = ["prepared_product"]
 
 ROWS, PRODUCTS = tuning.SPGEMM_SMALL_ROWS, tuning.SPGEMM_SMALL_PRODUCTS
 WINDOW = tuning.SPGEMM_SMALL_WINDOW
+PAIRS = 8
+"""Matrices with which a structure keeps its products: each takes eight bytes for a row."""
+RING = SEMIRINGS["plus_times"]
 
 ORDER = (
     "apos", "acrd", "a", "bpos", "bcrd", "b", "mpos", "mcrd", "flops", "slots", "pos", "crd", "v", "columns", "width",
@@ -30,70 +36,92 @@ ORDER = (
 )  # fmt: skip
 """The parameters of the product's kernel, see compiler/spgemm.py."""
 
-_PLANS: PlanCache[tuple[int, int], Any] = PlanCache("sparse products")
-"""By signatures: a prepared product, or None where it does not apply."""
-_NOT_PREPARED = object()
 _FEW = np.zeros(2, np.int64)
 
 
-class _PreparedProduct:
-    """The prepared call for operands of given signatures."""
+class _Counted(NamedTuple):
+    """The products of two structures: those of each row, all of them, and the kernel's arguments that follow."""
 
-    __slots__ = ("_bound", "_index", "_product", "_result", "_value")
+    flops: NDArray[np.int64]
+    total: int
+    sizes: tuple[int, ...]
+
+
+class _PreparedProduct:
+    """The kernels for operands of given types."""
+
+    __slots__ = ("_bound", "_index", "_product", "_result", "_types", "_value")
 
     def __init__(self, s: Storage, t: Storage) -> None:
-        ring = SEMIRINGS["plus_times"]
-        self._result = _result(s, t)
         a, b = (Rows(x.pos[1], x.crd[1], x.values, x.shape[1]) for x in (s, t))
-        types = types_of(a, b, self._result)
-        self._bound = executable_of("bound", types, ring)
-        self._product = executable_of("product", types, ring)
+        self._result = _result(s, t)
+        self._types = types_of(a, b, self._result)
+        self._bound, self._product = (executable_of(kind, self._types, RING) for kind in ("bound", "product"))
         assert tuple(p.name for p in self._product.params) == ORDER
-        self._index, self._value = numpy_dtype(types.out[1]), numpy_dtype(self._result)
+        self._index, self._value = numpy_dtype(self._types.out[1]), numpy_dtype(self._result)
 
-    def __call__(self, s: Storage, t: Storage) -> Storage | None:
+    def count(self, s: Storage, t: Storage) -> _Counted | None:
+        """The products of two structures; None where rows are long, or products many."""
         rows, columns = s.shape[0], t.shape[1]
         flops = np.empty(rows, np.int64)
-        apos, acrd, a = s.addresses
-        bpos, bcrd, b = t.addresses
-        at = address(flops)
-        self._bound.run((apos, acrd, bpos, at), 0, rows)
+        apos, acrd, _ = s._addresses or s.addresses
+        self._bound.run((apos, acrd, (t._addresses or t.addresses)[0], address(flops)), 0, rows)
         most, total = int(flops.max()), int(flops.sum())
         bits, digits = max(1, (columns - 1).bit_length()), max(1, (max(most, 64) - 1).bit_length())
-        if most > SHORT or total > PRODUCTS or bits + digits > 62:
+        if most > SHORT or total > PRODUCTS or bits + digits > KEY_BITS:
             return None
+        window, last = min(columns, WINDOW), max(0, length(s.values) - 1)
+        sizes = (columns, window, max(most, 1), 1, bits, digits, SHORT, SHORT + 1, window, last)
+        return _Counted(flops, total, sizes)
+
+    def run(self, s: Storage, t: Storage, counted: _Counted, recalled: str) -> Storage:
+        """The product, whose products were counted."""
+        flops, total, sizes = counted
+        rows, no_mask = len(flops), address(_FEW)
         pos = np.zeros(rows + 1, self._index)
         crd, values = np.empty(total, self._index), np.empty(total, self._value)
-        no_mask = address(_FEW)
-        window = min(columns, WINDOW)
-        arguments = (
-            apos, acrd, a, bpos, bcrd, b, no_mask, no_mask, at, no_mask, address(pos), address(crd), address(values),
-            columns, window, max(most, 1), 1, bits, digits, SHORT, SHORT + 1, window, max(0, length(s.values) - 1),
-        )  # fmt: skip
-        self._product.run(arguments, 0, rows)
-        np.cumsum(pos, out=pos)
+        buffers = no_mask, no_mask, address(flops), no_mask, address(pos), address(crd), address(values)
+        operands = (s._addresses or s.addresses) + (t._addresses or t.addresses)
+        self._product.run(operands + buffers + sizes, 0, rows)
+        pos.cumsum(out=pos)
         end = int(pos[-1])
         if end < total:
             crd, values = crd[:end], values[:end]
-        return Storage((rows, columns), CSR, self._result, 0, (None, pos), (None, crd), values)
+        if trace.steps:
+            named, nbytes = dict(zip(ORDER[-len(sizes) :], sizes, strict=True)), pos.nbytes + crd.nbytes + values.nbytes
+            describe(RING, self._types, flops, named, 1, self._product, nbytes, trace.prepared(recalled))
+        return Storage((rows, t.shape[1]), CSR, self._result, 0, (None, pos), (None, crd), values)
+
+
+_KERNELS: PlanCache[tuple[int, int], _PreparedProduct | None] = PlanCache("kernels of small sparse products")
+"""By signatures; None where the types are none of a prepared product."""
+_NONE = object()
 
 
 def prepared_product(s: Storage, t: Storage) -> Storage | None:
     """The product of two CSR matrices whose shapes agree; None for large ones and other formats or libraries."""
-    if len(s.shape) != 2 or s.shape[0] > ROWS or not s.shape[0]:
+    if len(s.shape) != 2 or not 0 < s.shape[0] <= ROWS or s.fill_value or t.fill_value:
         return None
-    key = s.signature, t.signature
-    product: Any = _PLANS.get(key, _NOT_PREPARED)
-    if product is _NOT_PREPARED:
-        product = _PLANS.keep(key, _PreparedProduct(s, t) if _is_applicable(s, t) else None)
-    if product is None or s.fill_value or t.fill_value or not s.shape[1] or not t.shape[1]:
-        return None
-    result: Storage | None = product(s, t)
-    return result
+    is_new = s.is_new or t.is_new
+    if not is_new:
+        slot, key = (s._plans or s.plans).contractions, (t._plans or t.plans).number
+        prepared = slot.get(key)
+        if prepared is not None:
+            call, counted = prepared
+            return None if counted is None else call.run(s, t, counted, "with the structures")
+    types = s.kind[0], t.kind[0]
+    product: Any = _KERNELS.get(types, _NONE)
+    recalled = "" if product is _NONE else BY_TYPES
+    if product is _NONE:
+        product = _KERNELS.keep(types, _PreparedProduct(s, t) if _is_applicable(s, t) else None)
+    counted = None if product is None or 0 in (s.shape[1], t.shape[1]) else product.count(s, t)
+    if not is_new:
+        keep(slot, key, (product, counted), PAIRS)
+    return None if counted is None else product.run(s, t, counted, recalled)
 
 
 def _result(s: Storage, t: Storage) -> str:
-    return SEMIRINGS["plus_times"].result(promote((s.scalar, t.scalar), "numpy"))
+    return RING.result(promote((s.scalar, t.scalar), "numpy"))
 
 
 def _is_applicable(s: Storage, t: Storage) -> bool:

@@ -31,7 +31,7 @@ from .. import trace
 from ..launch import launch
 from ..promote import compute_scalar, promote
 
-__all__ = ["SHORT", "Rows", "executable_of", "multiply", "types_of"]
+__all__ = ["BY_TYPES", "KEY_BITS", "SHORT", "Rows", "describe", "executable_of", "multiply", "types_of"]
 
 PARALLEL_WORK = tuning.SPGEMM_PARALLEL
 WAVE = tuning.SPGEMM_WAVE
@@ -42,6 +42,7 @@ KEY_BITS = 62
 
 _EXECUTABLES: PlanCache[tuple[str, ProductTypes, str], Executable] = PlanCache("kernels of sparse products")
 _FEW = np.zeros(2, np.int32)
+BY_TYPES = "for operands of these formats and types"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +284,9 @@ def _fill(
     if end < reserved:
         crd, values = shrink(crd, end), shrink(values, end)
     if trace.active():
-        _describe(job, executable, plan, chunks, pos.nbytes + crd.nbytes + values.nbytes)
+        prepared = trace.prepared(BY_TYPES if job.recalled else "")
+        nbytes, most = pos.nbytes + crd.nbytes + values.nbytes, max(len(bounds) - 1 for bounds in chunks)
+        describe(job.semiring, job.types, job.flops, plan, most, executable, nbytes, prepared)
     return Rows(pos, crd, values, job.b.columns, job.a.keys)
 
 
@@ -318,10 +321,11 @@ def _relabelled(job: _Job) -> Rows:
     return replace(out, crd=labels[out.crd], columns=job.b.columns)
 
 
-def _describe(
-    job: _Job, executable: Executable, plan: dict[str, int], chunks: list[tuple[int, ...]], allocated: int
-) -> None:
-    work = int(job.flops.sum())
+def describe(
+    semiring: Semiring, types: ProductTypes, flops: NDArray[np.int64], plan: dict[str, int], chunks: int,
+    executable: Executable, allocated: int, prepared: tuple[str, str],
+) -> None:  # fmt: skip
+    """Record a product for `explain`: on so many chunks of rows."""
     if "sort_to" in plan:
         how = f"up to {plan['sort_to']} products sorted"
         if plan["table"] > 1:
@@ -331,16 +335,15 @@ def _describe(
         how += f", more than {FEW} within {plan['window']:,} columns in a dense window"
     else:
         how = "the mask's row"
-    threads = max(len(bounds) - 1 for bounds in chunks)
-    size = itemsize(job.types.result)
-    workspace = min(threads, pool.get_num_threads()) * (
+    size = itemsize(types.result)
+    workspace = min(chunks, pool.get_num_threads()) * (
         plan.get("width", 0) * size + plan.get("room", 0) * (16 + size) + plan.get("table", 0) * (8 + size)
     )
     facts = (
-        ("semiring", f"{job.semiring.name}: add {job.semiring.add.operation}, multiply {job.semiring.multiply}"),
-        ("products", f"{work:,} over {job.a.count:,} rows"),
+        ("semiring", f"{semiring.name}: add {semiring.add.operation}, multiply {semiring.multiply}"),
+        ("products", f"{int(flops.sum()):,} over {len(flops):,} rows"),
         ("accumulates", how),
-        ("parallel", f"{threads} chunk(s) of rows cut by products"),
-        trace.prepared(job.recalled, "for operands of these formats and types"),
+        ("parallel", f"{chunks} chunk(s) of rows cut by products"),
+        prepared,
     )
     trace.note(trace.Step("sparse matrix product, row by row", facts, allocated + workspace, executable))

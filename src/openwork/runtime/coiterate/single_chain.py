@@ -1,0 +1,186 @@
+"""A merge's plan and a shape -> its launch: no conversion, no record, a result with one chain at its last level.
+
+CSR, CSC, DCSR's last level alone, COO and CSF of one level are of this kind. What follows from the shape is computed
+once for all tensors of the types, what follows from the operands' structures (`Room`) once for these, so that a call on
+tiny tensors costs some microseconds of Python. Over torch buffers it serves small results that torch does not record:
+their memory is NumPy's, which allocates in less time.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import tuning
+from ...checked import CHECKED
+from ...codegen import pool
+from ...codegen.float_flags import raised
+from ...compiler.coiterate.code_size import SLACK
+from ...compiler.conversion.level_runs import Kind
+from ...interruptible import LONG
+from ...storage.buffers import address, is_unrecorded, numpy_dtype
+from ...storage.memory import reserve, shrink
+from ...storage.storage import Storage
+from ..float_errors import WarningSource
+from .partition import MINIMUM
+from .plan import Bound, Compiled, MergePlan
+
+__all__ = ["Room", "SingleChain", "single_chain"]
+
+SMALL = 0 if CHECKED else tuning.RESULT_ALLOCATION
+
+
+Room = tuple[int, int, list[int], tuple[int, ...]]
+"""What a result of operands of given structures takes: at most so many elements, the bytes of one allocation and the
+offsets of coordinates and values in it; and the arguments that are last positions of operands' levels."""
+
+
+class SingleChain:
+    """The launch of one compiled merge for one shape."""
+
+    __slots__ = (
+        "_before", "_begin", "_behind", "_capacity", "_fields", "_kernel", "_last", "_limit", "_meta", "_plan", "_pos",
+        "_shape", "_shares", "_sizes", "_sums", "_tail", "_torch",
+    )  # fmt: skip
+
+    def __init__(
+        self, plan: MergePlan, kernel: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...],
+        shape: tuple[int, ...], torch: Any,
+    ) -> None:  # fmt: skip
+        self._plan, self._kernel = plan, kernel
+        run = plan.runs[-1]
+        sizes = [hi - lo for lo, hi in spans]
+        self._capacity = math.prod(sizes)
+        self._sums = [[(k, math.prod(sizes[at] for at in lacks)) for k, _, lacks in terms] for terms in bound.sums]
+        parents = math.prod(sizes[: run.first])
+        index, value = numpy_dtype(kernel.index), numpy_dtype(plan.scalar)
+        self._fields = [index] * len(run.levels) + [value]
+        self._sizes = [dtype.itemsize for dtype in self._fields]
+        self._pos = parents + 1, index
+        self._begin = -(-(parents + 1) * index.itemsize // 16) * 16
+        self._meta = np.array([*spans[0], 0, 0], np.int64)
+        extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
+        names = kernel.names[kernel.names.index("chunks") + 1 :]
+        self._tail = (1, *(extents[name] for name in names))
+        numbers = {name: k for k, name in enumerate(plan.dims)}
+        refs = [ref for name in kernel.names if (ref := kernel.refs.get(name)) is not None]
+        self._last = [(numbers[ref.tensor], ref.level) for ref in refs]
+        self._shares = plan.shares
+        self._limit = 2**31 - 1 if kernel.index == "i32" else 2**62
+        self._before = (None,) * run.first
+        self._behind = (None,) * (plan.target.nlevels - run.first - 1)
+        self._shape = shape
+        self._torch = torch
+        """where buffers are its tensors, else None"""
+
+    def room(self, storages: tuple[Storage, ...]) -> Room:
+        """What the result of operands of these structures takes."""
+        elements = self._capacity
+        for terms in self._sums:
+            total = 0
+            for k, factor in terms:
+                total += storages[k].values.shape[0] * factor
+            if total < elements:
+                elements = total
+        elements += SLACK
+        at, offsets = self._begin, []
+        for size in self._sizes:
+            offsets.append(at)
+            at += -(-elements * size // 16) * 16
+        last = tuple([max(0, storages[k].positions[level] - 1) for k, level in self._last]) if self._last else ()
+        return elements, at + 16, offsets, last
+
+    def run(self, storages: tuple[Storage, ...], room: Room, passed: Sequence[int]) -> tuple[Storage, bool] | None:
+        """The result for operands of the structures that `room` is of, and addresses of numbers; whether NumPy
+        would certainly warn of nothing. None where several threads pay, the index type may be too narrow, or torch
+        records an operand."""
+        if self._torch is not None:
+            for s in storages:
+                if not is_unrecorded(s.values):
+                    return None
+        cap, size, offsets, last = room
+        if cap - SLACK >= MINIMUM and (cap >= self._limit or pool.get_num_threads() > 1):
+            return None
+        small = size <= SMALL
+        if self._torch is not None and (not small or self._torch.is_inference_mode_enabled()):
+            return None
+        meta = self._meta.copy()
+        count, index = self._pos
+        if small:
+            buffer = np.empty(size, np.uint8)
+            base = address(buffer)
+            arguments: tuple[int, ...] = (base, *[base + o for o in offsets])
+        else:
+            buffers = [reserve(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
+            arguments = tuple(map(address, buffers))
+        operands: tuple[int, ...] = ()
+        for s in storages:
+            operands += s._addresses or s.addresses
+        executable = self._kernel.executable
+        arguments = (*operands, *passed, *last, *arguments, address(meta), *self._tail)
+        if cap < LONG:
+            executable.run(arguments, 0, 1)
+            warnings = self._plan.warnings
+            silent = warnings is WarningSource.NEVER or (warnings is WarningSource.FLAGS and not raised())
+        else:
+            executable.run_sized(cap, arguments, 0, 1)
+            silent = False
+        used = int(meta[3])
+        if small:
+            pos = np.ndarray((count,), index, buffer)
+            parts = [np.ndarray((used,), dtype, buffer, o) for dtype, o in zip(self._fields, offsets, strict=True)]
+        else:
+            pos = buffers[0]
+            parts = [shrink(part, used) for part in buffers[1:]]
+        return self._result(storages, pos, parts, used), silent
+
+    def _result(self, storages: tuple[Storage, ...], pos: Any, parts: list[Any], used: int) -> Storage:
+        plan = self._plan
+        for k in self._shares:
+            if storages[k].values.shape[0] == used:
+                s = storages[k]
+                if self._torch is not None:
+                    return s.with_values(self._torch.from_numpy(parts[-1]), plan.fill)
+                return Storage(s.shape, plan.target, plan.scalar, plan.fill, s.pos, s.crd, parts[-1])
+        if self._torch is not None:  # others may reach these buffers, and resize them: they are watched
+            pos, *parts = map(self._torch.from_numpy, (pos, *parts))
+        all_pos = (*self._before, pos, *self._behind)
+        crd = (*self._before, *parts[:-1])
+        if self._torch is not None:
+            return Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
+        return Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1]).unshared()
+
+
+def single_chain(
+    plan: MergePlan, kernel: Compiled, spans: tuple[tuple[int, int], ...], storages: tuple[Storage, ...],
+    shape: tuple[int, ...],
+) -> SingleChain | None:  # fmt: skip
+    """The launch of a plan for a shape; None where the plan converts, or its result has another kind of format."""
+    chains = [run for run in plan.runs if run.kind is Kind.CHAIN]
+    levels = plan.target.levels
+    if len(chains) != 1 or chains[0] is not plan.runs[-1] or any(level.format.is_bitmap for level in levels):
+        return None
+    if plan.converts or plan.format is not plan.target or len({s.library for s in storages}) > 1:
+        return None
+    if any(s.device != "cpu" for s in storages) or (storages[0].library == "torch" and plan.scalar == "bf16"):
+        return None
+    (bound,) = kernel.bounds
+    leaf_terms = all(level == len(s.pos) - 1 for terms in bound.sums for k, level, _ in terms for s in (storages[k],))
+    if (
+        any(ref.kind != "last" for ref in kernel.refs.values())
+        or "fill" in kernel.names
+        or not leaf_terms
+        or not bound.sums
+    ):
+        return None
+    order = [name for name in kernel.names if name.startswith("out_")]
+    expected = [f"out_pos{chains[0].first}", *(f"out_crd{at}" for at in chains[0].levels), "out_vals"]
+    first = len(kernel.refs) + len(plan.parameters)
+    if order != expected or kernel.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
+        return None
+    torch = sys.modules["torch"] if storages[0].library == "torch" else None
+    return SingleChain(plan, kernel, bound, spans, shape, torch)
