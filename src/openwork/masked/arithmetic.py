@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import DTypeError
+from ..errors import DTypeError, ShapeError
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..tables import OPERATORS
-from ..tensor.inplace import check_writable
+from ..tensor.inplace import _kind, check_writable, store_result
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -57,15 +57,6 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
     return method
 
 
-def _named(op: str) -> Callable[..., Any]:
-    def method(self: Any, other: Any, how: str = "equal") -> Any:
-
-        return binary(op, self, other, how)
-
-    method.__doc__ = f"`{op}` with another operand; `how` says what differing masks give, see `openwork.masked.binary`."
-    return method
-
-
 def _inplace(op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
 
@@ -87,43 +78,30 @@ class Arithmetic:
 
             return wrap(+_me(self)._tensor, _me(self)._scalar)
 
-    add, sub, mul, div = _named("add"), _named("sub"), _named("mul"), _named("div")
-    minimum, maximum, pow = _named("min"), _named("max"), _named("pow")
-    remainder, floor_divide = _named("mod"), _named("floordiv")
-    atan2, hypot, copysign, logaddexp = _named("atan2"), _named("hypot"), _named("copysign"), _named("logaddexp")
-    logical_and, logical_or, logical_xor = _named("and"), _named("or"), _named("xor")
-
-    neg, exp2 = (_unary(op, f"`{op}` of each element") for op in ("neg", "exp2"))
-
     def map(self, function: Callable[[Any], Any]) -> MaskedTensor:
         """A function of arrays that works element by element, on the specified elements."""
 
         return lift(function, (self,), getattr(function, "__name__", "map"))
-
-    def clamp(self, min: Any = None, max: Any = None) -> MaskedTensor:
-        """The elements, no less than `min` and no more than `max`."""
-
-        out = _me(self)
-        out = out if min is None else binary("max", out, min)
-        return out if max is None else binary("min", out, max)
-
-    clip = clamp
 
     def where(self, condition: Any, other: Any) -> MaskedTensor:
         """The elements where the condition holds, those of `other` elsewhere."""
 
         return select(condition, self, other)
 
-    def _take_over(self, result: MaskedTensor) -> MaskedTensor:
-        """Write the values of a result of the same structure into this tensor's buffer."""
+    def _take_over(self, result: MaskedTensor, operation: str = "in place") -> MaskedTensor:
+        """Write the elements of a result into this tensor, in its buffer where the structure is the same."""
         me = _me(self)
-        check_writable(me._tensor, "in place")
-        values = me.values
-        if values.dtype != result.values.dtype:
-            raise DTypeError(
-                f"in place: the result has dtype {result.dtype}, the tensor {me.dtype}\n  help: m = m + x, or astype()"
+        check_writable(me._tensor, operation)
+        if result.shape != me.shape:
+            raise ShapeError(
+                f"{operation}: the result has shape {result.shape}; got {me.shape} to hold it\n  help: m = m + x"
             )
-        values[...] = result.values
+        if _kind(me._tensor._storage.scalar) < _kind(result._tensor._storage.scalar):
+            raise DTypeError(
+                f"{operation}: the result has dtype {result.dtype}, the tensor {me.dtype}"
+                "\n  help: m = m + x, or astype()"
+            )
+        store_result(me._tensor, operation, result._tensor)
         return me
 
 

@@ -31,7 +31,7 @@ from .tensor import MaskedTensor, wrap, zero
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
-__all__ = ["binary", "lift", "select", "stretched", "unary"]
+__all__ = ["binary", "clip", "lift", "select", "stretched", "unary"]
 
 isolated = late("masked.isolation", "isolated")
 """Needs torch: loaded where values are recorded."""
@@ -62,6 +62,12 @@ def binary(op: str, a: Any, b: Any, how: str = "equal") -> MaskedTensor:
     Raises ShapeError where shapes do not broadcast, or masks that have to agree differ; it names the first place.
     """
     return lift(lambda x, y: apply(op, x, y), (a, b), op, how, op if arity(op) is not None else None)
+
+
+def clip(m: MaskedTensor, /, min: Any = None, max: Any = None) -> MaskedTensor:
+    """The elements, no less than `min` and no more than `max`; None is no limit."""
+    out = m if min is None else binary("max", m, min)
+    return out if max is None else binary("min", out, max)
 
 
 def lift(

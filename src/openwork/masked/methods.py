@@ -1,34 +1,39 @@
-"""The mixin of `MaskedTensor`: its reductions, products, orders and structural operations as methods."""
+"""The mixin of `MaskedTensor`: methods that are no operations of the namespace, and names of NumPy's and torch's.
+
+Operations are methods by their blocks (`tensor.methods`). A name that no class has is, in this order: torch's method,
+over torch buffers; an operation of the namespace that takes masked tensors; NumPy's function of that name; torch's,
+where a block spells it.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
+from ..errors import suggestion
 from ..late import late
 from ..ops.axes import swapped_axes
 from ..storage.buffers import is_torch
+from ..tables import MASKED, NUMPY, TORCH
+from ..tensor.numpy_names import by_numpys_arguments, standard_arguments
 
 if TYPE_CHECKING:
-    from ..ops.reductions.order_statistics import TopK
     from .tensor import MaskedTensor
 
 if TYPE_CHECKING:
-    from .order import argsort, cumulative, mask_nan, median, nonzero, sort, topk, unique
-    from .products import log_softmax, matmul, softmax
-    from .reductions import arg_reduce, reduce
+    from .namespace import spelled
+    from .order import mask_nan, nonzero, unique
+    from .products import matmul
+    from .reductions import reduce
     from .shaping import item_at, moved, put, reshape, split, transpose
-    from .torch_functions import method as torch_method
+    from .torch_functions import bound
 else:
     reduce = late("masked.reductions", "reduce")
     moved = late("masked.shaping", "moved")
-    arg_reduce = late("masked.reductions", "arg_reduce")
-    cumulative = late("masked.order", "cumulative")
-    sort = late("masked.order", "sort")
-    argsort = late("masked.order", "argsort")
-    topk = late("masked.order", "topk")
-    median = late("masked.order", "median")
     mask_nan = late("masked.order", "mask_nan")
     unique = late("masked.order", "unique")
     nonzero = late("masked.order", "nonzero")
@@ -38,43 +43,20 @@ else:
     transpose = late("masked.shaping", "transpose")
     split = late("masked.shaping", "split")
     matmul = late("masked.products", "matmul")
-    softmax = late("masked.products", "softmax")
-    log_softmax = late("masked.products", "log_softmax")
-    torch_method = late("masked.torch_functions", "method")
+    bound = late("masked.torch_functions", "bound")
+    spelled = late("masked.namespace", "spelled")
 
 
 __all__ = ["Methods"]
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _me(x: Any) -> MaskedTensor:
     return cast("MaskedTensor", x)
 
 
-def _reduce(op: str, m: Any, axis: Any, dim: Any, keep: bool, **options: Any) -> MaskedTensor:
-
-    return reduce(op, _me(m), axis if dim is None else dim, keep, **options)
-
-
-_TORCHS = frozenset(("keepdim", "unbiased", "other"))
-_STANDARDS = frozenset(("axis", "keepdims"))
-_OTHERWISE = frozenset(("max", "min", "var", "std"))
-
-
-def _as_torch_too(method: F) -> F:
-    """A method that is torch's on torch buffers, as those of Tensor are: see `tensor.operators`."""
-    name = method.__name__
-    differs = name in _OTHERWISE
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **options: Any) -> Any:
-        theirs = len(args) > 1 or not _TORCHS.isdisjoint(options) or (differs and _STANDARDS.isdisjoint(options))
-        if theirs and is_torch(self.values):
-            return torch_method(name)(self, *args, **options)
-        return method(self, *args, **options)
-
-    return cast("F", call)
+def _sequence(values: tuple[Any, ...]) -> Any:
+    """Numbers given one by one, or as one sequence."""
+    return values[0] if len(values) == 1 and not isinstance(values[0], int | np.integer) else values
 
 
 class Methods:
@@ -82,127 +64,34 @@ class Methods:
 
     __slots__ = ()
 
-    @_as_torch_too
-    def sum(self, axis: Any = None, *, dim: Any = None, dtype: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """The sum of the specified elements over `axis`, all dimensions without; missing where there are none."""
-        return _reduce("sum", self, axis, dim, keepdims, dtype=dtype)
+    if not TYPE_CHECKING:
 
-    @_as_torch_too
-    def prod(self, axis: Any = None, *, dim: Any = None, dtype: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """The product of the specified elements."""
-        return _reduce("prod", self, axis, dim, keepdims, dtype=dtype)
+        def __getattr__(self, name: str) -> Any:
+            found = None if name.startswith("_") else _named(self, name)
+            if found is not None:
+                return found
+            hint = "" if name.startswith("_") else suggestion(name, dir(type(self)))
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
-    @_as_torch_too
-    def mean(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """The mean of the specified elements, each counted once."""
-        return _reduce("mean", self, axis, dim, keepdims)
+        def __matmul__(self, other: Any) -> MaskedTensor:
 
-    @_as_torch_too
-    def amin(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """The least specified element."""
-        return _reduce("min", self, axis, dim, keepdims)
+            return matmul(self, other)
 
-    @_as_torch_too
-    def amax(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """The largest specified element."""
-        return _reduce("max", self, axis, dim, keepdims)
+        def __rmatmul__(self, other: Any) -> MaskedTensor:
 
-    @_as_torch_too
-    def min(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """`amin`; over torch buffers torch's, with the places too where a dimension is named, but for `axis=`."""
-        return _reduce("min", self, axis, dim, keepdims)
+            return matmul(other, self)
 
-    @_as_torch_too
-    def max(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """`amax`; see `min`."""
-        return _reduce("max", self, axis, dim, keepdims)
-
-    @_as_torch_too
-    def var(
-        self, axis: Any = None, *, dim: Any = None, correction: float = 0.0, keepdims: bool = False
-    ) -> MaskedTensor:
-        """The variance of the specified elements; missing where there are no more than `correction`.
-
-        Over torch buffers `correction` is 1 without, as torch has it, unless `axis=` or `keepdims=` says otherwise.
-        """
-        return _reduce("var", self, axis, dim, keepdims, correction=correction)
-
-    @_as_torch_too
-    def std(
-        self, axis: Any = None, *, dim: Any = None, correction: float = 0.0, keepdims: bool = False
-    ) -> MaskedTensor:
-        """The standard deviation of the specified elements; see `var`."""
-        return _reduce("std", self, axis, dim, keepdims, correction=correction)
-
-    @_as_torch_too
-    def norm(self, ord: float = 2, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """The vector norm of the specified elements."""
-        return _reduce("norm", self, axis, dim, keepdims, ord=ord)
-
-    @_as_torch_too
-    def any(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """Whether any specified element is true."""
-        return _reduce("any", self, axis, dim, keepdims)
-
-    @_as_torch_too
-    def all(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """Whether all specified elements are true."""
-        return _reduce("all", self, axis, dim, keepdims)
-
-    @_as_torch_too
-    def logsumexp(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
-        """The logarithm of the sum of exponentials of the specified elements, without overflow."""
-        return _reduce("logsumexp", self, axis, dim, keepdims)
+    def norm(self, ord: Any = 2, axis: Any = None, keepdims: bool = False, **others: Any) -> MaskedTensor:
+        """The vector norm of the specified elements; torch's `p`, `dim`, `keepdim`, `dtype` are taken too."""
+        options = {"axis": axis, "keepdims": keepdims, "ord": others.pop("p", ord), **standard_arguments(others)}
+        me, dtype = _me(self), options.pop("dtype", None)
+        order = options.pop("ord")
+        me = me if dtype is None else me.astype(dtype)
+        return reduce("norm", me, ord=2 if order in (None, "fro") else order, **options)
 
     def count(self, axis: Any = None, *, dim: Any = None, keepdims: bool = False) -> MaskedTensor:
         """How many elements are specified, int64; never missing."""
-        return _reduce("count", self, axis, dim, keepdims)
-
-    @_as_torch_too
-    def argmin(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
-        """Where the first least specified element is."""
-
-        return arg_reduce("min", _me(self), axis if dim is None else dim, keepdims)
-
-    @_as_torch_too
-    def argmax(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
-        """Where the first largest specified element is."""
-
-        return arg_reduce("max", _me(self), axis if dim is None else dim, keepdims)
-
-    def cumsum(self, axis: int | None = None, *, dim: int | None = None, dtype: Any = None) -> MaskedTensor:
-        """Running sums along an axis, past missing elements, which stay missing; in `dtype` where one is given."""
-        me = _me(self) if dtype is None else _me(self).astype(dtype)
-        return cumulative("sum", me, axis if dim is None else dim)
-
-    def cumprod(self, axis: int | None = None, *, dim: int | None = None, dtype: Any = None) -> MaskedTensor:
-        """Running products along an axis, past missing elements, which stay missing; in `dtype` where one is given."""
-        me = _me(self) if dtype is None else _me(self).astype(dtype)
-        return cumulative("prod", me, axis if dim is None else dim)
-
-    def sort(
-        self, axis: int = -1, *, dim: int | None = None, descending: bool = False, stable: bool = True
-    ) -> MaskedTensor:
-        """Sorted along an axis, missing elements last; always stable."""
-
-        return sort(_me(self), axis if dim is None else dim, descending)
-
-    def argsort(
-        self, axis: int = -1, *, dim: int | None = None, descending: bool = False, stable: bool = True
-    ) -> MaskedTensor:
-        """Where the elements of `sort` stand, int64; missing where these are."""
-
-        return argsort(_me(self), axis if dim is None else dim, descending)
-
-    def topk(self, k: int, axis: int = -1, *, dim: int | None = None, largest: bool = True) -> TopK[MaskedTensor]:
-        """The `k` largest or least elements along an axis, in order, and their places; missing where too few."""
-
-        return topk(_me(self), k, axis if dim is None else dim, largest)
-
-    def median(self, axis: int | None = None, *, dim: int | None = None, keepdims: bool = False) -> MaskedTensor:
-        """The median of the specified elements: the mean of the middle two for an even number."""
-
-        return median(_me(self), axis if dim is None else dim, keepdims)
+        return reduce("count", _me(self), axis if dim is None else dim, keepdims)
 
     def mask_nan(self) -> MaskedTensor:
         """The elements that are not NaN; those that are become missing."""
@@ -228,27 +117,30 @@ class Methods:
         me = _me(self)
         me._tensor = put(me, key, value)._tensor
 
-    def reshape(self, *shape: Any) -> MaskedTensor:
+    def reshape(self, *shape: Any, **given: Any) -> MaskedTensor:
         """The elements in another shape, row-major."""
 
-        return reshape(_me(self), shape[0] if len(shape) == 1 else shape)
+        return reshape(_me(self), _sequence(shape or (given["shape"],)))
 
-    def flatten(self) -> MaskedTensor:
-        """The elements in one dimension, row-major."""
-        return self.reshape(-1)
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> MaskedTensor:
+        """The dimensions from `start_dim` to `end_dim` as one, row-major; all without."""
+        shape = _me(self).shape
+        first, last = start_dim % max(len(shape), 1), end_dim % max(len(shape), 1)
+        return self.reshape((*shape[:first], -1, *shape[last + 1 :]) if 0 not in shape else _flat(shape, first, last))
 
-    def transpose(self, *axes: Any) -> MaskedTensor:
+    def transpose(self, *axes: Any, **given: int) -> MaskedTensor:
         """The dimensions in another order, reversed without one; two integers are exchanged: see `Tensor.transpose`."""
 
         me = _me(self)
+        axes = axes or tuple(given[key] for key in ("dim0", "dim1") if key in given)
         if len(axes) == 2:
             axes = tuple(swapped_axes(me.ndim, *axes, "transpose"))
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return transpose(me, order or None)
 
-    def permute(self, *axes: Any) -> MaskedTensor:
+    def permute(self, *axes: Any, **given: Any) -> MaskedTensor:
         """The dimensions in another order: a sequence, or its entries."""
-        return self.transpose(tuple(axes[0]) if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+        return self.transpose(tuple(_sequence(axes or (given["dims"],))))
 
     @property
     def T(self) -> MaskedTensor:
@@ -261,65 +153,45 @@ class Methods:
         n = _me(self).ndim
         return self.transpose((*range(n - 2), n - 1, n - 2))
 
-    def flip(self, axis: Any = None) -> MaskedTensor:
-        """The elements in reverse order along `axis`, all without."""
-        return moved("flip", _me(self), axis=axis)
+    def expand(self, *sizes: Any) -> MaskedTensor:
+        """Repeated to a shape, as NumPy broadcasts; -1 keeps an extent."""
+        wanted, shape = tuple(_sequence(sizes)), _me(self).shape
+        more = len(wanted) - len(shape)
+        return moved("broadcast_to", _me(self), tuple(shape[d - more] if n == -1 else n for d, n in enumerate(wanted)))
 
-    def roll(self, shift: Any, axis: Any = None) -> MaskedTensor:
-        """The elements moved along `axis`, those that leave coming in on the other side."""
-        return moved("roll", _me(self), shift, axis=axis)
-
-    def squeeze(self, axis: Any = None) -> MaskedTensor:
-        """Without the dimensions of extent 1, or those of `axis`."""
-        return moved("squeeze", _me(self), axis)
-
-    def unsqueeze(self, axis: int) -> MaskedTensor:
-        """With a dimension of extent 1 more."""
-        return moved("expand_dims", _me(self), axis=axis)
-
-    def broadcast_to(self, shape: Any) -> MaskedTensor:
-        """Repeated to a shape, as NumPy broadcasts."""
-        return moved("broadcast_to", _me(self), tuple(shape))
-
-    expand = broadcast_to
-
-    def take(self, indices: Any, axis: int | None = None) -> MaskedTensor:
-        """The elements at `indices` along `axis`."""
-        return moved("take", _me(self), indices, axis=axis)
-
-    def gather(self, axis: int, indices: Any) -> MaskedTensor:
+    def gather(self, axis: int = -1, indices: Any = None, *, dim: int | None = None, index: Any = None) -> MaskedTensor:
         """For each place of `indices` the element whose coordinate along `axis` stands there."""
-        return moved("take_along_axis", _me(self), indices, axis=axis)
+        places = indices if index is None else index
+        return moved("take_along_axis", _me(self), places, axis=axis if dim is None else dim)
 
-    def tril(self, k: int = 0) -> MaskedTensor:
-        """Without what lies above the diagonal `k`, which is missing then."""
-        return moved("tril", _me(self), k=k)
-
-    def triu(self, k: int = 0) -> MaskedTensor:
-        """Without what lies below the diagonal `k`, which is missing then."""
-        return moved("triu", _me(self), k=k)
-
-    def split(self, sizes: Any, axis: int = 0) -> tuple[MaskedTensor, ...]:
+    def split(self, sizes: Any, axis: int = 0, *, dim: int | None = None) -> tuple[MaskedTensor, ...]:
         """Parts along an axis, of one size or of the sizes given."""
 
-        return split(_me(self), sizes, axis)
+        return split(_me(self), sizes, axis if dim is None else dim)
 
-    if not TYPE_CHECKING:
 
-        def __matmul__(self, other: Any) -> MaskedTensor:
+def _flat(shape: tuple[int, ...], first: int, last: int) -> tuple[int, ...]:
+    """The shape without elements of which some dimensions are one."""
+    return (*shape[:first], int(np.prod(shape[first : last + 1])), *shape[last + 1 :])
 
-            return matmul(self, other)
 
-        def __rmatmul__(self, other: Any) -> MaskedTensor:
+def _named(m: Any, name: str) -> Callable[..., Any] | None:
+    """The method of a name that no class has; None where there is none."""
+    if is_torch(m.values):
+        method: Callable[..., Any] | None = bound(m, name)
+        if method is not None:
+            return method
+    if name in MASKED:
+        return lambda *args, **kwargs: _operation(name, (m, *args), kwargs)
+    if NUMPY.get(name) in MASKED and callable(getattr(np, name, None)):
+        return lambda *args, **kwargs: getattr(np, name)(m, *args, **standard_arguments(kwargs))
+    if TORCH.get(name) in MASKED:
+        return partial(spelled, name, m)
+    base = getattr(m, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
+    return None if not callable(base) else lambda *args, **kwargs: m._take_over(base(*args, **kwargs), name)
 
-            return matmul(other, self)
 
-    def softmax(self, axis: int = -1, *, dim: int | None = None) -> MaskedTensor:
-        """Exponentials along `axis`, divided by their sum; a row without specified elements stays missing."""
-
-        return softmax(_me(self), axis if dim is None else dim)
-
-    def log_softmax(self, axis: int = -1, *, dim: int | None = None) -> MaskedTensor:
-        """The logarithm of `softmax`."""
-
-        return log_softmax(_me(self), axis if dim is None else dim)
+def _operation(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of the namespace, with NumPy's arguments by place where it has none there."""
+    function = getattr(sys.modules[__name__.partition(".")[0]], name)
+    return by_numpys_arguments(function, name, args, standard_arguments(kwargs))

@@ -1,7 +1,7 @@
 """Functions of the namespace on masked tensors, each as the block of its operation says: `__openwork_function__`.
 
-"elements" maps the specified ones, "moves" is called on the one Tensor, "method" is a method of masked tensors. The
-functions below are the others, which blocks name.
+"elements" maps the specified ones, "moves" is called on the one Tensor, "reduces" combines the specified ones over
+axes. The functions below are others, which blocks name.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ from typing import Any
 from ..errors import UnsupportedError
 from ..interop.operands import adopt_foreign
 from ..ir.index import Assignment, Expression
+from ..late import resolved
 from ..ops.elementwise import pointwise as merge
 from ..ops.manipulation.padding import pad as padded
 from ..runtime.formats import resolve_format
-from ..runtime.operation import OPERATIONS
+from ..runtime.operation import OPERATIONS, block
 from ..storage.buffers import is_array
+from ..tables import TORCH
 from ..tensor import dtypes
 from ..tensor.tensor import Tensor
 from . import forms, products, shaping
 from .elementwise import binary, unary
+from .reductions import reduce
 from .structure import settled
-from .tensor import MaskedTensor, wrap
+from .tensor import MaskedTensor, require_masked, wrap
 
 __all__ = [
-    "astype", "call", "can_cast", "count_nonzero", "diff", "nonzero", "outer", "pad", "pointwise", "result_type",
-    "unstack", "vecdot",
+    "astype", "call", "can_cast", "count_nonzero", "diff", "moved", "nonzero", "outer", "pad", "pointwise",
+    "result_type", "spelled", "unstack", "vecdot",
 ]  # fmt: skip
 
 
@@ -41,21 +44,30 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     args = tuple(_adopted(x) for x in args)
     if kwargs.get("ddof") is not None:  # NumPy's word for it
         kwargs = {**{k: v for k, v in kwargs.items() if k != "ddof"}, "correction": kwargs["ddof"]}
-    block = OPERATIONS.get(name)
-    rule = None if block is None else block.masked
-    if block is not None and block.op is not None and (len(args) == block.arity or not callable(rule)) and not kwargs:
-        return unary(block.op, *args) if len(args) == 1 else binary(block.op, *args)
+    operation = OPERATIONS.get(name)
+    rule = None if operation is None else operation.masked
+    if operation is None or rule is None:
+        raise UnsupportedError(
+            f"openwork.{name} does not take these masked tensors"
+            "\n  help: their methods, m.map(function), or filled(value)"
+        )
+    op, whole = operation.op, len(args) == operation.arity or not callable(rule)
+    if op is not None and whole and not kwargs.keys() - {"how"}:
+        return unary(op, *args) if len(args) == 1 else binary(op, *args, **kwargs)
     if callable(rule):
-        return rule(*args, **kwargs)
-    if block is not None and rule is not None:
-        if not isinstance(args[0], MaskedTensor):
-            raise UnsupportedError(f"{name}: the first operand is no masked tensor\n  help: as_masked_tensor(x, mask)")
-        if rule == "moves":
-            return _moved(function, *args, **kwargs)
-        return _method(block.function, rule.removeprefix("method").strip() or name, *args, **kwargs)
-    raise UnsupportedError(
-        f"openwork.{name} does not take these masked tensors\n  help: their methods, m.map(function), or filled(value)"
-    )
+        return rule(*args, **_known(operation.function, rule, kwargs))
+    require_masked(name, args[0])
+    return (moved if rule == "moves" else _reduced)(function, *args, **kwargs)
+
+
+def spelled(name: str, *args: Any, **kwargs: Any) -> Any:
+    """torch's function `name`, which a block spells, of arguments of which one is masked; results are ours."""
+    operation = block(TORCH[name])
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return call(operation.function, args, kwargs)
+
+    return operation.spelled("torch", name).call(function, args, kwargs)
 
 
 def _adopted(x: Any) -> Any:
@@ -63,35 +75,63 @@ def _adopted(x: Any) -> Any:
     return type(x)(map(_adopted, x)) if type(x) in (list, tuple) else x if is_array(x) else adopt_foreign(x)
 
 
-def _moved(function: Callable[..., Any], m: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
+def moved(function: Callable[..., Any], m: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
+    """A function that only moves elements, called on the one Tensor; each of its results is masked."""
     if m._scalar:
-        shape = tuple(function(Tensor._from_dense(m.values.reshape(())), *args, **kwargs).shape)
-        return shaping.reshape(m, (1,) * len(shape)) if shape == (1,) * len(shape) else _wide(m, shape)
+        t = function(Tensor._from_dense(m.values.reshape(())), *args, **kwargs)
+        return tuple(_of_number(m, x) for x in t) if isinstance(t, tuple) else _of_number(m, t)
     t = function(m._tensor, *args, **kwargs)
-    return wrap(settled(t, m.format)) if t.ndim else shaping.reshape(m, ())
+    return tuple(_wrapped(x, m) for x in t) if isinstance(t, tuple) else _wrapped(t, m)
+
+
+def _wrapped(t: Tensor, m: MaskedTensor) -> MaskedTensor:
+    if t.ndim:
+        return wrap(settled(t, m.format))
+    if m.size == 1:
+        return shaping.reshape(m, ())
+    raise UnsupportedError(f"one element of a masked tensor of shape {m.shape}\n  help: index it: m[i, j]")
+
+
+def _of_number(m: MaskedTensor, t: Tensor) -> MaskedTensor:
+    shape = tuple(t.shape)
+    return shaping.reshape(m, (1,) * len(shape)) if shape == (1,) * len(shape) else _wide(m, shape)
 
 
 def _wide(m: MaskedTensor, shape: tuple[int, ...]) -> MaskedTensor:
     return shaping.reshape(m, (1,) * len(shape)).broadcast_to(shape)
 
 
-def _method(function: Callable[..., Any], name: str, m: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
-    """The method `name` with the arguments of a function of the namespace, whose defaults hold.
+def _reduced(function: Callable[..., Any], m: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
+    """The reduction of the function's name, with its arguments; what they accumulate in is cast to first."""
+    name, defaults = function.__name__, _defaults(OPERATIONS[function.__name__].function)
+    options = _known(function, reduce, {**dict(zip(defaults, args, strict=False)), **kwargs})
+    if options.get("dtype") is not None and name not in ("sum", "prod"):
+        m = m.astype(options.pop("dtype"))
+    return reduce(name, m, options.pop("axis", None), options.pop("keepdims", False), **options)
 
-    Raises UnsupportedError for an argument that the method has not and that is not left at its default.
+
+def _known(function: Callable[..., Any], rule: Callable[..., Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments by name of an operation without those that its rule has not, which are left at their defaults.
+
+    Raises UnsupportedError for another value of such an argument.
     """
-    defaults, taken = _defaults(function), _defaults(getattr(MaskedTensor, name))
-    options = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
-    for key in [key for key in options if key not in taken]:
-        if options.pop(key) != defaults.get(key):
+    taken, defaults = _defaults(resolved(rule)), _defaults(function)
+    known = {key: value for key, value in kwargs.items() if key in taken or _REST in taken}
+    for key in kwargs.keys() - known.keys():
+        if kwargs[key] != defaults.get(key):
             raise UnsupportedError(f"{function.__name__}: {key}= of a masked tensor\n  help: leave it out")
-    return getattr(m, name)(**options)
+    return known
+
+
+_REST = "**"
+"""Stands for arguments by any name."""
 
 
 @cache
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """The arguments of a function or method after its operand, and their defaults."""
-    return {key: p.default for key, p in list(signature(function).parameters.items())[1:]}
+    """The arguments of a function after its operand, and their defaults."""
+    parameters = list(signature(function).parameters.values())[1:]
+    return {_REST if p.kind is p.VAR_KEYWORD else p.name: p.default for p in parameters}
 
 
 def count_nonzero(m: MaskedTensor, /, *, axis: Any = None, keepdims: bool = False) -> MaskedTensor:
@@ -115,7 +155,7 @@ def pad(m: MaskedTensor, pad_width: Any, /, mode: str = "constant", **options: A
         options = {"constant_values": m._tensor.fill_value}
     elif mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise UnsupportedError(f"pad: mode={mode!r}, constant_values= of a masked tensor\n  help: leave them out")
-    found: MaskedTensor = _moved(padded, m, pad_width, mode, **options)
+    found: MaskedTensor = moved(padded, m, pad_width, mode, **options)
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..format import coo
 from ..ir.text import parse
 from ..ir.types import COMPLEX, FLOATS
@@ -31,12 +31,15 @@ from .construct import strided_tensor
 from .elementwise import remade
 from .reductions import counts
 from .structure import settled
-from .tensor import wrap
+from .tensor import require_masked, wrap
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
-__all__ = ["argsort", "cumulative", "mask_nan", "median", "nonzero", "sort", "topk", "unique"]
+__all__ = [
+    "argsort", "cumulative", "cumulative_prod", "cumulative_sum", "lower_median", "mask_nan", "median", "nonzero",
+    "sort", "topk", "unique",
+]  # fmt: skip
 
 running = late("masked.isolation", "running")
 """Needs torch: loaded where values are recorded."""
@@ -65,6 +68,7 @@ def _scan(op: str, scalar: str) -> Executable:
 
 
 def _axis(operation: str, m: MaskedTensor, axis: int | None) -> int:
+    require_masked(operation, m)
     if m.ndim == 0 or (axis is None and m.ndim != 1):
         raise ShapeError(f"{operation} of a masked tensor of shape {m.shape} needs an axis\n  help: give axis=")
     return axes_of(0 if axis is None else axis, m.ndim)[0]
@@ -140,13 +144,33 @@ def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, In
     return Tensor._from_storage(ordered), old, taken, order
 
 
-def sort(m: MaskedTensor, axis: int = -1, descending: bool = False) -> MaskedTensor:
-    """Sorted along an axis, missing elements last; NaN is the largest."""
+def cumulative_sum(
+    m: MaskedTensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> MaskedTensor:
+    """Running sums along an axis, past missing elements, which stay missing; in `dtype` where one is given."""
+    return _cumulative("sum", m, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    m: MaskedTensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> MaskedTensor:
+    """Running products along an axis, past missing elements, which stay missing; in `dtype` where one is given."""
+    return _cumulative("prod", m, axis, dtype, include_initial)
+
+
+def _cumulative(op: str, m: MaskedTensor, axis: int | None, dtype: Any, include_initial: bool) -> MaskedTensor:
+    if include_initial:
+        raise UnsupportedError(f"cumulative_{op}: include_initial= of a masked tensor\n  help: leave it out")
+    return cumulative(op, m if dtype is None else m.astype(dtype), axis)
+
+
+def sort(m: MaskedTensor, axis: int = -1, descending: bool = False, stable: bool = True) -> MaskedTensor:
+    """Sorted along an axis, missing elements last, always stable; NaN is the largest."""
     made, _, _, order = _sorted(m, _axis("sort", m, axis), descending)
     return _back(made, order, m)
 
 
-def argsort(m: MaskedTensor, axis: int = -1, descending: bool = False) -> MaskedTensor:
+def argsort(m: MaskedTensor, axis: int = -1, descending: bool = False, stable: bool = True) -> MaskedTensor:
     """Where the elements of `sort` stand, int64; missing where these are."""
     made, old, _, order = _sorted(m, _axis("argsort", m, axis), descending)
     places = Tensor._from_storage(made._storage.with_values(as_array(old, like=made.values), 0))
@@ -181,6 +205,21 @@ def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> 
     middle = [np.minimum(first + at, last) for at in ((number - 1).clip(0) // 2, number // 2)]
     low, high = (values[as_array(at, like=values)] for at in middle)
     return strided_tensor(((low + high) / 2).reshape(shape), bits)
+
+
+def lower_median(m: MaskedTensor, axis: int, keepdims: bool = False) -> tuple[MaskedTensor, MaskedTensor]:
+    """The lower of the two specified elements in the middle along an axis, and where it stands: torch's median."""
+    d = axes_of(axis, m.ndim)[0]
+    t, old, _, _ = _sorted(m, d, False)
+    number = to_numpy(counts(m._tensor._storage, (d,))).reshape(-1)
+    shape = tuple(1 if k == d else n for k, n in enumerate(m.shape) if keepdims or k != d)
+    bits = as_array((number > 0).reshape(shape), like=m.values)
+    if not len(old):
+        none = zeros(len(number), scalar_of(t.values), t.values), zeros(len(number), "i64", t.values)
+        return strided_tensor(none[0].reshape(shape), bits), strided_tensor(none[1].reshape(shape), bits)
+    middle = np.minimum(np.cumsum(number) - number + (number - 1).clip(0) // 2, len(old) - 1)
+    values, places = t.values[as_array(middle, like=t.values)], as_array(old[middle], like=t.values)
+    return strided_tensor(values.reshape(shape), bits), strided_tensor(places.reshape(shape), bits)
 
 
 def mask_nan(m: MaskedTensor) -> MaskedTensor:

@@ -20,11 +20,11 @@ from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .construct import strided_tensor
 from .contraction import einsum
-from .elementwise import binary
+from .elementwise import binary, clip
 from .reductions import reduce
 from .shaping import item_at
 from .structure import pattern
-from .tensor import MaskedTensor, wrap
+from .tensor import MaskedTensor, require_masked, wrap
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -62,12 +62,14 @@ def linear(x: Any, weight: Any, bias: Any = None) -> MaskedTensor:
 def softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     """Exponentials along `axis`, divided by their sum, of specified elements; a row without any stays missing."""
 
+    require_masked("softmax", m)
     return wrap(softmax_of(m._tensor, axis), m._scalar)
 
 
 def log_softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     """The logarithm of `softmax`, more accurate than of its result."""
 
+    require_masked("log_softmax", m)
     return wrap(log_softmax_of(m._tensor, axis), m._scalar)
 
 
@@ -78,7 +80,7 @@ def _against(op: str, m: MaskedTensor, reduced: MaskedTensor) -> MaskedTensor:
 
 def normalize(m: MaskedTensor, p: float = 2, axis: int = -1, eps: float = 1e-12) -> MaskedTensor:
     """The elements divided by the norm of the specified ones along `axis`, no less than `eps`."""
-    return _against("div", m, reduce("norm", m, axis, True, ord=p).clamp(min=eps))
+    return _against("div", m, clip(reduce("norm", m, axis, True, ord=p), min=eps))
 
 
 def layer_norm(

@@ -41,19 +41,24 @@ if TYPE_CHECKING:
 __all__ = ["arg_reduce", "counts", "reduce"]
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
+_PLACES = {"argmin": "min", "argmax": "max"}
+"""Reductions to a place, and the extreme that is there."""
 
 
 def reduce(
-    op: str, m: MaskedTensor, axis: Any = None, keepdims: bool = False, dtype: Any = None, **options: Any
-) -> MaskedTensor:
+    op: str, m: MaskedTensor, axis: Any = None, keepdims: bool = False, dtype: Any = None,
+    correction: float | None = None, ord: float | None = None,
+) -> MaskedTensor:  # fmt: skip
     """Reduce over `axis`, the missing elements left out.
 
     Parameters
     ----------
-    op : "sum", "prod", "min", "max", "mean", "var", "std", "norm", "any", "all", "logsumexp" or "count"
+    op : "sum", "prod", "min", "max", "mean", "var", "std", "norm", "any", "all", "logsumexp", "count", "argmin" or
+        "argmax", where the first least or largest specified element is
     axis : an axis, several, or None for all
     dtype : of sums and products; without, integers and bool are summed in 64 bits
-    options : correction, of var and std: what the count is reduced by; ord, of norm
+    correction : what the count of var and std is reduced by, 0 without
+    ord : of norm, 2 without
 
     Returns
     -------
@@ -62,6 +67,8 @@ def reduce(
     Guarantees: equal to the reduction over the specified elements, up to the order of floating-point sums.
     Cost: O(nse + size of the result).
     """
+    if op in _PLACES:
+        return arg_reduce(_PLACES[op], m, axis, keepdims)
     given = axes_of(axis, m.ndim)
     s, axes = m._tensor._storage, (0,) if m._scalar else given
     if op in ("sum", "mean") and _bits_of_all(s, axes) is not None and not tracked((s.values,)):
@@ -73,8 +80,9 @@ def reduce(
         return _finish(_folded(op, s, axes, _summed_in(op, s, dtype)), found > 0, m, given, keepdims)
     function = _DERIVED.get(op)
     if function is None:
-        names = ", ".join(("count", *_OPERATORS, *_DERIVED))
+        names = ", ".join(("count", *_OPERATORS, *_DERIVED, *_PLACES))
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {names}")
+    options = {key: x for key, x in (("correction", correction), ("ord", ord)) if x is not None}
     values, left = function(s, axes, found, **options)
     return _finish(values, left > 0, m, given, keepdims)
 

@@ -6,8 +6,9 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
+from ..errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
 from ..format import coo
+from ..integers import extents
 from ..interop.scipy_operators import declined
 from ..late import late
 from ..runtime.formats import resolve_format
@@ -18,6 +19,7 @@ from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.methods import MaskedMethods
 from ..tensor.tensor import Tensor
+from ..tensor.torch_names import LAYOUTS, CallableBool, CallableSize
 from . import forms
 from .arithmetic import Arithmetic
 from .methods import Methods
@@ -35,7 +37,7 @@ else:
     html = late("masked.show", "html")
 
 
-__all__ = ["MaskedTensor", "bits_of", "unpickled", "wrap"]
+__all__ = ["MaskedTensor", "bits_of", "require_masked", "unpickled", "wrap"]
 
 
 class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
@@ -72,9 +74,21 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         return len(self.shape)
 
     @property
-    def size(self) -> int:
+    def size(self) -> CallableSize:
+        """The number of elements, missing ones included; called, the extents, as in torch."""
+        size = CallableSize(math.prod(self.shape))
+        size.shape = self.shape
+        return size
+
+    def numel(self) -> int:
         """The number of elements, missing ones included."""
         return math.prod(self.shape)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    nelement, ndimension = numel, dim
 
     @property
     def dtype(self) -> Any:
@@ -113,9 +127,9 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         return self._tensor.values
 
     @property
-    def is_sparse(self) -> bool:
-        """Whether data and mask are not dense arrays."""
-        return not forms.is_strided(self.format)
+    def is_sparse(self) -> CallableBool:
+        """Whether data and mask are not dense arrays: an attribute, and a method, as torch has had both."""
+        return CallableBool(not forms.is_strided(self.format))
 
     def is_sparse_coo(self) -> bool:
         """Whether data and mask are COO."""
@@ -141,6 +155,8 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
             bits = buffers.zeros(buffers.length(s.values), "bool", s.values)
             bits[...] = True
         return self._apart(bits)
+
+    data, mask = get_data, get_mask
 
     def _apart(self, values: Array) -> Tensor:
         s = self._tensor._storage
@@ -173,6 +189,18 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
     def to_dense(self) -> MaskedTensor:
         """Data and mask as dense arrays: the bitmap format."""
         return self if self._scalar else wrap(self._tensor.asformat(forms.strided(self.ndim)))
+
+    def to_sparse(self, *, layout: Any = None, blocksize: tuple[int, int] | None = None) -> MaskedTensor:
+        """In one of torch's sparse layouts, COO without; only specified elements are stored."""
+        name = "coo" if layout is None else str(layout).removeprefix("torch.").removeprefix("sparse_")
+        if name not in LAYOUTS:
+            raise FormatError(f"to_sparse: torch has no sparse layout {layout!r}\n  help: {', '.join(LAYOUTS)}")
+        if name not in ("bsr", "bsc"):
+            return self.asformat(name)
+        sizes = extents(() if blocksize is None else blocksize, "to_sparse", "blocksize")
+        if len(sizes) != 2:
+            raise ShapeError(f"to_sparse: {name} needs blocksize=(rows, columns); got {blocksize}\n  help: (2, 2)")
+        return self.asformat(f"{name}({sizes[0]}, {sizes[1]})")
 
     def to_sparse_coo(self) -> MaskedTensor:
         """In COO; only specified elements are stored."""
@@ -349,6 +377,12 @@ def wrap(tensor: Tensor, scalar: bool = False) -> MaskedTensor:
     self = object.__new__(MaskedTensor)
     self._tensor, self._scalar = tensor, scalar
     return self
+
+
+def require_masked(operation: str, m: Any) -> None:
+    """Raise UnsupportedError where the operand that an operation is of is not the one that is masked."""
+    if not isinstance(m, MaskedTensor):
+        raise UnsupportedError(f"{operation}: the first operand is no masked tensor\n  help: as_masked_tensor(x, mask)")
 
 
 def unpickled(tensor: Tensor, scalar: bool) -> MaskedTensor:

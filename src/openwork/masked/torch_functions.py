@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from ..errors import UnsupportedError
-from ..runtime.operation import block
 from ..storage.buffers import as_array, is_torch
 from ..tables import MASKED, TORCH
 from ..tensor.tensor import Tensor
+from ..torch.functions import table_names
+from ..torch.methods import DTYPES, NOT_METHODS
 from ..torch.nary import torch_storage
-from ..torch.pointwise_functions import BINARY, UNARY
-from . import namespace, products
+from ..torch.pointwise_functions import ANY_ELEMENTWISE, BINARY
+from ..torch.registry import FUNCTIONS as OF_TENSORS
+from ..torch.registry import MOVES
+from . import namespace, order, products
 from .elementwise import lift
+from .reductions import reduce
 from .structure import restricted
 from .tensor import MaskedTensor, bits_of, wrap
 
-__all__ = ["call", "method"]
+__all__ = ["bound", "call"]
 
-_MORE = frozenset(("logaddexp", "lerp", "fmod", "addcmul", "addcdiv", "rsub", "xlogy", "isclose", "dropout"))
-
+_MORE = frozenset(("rsub", "dropout"))
+_PAIRS = frozenset(("frexp",))
+"""Elementwise functions of two results."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """torch's functions by name that are no operations, or have other arguments and results than these."""
@@ -41,34 +47,71 @@ def _torchs(*names: str) -> Callable[[F], F]:
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """torch's `function` of these arguments, of which one is masked; the result is over torch buffers.
 
-    Raises UnsupportedError for a function that is not in the table.
+    Raises UnsupportedError for a function that is not in the table, and for `out=`.
     """
-    name = _name(function)
+    if kwargs.get("out") is not None:
+        raise UnsupportedError(f"torch.{function.__name__}: out= of a masked tensor\n  help: m.copy_(result)")
+    names, kwargs = table_names(function), {key: x for key, x in kwargs.items() if key != "out"}
+    base = names[0].removesuffix("_")
+    if base != names[0] and isinstance(args[0], MaskedTensor):
+        method = bound(args[0], names[0])
+        if method is not None:
+            return method(*args[1:], **kwargs)
     args, kwargs = tuple(map(_over_torch, args)), {key: _over_torch(x) for key, x in kwargs.items()}
-    if name in FUNCTIONS:
-        return FUNCTIONS[name](*args, **kwargs)
-    elementwise = name in UNARY or name in BINARY or name in _MORE or name.removeprefix("r") in BINARY
-    if elementwise and kwargs.get("out") is None:
-        count = 1 if name in UNARY else sum(isinstance(a, MaskedTensor | torch.Tensor | float | int) for a in args)
-        return lift(lambda *v: function(*v, *args[count:], **kwargs), args[:count], name)
-    if name in TORCH and TORCH[name] in MASKED:
-        return method(name)(*args, **kwargs)
+    for name in names:
+        own = _function(name, function)
+        if own is not None:
+            return own(*args, **kwargs)
     raise UnsupportedError(
-        f"torch.{name} does not take a masked tensor\n  help: its methods, m.map(function), or filled(value) first"
+        f"torch.{names[0]} does not take a masked tensor\n  help: its methods, m.map(function), or filled(value) first"
     )
 
 
-def method(name: str) -> Callable[..., Any]:
-    """torch's method of this name: a function below, or an operation whose block spells it."""
+def bound(m: MaskedTensor, name: str) -> Callable[..., Any] | None:
+    """torch's method of this name, or its in-place form, of a masked tensor; None where torch has none, or we."""
+    if name in DTYPES:
+        return lambda **_: m.astype(DTYPES[name])
+    if not hasattr(torch.Tensor, name) or name in NOT_METHODS:
+        return None
+    base = name.removesuffix("_")
+    function = _function(base, getattr(torch.Tensor, base, None))
+    if function is None:
+        return None
+    if base == name:
+        return lambda *args, **kwargs: function(*map(_over_torch, (m, *args)), **kwargs)
+    return lambda *args, **kwargs: m._take_over(function(*map(_over_torch, (m, *args)), **kwargs), name)
+
+
+@cache
+def _function(name: str, function: Any) -> Callable[..., Any] | None:
+    """What torch's `function` of this name does with masked tensors over torch buffers."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    operation = block(TORCH[name])
-    spelled = operation.spelled("torch", name)
+    if (name in ANY_ELEMENTWISE or name in _MORE) and name not in _PAIRS and function is not None:
+        return partial(_lifted, name, function)
+    if name[:1] == "r" and name[1:] in BINARY and function is not None:
+        return partial(_lifted, name, function)
+    if name in MOVES:
+        return partial(_moved, OF_TENSORS[name])
+    return partial(namespace.spelled, name) if TORCH.get(name) in MASKED else None
 
-    def function(*args: Any, **kwargs: Any) -> Any:
-        return namespace.call(operation.function, args, kwargs)
 
-    return lambda *args, **kwargs: spelled.call(function, args, kwargs)
+def _lifted(name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> MaskedTensor:
+    """An elementwise function: tensors among its arguments are operands, numbers stay where they are."""
+    arguments: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+    places = [key for key, x in arguments.items() if isinstance(x, MaskedTensor | Tensor | torch.Tensor)]
+
+    def of_values(*values: Any) -> Any:
+        given = {**arguments, **dict(zip(places, values, strict=True))}
+        by_place = [given.pop(k) for k in range(len(args))]
+        return function(*by_place, **given)
+
+    return lift(of_values, tuple(arguments[key] for key in places), name)
+
+
+def _moved(function: Callable[..., Any], m: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
+    """A function that only moves elements, on the one Tensor; several results are masked tensors each."""
+    return namespace.moved(function, m, *args, **kwargs)
 
 
 def _over_torch(x: Any) -> Any:
@@ -82,11 +125,6 @@ def _over_torch(x: Any) -> Any:
     return type(x)(map(_over_torch, x)) if type(x) in (tuple, list) else x
 
 
-def _name(function: Any) -> str:
-    name: str = getattr(function, "__name__", str(function))
-    return name.strip("_").removeprefix("linalg_")
-
-
 def _spread(name: str) -> Callable[..., Any]:
     def function(
         m: MaskedTensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: Any = None
@@ -94,52 +132,66 @@ def _spread(name: str) -> Callable[..., Any]:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         left = float(unbiased) if correction is None else correction
-        return getattr(m, name)(dim, correction=left, keepdims=keepdim)
+        return reduce(name, m, dim, keepdim, correction=left)
 
     return function
 
 
 def _extreme(name: str) -> Callable[..., Any]:
-    def function(m: MaskedTensor, dim: Any = None, keepdim: bool = False) -> Any:
-        if isinstance(dim, MaskedTensor | torch.Tensor):
-            return lift(torch.minimum if name == "amin" else torch.maximum, (m, dim), name)
+    elementwise, pair = getattr(torch, f"{name}imum"), getattr(torch.return_types, name)
+
+    def function(m: MaskedTensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        dim = dim if other is None else other
+        if isinstance(dim, MaskedTensor | Tensor | torch.Tensor):
+            return _lifted(name, elementwise, m, dim)
         if dim is None:
-            return getattr(m, name)()
-        places = m.argmin(dim, keepdims=keepdim) if name == "amin" else m.argmax(dim, keepdims=keepdim)
-        return getattr(m, name)(dim, keepdims=keepdim), places
+            return reduce(name, m)
+        return pair([reduce(name, m, dim, keepdim), reduce(f"arg{name}", m, dim, keepdim)])
 
     return function
 
 
-def _method(name: str) -> Callable[..., Any]:
-    return lambda m, *args, **kwargs: getattr(m, name)(*args, **kwargs)
+@_torchs("aminmax")
+def aminmax(m: MaskedTensor, *, dim: Any = None, keepdim: bool = False) -> Any:
+    """The least and the largest specified elements."""
+    kind: Any = torch.return_types.aminmax
+    return kind([reduce(op, m, dim, keepdim) for op in ("min", "max")])
 
 
-def _softmax(name: str) -> Callable[..., Any]:
-    def function(m: MaskedTensor, dim: int = -1, dtype: Any = None, _stacklevel: int = 3) -> Any:
-        return getattr(m if dtype is None else m.astype(dtype), name)(dim)
+def _softmax(function: Callable[..., Any]) -> Callable[..., Any]:
+    def of_torch(m: MaskedTensor, dim: int = -1, dtype: Any = None, _stacklevel: int = 3) -> Any:
+        return function(m if dtype is None else m.astype(dtype), dim)
 
-    return function
+    return of_torch
 
 
 @_torchs("norm", "vector_norm")
 def norm(m: MaskedTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None, **_: Any) -> Any:
     """The vector norm; torch's order of arguments."""
-    return (m if dtype is None else m.astype(dtype)).norm(2 if p in (None, "fro") else p, axis=dim, keepdims=keepdim)
+    return m.norm(p, dim, keepdim, dtype=dtype)
 
 
 @_torchs("sort")
-def sort(m: MaskedTensor, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[Any, Any]:
+def sort(m: MaskedTensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Sorted, and where the elements stood."""
-    return m.sort(dim, descending=descending), m.argsort(dim, descending=descending)
+    kind: Any = torch.return_types.sort
+    return kind([f(m, dim, descending) for f in (order.sort, order.argsort)])
 
 
-@_torchs("transpose", "swapaxes")
-def transpose(m: MaskedTensor, dim0: int, dim1: int) -> MaskedTensor:
-    """Two dimensions exchanged."""
-    order = list(range(m.ndim))
-    order[dim0], order[dim1] = order[dim1], order[dim0]
-    return m.transpose(order)
+@_torchs("topk")
+def topk(m: MaskedTensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The `k` largest or least specified elements, and where they stand."""
+    kind: Any = torch.return_types.topk
+    return kind(list(order.topk(m, k, dim, largest)))
+
+
+@_torchs("median")
+def median(m: MaskedTensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower of the two specified elements in the middle; along a dimension with its place."""
+    if dim is None:
+        return order.lower_median(m.reshape(-1), 0)[0]
+    kind: Any = torch.return_types.median
+    return kind(list(order.lower_median(m, dim, keepdim)))
 
 
 @_torchs("einsum")
@@ -197,21 +249,24 @@ def _like(g: Any, x: Any, reached: Any = None) -> Any:
     return wrap(restricted(result, reached), x._scalar)
 
 
+FUNCTIONS.update({name: _spread(name) for name in ("var", "std")})
+FUNCTIONS.update({name: _extreme(name) for name in ("min", "max")})
+FUNCTIONS.update({name: getattr(MaskedTensor, name) for name in ("reshape", "permute", "flatten", "unique")})
 FUNCTIONS.update({
-    "var": _spread("var"),
-    "std": _spread("std"),
-    "min": _extreme("amin"),
-    "max": _extreme("amax"),
-    "softmax": _softmax("softmax"),
-    "log_softmax": _softmax("log_softmax"),
+    "softmax": _softmax(products.softmax),
+    "log_softmax": _softmax(products.log_softmax),
     "normalize": products.normalize,
     "mse_loss": lambda a, b, *_, reduction="mean", **__: products.mse_loss(a, b, reduction),
     "rmatmul": lambda m, other: products.matmul(other, m),
     "linear": products.linear,
+    "clone": lambda m, **_: m.clone(),
+    "detach": lambda m: m.detach(),
+    "contiguous": lambda m, **_: m,
     "t": lambda m: m.T,
     "numel": lambda m: m.size,
-    "topk": lambda m, k, dim=-1, largest=True, sorted=True: m.topk(k, dim, largest=largest),
-    **{name: _method(name) for name in (
-        "reshape", "permute", "flatten", "gather", "split", "unique", "clone", "median",
-    )},
+    "type_as": lambda m, other: m.astype(other.dtype),
+    "copy": lambda m, other, non_blocking=False: other,
+    "masked_fill": partial(_lifted, "masked_fill", torch.masked_fill),
+    "zero": lambda m: m * 0,
+    "fill": lambda m, value: m.map(lambda v: torch.full_like(v, value)),
 })  # fmt: skip

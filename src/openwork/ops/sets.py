@@ -10,6 +10,7 @@ import numpy as np
 from ..compiler.conversion.level_runs import unbatched
 from ..errors import UnsupportedError
 from ..format import coo
+from ..late import late
 from ..runtime.operation import operation
 from ..storage.buffers import as_array, is_torch, length, to_numpy
 from ..storage.storage import Storage
@@ -86,7 +87,9 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(distinct.values(), distinct.inverse())
 
 
-@operation(numpy="unique", grad=False, masked="method unique", shape="counted", dtype="same", fill="dense")
+@operation(
+    numpy="unique", grad=False, masked=late("masked.order", "unique"), shape="counted", dtype="same", fill="dense"
+)
 def unique_values(x: Any, /) -> Tensor:
     """The distinct elements as a dense vector, ascending, NaN last and every NaN one of its own."""
     return _distinct(as_tensor(x)).values()

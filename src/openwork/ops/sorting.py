@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-@operation(masked="method", shape="same", dtype="same", fill="same")
+@operation(masked=late("masked.order", "sort"), shape="same", dtype="same", fill="same")
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of every fibre along `axis` in order.
 
@@ -80,7 +80,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 @operation(
     method=True,
     torch="argsort(dim: axis = -1, descending = False, stable = False)",
-    masked="method",
+    masked=late("masked.order", "argsort"),
     shape="same",
     dtype="int64",
     fill="dense",

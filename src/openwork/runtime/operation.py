@@ -43,8 +43,8 @@ class Operation:
     numpy : names of NumPy's functions and ufuncs that it is, besides the one of its own name; "add.reduce" of a ufunc's
         method. One with other arguments is a `Spelling`
     torch : spellings of torch's functions that it is
-    masked : what it does with masked tensors: "elements" maps the specified ones, "moves" only moves them, "method" is
-        their method of this name, "method NAME" of another; else a function of masked tensors, or None for a refusal
+    masked : what it does with masked tensors: "elements" maps the specified ones, "moves" only moves them, "reduces"
+        combines them over axes; else a function of masked tensors, or None for a refusal
     lazy : whether it is deferred on tensors to be computed later; else they are computed first
     grad : whether it takes `grad=`, the elements that have gradients; what has operands does, unless it says otherwise
     operands : whether types of its operands may override it: not of functions that make tensors

@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from ..late import late
 from ..runtime.gradient_hook import rule
 from ..runtime.operation import block
 from ..runtime.too_large import FAILURES, size_error
 from ..storage.buffers import is_torch
 from ..tables import ATTRIBUTES, LAZY, MASKED, METHODS, PLACES
-from .numpy_names import by_numpy
+from .numpy_names import accepts, by_numpy, by_numpys_arguments, standard_arguments
 
 __all__ = ["LazyMethods", "MaskedMethods", "Methods"]
+
+masked_method = late("masked.torch_functions", "bound")
+"""torch's method of a masked tensor: loaded with torch."""
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -53,18 +57,21 @@ def _torch_method_or_operation(self: Any, name: str, args: tuple[Any, ...], kwar
     try:
         return _operation(self, name, args, kwargs)
     except TypeError:
-        if _accepts(getattr(sys.modules[_PACKAGE], name), self, args, kwargs) or not callable(getattr(np, name, None)):
+        if accepts(getattr(sys.modules[_PACKAGE], name), self, args, kwargs) or not callable(getattr(np, name, None)):
             raise
     return by_numpy(name, (self, *args), kwargs)
 
 
-def _accepts(function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the function has these arguments."""
-    try:
-        signature(function).bind(self, *args, **kwargs)
-    except TypeError:
-        return False
-    return True
+def _of_masked(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The method of a masked tensor: torch's over torch buffers, unless an argument is ours."""
+    if is_torch(self.values) and _OURS.isdisjoint(kwargs):
+        torch_method = masked_method(self, name)
+        if torch_method is not None:
+            return torch_method(*args, **kwargs)
+    kwargs = standard_arguments(kwargs)
+    if name in PLACES:
+        return _placed(self, name, args, kwargs)
+    return by_numpys_arguments(getattr(sys.modules[_PACKAGE], name), name, (self, *args), kwargs)
 
 
 def _deferred(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,6 +97,8 @@ _TORCHS = frozenset(("dim", "dim1", "dim2", "keepdim", "unbiased", "other"))
 """Arguments that only torch's methods have."""
 _STANDARDS = frozenset(("axis", "explicit", "keepdims"))
 """Arguments that only the array API's have."""
+_OURS = _STANDARDS | {"how"}
+"""Arguments that only methods of masked tensors have beside torch's."""
 
 
 @cache
@@ -197,7 +206,7 @@ def _attribute(kind: type, name: str, summary: str) -> property:
 for _class, _kind, _run, _names in (
     (Methods, "Tensor", _torch_method_or_operation, METHODS.keys()),
     (LazyMethods, "Lazy", _deferred, LAZY),
-    (MaskedMethods, "MaskedTensor", _operation, MASKED),
+    (MaskedMethods, "MaskedTensor", _of_masked, MASKED),
 ):
     for _name in METHODS.keys() & _names:
         _summary = METHODS[_name]
@@ -206,5 +215,4 @@ for _class, _kind, _run, _names in (
         elif _name in PLACES and _class is Methods:
             setattr(_class, _name, _by_place(_name, _summary))
         else:
-            _found = _placed if _name in PLACES and _class is MaskedMethods else _run
-            setattr(_class, _name, _method(_found, _kind, _name, _summary))
+            setattr(_class, _name, _method(_run, _kind, _name, _summary))

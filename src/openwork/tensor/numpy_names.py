@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 else:
     call_function = late("ops.numpy_protocol", "call_function")
 
-__all__ = ["array_method", "by_numpy"]
+__all__ = ["accepts", "array_method", "by_numpy", "by_numpys_arguments", "standard_arguments"]
 
 _IN_PLACE = ("sort", "partition")
 """Methods that change the array, whose functions do not."""
+_STANDARD_NAMES = {"dim": "axis", "keepdim": "keepdims"}
+"""torch's names of arguments, and the array API's."""
 
 
 def by_numpy(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -48,3 +50,28 @@ def array_method(t: Any, name: str) -> Callable[..., Any] | None:
 
 def _assign_in_place(t: Any, name: str, result: Any) -> None:
     assign_result(t, name, result)
+
+
+def accepts(function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the function has these arguments."""
+    try:
+        signature(function).bind(self, *args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def standard_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by torch's names -> by the array API's; `unbiased` is a correction of 1."""
+    out = {_STANDARD_NAMES.get(key, key): value for key, value in kwargs.items() if key != "unbiased"}
+    return {**out, "correction": float(kwargs["unbiased"])} if "unbiased" in kwargs else out
+
+
+def by_numpys_arguments(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of the namespace on a masked tensor; NumPy's of its name where it has not these arguments."""
+    try:
+        return function(*args, **kwargs)
+    except TypeError:
+        if accepts(function, args[0], args[1:], kwargs) or not callable(getattr(np, name, None)):
+            raise
+    return getattr(np, name)(*args, **kwargs)

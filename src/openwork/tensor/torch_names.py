@@ -32,9 +32,9 @@ else:
     zeros = late("ops.creation", "zeros")
 
 
-__all__ = ["CallableInt", "CallableSize", "TorchNames"]
+__all__ = ["LAYOUTS", "CallableBool", "CallableInt", "CallableSize", "TorchNames"]
 
-_LAYOUTS = ("coo", "csr", "csc", "bsr", "bsc")
+LAYOUTS = ("coo", "csr", "csc", "bsr", "bsc")
 
 
 def _me(t: TorchNames) -> Tensor:
@@ -56,6 +56,19 @@ class CallableInt(int):
 
     def __call__(self) -> int:
         return int(self)
+
+
+class CallableBool(int):
+    """A bool that gives itself when called: an attribute of torch's tensors, a method of its masked ones once."""
+
+    def __call__(self) -> bool:
+        return bool(self)
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return bool, (bool(self),)
 
 
 class CallableSize(int):
@@ -180,8 +193,8 @@ class TorchNames:
         """
         me = _me(self)
         name = "coo" if layout is None else str(layout).removeprefix("torch.").removeprefix("sparse_")
-        if name not in _LAYOUTS:
-            raise FormatError(f"to_sparse: torch has no sparse layout {layout!r}\n  help: {', '.join(_LAYOUTS)}")
+        if name not in LAYOUTS:
+            raise FormatError(f"to_sparse: torch has no sparse layout {layout!r}\n  help: {', '.join(LAYOUTS)}")
         if sparse_dim is not None:
             dense_dim = me.ndim - integer(sparse_dim, "to_sparse", "sparse_dim")
         dense_dim = None if dense_dim is None else integer(dense_dim, "to_sparse", "dense_dim")

@@ -24,7 +24,7 @@ from .permutation_gradient import without_duplicates
 from .reduced_products import mm
 from .registry import FUNCTIONS, PREPARED, operation_of, torch_function
 
-__all__ = ["FUNCTIONS", "call", "composed", "scatter", "shapes", "sorting"]
+__all__ = ["FUNCTIONS", "call", "composed", "scatter", "shapes", "sorting", "table_names"]
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -45,7 +45,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if (device := str(out.device)) != "cpu":
             raise UnsupportedError(f"out= is on device {device}\n  expected: cpu, as the operands\n  help: to('cpu')")
         return out.copy_(_dense(call(function, args, {**kwargs, "out": None})))
-    names = _table_names(function)
+    names = table_names(function)
     if not names[0].endswith("_"):
         args = tuple([over_torch(x) for x in args])
         kwargs = {key: over_torch(value) for key, value in kwargs.items() if key != "out"} if kwargs else kwargs
@@ -70,7 +70,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _table_names(function: Any) -> list[str]:
+def table_names(function: Any) -> list[str]:
     """A torch function -> its possible names in the tables, the closest first."""
     name: str = getattr(function, "__name__", str(function))
     if name.startswith("__"):

@@ -15,14 +15,14 @@ from . import pointwise_functions
 from .dense_gradient import run
 from .functions import FUNCTIONS, call
 
-__all__ = ["method"]
+__all__ = ["DTYPES", "NOT_METHODS", "method"]
 
-_DTYPES = {
+DTYPES = {
     "bool": torch.bool, "byte": torch.uint8, "char": torch.int8, "short": torch.int16, "int": torch.int32,
     "long": torch.int64, "half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32,
     "double": torch.float64, "chalf": torch.complex32, "cfloat": torch.complex64, "cdouble": torch.complex128,
 }  # fmt: skip
-_NOT_METHODS = frozenset(
+NOT_METHODS = frozenset(
     ("slice.Tensor", "return_output", "getitem", "sparse_mm_reduce_impl", "linear", "embedding", "pad")
 )
 """Names in the tables that are no methods of torch's tensors."""
@@ -30,9 +30,9 @@ _NOT_METHODS = frozenset(
 
 def method(t: Tensor, name: str) -> Callable[..., Any] | None:
     """The method `t.name` where torch's tensors have it, else None."""
-    if name in _DTYPES:
-        return lambda **_: t.astype(_DTYPES[name], copy=False)
-    if not hasattr(torch.Tensor, name) or name in _NOT_METHODS:
+    if name in DTYPES:
+        return lambda **_: t.astype(DTYPES[name], copy=False)
+    if not hasattr(torch.Tensor, name) or name in NOT_METHODS:
         return None
     base_name = name.removesuffix("_")
     if (

@@ -13,7 +13,7 @@ from ..runtime.operation import OPERATIONS, Operation
 from .nary import apply_nary
 from .registry import torch_function
 
-__all__ = ["BINARY", "ELEMENTWISE", "UNARY", "div", "scaled"]
+__all__ = ["ANY_ELEMENTWISE", "BINARY", "ELEMENTWISE", "UNARY", "div", "scaled"]
 
 
 def _elementwise(operands: int) -> list[Operation]:
@@ -56,6 +56,9 @@ ELEMENTWISE = UNARY | frozenset((
 
 BINARY = {name: o.op for o in _elementwise(2) if o.op and arity(o.op) for name in _torch_names(o)}
 """Functions of two operands, and the operation of the loop IR that each is."""
+
+ANY_ELEMENTWISE = ELEMENTWISE | _torch_names_of(2)
+"""Functions that give each element of the result from the elements of its place alone."""
 
 
 def scaled(op: str, a: Any, b: Any, alpha: Any) -> Any:

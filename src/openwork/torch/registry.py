@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ..runtime.operation import block
 from ..tables import TORCH
 
-__all__ = ["FUNCTIONS", "PREPARED", "operation_of", "prepared_by", "torch_function"]
+__all__ = ["FUNCTIONS", "MOVES", "PREPARED", "operation_of", "prepared_by", "torch_function"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,11 +36,17 @@ def prepared_by(*functions: Any) -> Callable[[F], F]:
     return register
 
 
-def torch_function(*names: str) -> Callable[[F], F]:
+MOVES: set[str] = set()
+"""Those of them that only move the elements of their first operand: masked tensors take them as they are."""
+
+
+def torch_function(*names: str, moves: bool = False) -> Callable[[F], F]:
     """Register what does torch's functions of these names."""
 
     def register(function: F) -> F:
         FUNCTIONS.update(dict.fromkeys(names, function))
+        if moves:
+            MOVES.update(names)
         return function
 
     return register

@@ -27,28 +27,28 @@ def _index_along(t: Tensor, dim: int, key: Any) -> Any:
     return index(t, (*(slice(None),) * axis_of(dim, t.ndim, "index"), key))
 
 
-@torch_function("narrow")
+@torch_function("narrow", moves=True)
 def narrow(t: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """The coordinates from `start`, `length` of them, of a dimension."""
     result: Tensor = t.narrow(dim, int(start), length)
     return result
 
 
-@torch_function("select")
+@torch_function("select", moves=True)
 def select(t: Tensor, dim: int, index: int) -> Tensor:
     """One coordinate of a dimension, which goes."""
     result: Tensor = _index_along(t, dim, int(index))
     return result
 
 
-@torch_function("slice", "slice.Tensor")
+@torch_function("slice", "slice.Tensor", moves=True)
 def slice_(t: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
     """The coordinates of a slice of a dimension."""
     result: Tensor = _index_along(t, dim, slice(start, end, step))
     return result
 
 
-@torch_function("split", "split_with_sizes", "unsafe_split")
+@torch_function("split", "split_with_sizes", "unsafe_split", moves=True)
 def split(t: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a dimension: of one size, or of the sizes given."""
     extent, sizes = t.shape[dim], split_size_or_sections
@@ -60,13 +60,13 @@ def split(t: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
     return tuple(narrow(t, dim, start, n) for start, n in zip(starts, sizes, strict=True))
 
 
-@torch_function("unsafe_chunk", "chunk")
+@torch_function("unsafe_chunk", "chunk", moves=True)
 def chunk(t: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of a dimension, of equal size but for the last."""
     return split(t, max(1, -(-t.shape[dim] // chunks)), dim)
 
 
-@torch_function("tensor_split")
+@torch_function("tensor_split", moves=True)
 def tensor_split(t: Tensor, indices_or_sections: Any, dim: int = 0, **options: Any) -> tuple[Tensor, ...]:
     """Parts of a dimension: as many, of sizes that differ by one at most, or cut at the places given."""
     parts = options.get("sections", options.get("indices", indices_or_sections))
@@ -87,7 +87,7 @@ def _splitter(dim: int) -> Callable[..., Any]:
     return function
 
 
-@torch_function("transpose", "swapaxes", "swapdims")
+@torch_function("transpose", "swapaxes", "swapdims", moves=True)
 def transpose(t: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged, over the same buffers."""
     order = list(range(t.ndim))
@@ -100,7 +100,7 @@ def shape_of(sizes: Sequence[Any]) -> tuple[int, ...]:
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], Sequence) else tuple(sizes)
 
 
-@torch_function("flatten", "ravel")
+@torch_function("flatten", "ravel", moves=True)
 def flatten(t: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one."""
     first, last = start_dim % max(t.ndim, 1), end_dim % max(t.ndim, 1)
@@ -108,7 +108,7 @@ def flatten(t: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return shaping.reshape(t, (*t.shape[:first], middle, *t.shape[last + 1 :]))
 
 
-@torch_function("unflatten")
+@torch_function("unflatten", moves=True)
 def unflatten(t: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension as several."""
     d = axis_of(dim, t.ndim, "unflatten")
@@ -118,7 +118,7 @@ def unflatten(t: Tensor, dim: int, sizes: Any) -> Tensor:
     return shaping.reshape(t, (*t.shape[:d], *sizes, *t.shape[d + 1 :]))
 
 
-@torch_function("expand")
+@torch_function("expand", moves=True)
 def expand(t: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Dimensions of extent 1 repeated to the sizes given; -1 keeps one."""
     target_shape = shape_of(sizes if size is None else (size,))
@@ -126,7 +126,7 @@ def expand(t: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     return shaping.broadcast_to(t, tuple(t.shape[d - new_dims] if n == -1 else n for d, n in enumerate(target_shape)))
 
 
-@torch_function("repeat")
+@torch_function("repeat", moves=True)
 def repeat(t: Tensor, *repeats: Any) -> Tensor:
     """The tensor side by side with itself, as often as given for each dimension."""
     counts = shape_of(repeats)
@@ -135,7 +135,7 @@ def repeat(t: Tensor, *repeats: Any) -> Tensor:
     return shaping.tile(t, counts)
 
 
-@torch_function("gather")
+@torch_function("gather", moves=True)
 def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
     """For each place of `index`, the element whose coordinate along `dim` stands there."""
     index = index.to_dense() if isinstance(index, Tensor) else index
@@ -145,7 +145,7 @@ def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Ten
     return take_along_axis(t[crop], index.reshape(-1) if not index.ndim else index, axis=dim)
 
 
-@torch_function("take_along_dim")
+@torch_function("take_along_dim", moves=True)
 def take_along_dim(t: Any, indices: Any, dim: int | None = None) -> Tensor:
     """For each place of `indices` the element of that coordinate; of the elements in row-major order without `dim`."""
     if dim is None:
@@ -153,7 +153,7 @@ def take_along_dim(t: Any, indices: Any, dim: int | None = None) -> Tensor:
     return take_along_axis(t, indices, axis=dim)
 
 
-@torch_function("squeeze")
+@torch_function("squeeze", moves=True)
 def squeeze(t: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of extent 1, or those of them that are named."""
     if dim is None:
@@ -163,14 +163,14 @@ def squeeze(t: Tensor, dim: Any = None) -> Tensor:
     return shaping.squeeze(t, tuple(dims)) if dims else t
 
 
-@torch_function("flip")
+@torch_function("flip", moves=True)
 def flip(t: Tensor, *dims: Any, **options: Any) -> Tensor:
     """The elements along `dims` in reverse order."""
     axes = shape_of(dims) if dims else shape_of((options["dims"],))
     return shaping.flip(t, axis=axes) if axes else t
 
 
-@torch_function("rot90")
+@torch_function("rot90", moves=True)
 def rot90(t: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by k quarters in the plane of two dimensions."""
     a, b = (axis_of(d, t.ndim, "rot90") for d in dims)
@@ -184,7 +184,7 @@ def rot90(t: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     return rotated if k == 1 else shaping.flip(rotated, axis=b)
 
 
-@torch_function("unfold")
+@torch_function("unfold", moves=True)
 def unfold(t: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows of a dimension, `size` long and `step` apart, as a last dimension."""
     if not t.ndim:
@@ -271,7 +271,7 @@ def diag_embed(t: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
     return shaping.moveaxis(result, (rank - 2, rank - 1), tuple(planes))
 
 
-@torch_function("diagflat")
+@torch_function("diagflat", moves=True)
 def diagflat(t: Tensor, offset: int = 0) -> Tensor:
     """The elements in row-major order as a diagonal."""
     return triangles.diag(shaping.reshape(t, (-1,)), k=offset)
@@ -383,20 +383,35 @@ def sum_to_size(t: Tensor, *size: Any) -> Any:
     return shaping.reshape(summed, target_shape)
 
 
+_MOVERS: dict[str, Callable[..., Any]] = {
+    "t": lambda t: t.t(),
+    "permute": lambda t, *dims, **given: shaping.permute_dims(t, shape_of(dims or (given["dims"],))),
+    "reshape": lambda t, *n, **given: shaping.reshape(t, shape_of(n or (given["shape"],))),
+    "view": lambda t, *n: shaping.reshape(t, shape_of(n)),
+    "view_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
+    "reshape_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
+    "expand_as": lambda t, other: expand(t, tuple(other.shape)),
+    "fliplr": lambda t: flip(t, 1),
+    "flipud": lambda t: flip(t, 0),
+    "roll": lambda t, shifts, dims=None: shaping.roll(t, shifts, axis=None if dims in ((), []) else dims),
+    "repeat_interleave": lambda t, repeats, dim=None, *, output_size=None: shaping.repeat(t, repeats, axis=dim),
+    "tile": lambda t, *dims, **given: shaping.tile(t, shape_of(dims or (given["dims"],))),
+    "hsplit": _splitter(1),
+    "vsplit": _splitter(0),
+    "dsplit": _splitter(2),
+    "index_select": lambda t, dim, index: take(t, index.reshape(-1), axis=dim) if t.ndim else t,
+    "contiguous": lambda t, **_: t,
+    "alias": lambda t: t,
+    "resolve_conj": lambda t: t,
+    "resolve_neg": lambda t: t,
+    "clone": lambda t, **_: t.clone(),
+    "detach": lambda t: t.detach(),
+}
+for _name, _function in _MOVERS.items():
+    torch_function(_name, moves=True)(_function)
+
 FUNCTIONS.update(
     {
-        "t": lambda t: t.t(),
-        "permute": lambda t, *dims, **given: shaping.permute_dims(t, shape_of(dims or (given["dims"],))),
-        "reshape": lambda t, *n, **given: shaping.reshape(t, shape_of(n or (given["shape"],))),
-        "view": lambda t, *n: shaping.reshape(t, shape_of(n)),
-        "view_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
-        "reshape_as": lambda t, other: shaping.reshape(t, tuple(other.shape)),
-        "expand_as": lambda t, other: expand(t, tuple(other.shape)),
-        "fliplr": lambda t: flip(t, 1),
-        "flipud": lambda t: flip(t, 0),
-        "roll": lambda t, shifts, dims=None: shaping.roll(t, shifts, axis=None if dims in ((), []) else dims),
-        "repeat_interleave": lambda t, repeats, dim=None, *, output_size=None: shaping.repeat(t, repeats, axis=dim),
-        "tile": lambda t, *dims, **given: shaping.tile(t, shape_of(dims or (given["dims"],))),
         "hstack": _stacker(1),
         "vstack": _stacker(0),
         "row_stack": _stacker(0),
@@ -404,17 +419,7 @@ FUNCTIONS.update(
         "atleast_1d": _atleast(1),
         "atleast_2d": _atleast(2),
         "atleast_3d": _atleast(3),
-        "hsplit": _splitter(1),
-        "vsplit": _splitter(0),
-        "dsplit": _splitter(2),
-        "index_select": lambda t, dim, index: take(t, index.reshape(-1), axis=dim) if t.ndim else t,
         "getitem": index,
-        "constant_pad_nd": lambda t, p, value=0: pad(t, p, value=value),
-        "clone": lambda t, **_: t.clone(),
-        "alias": lambda t: t,
-        "contiguous": lambda t, **_: t,
-        "resolve_conj": lambda t: t,
-        "resolve_neg": lambda t: t,
-        "detach": lambda t: t.detach(),
     }
 )
+FUNCTIONS["constant_pad_nd"] = lambda t, p, value=0: pad(t, p, value=value)

@@ -345,7 +345,7 @@ def _operand(x: Any) -> Any:
 @operation(
     method=True,
     torch=("clamp(min = None, max = None)", "clip(min = None, max = None)"),
-    masked="method clamp",
+    masked=late("masked.elementwise", "clip"),
     lazy=True,
     shape="broadcast",
     fill="f(fill)",

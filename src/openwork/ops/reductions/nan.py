@@ -134,7 +134,7 @@ def _extreme(x: Any, axis: Axis, keepdims: bool, largest: bool) -> Any:
 
 @operation(
     method=True,
-    masked=lambda m, axis=None, **options: m.mask_nan().max(axis, **options),
+    masked=lambda m, /, *, axis=None, **options: m.mask_nan().max(axis=axis, **options),
     shape="reduced",
     dtype="same",
     fill="dense",
@@ -149,7 +149,7 @@ def nanmax(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 @operation(
     method=True,
-    masked=lambda m, axis=None, **options: m.mask_nan().min(axis, **options),
+    masked=lambda m, /, *, axis=None, **options: m.mask_nan().min(axis=axis, **options),
     shape="reduced",
     dtype="same",
     fill="dense",
@@ -164,7 +164,7 @@ def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 @operation(
     method=True,
-    masked=lambda m, axis=None, **options: m.mask_nan().var(axis, **options),
+    masked=lambda m, /, *, axis=None, **options: m.mask_nan().var(axis=axis, **options),
     shape="reduced",
     dtype="real float",
     fill="dense",
@@ -190,7 +190,7 @@ def nanvar(
 
 @operation(
     method=True,
-    masked=lambda m, axis=None, **options: m.mask_nan().std(axis, **options),
+    masked=lambda m, /, *, axis=None, **options: m.mask_nan().std(axis=axis, **options),
     shape="reduced",
     dtype="real float",
     fill="dense",
@@ -221,7 +221,7 @@ def _arg_extreme(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any
 
 @operation(
     method=True,
-    masked=lambda m, axis=None, **options: m.mask_nan().argmax(axis, **options),
+    masked=lambda m, /, *, axis=None, **options: m.mask_nan().argmax(axis=axis, **options),
     shape="reduced",
     dtype="int64",
     fill="dense",
@@ -236,7 +236,7 @@ def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 @operation(
     method=True,
-    masked=lambda m, axis=None, **options: m.mask_nan().argmin(axis, **options),
+    masked=lambda m, /, *, axis=None, **options: m.mask_nan().argmin(axis=axis, **options),
     shape="reduced",
     dtype="int64",
     fill="dense",
@@ -258,7 +258,7 @@ def _cumulative(function: Any, x: Any, neutral: int, axis: int | None, dtype: An
 
 @operation(
     method=True,
-    masked=lambda m, axis=None, **options: m.mask_nan().cumsum(axis, **options),
+    masked=lambda m, /, *, axis=None, **options: m.mask_nan().cumulative_sum(axis=axis, **options),
     dtype="accumulated",
     fill="dense",
 )
@@ -269,7 +269,7 @@ def nancumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
 
 @operation(
     method=True,
-    masked=lambda m, axis=None, **options: m.mask_nan().cumprod(axis, **options),
+    masked=lambda m, /, *, axis=None, **options: m.mask_nan().cumulative_prod(axis=axis, **options),
     dtype="accumulated",
     fill="dense",
 )

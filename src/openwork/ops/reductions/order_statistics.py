@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...integers import integer
+from ...late import late
 from ...runtime.operation import operation
 from ...storage.buffers import as_array, to_numpy
 from ...tensor.dtypes import isdtype
@@ -33,7 +34,7 @@ class TopK(NamedTuple, Generic[T]):
     indices: T
 
 
-@operation(method=True, masked=lambda m, k, /, *, axis=-1, largest=True: m.topk(k, axis, largest=largest))
+@operation(method=True, masked=late("masked.order", "topk"))
 def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Tensor]:
     """The `k` largest elements of every fibre along `axis`, in order, and where they are.
 
@@ -104,7 +105,7 @@ def _fill_in_unspecified(out: Ints, rows: Ints, crd: Ints) -> None:
 
 @operation(
     method=True,
-    masked=lambda m, *, axis=None, keepdims=False: m.median(axis, keepdims=keepdims),
+    masked=late("masked.order", "median"),
     shape="reduced",
     dtype="float",
     fill="dense",

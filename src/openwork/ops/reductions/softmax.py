@@ -11,6 +11,7 @@ import numpy as np
 
 from ...ir.index import Access, Apply, Assignment
 from ...ir.types import FLOATS
+from ...late import late
 from ...runtime.contract import contract, sample
 from ...runtime.operation import operation
 from ...runtime.strided import strided
@@ -25,7 +26,7 @@ from .folds import axes_of, fold, reduced_tensor, statement_names, unspecified_c
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
-@operation(method=True, masked="method", shape="same", dtype="float", format="same")
+@operation(method=True, masked=late("masked.products", "softmax"), shape="same", dtype="float", format="same")
 def softmax(x: Any, /, axis: int = -1) -> Tensor:
     """Exponentials of the elements along `axis`, divided by their sum; only specified elements take part.
 
@@ -47,7 +48,7 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     return Tensor._from_storage(s.with_values(values / _one_in_padding(s, _gather_along(s, total, axis)), 0))
 
 
-@operation(method=True, masked="method", shape="same", dtype="float", format="same")
+@operation(method=True, masked=late("masked.products", "log_softmax"), shape="same", dtype="float", format="same")
 def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified."""
     s, shifted, total = _subtract_maximum(as_tensor(x), axis)
@@ -58,7 +59,7 @@ def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
 @operation(
     method=True,
     torch="logsumexp(dim: axis = None, keepdim: keepdims = False)",
-    masked="method",
+    masked="reduces",
     shape="reduced",
     dtype="float",
     fill="dense",

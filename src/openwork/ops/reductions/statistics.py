@@ -39,7 +39,7 @@ def _tensor(x: Any) -> Tensor:
     lazy=True,
     numpy="add.reduce",
     torch="sum(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
-    masked="method",
+    masked="reduces",
     shape="reduced",
     dtype="accumulated",
     fill="dense",
@@ -55,7 +55,7 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
     lazy=True,
     numpy="multiply.reduce",
     torch="prod(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
-    masked="method",
+    masked="reduces",
     shape="reduced",
     dtype="accumulated",
     fill="dense",
@@ -71,7 +71,7 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
     otherwise="pair",
     numpy=("amin", "minimum.reduce"),
     torch="amin(dim: axis = None, keepdim: keepdims = False)",
-    masked="method",
+    masked="reduces",
     lazy=True,
     shape="reduced",
     dtype="same",
@@ -93,7 +93,7 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
     otherwise="pair",
     numpy=("amax", "maximum.reduce"),
     torch="amax(dim: axis = None, keepdim: keepdims = False)",
-    masked="method",
+    masked="reduces",
     lazy=True,
     shape="reduced",
     dtype="same",
@@ -114,7 +114,7 @@ def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
     places="axis",
     lazy=True,
     torch="mean(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
-    masked="method",
+    masked="reduces",
     shape="reduced",
     dtype="float",
     fill="dense",
@@ -125,7 +125,13 @@ def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 
 @operation(
-    method=True, places="axis", otherwise="unbiased", masked="method", shape="reduced", fill="dense", dtype="real float"
+    method=True,
+    places="axis",
+    otherwise="unbiased",
+    masked="reduces",
+    shape="reduced",
+    fill="dense",
+    dtype="real float",
 )
 def var(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
@@ -140,7 +146,13 @@ def var(
 
 
 @operation(
-    method=True, places="axis", otherwise="unbiased", masked="method", shape="reduced", fill="dense", dtype="real float"
+    method=True,
+    places="axis",
+    otherwise="unbiased",
+    masked="reduces",
+    shape="reduced",
+    fill="dense",
+    dtype="real float",
 )
 def std(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
@@ -157,7 +169,7 @@ def std(
     lazy=True,
     numpy="logical_or.reduce",
     torch="any(dim: axis = None, keepdim: keepdims = False)",
-    masked="method",
+    masked="reduces",
     shape="reduced",
     dtype="bool",
     fill="dense",
@@ -173,7 +185,7 @@ def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     lazy=True,
     numpy="logical_and.reduce",
     torch="all(dim: axis = None, keepdim: keepdims = False)",
-    masked="method",
+    masked="reduces",
     shape="reduced",
     dtype="bool",
     fill="dense",
@@ -201,7 +213,7 @@ def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> An
     method=True,
     places="axis",
     torch="argmin(dim: axis = None, keepdim: keepdims = False)",
-    masked="method",
+    masked="reduces",
     shape="reduced",
     dtype="int64",
     fill="dense",
@@ -220,7 +232,7 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
     method=True,
     places="axis",
     torch="argmax(dim: axis = None, keepdim: keepdims = False)",
-    masked="method",
+    masked="reduces",
     shape="reduced",
     dtype="int64",
     fill="dense",
@@ -238,7 +250,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
 @operation(
     numpy=("cumsum", "add.accumulate"),
     torch="cumsum(dim: axis, *, dtype = None)",
-    masked="method cumsum",
+    masked=late("masked.order", "cumulative_sum"),
     dtype="accumulated",
     fill="dense",
 )
@@ -251,7 +263,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 @operation(
     numpy=("cumprod", "multiply.accumulate"),
     torch="cumprod(dim: axis, *, dtype = None)",
-    masked="method cumprod",
+    masked=late("masked.order", "cumulative_prod"),
     dtype="accumulated",
     fill="dense",
 )
