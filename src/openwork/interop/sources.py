@@ -13,6 +13,7 @@ from ..runtime.operation import operation
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..tensor.lazy import is_lazy
+from ..tensor.one_library import in_library
 from ..tensor.tensor import Tensor, resolve_format
 from .buffer_policy import BufferPolicy, dense_tensor
 from .from_torch import from_torch
@@ -38,6 +39,7 @@ def asarray(
     fill_value: Any = 0,
     copy: bool | None = None,
     device: object = None,
+    like: object = None,
 ) -> Tensor:
     """A Tensor of what `obj` holds.
 
@@ -51,6 +53,8 @@ def asarray(
     fill_value : elements of a dense `obj` that a sparse `format` leaves out
     copy : True always copies, False raises ValueError where a copy is needed, None copies where needed
     device : "cpu", or torch's name of one
+    like : the library of the result's buffers, `torch`, `numpy` or a tensor over them; default that of `obj`. Memory on
+        the CPU is shared. A `dtype` or `device` that is torch's own, torch.float32 say, asks for torch too
 
     Returns
     -------
@@ -59,7 +63,7 @@ def asarray(
 
     Raises DTypeError for elements that are no numbers, UnsupportedError for objects that are no arrays.
     """
-    if type(obj) in _SCIPY and copy is format is dtype is device is None and fill_value == 0:
+    if type(obj) in _SCIPY and copy is format is dtype is device is like is None and fill_value == 0:
         return from_scipy(obj, BufferPolicy(None))
     if is_lazy(obj):
         obj = obj.compute()  # type: ignore[attr-defined]
@@ -71,6 +75,10 @@ def asarray(
             f"asarray: unspecified elements are {t.fill_value}, fill_value={fill_value} would change them"
             "\n  help: leave fill_value out, or make it dense first"
         )
+    if like is not None:
+        t = in_library(t, like, "asarray", copy)
+    if buffers.of_torch(dtype) or buffers.of_torch(device):
+        t = in_library(t, "torch", "asarray", copy)
     if dtype is not None and buffers.scalar_name(dtype) != t._storage.scalar:
         if copy is False:
             raise ValueError(f"asarray: copy=False, but {t.dtype} to {dtype} needs a copy\n  help: leave copy out")

@@ -13,6 +13,7 @@ from ..integers import integer
 from ..interop.sources import asarray
 from ..interruptible import LONG, whole
 from ..runtime.overrides import is_long
+from ..tensor.one_library import in_library
 from ..tensor.tensor import Tensor
 from . import (
     anndata,
@@ -32,7 +33,7 @@ from . import (
     writers,
     zarr,
 )
-from .masked import read_masked, write_masked
+from .masked import masked_in_library, read_masked, write_masked
 from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
 from .tensors import to_tensor
@@ -169,6 +170,7 @@ def read(
     progress: Progress | None = None,
     max_ratio: int | None = None,
     rows: slice | None = None,
+    like: object = None,
 ) -> Any:
     """Read a sparse matrix or tensor from a file.
 
@@ -188,6 +190,7 @@ def read(
     progress : called with (bytes read, bytes in all)
     max_ratio : the most bytes that each byte of a compressed file may become, past the first 16 MiB; 64 by default
     rows : a range of rows, slice(1000, 2000), of an .h5ad or .zarr element; the rest is not read
+    like : the library of the result's buffers, as of `asarray`: like="torch"; NumPy without
 
     Returns
     -------
@@ -201,9 +204,11 @@ def read(
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
     options = Options(symmetry, base, values, variable, progress, max_ratio, _range(rows))
     _check_read(options)
-    if progress is None and _is_long(path):
-        return whole(_read, (path, format, options), {})
-    return _read(path, format, options)
+    long = progress is None and _is_long(path)
+    found = whole(_read, (path, format, options), {}) if long else _read(path, format, options)
+    if like is None:
+        return found
+    return in_library(found, like, "read") if isinstance(found, Tensor) else masked_in_library(found, like)
 
 
 def _range(rows: slice | None) -> tuple[int, int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from ..errors import FileFormatError, UnsupportedError
 from ..masked import forms
 from ..masked.tensor import MaskedTensor, bits_of, wrap
 from ..storage.buffers import to_numpy
+from ..tensor.one_library import in_library
 from . import npz
 from .tensors import to_tensor
 
 if TYPE_CHECKING:
     from .records import Buffers, Progress
 
-__all__ = ["read_masked", "write_masked"]
+__all__ = ["masked_in_library", "read_masked", "write_masked"]
 
 
 def write_masked(
@@ -50,3 +51,8 @@ def read_masked(path: str | os.PathLike[str], record: Buffers, format: object) -
         raise FileFormatError(f"{os.fspath(path)}: a masked number of shape {t.shape}, in format {t.format}")
     m = wrap(t, number)
     return m if format is None else m.asformat(format)
+
+
+def masked_in_library(m: MaskedTensor, like: Any) -> MaskedTensor:
+    """The masked tensor over buffers of a library, see `tensor.one_library.in_library`."""
+    return wrap(in_library(m.specified, like, "read"), m._scalar)

@@ -20,6 +20,7 @@ from ..runtime.too_large import check_room, sized
 from ..storage import buffers
 from ..storage.specified import Ints
 from ..storage.storage import Storage, check_extents
+from ..tensor.one_library import typed_like
 from ..tensor.tensor import Tensor, python_scalar
 
 __all__ = ["random", "random_array"]
@@ -77,7 +78,7 @@ def random(
     if not shape:
         data = data if nse else np.zeros(1, data.dtype)
     storage = Storage(shape, coo(len(shape)), scalar, python_scalar(0, scalar), pos, crd, data)
-    return Tensor._from_storage(storage).asformat(format)
+    return typed_like(Tensor._from_storage(storage), dtype).asformat(format)
 
 
 @operation(operands=False)

@@ -1,8 +1,9 @@
 """Calls of differentiable functions -> their gradient rules, where torch records an operand.
 
 Kernels run on addresses, outside torch's graph. A function that runs kernels is marked `differentiable`; where one of
-its operands is a torch tensor that is recorded, the rule of its name is called instead, and calls the function again on
-operands without a graph. The rules live in a front-end, which the package names in `source`.
+its operands is a torch tensor that is recorded, the rule of its name is called instead, with all operands over torch
+buffers, and calls the function again on operands without a graph. The rules live in a front-end, which the package
+names in `source`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
             if "torch" in sys.modules and tracked(operands(*args)):
                 if transformed(operands(*args)):
                     return rule("transformed")(call, name, operands(*args), args, kwargs)
-                return rule(name)(*args, **kwargs)
+                return rule(name)(*rule("over_torch")(args), **kwargs)
             return function(*args, **kwargs)
 
         return cast("F", call)

@@ -28,6 +28,7 @@ __all__ = [
     "address",
     "as_array",
     "bare",
+    "buffer_of",
     "cast",
     "copied",
     "device_of",
@@ -48,6 +49,7 @@ __all__ = [
     "length",
     "library_of",
     "numpy_dtype",
+    "of_torch",
     "one_device",
     "outside",
     "refuse_recorded",
@@ -116,6 +118,12 @@ def is_array(x: object) -> bool:
     return isinstance(x, np.ndarray) or is_torch(x)
 
 
+def buffer_of(x: Any) -> Any:
+    """The values of a Tensor; anything else, arrays say, itself."""
+    s = getattr(x, "_storage", None)
+    return x if s is None else s.values
+
+
 def library_of(x: Array) -> str:
     """ "numpy" or "torch"."""
     return "numpy" if isinstance(x, np.ndarray) else "torch"
@@ -143,6 +151,11 @@ def numpy_dtype(scalar: str) -> np.dtype[Any]:
 def torch_dtype(scalar: str) -> Any:
     """torch's dtype of a scalar type."""
     return getattr(_torch(), _NAMES[scalar])
+
+
+def of_torch(x: object) -> bool:
+    """Whether a dtype or device is one of torch's own objects."""
+    return type(x).__module__ == "torch"
 
 
 def one_device(operation: str, *buffers: Array) -> None:

@@ -17,7 +17,7 @@ from ..ir.types import COMPLEX, FLOATS, SIGNED, UNSIGNED
 from ..late import late
 from ..runtime.operation import operation
 from ..runtime.promote import promote, weak
-from ..storage.buffers import dtype_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype
+from ..storage.buffers import buffer_of, dtype_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype
 from .tensor import Tensor
 
 __all__ = [
@@ -94,7 +94,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
         raise DTypeError(
             "result_type: expected a tensor, array or dtype\n  help: a Python scalar has no dtype by itself"
         )
-    torch_like = any(is_torch(getattr(x, "values", x)) or str(x).startswith("torch.") for x in others)
+    torch_like = any(is_torch(buffer_of(x)) or str(x).startswith("torch.") for x in others)
     scalar = promote(tuple(scalar_of_operand(x) for x in others), "torch" if torch_like else "numpy")
     for kind in weak_kinds:
         scalar = weak(scalar, kind)  # type: ignore[arg-type]

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from ..interop.constructors import asarray
     from ..interop.export import stacked_coordinates, to_device
+    from .one_library import over_torch
 else:
+    over_torch = late("tensor.one_library", "over_torch")
     stacked_coordinates = late("interop.export", "stacked_coordinates")
     to_device = late("interop.export", "to_device")
     asarray = late("interop.constructors", "asarray")
@@ -282,9 +284,14 @@ class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods)
         casting : NumPy's rule, "safe", "same_kind", ...; DTypeError where it forbids the conversion
         copy : False gives the tensor itself where it has that dtype
         order, subok : NumPy's, which mean nothing here
+
+        A dtype of torch's gives a tensor over torch buffers, those of NumPy taken over; a name, or NumPy's, stays in
+        the library of the buffers.
         """
         storage = self._storage
         scalar = buffers.scalar_name(dtype)
+        if storage.library == "numpy" and (buffers.of_torch(dtype) or buffers.of_torch(device)):
+            return over_torch(self).astype(dtype, casting=casting, copy=copy, device=device)
         if casting != "unsafe":
             may_cast(self, dtype, casting, "astype")
         if scalar == storage.scalar:
@@ -306,7 +313,10 @@ class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods)
         self, device: object = None, dtype: object = None, non_blocking: bool = False, copy: bool = False,
         memory_format: object = None,
     ) -> Tensor:  # fmt: skip
-        """The tensor on another device, "cpu" or torch's "cuda", or of another dtype; either, or a tensor, first."""
+        """The tensor on another device, "cpu" or torch's "cuda", or of another dtype; either, or a tensor, first.
+
+        A device or dtype of torch's, or a tensor that has them, gives a tensor over torch buffers, as `asarray(like=)`.
+        """
         if copy:
             return self.clone().to(device, dtype)
         if isinstance(device, Tensor) or buffers.is_array(device):
@@ -317,17 +327,14 @@ class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods)
             typed = self.astype(dtype, copy=False)
             return typed if device is None else typed.to(device)
         name, storage = str(device), self._storage
+        if buffers.of_torch(device) and storage.library == "numpy" and name == "cpu":
+            return over_torch(self)
         if name == "meta":
             raise UnsupportedError("to: device 'meta' has no memory\n  supported: cpu, cuda\n  help: leave it there")
         if device is None or name == storage.device or (storage.library == "numpy" and name == "cpu"):
             return self
-        import torch
-
-        try:
-            like = torch.empty(0, device=name)
-        except (RuntimeError, AssertionError) as error:
-            raise UnsupportedError(f"device {name!r} is not there: {error}\n  help: use 'cpu'") from error
-        return Tensor._from_storage(storage.mapped(lambda b: buffers.as_array(b, like=like).to(like.device)))
+        moved = over_torch(self, name)._storage
+        return Tensor._from_storage(moved.mapped(lambda b: b.to(name)))
 
     def to_device(self, device: object, /, *, stream: Any = None) -> Tensor:
         """`to(device)`, by the array API's name; see `interop.to_device`."""

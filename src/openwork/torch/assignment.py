@@ -18,7 +18,7 @@ from ..ops.indexing.key_join import keys_of
 from ..ops.indexing.keys import Axis, Group, Selection, select
 from ..ops.manipulation.shaping import broadcast_to
 from ..runtime.conversion.remap import remap
-from ..storage.buffers import as_array
+from ..storage.buffers import as_array, buffer_of
 from ..tensor.tensor import Tensor
 from .permutation_gradient import apply_move
 
@@ -29,7 +29,7 @@ _REDUCTIONS = {"add": "sum", "mul": "prod", "min": "amin", "max": "amax"}
 
 def _common_operands(t: Tensor, values: Any, selection: Selection) -> tuple[Tensor, Tensor]:
     """The tensor and the values to set, both over torch buffers and of one dtype."""
-    like = next(x for x in (t.values, getattr(values, "values", values)) if isinstance(x, torch.Tensor))
+    like = next(x for x in (t.values, buffer_of(values)) if isinstance(x, torch.Tensor))
     if not isinstance(t.values, torch.Tensor):
         t = Tensor._from_storage(t._storage.mapped(lambda b: as_array(b, like=like.detach())))
     return t, assigning._broadcastable_values(values, t, selection)

@@ -24,6 +24,7 @@ from ..runtime.conversion.remap import has_gaps
 from ..runtime.values import apply
 from ..storage.buffers import as_array, is_recorded, is_torch, length, scalar_of
 from ..storage.storage import Storage
+from ..tensor.one_library import storage_over_torch, tensor_over_torch
 from ..tensor.tensor import Tensor
 from .permutation_gradient import (
     detached_storage,
@@ -33,7 +34,7 @@ from .permutation_gradient import (
     without_duplicates,
 )
 
-__all__ = ["apply_dense", "apply_nary", "extents", "over_torch", "torch_storage", "with_number"]
+__all__ = ["apply_dense", "apply_nary", "extents", "operands_over_torch", "over_torch", "torch_storage", "with_number"]
 
 
 def apply_nary(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -163,15 +164,32 @@ def extents(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> 
 
 def torch_storage(t: Tensor) -> Storage:
     """The storage of a Tensor, over torch buffers."""
-    s = t._storage
-    return s if is_torch(s.values) else s.mapped(lambda b: as_array(b, like=torch.empty(0)))
+    return storage_over_torch(t._storage, _CPU)
+
+
+_CPU = torch.empty(0)
 
 
 def over_torch(x: Any) -> Any:
     """An argument or result with torch tensors of the same memory in the place of NumPy buffers."""
     if isinstance(x, Tensor):
-        return x if is_torch(x._kept.values) else Tensor._from_storage(torch_storage(x))
+        return x if is_torch(x._kept.values) else tensor_over_torch(x, _CPU)
     return type(x)(map(over_torch, x)) if type(x) in (tuple, list) else x
+
+
+def operands_over_torch(args: Sequence[Any]) -> list[Any]:
+    """The arguments of a gradient rule, storages and arrays among them over torch buffers."""
+    found = []
+    for x in args:
+        if isinstance(x, Storage):
+            found.append(storage_over_torch(x, _CPU))
+        elif isinstance(x, np.ndarray) and x.dtype.kind in "fc":  # not a key
+            found.append(as_array(x, like=_CPU))
+        elif type(x) in (tuple, list) and any(isinstance(v, Storage | Tensor) for v in x):
+            found.append(type(x)(operands_over_torch(x)))
+        else:
+            found.append(over_torch(x) if isinstance(x, Tensor) else x)
+    return found
 
 
 def _fill_values(call: _NaryCall, storages: Sequence[Storage], numbers: Sequence[Any]) -> list[Any] | None:

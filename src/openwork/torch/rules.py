@@ -43,6 +43,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "masked": products.masked,
     "on_structure": leaf_gradients.on_structure,
     "on_values": permutation_gradient.on_values,
+    "over_torch": nary.operands_over_torch,
     "pair": products.pair,
     "place_blocks": permutation_gradient.place_blocks,
     "prepared_step": prepared_product.prepared_step,

@@ -22,9 +22,10 @@ from ...late import late
 from ...runtime.gradient_hook import tracked
 from ...runtime.operation import namespace, operation
 from ...runtime.values import apply
-from ...storage.buffers import as_array, copied, is_array, is_torch, library_of
+from ...storage.buffers import as_array, buffer_of, copied, is_array, is_torch
 from ...tensor.dtypes import iinfo, isdtype, result_type
 from ...tensor.lazy import defer, is_lazy
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from .by_elements import by_elements
 from .maps import elementwise, unary
@@ -359,8 +360,9 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """
     if min is None and max is None:
         return x if is_lazy(x) else _operand(x).clone()
-    out: Any = _operand(x)
-    limits = [None if limit is None else _bound_operand(out, _tensor(limit)) for limit in (min, max)]
+    out: Any
+    out, *limits = one_library(_operand(x), *(None if limit is None else _tensor(limit) for limit in (min, max)))
+    limits = [limit if limit is None else _bound_operand(out, limit) for limit in limits]
     out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
     for op, limit in zip(("max", "min"), limits, strict=True):
         if limit is not None:
@@ -373,7 +375,7 @@ _PYTHON = (bool, int, float, complex)
 
 def _bound_operand(x: Any, limit: Any) -> Any:
     """A bound of `clip` of rank 0 in the library of the tensor that it bounds, unless torch records it."""
-    if is_lazy(x) or type(limit) in _PYTHON or limit.ndim or tracked((getattr(limit, "values", limit),)):
+    if is_lazy(x) or type(limit) in _PYTHON or limit.ndim or tracked((buffer_of(limit),)):
         return limit
     return as_array(limit.to_dense() if isinstance(limit, Tensor) else np.asarray(limit), like=x.values)
 
@@ -422,7 +424,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     choices = [x if isinstance(x, int | float | complex) else _operand(x) for x in (x1, x2)]
     if not any(isinstance(x, Tensor) for x in choices):
         choices[0] = _operand(choices[0])
-    test, *choices = _one_library([test, *choices])
+    test, *choices = one_library(test, *choices)
     dtype = result_type(*choices)
     choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
     if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):
@@ -435,21 +437,6 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         shown.append(Access(name) if isinstance(x, Tensor) else Literal(x))
         operands |= {name: x} if isinstance(x, Tensor) else {}
     return pointwise(Apply("select", (Access("C"), *shown)), operands)
-
-
-def _one_library(operands: list[Any]) -> list[Any]:
-    """The operands with buffers of one library: torch's where it records one, else that of what is no scalar."""
-    tensors = [x for x in operands if isinstance(x, Tensor)]
-    if len({x._storage.library for x in tensors}) < 2:
-        return operands
-    first = builtins.max(tensors, key=lambda x: (tracked((x.values,)), x.ndim > 0))
-    return [_in_library(x, first.values) if isinstance(x, Tensor) else x for x in operands]
-
-
-def _in_library(t: Tensor, like: Any) -> Tensor:
-    """`t` over buffers of the library of `like`."""
-    s = t._storage
-    return t if s.library == library_of(like) else Tensor._from_storage(s.mapped(lambda b: as_array(b, like=like)))
 
 
 def _select(condition: Any, x1: Any, x2: Any) -> Any:

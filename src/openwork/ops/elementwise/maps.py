@@ -24,12 +24,13 @@ from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, apply_with_warnings, negative_power, user_name
 from ...runtime.zero_annihilation import FINITE, bounded
-from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of, to_numpy
+from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...tensor.lazy import as_number, defer, is_lazy
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..manipulation.shaping import broadcast_to
 from .nonfinite_products import add_nonfinite
@@ -130,6 +131,9 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
         return _with_scalar(op, a, b, zero_annihilates)
     s = getattr(a, "_storage", None)
     t = s if a is b else getattr(b, "_storage", None)
+    if s is not None and t is not None and type(s.values) is not type(t.values):
+        a, b = one_library(a, b)
+        s, t = a._storage, b._storage
     if s is not None and t is not None and not (s.format.is_dense or t.format.is_dense):
         if op == "pow":
             check_powers(a, b)
@@ -143,7 +147,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return apply(op, a, b)
-    a, b = _rank_0_as_array(a, b), _rank_0_as_array(b, a)
+    a, b = one_library(_rank_0_as_array(a, b), _rank_0_as_array(b, a))
     if _is_scalar(a) or _is_scalar(b):
         return _with_scalar(op, a, b, zero_annihilates)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
@@ -201,8 +205,6 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
         if prepared_result is not None:
             return prepared_result
     if not number and is_array(number_operand):
-        if is_torch(number_operand) and not is_torch(t._kept.values) and not tracked((number_operand,)):
-            number_operand = to_numpy(number_operand)
         number_operand = number_operand[()] if isinstance(number_operand, np.ndarray) else number_operand
     linear = not t._kept.fill_value and (op == "mul" or (op == "div" and left))
     if not (linear or number) and is_torch(number_operand) and tracked((number_operand,)):

@@ -26,6 +26,7 @@ from ...runtime.operation import operation
 from ...runtime.values import apply, apply_with_warnings
 from ...runtime.zero_annihilation import bounded
 from ...storage.storage import Storage
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..indexing.taking import prune
 
@@ -171,6 +172,7 @@ def pointwise(
     Raises ShapeError where shapes do not agree, UnsupportedError for reductions.
     """
 
+    tensors = dict(zip(tensors, one_library(*tensors.values()), strict=True))
     e, free = _parse(expression)
     indexed = _with_indices(e, tensors)
     indices = free if free is not None else _index_order(indexed)

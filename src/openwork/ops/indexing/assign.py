@@ -19,9 +19,10 @@ from ...runtime.conversion.remap import Program, coordinates_format, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.overrides import answering
 from ...storage import buffers
-from ...storage.buffers import itemsize, length
+from ...storage.buffers import buffer_of, itemsize, length
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..result_format import ROOM, dense_array, from_dense_array, to_result_format
 from .index import host_key, index_selection
@@ -50,35 +51,41 @@ class AtKey:
     tensor: Tensor
     key: Any
 
+    def _of(self, function: Any, values: Any, *rest: Any) -> Tensor:
+        """`function` of the tensor, the key and the values, which is torch's where either is."""
+        t, operand = one_library(self.tensor, values)
+        result: Tensor = function(t, self.key, operand, *rest)
+        return result
+
     def get(self) -> Any:
         """`t[key]`."""
         return self.tensor[self.key]
 
     def set(self, values: Any) -> Tensor:
         """A new tensor with the elements set to `values`, broadcast; of duplicate places the last value counts."""
-        return assign(self.tensor, self.key, values)
+        return self._of(assign, values)
 
     def add(self, values: Any) -> Tensor:
         """A new tensor with `values` added to the elements."""
-        return combine(self.tensor, self.key, values, "add")
+        return self._of(combine, values, "add")
 
     def mul(self, values: Any) -> Tensor:
         """A new tensor with the elements multiplied by `values`."""
-        return combine(self.tensor, self.key, values, "mul")
+        return self._of(combine, values, "mul")
 
     multiply = mul
 
     def min(self, values: Any) -> Tensor:
         """A new tensor with the minimum of the elements and `values`."""
-        return combine(self.tensor, self.key, values, "min")
+        return self._of(combine, values, "min")
 
     def max(self, values: Any) -> Tensor:
         """A new tensor with the maximum of the elements and `values`."""
-        return combine(self.tensor, self.key, values, "max")
+        return self._of(combine, values, "max")
 
 
 @answering
-@differentiable(lambda t, _, values: (t.values, getattr(values, "values", values)))
+@differentiable(lambda t, _, values: (t.values, buffer_of(values)))
 def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     """`t` with `t[key] = values`, as a new tensor.
 
@@ -113,7 +120,7 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
 
 
 @answering
-@differentiable(lambda t, _, values, __: (t.values, getattr(values, "values", values)))
+@differentiable(lambda t, _, values, __: (t.values, buffer_of(values)))
 def combine(t: Tensor, key: Any, values: Any, op: str | np.ufunc) -> Tensor:
     """`t` with `op` of the elements at `key` and `values`, as a new tensor.
 

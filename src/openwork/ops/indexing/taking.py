@@ -16,8 +16,9 @@ from ...runtime.conversion.remap import Program, canonical, on_host, source_word
 from ...runtime.gradient_hook import differentiable
 from ...runtime.operation import operation
 from ...runtime.single_operand import operand_of
-from ...storage.buffers import Array, address, is_torch, length, to_numpy
+from ...storage.buffers import Array, address, buffer_of, is_torch, length, to_numpy
 from ...storage.storage import Storage
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..manipulation.shaping import reshape
@@ -81,7 +82,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
 
 
 @operation(method=True, shape="same", dtype="same", fill="same")
-@differentiable(lambda x, *_: (getattr(x, "values", x),))
+@differentiable(lambda x, *_: (buffer_of(x),))
 def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     """Without the elements that differ from the fill value by no more than `threshold`.
 
@@ -131,7 +132,7 @@ def _near_test(scalar: str, value: str, fill: str, threshold: str) -> str:
 
 
 @operation(method=True, places="mask", torch="sparse_mask", shape="same", dtype="same", fill="same")
-@differentiable(lambda x, mask: (getattr(x, "values", x),))
+@differentiable(lambda x, mask: (buffer_of(x),))
 def sparse_mask(x: Any, mask: Any, /) -> Tensor:
     """The elements of `x` that `mask` specifies, in the structure of `mask`; its values play no part.
 
@@ -148,7 +149,9 @@ def sparse_mask(x: Any, mask: Any, /) -> Tensor:
     Cost: O(nse of both) where they are walked in one order, a search per element of `mask` otherwise.
     Raises ShapeError where the shapes differ.
     """
-    t, m = as_tensor(x), as_tensor(mask)
+    t: Tensor
+    m: Tensor
+    t, m = one_library(as_tensor(x), as_tensor(mask))
     if t.shape != m.shape:
         raise ShapeError(f"sparse_mask: shape {t.shape} of the tensor, {m.shape} of the mask\n  help: make them equal")
     if not m.format.is_unique:

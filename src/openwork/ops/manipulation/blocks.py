@@ -14,6 +14,7 @@ from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...storage.buffers import dtype_of
 from ...storage.storage import Storage
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 from ..creation import zeros
@@ -157,7 +158,8 @@ def _assemble(
                 f"{operation}: unspecified elements of a block are {t.fill_value}, those beside it 0"
                 '\n  help: asformat("dense") first'
             )
-    out = _place_blocks([t for t, _ in placed], [start for _, start in placed], shape, operation, format)
+    blocks, starts = zip(*placed, strict=True)
+    out = _place_blocks(list(one_library(*blocks)), starts, shape, operation, format)
     return _with_format_and_dtype(out, None, dtype)
 
 

@@ -18,6 +18,7 @@ from ...runtime.prepared_joins import learn_join, recall_join
 from ...runtime.promote import promote
 from ...storage.buffers import dtype_of
 from ...storage.storage import Storage
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..indexing.index import index
@@ -52,7 +53,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
     joined = concat_recalled(arrays, axis) if format is None else None
     if joined is not None:
         return joined
-    tensors = [as_tensor(x) for x in arrays]
+    tensors: list[Tensor] = list(one_library(*map(as_tensor, arrays)))
     if not tensors:
         raise ShapeError("concat: need at least one array to concatenate\n  help: give a list of tensors")
     if axis is None:

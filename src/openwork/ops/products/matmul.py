@@ -20,6 +20,7 @@ from ...runtime.strided import Strided, strided
 from ...storage.buffers import Array, library_of
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from . import prepared_products
 from .prepared_products import remember_product
@@ -103,7 +104,7 @@ def _matmul(a: Any, b: Any) -> Any:
 
     if is_lazy(a) or is_lazy(b):
         return defer("matmul", "matmul", matmul, (a, b))
-    a, b = adopt_foreign(a), adopt_foreign(b)
+    a, b = one_library(adopt_foreign(a), adopt_foreign(b))
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0]:
         prepared_result = prepared_product(a._storage, b._storage)

@@ -27,6 +27,7 @@ from ...runtime.strided import strided
 from ...storage.buffers import Array, as_array, cast, is_torch, length, library_of, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..elementwise.maps import elementwise
 from .prepared_products import remember_product
@@ -55,6 +56,7 @@ def product(
     a sparse Tensor or a dense array, whichever the plan's last step gives; in the format `target` only where that costs
     nothing
     """
+    operands = one_library(*operands)
     with_sizes = target is not None or len(operands) > 2
     plan = plan_product(inputs, output, tuple([_describe_operand(x, with_sizes) for x in operands]), ring, target)
     values = _bind_operands(inputs, operands, ring, plan, what)

@@ -12,6 +12,7 @@ from ...ir.index_text import parse_expression
 from ...late import late
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..indexing.taking import sparse_mask
 from .product import sampled
@@ -46,7 +47,7 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     """
 
     mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
-    mask, a, b = adopt_foreign(mask), sparse_or_array(a), sparse_or_array(b)
+    mask, a, b = one_library(adopt_foreign(mask), sparse_or_array(a), sparse_or_array(b))
     if (
         mask.ndim != 2
         or a.ndim != 2

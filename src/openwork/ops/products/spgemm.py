@@ -13,6 +13,7 @@ from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...runtime.semirings import semiring as semiring_of
 from ...storage.storage import Storage
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from .einsum import einsum
 
@@ -73,7 +74,7 @@ def spgemm(
            [0, 1]])
     """
     ring = semiring_of(semiring)
-    a, b, mask = adopt_foreign(a), adopt_foreign(b), adopt_foreign(mask)
+    a, b, mask = one_library(adopt_foreign(a), adopt_foreign(b), adopt_foreign(mask))
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ShapeError(
             f"spgemm: matrices of shapes {a.shape} and {b.shape}\n  expected: (m, k) and (k, n)"

@@ -25,6 +25,7 @@ from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import as_array, is_array, is_torch, length, to_numpy
 from ...storage.storage import Storage
 from ...tensor.lazy import is_lazy
+from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..creation import eye
 from ..manipulation.shaping import reshape
@@ -186,7 +187,7 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
     Cost: O(nse of the result) and one conversion.
     """
-    a, b = (x if _is_tensor(x) else asarray(x) for x in (a, b))
+    a, b = one_library(*(x if _is_tensor(x) else asarray(x) for x in (a, b)))
     ndim = max(a.ndim, b.ndim)
     stored = [x._storage for x in (a, b)]
     if not _all_finite(a, b):

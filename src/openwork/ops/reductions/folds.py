@@ -30,6 +30,7 @@ from ...storage.scalars import python_scalar
 from ...storage.storage import LARGEST, Storage
 from ...storage.structure import keep
 from ...tensor.lazy import defer, is_lazy
+from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
         return defer(
             "reduce", op, partial(_reduce_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype)
         )  # type: ignore[return-value]
+    t = t if dtype is None else typed_like(t, dtype)
     s = t._storage
     axes = axes_of(axis, t.ndim, lists=is_torch(s.values))
     if op in _OPERATORS:

@@ -17,6 +17,7 @@ from ...runtime.overrides import answering
 from ...runtime.promote import accumulator
 from ...storage.buffers import cast, dtype_of, is_torch, scalar_name, scalar_of, to_numpy
 from ...storage.storage import LARGEST
+from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
 from ..axes import axis_of
 from .folds import reduced_tensor
@@ -148,6 +149,7 @@ def cumulative(op: str, t: Tensor, axis: int | None, dtype: Any, initial: bool) 
     if t.ndim == 0 or (axis is None and t.ndim != 1):
         raise ShapeError(f"cumulative_{op} of a tensor of shape {t.shape} needs an axis\n  help: give axis=")
     dim = 0 if axis is None else axis_of(axis, t.ndim, f"cumulative_{op}", boolean=False)
+    t = typed_like(t, dtype)
     scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
     dense = cast(t.to_dense(), scalar)
     if is_torch(dense):
