@@ -48,7 +48,9 @@ def test_ways_onto_torch_share_memory(way: str) -> None:
     for format in ("csr", "coo", "bsr(2, 2)", "dense"):
         t = of_numpy(format)
         moved = WAYS[way](t)
-        assert over_torch(moved) and moved.dtype == torch.float64 and moved.format == t.format
+        assert over_torch(moved)
+        assert moved.dtype == torch.float64
+        assert moved.format == t.format
         assert np.array_equal(moved.to_numpy(), ARRAY)
         assert moved.values.data_ptr() == t.values.ctypes.data
         assert WAYS[way](moved) is moved
@@ -57,11 +59,14 @@ def test_ways_onto_torch_share_memory(way: str) -> None:
 def test_other_dtypes_and_the_way_back() -> None:
     t = of_numpy()
     for moved in (t.to(torch.float32), t.astype(torch.float32), ow.asarray(t, dtype=torch.float32)):
-        assert over_torch(moved) and moved.dtype == torch.float32
+        assert over_torch(moved)
+        assert moved.dtype == torch.float32
     back = ow.asarray(ow.asarray(t, like=torch), like=np)
-    assert isinstance(back.values, np.ndarray) and back.values.ctypes.data == t.values.ctypes.data
+    assert isinstance(back.values, np.ndarray)
+    assert back.values.ctypes.data == t.values.ctypes.data
     assert ow.asarray(t, like="numpy") is t
-    assert t.astype("float32").dtype == np.float32 and t.to("cpu") is t
+    assert t.astype("float32").dtype == np.float32
+    assert t.to("cpu") is t
     recorded = ow.asarray(t, like=torch).requires_grad_()
     with pytest.raises(ow.UnsupportedError, match="detach"):
         ow.asarray(recorded, like=np)
@@ -75,7 +80,8 @@ def test_other_dtypes_and_the_way_back() -> None:
 def test_files(tmp_path: Any) -> None:
     path = tmp_path / "a.mtx"
     ow.write(path, of_numpy())
-    assert over_torch(ow.read(path, like="torch")) and not over_torch(ow.read(path))
+    assert over_torch(ow.read(path, like="torch"))
+    assert not over_torch(ow.read(path))
     masked = tmp_path / "m.npz"
     ow.write(masked, ow.masked_tensor(ARRAY, ARRAY > 0))
     assert over_torch(ow.read(masked, like=torch).specified)
@@ -163,7 +169,8 @@ def test_results_of_two_libraries_are_over_torch_and_recorded(name: str) -> None
 def test_numbers_of_torch_and_elements_in_place() -> None:
     x = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     (of_numpy() * x).sum().backward()
-    assert x.grad is not None and float(x.grad) == ARRAY.sum()
+    assert x.grad is not None
+    assert float(x.grad) == ARRAY.sum()
     assert over_torch(of_numpy() * torch.tensor(2.0))
     t = of_numpy()
     with pytest.raises(ow.UnsupportedError):
@@ -172,4 +179,5 @@ def test_numbers_of_torch_and_elements_in_place() -> None:
     v = torch.tensor([5.0, 6, 7, 8], dtype=torch.float64, requires_grad=True)
     dense = ow.asarray(torch.tensor(ARRAY)).at[0].set(v)
     dense.sum().to_dense().backward()
-    assert v.grad is not None and bool((v.grad == 1).all())
+    assert v.grad is not None
+    assert bool((v.grad == 1).all())
