@@ -13,7 +13,7 @@ from openwork.compiler.conversion import plan
 from openwork.compiler.conversion.level_runs import Kind, runs, unbatched
 from openwork.compiler.conversion.order import follows
 from openwork.compiler.operand import Operand
-from openwork.compiler.walk import Point, walk
+from openwork.compiler.walk import Place, walk
 from openwork.errors import FormatError
 from openwork.format import Format
 from openwork.format import format as fmt
@@ -154,7 +154,7 @@ def nest(f: Format, ragged: bool = False) -> str:
     extents = [builder.scalar(f"n{d}") for d in range(f.ndim)]
     out = builder.buffer("out", "i64", mutable=True)
 
-    def leaf(block: Block, point: Point) -> None:
+    def leaf(block: Block, point: Place) -> None:
         block.run("out[at] += 1", out=out, at=point.leaf)
 
     walk(builder.top, "a", Operand("f64", f.ndim, f, pos, crd, ragged), extents, leaf)
@@ -184,4 +184,4 @@ def test_walk_of_diagonals_cuts_the_range() -> None:
 def test_walk_of_batches_offsets_the_slices() -> None:
     text = nest(fmt("csr", 3, batch=1))
     assert "a_c0 * a_pos2_slice" in text
-    assert "a_c0 * a_vals_slice" in text
+    assert "a_c0 * a_vals2_slice" in text

@@ -192,3 +192,19 @@ def test_errors() -> None:
         ow.argmax(ow.eye(3, dtype="complex128"))
     with pytest.raises(ow.DTypeError, match="sum: complex numbers are no float64"):
         ow.sum(ow.eye(3, dtype="complex128"), axis=0, dtype="float64")
+
+
+def test_slots_without_a_value_count_for_nothing() -> None:
+    """Six values of `i % 6` lie in two times four slots: two of them are no elements, whatever they hold."""
+    x = np.arange(1.0, 18.0)
+    rows = np.arange(1.0, 35.0).reshape(17, 2)
+    for levels in ("i % 6 // 4 : dense, i % 6 % 4 : dense", "i % 6 % 4 : dense, i % 6 // 4 : compressed"):
+        a = ow.asarray(x).asformat(f"(i) -> (i // 6 : dense, {levels})")
+        shifted = a + 1  # another fill value, which is what unused slots hold
+        assert float(ow.min(a)) == 1.0
+        assert float(ow.sum(shifted)) == (x + 1).sum()
+        assert float(ow.prod(shifted)) == (x + 1).prod()
+        b = ow.asarray(rows).asformat(f"(i, j) -> (i // 6 : dense, j : dense, {levels})") + 1
+        np.testing.assert_array_equal(np.asarray(b @ np.ones(2)), (rows + 1).sum(1))
+        np.testing.assert_array_equal(np.asarray(np.ones(17) @ b), (rows + 1).sum(0))
+        np.testing.assert_array_equal(np.asarray(ow.min(b, axis=0)), (rows + 1).min(0))

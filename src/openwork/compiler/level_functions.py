@@ -15,6 +15,7 @@ from ..ir.syntax import expression_tree
 from ..ir.text_expr import ExprReader
 from .build import Parameters
 from .fold import fold
+from .intervals import Interval
 from .operand import Operand, ParamRef
 
 __all__ = ["Level", "evaluate", "is_signed"]
@@ -66,12 +67,13 @@ class _Reader(ExprReader[dict[str, Expr]]):
 
 @dataclass(frozen=True)
 class Level:
-    """Level `index` of the operand `tensor`, as a kernel sees it."""
+    """Level `index` of the operand `tensor`, as a kernel sees it; its interval is a parameter where none is given."""
 
     tensor: str
     index: int
     operand: Operand
     params: Parameters
+    interval: Interval | None = None
 
     @property
     def format(self) -> LevelFormat:
@@ -91,14 +93,16 @@ class Level:
 
     def name(self, name: str) -> Expr:
         """The value of a name in level functions: `lo` and `hi`, the extent `N`, an argument of the level format."""
+        if name == "hi":
+            return fold("add", self.name("lo"), self.name("N"))
+        if self.interval is not None and name in ("lo", "N"):
+            return self.interval.lo if name == "lo" else self.interval.size
         if name == "lo":
             signed = is_signed(self.expression)
             return self.params.scalar(ParamRef("lower", self.tensor, self.index)) if signed else const(0)
         if name == "N":
             n = self.constant_extent
             return const(n) if n is not None else self.params.scalar(ParamRef("size", self.tensor, self.index))
-        if name == "hi":
-            return fold("add", self.name("lo"), self.name("N"))
         arguments = dict(zip(self.format.parameters, self.format.arguments, strict=True))
         if name in arguments:
             return const(arguments[name])

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 from ..ir.loop import Expr, Kernel
 from ..ir.ops import const
-from .build import Block, Builder, Name, fold
+from .build import Block, Builder, Name
+from .fold import fold
 from .operand import Operand
-from .walk import Point, walk
+from .walk import Place, walk
 
 __all__ = ["Remap", "edges_kernel", "find_kernel", "points_kernel", "ranges_kernel", "remap_kernel"]
 
@@ -71,7 +72,7 @@ def remap_kernel(source: Operand, remap: Remap, index: str) -> Kernel:
     place = top.mut("place", top.expr("begin"))
     text = nested((*remap.steps, "EMIT"))
 
-    def leaf(block: Block, point: Point) -> None:
+    def leaf(block: Block, point: Place) -> None:
         def store(inner: Block) -> None:
             for array, coordinate in zip(crd, remap.coordinates, strict=True):
                 inner.store(array, place, inner.expr(coordinate))
@@ -193,7 +194,7 @@ def find_kernel(mask: Operand, scalar: str, *, dense: bool) -> Kernel:
         builder.buffer("keys", "i64", wide=True)
         top.run("at: i64 = 0")
 
-    def leaf(block: Block, point: Point) -> None:
+    def leaf(block: Block, point: Place) -> None:
         place: Expr = const(0)
         for x, step in zip(point.at, steps, strict=True):
             place = fold("add", place, fold("mul", x, step))

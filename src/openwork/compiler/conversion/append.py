@@ -20,8 +20,8 @@ from ...format.format import Format
 from ...ir.loop import Expr, Kernel, Var
 from ...ir.ops import const, op
 from ..build import Array, Block, Builder, Name, fold
+from ..intervals import Interval, intervals
 from ..operand import Operand
-from ..walk import Interval, intervals
 from .level_runs import Kind, Run, runs
 from .ranged import bind_range_number
 from .stream import Element, Stream, extents_of

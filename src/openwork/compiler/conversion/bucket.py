@@ -23,9 +23,9 @@ from ... import tuning
 from ...ir.loop import Expr, Kernel
 from ...ir.ops import const
 from ..build import Array, Block, Builder, Hole
+from ..intervals import intervals
 from ..operand import Operand
 from ..single.collapse_loops import flatten
-from ..walk import intervals
 from .append import locate
 from .level_runs import Run, runs
 from .prefetch import later

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from ...ir.loop import Expr, Kernel
 from ...ir.ops import const
 from ..build import Array, Block, Builder, Name
+from ..intervals import Interval, intervals
 from ..operand import Operand
-from ..walk import Interval, intervals
 from .append import Pass, locate
 from .level_runs import Run, runs
 from .ranged import bind_range_number

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...ir.loop import Kernel
 from ...ir.ops import const
 from ..build import Block, Builder
+from ..intervals import intervals
 from ..operand import Operand
-from ..walk import intervals
 from .append import Pass, locate
 from .level_runs import runs
 from .stream import Element, Stream, extents_of

@@ -7,8 +7,8 @@ from ...format.format import Format
 from ...ir.loop import Kernel
 from ...ir.ops import const
 from ..build import Block, Builder, fold
+from ..intervals import intervals
 from ..operand import Operand
-from ..walk import intervals
 from .stream import Element, Stream, extents_of
 
 __all__ = ["DIGIT", "count_kernel", "extract_kernel", "gather_kernel", "radix_kernel"]

@@ -12,8 +12,9 @@ from ...ir.loop import Expr, Var
 from ...ir.ops import const, op
 from ...ir.types import I64
 from ..build import Block, Builder
+from ..intervals import Interval, coordinate_of
 from ..operand import Operand
-from ..walk import Interval, Point, coordinate_of, walk
+from ..walk import Place, walk
 
 __all__ = ["Element", "Sink", "Sorted", "Stream", "Walked", "dimension_of_last", "extents_of"]
 
@@ -65,7 +66,7 @@ class Walked:
         assert self.source.format is not None
         level_of = {level.expression: at for at, level in enumerate(self.source.format.levels)}
 
-        def leaf(inner: Block, point: Point) -> None:
+        def leaf(inner: Block, point: Place) -> None:
             def level(e: Expression, at: int) -> Expr:
                 if e in level_of:
                     return point.coordinates[level_of[e]]
@@ -88,7 +89,8 @@ class Walked:
 
         def tile(inner: Block, number: Expr) -> None:
             lo = inner.let("tile_lo", inner.expr(f"number * {TILE}", number=number))
-            walk(inner, "a", self.source, extents, leaf, tile=(d, lo, inner.expr(f"lo + {TILE}", lo=lo)))
+            hi = inner.expr(f"min(lo + {TILE}, n)", lo=lo, n=extents[d])
+            walk(inner, "a", self.source, extents, leaf, tile=(d, lo, hi))
 
         block.loop("tile", const(0), block.expr(f"(n + {TILE - 1}) >> {TILE.bit_length() - 1}", n=extents[d]), tile)
 

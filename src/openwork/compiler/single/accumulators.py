@@ -9,11 +9,12 @@ from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...ir.loop import Const, Expr, Mut, Store, Var
 from ...ir.ops import cast, const, load, op
 from ...ir.types import Type
-from ..build import Block, fold
-from ..nest import Nest, Walk
+from ..build import Block
+from ..fold import fold
 from ..operand import Operand, ParamRef
 from ..schedule import Schedule, Tile
 from .factors import Factor, combine_name, identity
+from .nest import Nest, Walk
 
 __all__ = ["Accumulators", "Key", "Terms"]
 
@@ -53,15 +54,15 @@ class Terms:
         dense = dict(walk.dense)
         if name in dense:
             return dense[name]
-        return self.nest.coordinate(self.driver.indices.index(name), walk)
+        return self.nest.dimension(self.driver.indices.index(name), walk)
 
     def lane_dim(self, walk: Walk) -> str | None:
         """The index that runs along the lanes of a vectorised block level."""
         if walk.lanes == 1 or self.plan.gather > 1:
             return None
-        last = self.nest.fmt.nlevels - 1
+        last = self.nest.format.nlevels - 1
         return next(
-            self.driver.indices[d] for d, form in enumerate(self.nest.fmt.inverse) if any(k == last for k, _ in form)
+            self.driver.indices[d] for d, form in enumerate(self.nest.format.inverse) if any(k == last for k, _ in form)
         )
 
     def address(self, access: Access, walk: Walk, base: Expr, piece: Tile) -> Expr:
@@ -89,7 +90,7 @@ class Terms:
             case Access() if e == self.driver:
                 scalar = self.operands[e.tensor].scalar
                 buffer = self.params.buffer(ParamRef("vals", e.tensor), scalar)
-                return self.computed(load(buffer, scalar, self.leaf_position(walk), walk.lanes))
+                return self.computed(load(buffer, scalar, self.nest.leaf(walk.position, walk.batch), walk.lanes))
             case Access(tensor, indices):
                 operand = self.operands[tensor]
                 if operand.ndim == 0 and operand.unit is None and not indices:
@@ -103,13 +104,6 @@ class Terms:
 
     def computed(self, value: Expr) -> Expr:
         return cast(value, Type(self.compute, value.type.lanes))
-
-    def leaf_position(self, walk: Walk) -> Expr:
-        last = self.nest.fmt.nlevels - 1
-        if walk.batch is None:
-            return walk.position
-        stride = self.params.scalar(ParamRef("slice", self.driver.tensor, max(last, 0), "vals"))
-        return fold("add", fold("mul", walk.batch, stride), walk.position)
 
     def multiply(
         self, block: Block, start: Expr | None, factors: list[Factor], walk: Walk, piece: Tile, base: Expr
@@ -181,7 +175,7 @@ class Terms:
 
     def key(self, walk: Walk, piece: Tile) -> Key:
         """The register that the element at `walk` adds to."""
-        fmt = self.nest.fmt
+        fmt = self.nest.format
         dims = [self.driver.indices.index(i) for i in self.stmt.lhs.indices if i in self.driver.indices]
         used = {k for d in dims for k, _ in fmt.inverse[d] if k >= self.plan.unrolled}
         fixed = tuple((k, c) for k in sorted(used) if isinstance(c := walk.coordinates[k], Const))
@@ -190,7 +184,7 @@ class Terms:
     def at_key(self, walk: Walk, key: Key) -> Walk:
         """`walk` with the written-out coordinates of a register put in place."""
         fixed = dict(key.coordinates)
-        missing = range(walk.depth, self.nest.fmt.nlevels)
+        missing = range(walk.depth, self.nest.format.nlevels)
         coordinates = (*walk.coordinates[: walk.depth], *(fixed.get(k, const(0)) for k in missing))
         return replace(walk, coordinates=coordinates, lanes=key.lanes)
 
@@ -202,9 +196,11 @@ class Terms:
             buffer = self.params.buffer(ParamRef("vals", lhs.tensor), out.scalar, mutable=True)
             value = cast(value, Type(out.scalar, max(value.type.lanes, walk.lanes)))
             if not no_alias:
-                previous = self.computed(load(buffer, out.scalar, self.leaf_position(walk), value.type.lanes))
+                previous = self.computed(
+                    load(buffer, out.scalar, self.nest.leaf(walk.position, walk.batch), value.type.lanes)
+                )
                 value = cast(op(self.reduce, previous, value), value.type)
-            block.stmts.append(Store(buffer, self.leaf_position(walk), value))
+            block.stmts.append(Store(buffer, self.nest.leaf(walk.position, walk.batch), value))
             return
         buffer = self.params.buffer(ParamRef("data", lhs.tensor), out.scalar, mutable=True)
         index = self.address(lhs, walk, base, piece)
@@ -226,7 +222,7 @@ class Terms:
             if operand.format is not None or not access.indices:
                 continue
             dims = [self.driver.indices.index(i) for i in access.indices if i in self.driver.indices]
-            if any(k == level for d in dims for k, _ in self.nest.fmt.inverse[d]):
+            if any(k == level for d in dims for k, _ in self.nest.format.inverse[d]):
                 buffer = self.params.buffer(ParamRef("data", access.tensor), operand.scalar)
                 out.append((buffer, self.address(access, walk, base, Tile(0, 1)), operand.scalar))
         return out

@@ -20,13 +20,14 @@ from ...ir.index import Assignment
 from ...ir.loop import Const, Expr, Kernel, Prefetch
 from ...ir.ops import const, op
 from ...ir.types import itemsize
-from ..build import Block, Builder, fold
-from ..level_functions import evaluate
-from ..nest import Body, Nest, Walk, when_all
+from ..build import Block, Builder
+from ..fold import fold
+from ..level_iterator import when_all
 from ..operand import Operand, ParamRef
 from ..schedule import Schedule, Tile
 from .accumulators import Accumulators, Key, Terms
 from .factors import factors_of
+from .nest import Body, Bounds, Element, Nest, Walk
 from .short_rows import lower_short_rows
 
 __all__ = ["lower_single_operand"]
@@ -47,7 +48,7 @@ class _SingleOperand:
         self.params = self.builder.params
         sliced = None if plan.sliced is None else access.indices.index(plan.sliced)
         self.nest = Nest(self.builder, plan.driver, driver, access.indices, sliced)
-        self.fmt = self.nest.fmt
+        self.fmt = self.nest.format
         self.shared = operands[stmt.lhs.tensor].format is not None
         self.bottom = min(plan.unrolled, self.fmt.nlevels)
         self.terms = Terms(stmt, operands, plan, compute, self.nest, access)
@@ -90,10 +91,31 @@ class _SingleOperand:
             self.segments(block, walk)
         elif plan.short and depth == nlevels - 2:
             lower_short_rows(self, block, walk)
-        elif plan.gather > 1 and depth == nlevels - 1 and walk.lanes == 1:
-            self.nest.loop(block, walk, self.descend, lanes=plan.gather if not plan.run_reduce else 1)
+        elif self.nest.is_walked(walk) and not self.nest.levels[depth].format.is_singleton:
+            lanes = plan.gather if depth == nlevels - 1 and walk.lanes == 1 and not plan.run_reduce else 1
+
+            def element(inner: Block, point: Walk, q: Expr) -> None:
+                self.nest.enter(inner, point, self.descend, q=q)
+
+            self.positions(block, walk, self.nest.bounds(walk), element, lanes, self.nest.position_hints)
         else:
-            self.nest.loop(block, walk, self.descend, lambda b, q: self.prefetch(b, walk, q))
+            self.nest.each(block, walk, self.descend)
+
+    def positions(
+        self, block: Block, walk: Walk, bounds: Bounds, element: Element, lanes: int, hints: tuple[str, ...] = ()
+    ) -> None:
+        """The loop over positions of the level below `walk`, in lanes or with prefetches of what comes later."""
+        if lanes > 1:
+            self.nest.in_lanes(block, walk, bounds, lanes, element)
+            return
+
+        def body(inner: Block, q: Expr) -> None:
+            below = inner.nested()
+            element(below, walk, q)
+            self.prefetch(inner, walk, q)
+            inner.stmts += below.stmts
+
+        block.loop(self.nest.stem("q", walk.depth), *bounds, body, hints)
 
     def split_depths(self) -> set[int]:
         """Depths below the output's where a factor is bound, so that a partial sum is worth keeping."""
@@ -118,13 +140,13 @@ class _SingleOperand:
                 guards = self.block_guards(element) if guarded else []
                 when_all(inner, guards, lambda b, element=element: self.leaf(b, element))  # type: ignore[misc]
 
-        whole = self.whole_block(walk, extents) if self.nest.operand.ragged else []
+        whole = self.whole_block(walk, extents) if self.nest.ragged else []
         when_all(block, whole, lambda b: copies(b, guarded=False), lambda b: copies(b, guarded=True))
 
     def whole_block(self, walk: Walk, extents: list[int]) -> list[Expr]:
         """Conditions under which every element of a block lies in the shape: its extreme corners do."""
         conditions: list[Expr] = []
-        for d, form in enumerate(self.fmt.inverse):
+        for d, form in enumerate(self.nest.sums):
             slopes = dict(form)
             if not any(k >= self.plan.unrolled for k in slopes):
                 continue
@@ -134,30 +156,28 @@ class _SingleOperand:
                     for k, n in enumerate(extents)
                 ]
                 corner = replace(walk, coordinates=(*walk.coordinates, *at))
-                conditions += [c for c in self.nest.within_extent(d, form, corner) if c.op == ("lt" if upper else "ge")]
+                conditions += [c for c in self.nest.within_extent(d, corner) if c.op == ("lt" if upper else "ge")]
         return conditions
 
     def block_guards(self, walk: Walk) -> list[Expr]:
         return [
             c
-            for d, form in enumerate(self.fmt.inverse)
+            for d, form in enumerate(self.nest.sums)
             if any(k >= self.plan.unrolled for k, _ in form)
-            for c in self.nest.within_extent(d, form, walk)
+            for c in self.nest.within_extent(d, walk)
         ]
 
     def segments(self, block: Block, walk: Walk) -> None:
         """A nonunique level: one pass per run of equal coordinates, so that an output is stored once per run."""
-        level = self.nest.levels[walk.depth]
-        env = self.nest.environment(walk, level)
-        lo, hi = self.nest.limits(walk, level, env)
+        lo, hi = self.nest.bounds(walk)
         end = block.let("end", hi)
         at = block.mut("at", lo)
 
         def crd(q: Expr) -> Expr:
-            return evaluate(level.format.functions.coordinate, level, {**env, "q": q})
+            return self.nest.coordinate(walk, q)
 
         def segment(inner: Block) -> None:
-            c = inner.let(self.nest.hint(walk.depth), crd(at))
+            c = inner.let(self.nest.stem("c", walk.depth), crd(at))
             run = inner.mut("run", op("add", at, const(1)))
             more = inner.mut("more", op("lt", run, end))
 
@@ -170,26 +190,19 @@ class _SingleOperand:
 
             inner.loop_while(more, lambda b: b.when(op("eq", crd(run), c), step, stop))
             entered = replace(walk, depth=walk.depth + 1, coordinates=(*walk.coordinates, c))
-            self.tiled(inner, entered, lambda b, w: self.accumulated(b, w, lambda x, y: self.run_loop(x, y, at, run)))
+            loop: Body = lambda b, w: self.segment(b, w, (at, run))  # noqa: E731
+            self.tiled(inner, entered, lambda b, w: self.accumulated(b, w, loop))
             inner.assign(at, run)
 
         block.loop_while(op("lt", at, end), segment)
 
-    def run_loop(self, block: Block, walk: Walk, first: Expr, last: Expr) -> None:
-        """The loop over a run's positions, which are those of the level below too."""
-        if self.plan.gather > 1:
-            self.nest.in_lanes(
-                block, walk, first, last, self.plan.gather, lambda b, w, q: self.descend(b, replace(w, position=q))
-            )
-            return
+    def segment(self, block: Block, walk: Walk, bounds: Bounds) -> None:
+        """The loop over a segment's positions, which are those of the level below too."""
 
-        def element(inner: Block, q: Expr) -> None:
-            below = inner.nested()
-            self.descend(below, replace(walk, position=q))
-            self.prefetch(inner, walk, q)
-            inner.stmts += below.stmts
+        def element(inner: Block, point: Walk, q: Expr) -> None:
+            self.descend(inner, replace(point, position=q))
 
-        block.loop("p", first, last, element)
+        self.positions(block, walk, bounds, element, self.plan.gather)
 
     # -- tiles and accumulators ------------------------------------------------------------------------------------
 
@@ -248,14 +261,15 @@ class _SingleOperand:
 
     def row_guards(self, walk: Walk, key: Key) -> list[Expr]:
         """A block's rows past the last row of the shape are never stored."""
-        if not self.nest.operand.ragged or not key.coordinates:
+        if not self.nest.ragged or not key.coordinates:
             return []
         touched = {k for k, _ in key.coordinates}
+        stored = {d for d, index in enumerate(self.nest.indices) if index in self.stmt.lhs.indices}
         return [
             c
-            for d, form in enumerate(self.fmt.inverse)
-            if touched & {k for k, _ in form} and self.nest.indices[d] in self.stmt.lhs.indices
-            for c in self.nest.within_extent(d, form, walk)
+            for d, form in enumerate(self.nest.sums)
+            if touched & {k for k, _ in form} and stored.intersection(self.nest.dims(d))
+            for c in self.nest.within_extent(d, walk)
         ]
 
     def nested(self, block: Block, walk: Walk) -> None:
@@ -291,9 +305,9 @@ class _SingleOperand:
             return
         if level.format.functions.iterate is not Iterate.POSITION or walk.batch is not None:
             return
-        last = self.params.scalar(ParamRef("last", self.nest.tensor, level.index))
+        last = self.params.scalar(ParamRef("last", self.nest.name, level.index))
         ahead = op("min", op("add", q, const(self.plan.prefetch)), last)
-        c = block.let("ahead", evaluate(level.format.functions.coordinate, level, {"q": ahead}))
+        c = block.let("ahead", self.nest.coordinate(walk, ahead))
         later = replace(walk, depth=walk.depth + 1, coordinates=(*walk.coordinates, c, *_zeros(self.fmt.nlevels)))
         base = self.base if self.stack else const(0)  # without registers the loop over tiles is further in
         for buffer, index, scalar in self.terms.gathered(later, walk.depth, base):

@@ -20,15 +20,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ... import tuning
-from ...format.level import Iterate
 from ...ir.loop import Expr, For, Var
 from ...ir.ops import cast, const, op
 from ...ir.types import I64
-from ..build import Block, fold
-from ..level_functions import evaluate
-from ..nest import Walk
+from ..build import Block
+from ..fold import fold
 from .accumulators import Accumulators
 from .factors import identity
+from .nest import Walk
 
 if TYPE_CHECKING:
     from .lower import _SingleOperand
@@ -45,26 +44,18 @@ def lower_short_rows(lowering: _SingleOperand, block: Block, walk: Walk) -> None
 
 class _ShortRows:
     def __init__(self, lowering: _SingleOperand, walk: Walk) -> None:
-        self.lowering, self.walk = lowering, walk
-        self.level, self.leaf = lowering.nest.levels[walk.depth : walk.depth + 2]
-        self.env = lowering.nest.environment(walk, self.level)
-
-    def at(self, x: Expr) -> dict[str, Expr]:
-        """The environment of level functions in fiber x."""
-        counted = self.level.format.functions.iterate is Iterate.COORDINATE
-        return {**self.env, "c" if counted else "q": x}
+        self.lowering, self.walk, self.nest = lowering, walk, lowering.nest
+        self.level, self.leaf = (level.format.functions for level in self.nest.levels[walk.depth : walk.depth + 2])
+        self.variable = "q" if self.nest.is_walked(walk) else "c"
 
     def edge(self, x: Expr) -> Expr:
         """The position where fiber x begins, and the one before ends."""
-        p = evaluate(self.level.format.functions.position, self.level, self.at(x))
-        return evaluate(self.leaf.format.functions.bounds[0], self.leaf, {**self.env, "p": p})
+        p = self.nest.function(self.walk, self.level.position, **{self.variable: x})
+        return self.nest.function(replace(self.walk, depth=self.walk.depth + 1, position=p), self.leaf.bounds[0])
 
     def entered(self, block: Block, x: Expr) -> Walk:
         """The walk inside fiber x."""
-        functions, env = self.level.format.functions, self.at(x)
-        c = block.let(self.lowering.nest.hint(self.walk.depth), evaluate(functions.coordinate, self.level, env))
-        position = evaluate(functions.position, self.level, {**env, "c": c})
-        return replace(self.walk, depth=self.walk.depth + 1, position=position, coordinates=(*self.walk.coordinates, c))
+        return self.nest.child(block, self.walk, **{self.variable: x})
 
     def empty_result(self, block: Block, x: Expr, acc: Accumulators) -> None:
         """The store of the identity for a fiber without elements, where the output is not initialised."""
@@ -75,7 +66,7 @@ class _ShortRows:
         self.lowering.stores(block, inside, [(key, cast(value, acc.total(key).type)) for key in acc.keys])
 
     def emit(self, block: Block) -> None:
-        bounds = self.lowering.nest.limits(self.walk, self.level, self.env)
+        bounds = self.nest.bounds(self.walk)
         lo, hi = (block.let(n, x) for n, x in zip(("first", "last"), bounds, strict=True))
         at = block.mut("at", lo)
         acc = Accumulators(self.walk.depth + 1, self.lowering.terms)
@@ -100,7 +91,7 @@ class _ShortRows:
         lowering.stack.append(acc)
         inside = self.entered(step, at)
         lowering.prefetch(step, inside, q)
-        lowering.nest.enter(step, inside, self.leaf, {**self.env, "p": inside.position, "q": q}, lowering.descend)
+        self.nest.enter(step, inside, lowering.descend, q=q)
         lowering.stack.pop()
         lowering.stores(step, inside, acc.totals())
         self.skip(block, at, ends, q, hi, acc)

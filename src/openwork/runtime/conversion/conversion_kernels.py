@@ -91,8 +91,7 @@ class StageKernels:
         self.text = f"{about} | {target.canonical} {index} | {source.scalar} | {flags}"
         self.needs_fill = stage.drop or any(f.is_structured for f in formats)
         self._kernels: dict[str, Prepared] = {}
-        names = [f"a_{part}{at}" for at in range(len(source.pos)) for part in ("pos", "crd") if _has(source, part, at)]
-        self._names = (*names, "a_vals")
+        self._names = buffer_names(source)
 
     def words(self, storage: Storage) -> Words:
         """The arguments that describe the source: addresses, extents, strides of batches."""
@@ -100,11 +99,7 @@ class StageKernels:
         arguments[WORK] = length(storage.values)
         for d, n in enumerate(storage.shape):
             arguments[f"n{d}"] = n
-        if storage.format.batch_ndim:
-            slices = storage.batches
-            for name, buffer in zip(self._names, storage.buffers, strict=True):
-                arguments[f"{name}_slice"] = length(buffer) // slices if slices else 0
-        return arguments
+        return arguments | slice_lengths(storage, self._names) if storage.format.batch_ndim else arguments
 
     def run(
         self, kind: str, build: Callable[[], Kernel], arguments: Mapping[str, int], ranges: Ranges | None = None
@@ -145,8 +140,20 @@ class StageKernels:
         return self.source.ragged or any(level.format.functions.padded for level in format.levels)
 
 
-def _has(source: Operand, part: str, at: int) -> bool:
-    return (source.pos if part == "pos" else source.crd)[at] is not None
+def buffer_names(source: Operand | Storage) -> tuple[str, ...]:
+    """The parameters for the buffers of the walked tensor `a`: pos and crd level by level, the values."""
+    parts = {"pos": source.pos, "crd": source.crd}
+    levels = range(len(source.pos))
+    return (*[f"a_{part}{at}" for at in levels for part, x in parts.items() if x[at] is not None], "a_vals")
+
+
+def slice_lengths(storage: Storage, names: Sequence[str]) -> Words:
+    """Below batch levels: the elements of one slice of each buffer."""
+    last, slices = max(storage.format.nlevels - 1, 0), storage.batches
+    return {
+        f"{name}{last if name == 'a_vals' else ''}_slice": length(buffer) // slices if slices else 0
+        for name, buffer in zip(names, storage.buffers, strict=True)
+    }
 
 
 class _KernelsByWidth:

@@ -21,7 +21,7 @@ from ...storage.buffers import Array, address, as_array, copied, empty, length, 
 from ...storage.storage import Storage
 from .. import trace
 from ..single_operand import operand_of
-from .conversion_kernels import Words, call
+from .conversion_kernels import Words, buffer_names, call, slice_lengths
 
 __all__ = ["Program", "coordinates_format", "remap", "source_words"]
 
@@ -136,21 +136,11 @@ def order_of(source: Format, program: Program) -> list[int]:
 
 def source_words(storage: Storage) -> Words:
     """The arguments that describe the walked tensor `a`: addresses, extents, strides of batches."""
-    names = [
-        f"a_{part}{at}"
-        for at in range(len(storage.pos))
-        for part, group in (("pos", storage.pos), ("crd", storage.crd))
-        if group[at] is not None
-    ]
-    names.append("a_vals")
+    names = buffer_names(storage)
     arguments = dict(zip(names, storage.addresses, strict=True))
     for d, n in enumerate(storage.shape):
         arguments[f"m{d}"] = n
-    if storage.format.batch_ndim:
-        slices = storage.batches
-        for name, buffer in zip(names, storage.buffers, strict=True):
-            arguments[f"{name}_slice"] = length(buffer) // slices if slices else 0
-    return arguments
+    return arguments | slice_lengths(storage, names) if storage.format.batch_ndim else arguments
 
 
 def on_host(storage: Storage, operation: str) -> None:
