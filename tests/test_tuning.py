@@ -30,12 +30,13 @@ LIMITS = {
     "compiler/conversion/segment_sort.py": {"KEY_BITS", "NARROW_BITS"},
     "compiler/nonfinite_guard.py": {"_POWERS"},
     "compiler/scalar_arguments.py": {"_SMALLEST, _LARGEST"},
+    "compiler/schedule/coiterate.py": {"_FILLS"},
     "compiler/simplify.py": {"_ROUNDS"},
 }  # fmt: skip
 """Numbers that nothing was tuned by: limits, codes, constants of mathematics and of file formats."""
 UNTUNED = {
     "PAIRS", "LIMIT", "LEAST", "LARGEST", "_LARGEST", "TRANSPOSES", "PREPARED", "EMPTY_SLOT", "KEY_BITS", "LINE", "FINITE", "ROOM", "KINDS",
-    "_FILLS", "_FEW", "SHOWN_EXTENT", "ABSENT, SEVERAL",
+    "_FEW", "SHOWN_EXTENT", "ABSENT, SEVERAL",
 }  # fmt: skip
 """Names of such numbers in runtime/, ops/, fusion/ and storage/: bounds of tables of plans, the ends of ranges of integers."""
 

@@ -15,8 +15,8 @@ from matrix import dense_array, same, tensor
 
 import openwork as ow
 from openwork.codegen.plan_cache import forget_plans
+from openwork.compiler.schedule import gallop
 from openwork.ops.elementwise.pointwise import pointwise
-from openwork.runtime.coiterate import gallop_choice as merge_leads
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import prepared, single_chain
 
@@ -39,8 +39,8 @@ TEXTS = ["A * B", "B * A", "A * B * C", "(A + C) * B", "select(A > 1, B, 0)"]
 @pytest.fixture(autouse=True)
 def _everybody_leads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The shorter operand leads, however little shorter it is."""
-    monkeypatch.setattr(merge_leads, "RATIO", 0)
-    monkeypatch.setattr(merge_leads, "SMALL", 0)
+    monkeypatch.setattr(gallop, "RATIO", 0)
+    monkeypatch.setattr(gallop, "SMALL", 0)
     kept = ow.get_num_threads()
     ow.set_num_threads(1)
     yield
@@ -154,8 +154,8 @@ def few(n: int, count: int, spec: str) -> ow.Tensor:
 
 @pytest.fixture
 def _sizes_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_leads, "RATIO", 16)
-    monkeypatch.setattr(merge_leads, "SMALL", 2048)
+    monkeypatch.setattr(gallop, "RATIO", 16)
+    monkeypatch.setattr(gallop, "SMALL", 2048)
 
 
 @pytest.mark.usefixtures("_sizes_count")

@@ -360,7 +360,7 @@ def test_thin_products_are_computed_first(monkeypatch: pytest.MonkeyPatch) -> No
     ran: list[str] = []
     real = merge_module.run_silently
     monkeypatch.setattr(
-        merge_module, "run_silently", lambda call, *rest: (ran.append(call.plan.text), real(call, *rest))[1]
+        merge_module, "run_silently", lambda call, *rest: (ran.append(call.schedule.text), real(call, *rest))[1]
     )
     a, b, c, d = arrays.values()
     cases = {

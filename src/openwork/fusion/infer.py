@@ -201,7 +201,7 @@ def _merge_meta(e: Expression, operands: dict[str, Meta]) -> Meta:
         for n, m in operands.items()
     }
     storages = {n: m.storage for n, m in operands.items() if m.storage is not None}
-    plan = plan_merge(e, storages, dims, len(shape), None)
+    plan = plan_merge(e, storages, dims, len(shape), None).schedule
     return _meta_without_values(shape, plan.format, plan.scalar, plan.fill, next(iter(operands.values())).library)
 
 

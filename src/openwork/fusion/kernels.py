@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.scalar_arguments import is_number
+from ..compiler.schedule.reduce import SumSchedule
 from ..compiler.vanishing import linear, vanishes
 from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..ir.loop import Cast, Expr, Op, Var
@@ -16,7 +17,7 @@ from ..ops.products.spgemm import spgemm
 from ..ops.reductions.folds import accumulation_type, add_fill
 from ..runtime.coiterate.plan import MergePlan, plan_merge
 from ..runtime.coiterate.prepared import prepared_merge
-from ..runtime.coiterate.reduction import Summed, SumPlan, plan_sum, prepared_sum, run_sum
+from ..runtime.coiterate.reduction import Summed, plan_sum, prepared_sum, run_sum
 from ..runtime.coiterate.run import run_merge
 from ..runtime.coiterate.types import typed
 from ..runtime.contract import contract, sample
@@ -101,12 +102,12 @@ class _Elementwise:
             self.key, storages, self.shape, lambda: self._plan(dict(zip(self.names, storages, strict=True)))
         )
         numbers = dict(zip(self.region.numbers, values[count:], strict=True))
-        return Tensor._from_storage(run_merge(call, storages, [numbers[n] for n in call.plan.numbers]))
+        return Tensor._from_storage(run_merge(call, storages, [numbers[n] for n in call.schedule.numbers]))
 
     def _plan(self, storages: dict[str, Storage]) -> MergePlan:
         """The merge that gives the format which the operations one by one would give."""
         plan = plan_merge(self.e, storages, self.dims, len(self.shape), None)
-        if plan.format == self.format:
+        if plan.schedule.format == self.format:
             return plan
         return plan_merge(self.e, storages, self.dims, len(self.shape), self.format)
 
@@ -120,7 +121,7 @@ class _Reduction:
         self.indices = (*region.kept, *region.reduced)
         self.extents = tuple(region.extents[i] for i in self.indices)
         self.key: tuple[Any, ...]
-        self.plan: Callable[[dict[str, Any]], SumPlan]
+        self.plan: Callable[[dict[str, Any]], SumSchedule]
 
     def bind(self, values: Sequence[Any]) -> dict[str, Any]:
         """Operands by name: storages of sparse ones, strided views of dense ones without dimensions that broadcast."""

@@ -115,7 +115,7 @@ _run = outside()(run)
 
 def run_merge(call: PreparedMerge, storages: tuple[Storage, ...]) -> Storage:
     """The rule of `runtime.coiterate.run.run_merge`."""
-    plan = call.plan
+    plan = call.schedule
     if plan.scalar not in DIFFERENTIABLE:
         return _run(call, tuple(detached_storage(s) for s in storages))
     result_storage = _run(call, tuple(structure_of(s) for s in storages))

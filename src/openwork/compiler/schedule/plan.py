@@ -14,11 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import Any, Protocol
 
 from ...format.format import Format
 from ...ir.index import Assignment
 
-__all__ = ["OperandFacts", "Plan", "Route", "Step"]
+__all__ = ["OperandFacts", "Plan", "Route", "SparseOperand", "Step"]
 
 
 class Route(Enum):
@@ -41,6 +42,19 @@ class OperandFacts:
     format: Format | None
     shape: tuple[int, ...] = ()
     nse: int = 0
+
+
+class SparseOperand(Protocol):
+    """The facts of a sparse operand that a merge's schedule follows from."""
+
+    @property
+    def format(self) -> Format: ...
+    @property
+    def scalar(self) -> str: ...
+    @property
+    def fill_value(self) -> Any: ...
+    @property
+    def nse(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

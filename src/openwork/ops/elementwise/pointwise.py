@@ -82,12 +82,12 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
         call = _pair(op, s, t, True)
     if call.one_structure:
         result, no_warning = _on_one_structure(op, s, t, call)
-    elif zero_annihilates or call.plan.nonfinite_guard is None or _are_bounded(call, (s, t)):
+    elif zero_annihilates or call.schedule.nonfinite_guard is None or _are_bounded(call, (s, t)):
         result, no_warning = run_silently(call, (s, t))
     else:
         result, no_warning = _run_exact(call, _pair(op, s, t, False), (s, t))
     if not no_warning:
-        report(_pair_expression(op), call.plan.dims, {"A": s, "B": t}, result)
+        report(_pair_expression(op), call.schedule.dims, {"A": s, "B": t}, result)
     return result
 
 
@@ -104,7 +104,7 @@ def _pair(op: str, s: Storage, t: Storage, annihilate: bool) -> PreparedMerge:
 
 def _are_bounded(call: PreparedMerge, storages: tuple[Storage, ...]) -> bool:
     """Whether an unspecified zero meets neither infinity nor NaN, so that the merge is NumPy's result."""
-    limit = call.plan.nonfinite_guard
+    limit = call.schedule.nonfinite_guard
     return limit is None or all(bounded(s.values, limit) for s in storages)
 
 
@@ -113,10 +113,10 @@ def _on_one_structure(op: str, s: Storage, t: Storage, call: PreparedMerge) -> t
 
     NumPy itself warns where each value is an element.
     """
-    plan = call.plan
-    if plan.operands_warn:
-        return s.with_values(apply_with_warnings(op, s.values, t.values), plan.fill), True
-    return s.with_values(apply(op, s.values, t.values), plan.fill), plan.warnings is WarningSource.NEVER
+    fill = call.schedule.fill
+    if call.operands_warn:
+        return s.with_values(apply_with_warnings(op, s.values, t.values), fill), True
+    return s.with_values(apply(op, s.values, t.values), fill), call.warnings is WarningSource.NEVER
 
 
 @lru_cache(maxsize=256)
@@ -136,7 +136,7 @@ def _run_exact(call: PreparedMerge, exact: PreparedMerge, storages: tuple[Storag
     """NumPy's result where an unspecified zero may meet infinity or NaN, by the merge in which no zero annihilates; the
     fill value is stored nowhere. Whether NumPy would certainly warn of nothing."""
     result = prune(Tensor._from_storage(run_merge(exact, storages)))._storage
-    return result, call.plan.warnings is WarningSource.NEVER
+    return result, call.warnings is WarningSource.NEVER
 
 
 @operation(masked=late("masked.namespace", "pointwise"))

@@ -1,86 +1,27 @@
-"""Sizes of a merge's operands -> for each loop the operand that is far shorter than the others, to gallop in these.
-
-The choice is part of a kernel's key: a kernel that searches long operands for the elements of a short one is another
-than that of operands of about equal length, which costs nothing more than without the choice.
-"""
+"""The storages of a merge's operands -> for each loop the operand to walk alone, see `compiler.schedule.gallop`."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from ... import tuning
-from ...compiler.coiterate import MAX_CASE_OPERANDS
-from ...compiler.coiterate.merge_formats import Dims, levels_in_order
-from ...compiler.fill import Regions
-from ...format.expression import Expression
+from ...compiler.schedule.gallop import Drivers, GallopChooser
 from ...format.format import Format
 from ...format.level import Iterate
 from ...storage.storage import Storage
 
-__all__ = ["Drivers", "GallopChooser", "gallop_chooser_of"]
-
-Drivers = tuple[str | None, ...]
-"""For each loop the operand that is walked alone, the others being searched; empty where there is none in any loop."""
-
-RATIO = tuning.GALLOP_RATIO
-SMALL = tuning.GALLOP_SMALL
+__all__ = ["drivers_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class GallopChooser:
-    """Facts of a plan that decide the choice: for each loop the operands that take part, by number, and their levels.
-
-    names : of the operands without which nothing is computed, by number
-    full : loops that visit every coordinate, from the outermost on
-    """
-
-    names: Mapping[int, str]
-    loops: tuple[tuple[tuple[int, int], ...], ...]
-    full: int
-
-    def drivers(self, storages: Sequence[Storage], shape: tuple[int, ...], target: Format) -> Drivers:
-        """The operand to walk alone in each loop, for storages of these sizes."""
-        total = 0
-        for s in storages:
-            total += s.values.shape[0]
-        if total <= SMALL and (not self.full or max(shape) <= SMALL):
-            return ()
-        return self._choose(tuple([_counts(s) for s in storages]), shape, target)
-
-    def _choose(self, counts: tuple[tuple[int, ...], ...], shape: tuple[int, ...], target: Format) -> Drivers:
-        extents = [hi - lo for lo, hi in target.level_intervals(shape)]
-        drivers: list[str | None] = []
-        for at, members in enumerate(self.loops):
-            sizes = {k: counts[k][level] for k, level in members}
-            shortest = min((k for k in sizes if k in self.names), key=sizes.__getitem__, default=None)
-            visited = math.prod(extents[: at + 1]) if at < self.full else 0
-            longest = max(visited, *sizes.values(), 0)
-            gallops = shortest is not None and longest > SMALL and RATIO * sizes[shortest] < longest
-            drivers.append(self.names[shortest] if gallops and shortest is not None else None)
-        return tuple(drivers) if any(drivers) else ()
-
-
-def gallop_chooser_of(
-    regions: Regions, formats: Mapping[str, Format], dims: Mapping[str, Dims], order: Sequence[Expression],
-    visited: int = 0,
-) -> GallopChooser | None:  # fmt: skip
-    """The chooser for operands of these formats; None where no operand can be walked alone.
-
-    visited : the number of outermost loops that visit every coordinate, as the result stores a pos for each
-    """
-    if len(formats) < 2 or len(formats) > MAX_CASE_OPERANDS:
-        return None
-    names = {k: n for k, n in enumerate(formats) if regions.needs(n)}
-    if not names:
-        return None
-    levels = [levels_in_order(f, dims[n], order) or () for n, f in formats.items()]
-    loops = tuple(tuple((k, counted.index(e)) for k, counted in enumerate(levels) if e in counted) for e in order)
-    kinds = [f.levels for f in formats.values()]
-    located = [all(kinds[k][at].format.functions.iterate is Iterate.COORDINATE for k, at in loop) for loop in loops]
-    full = next((at for at, is_located in enumerate(located) if not is_located), len(located))
-    return GallopChooser(names, loops, max(full, visited))
+def drivers_of(
+    chooser: GallopChooser | None, storages: Sequence[Storage], shape: tuple[int, ...], target: Format
+) -> Drivers:
+    """The operand to walk alone in each loop, for storages of these sizes."""
+    if chooser is None:
+        return ()
+    total = 0
+    for s in storages:
+        total += s.values.shape[0]
+    return () if chooser.none_pays(total, shape) else chooser.drivers([_counts(s) for s in storages], shape, target)
 
 
 def _counts(s: Storage) -> tuple[int, ...]:

@@ -19,14 +19,15 @@ from ...codegen import cache, pool
 from ...codegen.executable import Executable
 from ...compiler.build import Builder
 from ...compiler.conversion.level_runs import Kind, Run
+from ...compiler.schedule.coiterate import MergeSchedule
 from ...ir.loop import Kernel
 from ...storage.buffers import Array, address, empty
-from .plan import Compiled, MergePlan
+from .plan import Compiled
 
 __all__ = ["orderable", "run_ordered"]
 
 
-def orderable(plan: MergePlan) -> bool:
+def orderable(plan: MergeSchedule) -> bool:
     """Whether ranges of the result can be concatenated: it has a chain that is appended to, and no bitmap below."""
     kinds = [run.kind for run in plan.runs]
     if Kind.CHAIN not in kinds:
@@ -45,7 +46,7 @@ class _Part:
 
 
 def run_ordered(
-    plan: MergePlan, kernel: Compiled, words: Sequence[int], spans: tuple[tuple[int, int], ...], cuts: list[int],
+    plan: MergeSchedule, kernel: Compiled, words: Sequence[int], spans: tuple[tuple[int, int], ...], cuts: list[int],
     caps: Mapping[Run, Any], like: Array,
 ) -> dict[Run, int] | None:  # fmt: skip
     """Run the merge range by range; the number of positions of each chain, or None where no threads are available.
@@ -77,7 +78,7 @@ def run_ordered(
 
 
 def _thread_buffers(
-    plan: MergePlan, kernel: Compiled, spans: tuple[tuple[int, int], ...], caps: Mapping[Run, Any], like: Array
+    plan: MergeSchedule, kernel: Compiled, spans: tuple[tuple[int, int], ...], caps: Mapping[Run, Any], like: Array
 ) -> dict[str, Array]:
     """Private buffers for one range: those at and below the first chain, but for its pos."""
     buffers: dict[str, Array] = {}
@@ -95,12 +96,12 @@ def _thread_buffers(
     return buffers
 
 
-def _place_executable(plan: MergePlan, kernel: Compiled) -> Executable:
+def _place_executable(plan: MergeSchedule, kernel: Compiled) -> Executable:
     key = f"merge place {plan.target.canonical} {kernel.index} {plan.scalar}"
     return cache.get(key, lambda: _place_kernel(plan, kernel.index))
 
 
-def _place_kernel(plan: MergePlan, index: str) -> Kernel:
+def _place_kernel(plan: MergeSchedule, index: str) -> Kernel:
     """The kernel that copies ranges from a thread's memory to the result, adding the positions before to pos."""
     builder = Builder("place", ranged=True)
     for name in ("cuts", "ends", "counts"):

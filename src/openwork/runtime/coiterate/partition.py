@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ... import tuning
 from ...codegen import pool
 from ...compiler.coiterate.code_size import SLACK
+from ...compiler.schedule.coiterate import Bound
 from ...errors import SizeError
 from ...format.expression import Expression
 from ...format.level import Iterate
 from ...storage.buffers import itemsize, length, to_numpy
 from ...storage.storage import Storage
-from .plan import Bound, Compiled
+from .plan import Compiled
 
 __all__ = ["MINIMUM", "capacities", "cut", "work_of"]
 

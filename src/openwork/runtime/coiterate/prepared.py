@@ -11,14 +11,18 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ... import tuning
 from ...codegen.plan_cache import PlanCache
+from ...compiler.schedule.coiterate import MergeSchedule
+from ...compiler.schedule.gallop import Drivers
 from ...storage.buffers import address, scalar_of
 from ...storage.equal_coordinates import equal_coordinates
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from .. import trace
-from .gallop_choice import Drivers
+from .gallop_choice import drivers_of
 from .plan import Compiled, MergePlan, compiled, kept_plan
 from .single_chain import Room, SingleChain, single_chain
 
@@ -42,14 +46,14 @@ LAUNCHES: PlanCache[Any, Launch] = PlanCache("launches of merges")
 """By plan, shape, the operands that are walked alone, and signatures where operands are converted."""
 
 
-def launch_of(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Launch:
+def launch_of(plan: MergeSchedule, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> Launch:
     """The launch for operands that follow the order of the plan's loops."""
-    drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, shape, plan.target)
+    drivers = drivers_of(plan.gallop_chooser, storages, shape, plan.target)
     key = (plan, shape, drivers, *([s.signature for s in storages] if plan.converts else ()))
     return LAUNCHES.get(key) or LAUNCHES.keep(key, _launch(plan, storages, shape, drivers))
 
 
-def _launch(plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...], drivers: Drivers) -> Launch:
+def _launch(plan: MergeSchedule, storages: tuple[Storage, ...], shape: tuple[int, ...], drivers: Drivers) -> Launch:
     spans = plan.target.level_intervals(shape)
     largest = max((max(-lo, hi) for lo, hi in spans), default=0)
     kernel = compiled(plan, storages, _width(storages, largest), drivers)
@@ -69,21 +73,28 @@ def _width(storages: tuple[Storage, ...], largest: int) -> str:
 class PreparedMerge:
     """The prepared call of a merge of operands of given structures.
 
+    schedule : and `warnings`, `operands_warn`: the parts of its `MergePlan`
+    constants : the fill values that its kernel is passed
     one_structure : whether operands and result have one structure, on which the library computes with the values
     recalled : where an earlier call left something prepared, for `explain`; "" before the first one
     """
 
-    __slots__ = ("_chain", "_constants", "_room", "one_structure", "plan", "recalled", "shape")
+    __slots__ = (
+        "_chain", "_passed", "_room", "constants", "one_structure", "operands_warn", "recalled", "schedule", "shape",
+        "warnings",
+    )  # fmt: skip
 
     def __init__(self, plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> None:
-        self.plan, self.shape, self.recalled = plan, shape, ""
-        self.one_structure = plan.same_structure and _have_one_structure(storages)
-        self._constants = tuple(map(address, plan.constants.values())) if plan.constants else ()
+        schedule, self.warnings, self.operands_warn = plan
+        self.schedule, self.shape, self.recalled = schedule, shape, ""
+        self.one_structure = schedule.same_structure and _have_one_structure(storages)
+        self.constants = tuple([np.array([x]) for x in schedule.constants.values()]) if schedule.constants else ()
+        self._passed = tuple(map(address, self.constants))
         self._chain: SingleChain | None = None
         self._room: Room | None = None
-        if not self.one_structure and not plan.converts:
-            drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, shape, plan.target)
-            launch = LAUNCHES.get((plan, shape, drivers))
+        if not self.one_structure and not schedule.converts:
+            drivers = drivers_of(schedule.gallop_chooser, storages, shape, schedule.target)
+            launch = LAUNCHES.get((schedule, shape, drivers))
             if launch is not None:
                 self.recalled, self._chain = BY_TYPES, launch.single_chain
                 if self._chain is not None:
@@ -99,7 +110,7 @@ class PreparedMerge:
         more is to be done than a launch. numbers: addresses of the plan's numbers"""
         if self._chain is None or self._room is None or trace.steps:
             return None
-        return self._chain.run(storages, self._room, (*numbers, *self._constants))
+        return self._chain.run(storages, self._room, (*numbers, *self._passed), self.warnings)
 
 
 def _have_one_structure(storages: tuple[Storage, ...]) -> bool:

@@ -14,31 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from ... import tuning
 from ...codegen import cache, pool, target
 from ...compiler.coiterate import lower_merge
 from ...compiler.coiterate.merge import Array as Located
 from ...compiler.coiterate.merge import Input, Merge, Reduction
 from ...compiler.coiterate.merge_formats import (
     Dims,
-    default_format,
-    is_projectable,
     levels_in_order,
-    loops_over,
-    project,
 )
-from ...compiler.fill import Regions, partial, same
 from ...compiler.operand import Operand, parse_ref
+from ...compiler.schedule.gallop import Drivers
+from ...compiler.schedule.reduce import SumSchedule, schedule_sum
 from ...compiler.simplify import simplify
 from ...compiler.single.factors import identity
 from ...format.expression import Dim, dimensions
 from ...format.format import Format
 from ...ir.index import Expression
-from ...ir.loop import Const, Kernel
-from ...ir.ops import cast, const
+from ...ir.loop import Kernel
 from ...ir.printer import show
 from ...storage.buffers import Array, address, is_torch, length
-from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from .. import trace
@@ -46,111 +40,25 @@ from ..conversion.assembly import full
 from ..launch import word
 from ..single_operand import operand_of
 from ..strided import Strided
-from .gallop_choice import Drivers, GallopChooser, gallop_chooser_of
+from .gallop_choice import drivers_of
 from .partition import cut, work_of
 from .plan import KERNELS, Compiled, kept_plan
 from .prepared import BY_STRUCTURE
 from .run import converted, gallop_text, loops_text
 from .types import typed
 
-__all__ = ["PreparedSum", "SumPlan", "Summed", "plan_sum", "prepared_sum", "run_sum"]
-
-CONVERSION = tuning.FUSED_CONVERSION_COST
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SumPlan:
-    """The plan of a reduced merge: conversions of operands, the loops, the dimensions that are kept."""
-
-    text: str
-    regions: Regions
-    dims: dict[str, Dims]
-    sparse: tuple[str, ...]
-    dense: tuple[str, ...]
-    steps: tuple[Format | None, ...]
-    """the format that each sparse operand is converted to first"""
-    loops: Format
-    kept: tuple[int, ...]
-    op: str
-    scalar: str
-    counts: bool
-    fill: Any
-    """the value of every element that is not visited"""
-    along: str | None = None
-    gallop_chooser: GallopChooser | None = None
+__all__ = ["PreparedSum", "Summed", "plan_sum", "prepared_sum", "run_sum"]
 
 
 def plan_sum(
-    e: Expression,
-    operands: Mapping[str, Storage | Strided],
-    dims: Mapping[str, Dims],
-    ndim: int,
-    kept: tuple[int, ...],
-    op: str,
-    scalar: str,
-    library: str,
-    along: str | None = None,
-) -> SumPlan:
-    """The plan of `e` over `ndim` dimensions, combined by `op` over those that are not `kept`.
-
-    Parameters
-    ----------
-    operands : sparse storages, and strided arrays
-    dims : which dimension of the loops each of theirs is; None for one of a sparse operand that is broadcast
-    op : "add", "mul", "min" or "max"
-    scalar : the type that is combined in
-    along : the operand in whose structure the result is, where that is not an array; the kept are its dimensions
-    """
+    e: Expression, operands: Mapping[str, Storage | Strided], dims: Mapping[str, Dims], ndim: int,
+    kept: tuple[int, ...], op: str, scalar: str, library: str, along: str | None = None,
+) -> SumSchedule:  # fmt: skip
+    """The schedule of a reduction of sparse storages and strided arrays, see `schedule_sum`."""
     expr = typed(e, {name: x.scalar for name, x in operands.items()}, library)
     sparse = {n: x for n, x in operands.items() if isinstance(x, Storage)}
-    fills = {n: const(x.fill_value, x.scalar) for n, x in sparse.items()}
-    absent_value = partial(expr, fills)
-    neutral = identity(op, scalar)
-    absent = absent_value if isinstance(absent_value, Const) else const(neutral.value, expr.type)
-    regions = Regions(expr, fills, absent)
-    loops = _loops(sparse, dims, ndim, kept)
-    order = [level.expression for level in loops.levels]
-    steps = tuple(
-        None if levels_in_order(s.format, dims[n], order) is not None else project(loops, dims[n])
-        for n, s in sparse.items()
-    )
-    visits = not isinstance(absent_value, Const)
-    counts = not visits and not same(cast(absent, scalar), neutral)
-    fill = None if visits else python_scalar(absent.value, absent.type.scalar)
-    dense = tuple(n for n in operands if n not in sparse)
-    formats = {n: step or s.format for step, (n, s) in zip(steps, sparse.items(), strict=True)}
-    return SumPlan(
-        f"{e}, {op} over {_named(loops, kept)}", regions, dict(dims), tuple(sparse), dense, steps, loops, kept, op,
-        scalar, counts, fill, along, gallop_chooser_of(regions, formats, dims, order),
-    )  # fmt: skip
-
-
-def _named(loops: Format, kept: tuple[int, ...]) -> str:
-    return ", ".join(n for d, n in enumerate(loops.dims) if d not in kept) or "nothing"
-
-
-def _loops(sparse: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int, kept: tuple[int, ...]) -> Format:
-    """The cheapest loops: in the order of one operand, others converted, a kept dimension outermost if possible."""
-    best: tuple[float, Format] | None = None
-    for name, s in sparse.items():
-        if None in dims[name]:
-            continue
-        loops = loops_over(s.format, dims[name], ndim)
-        if not all(is_projectable(loops, dims[n]) for n in sparse):
-            continue
-        cost = _cost(loops, sparse, dims, kept)
-        if best is None or cost < best[0]:
-            best = cost, loops
-    return best[1] if best is not None else default_format(ndim)
-
-
-def _cost(loops: Format, sparse: Mapping[str, Storage], dims: Mapping[str, Dims], kept: tuple[int, ...]) -> float:
-    order = [level.expression for level in loops.levels]
-    work = sum(s.nse for s in sparse.values())
-    cost = sum(CONVERSION * s.nse for n, s in sparse.items() if levels_in_order(s.format, dims[n], order) is None)
-    first = order[0] if order else None
-    side_by_side = not isinstance(first, Dim) or first.index in kept
-    return cost + (0 if side_by_side else 0.5 * work)
+    dense = [n for n in operands if n not in sparse]
+    return schedule_sum(e, expr, sparse, dense, dims, ndim, kept, op, scalar, along)
 
 
 # -- the kernel --------------------------------------------------------------------------------------------------------
@@ -175,7 +83,7 @@ class PreparedSum:
     arguments : those that follow from the extents
     """
 
-    plan: SumPlan
+    plan: SumSchedule
     extents: tuple[int, ...]
     arguments: dict[str, int]
     kernel: Compiled | None = None
@@ -183,7 +91,7 @@ class PreparedSum:
 
 def prepared_sum(
     key: tuple[Hashable, ...], operands: Mapping[str, Storage | Strided], extents: tuple[int, ...],
-    make: Callable[[], SumPlan],
+    make: Callable[[], SumSchedule],
 ) -> PreparedSum:  # fmt: skip
     """The prepared call of a reduction, in the slot for merges of the first sparse operand's structure; `make` gives
     its plan, and `key` stands for all that this follows from beside the operands."""
@@ -233,7 +141,7 @@ def run_sum(call: PreparedSum, values: Mapping[str, Any], like: Array) -> Summed
     return Summed(_combine_chunks(plan, out, parts, shape), total_counts, structure, plan.fill)
 
 
-def _shares(plan: SumPlan, cuts: list[int], size: int, storages: tuple[Storage, ...]) -> tuple[int, int]:
+def _shares(plan: SumSchedule, cuts: list[int], size: int, storages: tuple[Storage, ...]) -> tuple[int, int]:
     """The number of chunks, and the elements of their private accumulators; 0 where they write to distinct parts."""
     chunks = len(cuts) - 1
     first = plan.loops.levels[0].expression if plan.loops.levels else None
@@ -246,17 +154,17 @@ def _shares(plan: SumPlan, cuts: list[int], size: int, storages: tuple[Storage, 
     return chunks, size
 
 
-def _compiled(plan: SumPlan, operands: Mapping[str, Any], extents: tuple[int, ...]) -> Compiled:
+def _compiled(plan: SumSchedule, operands: Mapping[str, Any], extents: tuple[int, ...]) -> Compiled:
     """The kernel for operands that follow the order of the plan's loops."""
     units = tuple(operands[n].unit for n in plan.dense)
     guards = _guards(plan.loops, extents)
     storages = tuple([operands[n] for n in plan.sparse])
-    drivers = () if plan.gallop_chooser is None else plan.gallop_chooser.drivers(storages, extents, plan.loops)
+    drivers = drivers_of(plan.gallop_chooser, storages, extents, plan.loops)
     key = (plan, units, guards, drivers, *[s.signature for s in storages])
     return KERNELS.get(key) or KERNELS.keep(key, _compile(plan, operands, units, guards, drivers))
 
 
-def _extents(plan: SumPlan, extents: tuple[int, ...]) -> dict[str, int]:
+def _extents(plan: SumSchedule, extents: tuple[int, ...]) -> dict[str, int]:
     """The arguments that follow from the extents."""
     arguments: dict[str, int] = {}
     for at, (lo, hi) in enumerate(plan.loops.level_intervals(extents)):
@@ -297,7 +205,11 @@ def _moves(loops: Format, dims: tuple[int, ...]) -> tuple[tuple[tuple[int, int],
 
 
 def _compile(
-    plan: SumPlan, storages: Mapping[str, Any], units: tuple[int | None, ...], guards: tuple[int, ...], drivers: Drivers
+    plan: SumSchedule,
+    storages: Mapping[str, Any],
+    units: tuple[int | None, ...],
+    guards: tuple[int, ...],
+    drivers: Drivers,
 ) -> Compiled:
     order = [level.expression for level in plan.loops.levels]
     inputs: list[Input] = []
@@ -346,7 +258,7 @@ def _arguments(kernel: Compiled, operands: Mapping[str, Any], fixed: Mapping[str
 # -- the result --------------------------------------------------------------------------------------------------------
 
 
-def _combine_chunks(plan: SumPlan, out: Array, parts: int, shape: tuple[int, ...]) -> Array:
+def _combine_chunks(plan: SumSchedule, out: Array, parts: int, shape: tuple[int, ...]) -> Array:
     """The chunks' results combined."""
     if parts == 1:
         return out.reshape(shape)
@@ -381,14 +293,14 @@ def _total(counts: Any, parts: int, shape: tuple[int, ...]) -> Any:
     return counts.reshape((parts, *shape)).sum(axis=0)
 
 
-def _result(plan: SumPlan) -> str:
+def _result(plan: SumSchedule) -> str:
     if plan.along is not None:
         return f"{plan.scalar}, in the structure of {plan.along}"
     return f"{plan.scalar} over ({', '.join(plan.loops.dims[d] for d in plan.kept)}), no temporary"
 
 
 def _describe(
-    plan: SumPlan,
+    plan: SumSchedule,
     kernel: Compiled,
     operands: Mapping[str, Any],
     chunks: int,

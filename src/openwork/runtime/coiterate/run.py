@@ -8,6 +8,8 @@ import numpy as np
 
 from ...codegen import pool
 from ...compiler.conversion.level_runs import Kind, Run
+from ...compiler.schedule.coiterate import MergeSchedule
+from ...compiler.schedule.gallop import Drivers
 from ...errors import ShapeError, UnsupportedError
 from ...format.expression import render
 from ...format.format import Format
@@ -22,10 +24,9 @@ from ..conversion.convert import convert, describe, replace_format
 from ..float_errors import WarningSource
 from ..gradient_hook import differentiable
 from ..launch import storage_word
-from .gallop_choice import Drivers
 from .ordered_concat import orderable, run_ordered
 from .partition import capacities, cut, work_of
-from .plan import Compiled, MergePlan, compiled
+from .plan import Compiled, compiled
 from .prepared import BY_STRUCTURE, Launch, PreparedMerge, launch_of
 from .single_rows import as_matrix, as_vectors
 
@@ -34,7 +35,7 @@ __all__ = ["converted", "gallop_text", "loops_text", "run_merge", "run_silently"
 
 def run_silently(call: PreparedMerge, storages: tuple[Storage, ...]) -> tuple[Storage, bool]:
     """The result of a merge without numbers, and whether NumPy would certainly warn of nothing."""
-    return call.run(storages) or (run_merge(call, storages), call.plan.warnings is WarningSource.NEVER)
+    return call.run(storages) or (run_merge(call, storages), call.warnings is WarningSource.NEVER)
 
 
 @differentiable(lambda call, storages, numbers=(): [s.values for s in storages])
@@ -44,9 +45,9 @@ def run_merge(call: PreparedMerge, storages: tuple[Storage, ...], numbers: Seque
     result_and_silence = call.run(storages, [address(x) for x in boxed])
     if result_and_silence is not None:
         return result_and_silence[0]
-    plan, shape = call.plan, call.shape
+    plan, shape = call.schedule, call.shape
     recalled, call.recalled = call.recalled, BY_STRUCTURE
-    passed = [*boxed, *plan.constants.values()]
+    passed = [*boxed, *call.constants]
     if any(s.device != "cpu" for s in storages):
         raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
     like = storages[0].values
@@ -74,7 +75,7 @@ def run_merge(call: PreparedMerge, storages: tuple[Storage, ...], numbers: Seque
     return replace_format(converted("the result", result, plan.format), plan.format)
 
 
-def _in_batches(plan: MergePlan, result: Storage) -> Storage:
+def _in_batches(plan: MergeSchedule, result: Storage) -> Storage:
     """The result with batch levels, or dense ones where slices differ in length and no format was given."""
     try:
         return batched(result, plan.format)
@@ -94,7 +95,7 @@ def converted(name: str, s: Storage, format: Format) -> Storage:
     return result
 
 
-def _empty_result(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Storage:
+def _empty_result(plan: MergeSchedule, shape: tuple[int, ...], like: Array) -> Storage:
     """A result without elements."""
 
     index = "i64" if is_torch(like) else "i32"
@@ -115,7 +116,7 @@ def _empty_result(plan: MergePlan, shape: tuple[int, ...], like: Array) -> Stora
 
 @outside()  # nothing is recorded: buffers that are made here belong to no transform
 def _run(
-    plan: MergePlan, launch: Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], passed: Sequence[Array],
+    plan: MergeSchedule, launch: Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], passed: Sequence[Array],
     recalled: str,
 ) -> Storage:  # fmt: skip
     """The result: buffers allocated by its bounds, filled at once or range by range, then trimmed."""
@@ -200,7 +201,7 @@ def _run_located(kernel: Compiled, arguments: list[int], cuts: list[int], work: 
 
 
 def _allocate(
-    plan: MergePlan, kernel: Compiled, slots: dict[Run, int], spans: tuple[tuple[int, int], ...], like: Array
+    plan: MergeSchedule, kernel: Compiled, slots: dict[Run, int], spans: tuple[tuple[int, int], ...], like: Array
 ) -> tuple[list[Array | None], list[Array | None], Array, dict[str, int]]:
     """Buffers with the given number of positions for each chain."""
     n = len(spans)
@@ -228,7 +229,7 @@ def _allocate(
 
 
 def _trim(
-    plan: MergePlan,
+    plan: MergeSchedule,
     used: dict[Run, int],
     spans: tuple[tuple[int, int], ...],
     pos: list[Array | None],

@@ -21,13 +21,14 @@ from ...codegen import pool
 from ...codegen.float_flags import raised
 from ...compiler.coiterate.code_size import SLACK
 from ...compiler.conversion.level_runs import Kind
+from ...compiler.schedule.coiterate import Bound, MergeSchedule
 from ...interruptible import LONG
 from ...storage.buffers import address, is_unrecorded, numpy_dtype
 from ...storage.memory import reserve, shrink
 from ...storage.storage import Storage
 from ..float_errors import WarningSource
 from .partition import MINIMUM
-from .plan import Bound, Compiled, MergePlan
+from .plan import Compiled
 
 __all__ = ["Room", "SingleChain", "single_chain"]
 
@@ -48,7 +49,7 @@ class SingleChain:
     )  # fmt: skip
 
     def __init__(
-        self, plan: MergePlan, kernel: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...],
+        self, plan: MergeSchedule, kernel: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...],
         shape: tuple[int, ...], torch: Any,
     ) -> None:  # fmt: skip
         self._plan, self._kernel = plan, kernel
@@ -94,7 +95,9 @@ class SingleChain:
         last = tuple([max(0, storages[k].positions[level] - 1) for k, level in self._last]) if self._last else ()
         return elements, at + 16, offsets, last
 
-    def run(self, storages: tuple[Storage, ...], room: Room, passed: Sequence[int]) -> tuple[Storage, bool] | None:
+    def run(
+        self, storages: tuple[Storage, ...], room: Room, passed: Sequence[int], how: WarningSource
+    ) -> tuple[Storage, bool] | None:
         """The result for operands of the structures that `room` is of, and addresses of numbers; whether NumPy
         would certainly warn of nothing. None where several threads pay, the index type may be too narrow, or torch
         records an operand."""
@@ -124,8 +127,7 @@ class SingleChain:
         arguments = (*operands, *passed, *last, *arguments, address(meta), *self._tail)
         if cap < LONG:
             executable.run(arguments, 0, 1)
-            warnings = self._plan.warnings
-            silent = warnings is WarningSource.NEVER or (warnings is WarningSource.FLAGS and not raised())
+            silent = how is WarningSource.NEVER or (how is WarningSource.FLAGS and not raised())
         else:
             executable.run_sized(cap, arguments, 0, 1)
             silent = False
@@ -156,7 +158,7 @@ class SingleChain:
 
 
 def single_chain(
-    plan: MergePlan, kernel: Compiled, spans: tuple[tuple[int, int], ...], storages: tuple[Storage, ...],
+    plan: MergeSchedule, kernel: Compiled, spans: tuple[tuple[int, int], ...], storages: tuple[Storage, ...],
     shape: tuple[int, ...],
 ) -> SingleChain | None:  # fmt: skip
     """The launch of a plan for a shape; None where the plan converts, or its result has another kind of format."""

@@ -8,20 +8,21 @@ from functools import lru_cache
 from ...codegen import pool
 from ...compiler.coiterate.merge_formats import Dims
 from ...compiler.conversion.level_runs import runs
+from ...compiler.schedule.coiterate import MergeSchedule
 from ...format.cached import cached
 from ...format.expression import Dim, dimensions, rename
 from ...format.format import Format, Level
 from ...storage.buffers import length
 from ...storage.storage import Storage
 from . import partition as merge_chunks
-from .plan import MergePlan
+from .gallop_choice import drivers_of
 
 __all__ = ["as_matrix", "as_vectors"]
 
 
 def as_vectors(
-    plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]
-) -> tuple[MergePlan, tuple[Storage, ...]] | None:
+    plan: MergeSchedule, storages: tuple[Storage, ...], shape: tuple[int, ...]
+) -> tuple[MergeSchedule, tuple[Storage, ...]] | None:
     """The plan and its operands without an outermost dimension of extent 1 that all have; None where there is none, the
     work is too little for several threads, or one operand is far shorter than another."""
     if pool.get_num_threads() < 2 or sum(length(s.values) for s in storages) < merge_chunks.MINIMUM:
@@ -33,13 +34,13 @@ def as_vectors(
         for n, s in _named(plan, storages)
     ):
         return None
-    if plan.gallop_chooser is not None and plan.gallop_chooser.drivers(storages, shape, target):
+    if drivers_of(plan.gallop_chooser, storages, shape, target):
         return None
     return _of_row(plan, d), tuple(_vector(s, d) for s in storages)
 
 
 @lru_cache(256)
-def _of_row(plan: MergePlan, d: int) -> MergePlan:
+def _of_row(plan: MergeSchedule, d: int) -> MergeSchedule:
     """The plan of the vectors that the only row's elements are."""
     target = _without(plan.target, d)
     dims: dict[str, Dims] = dict.fromkeys(plan.dims, tuple(range(target.ndim)))
@@ -54,7 +55,7 @@ def as_matrix(s: Storage, target: Format, shape: tuple[int, ...]) -> Storage:
     return Storage(shape, target, s.scalar, s.fill_value, (None, *s.pos), (None, *s.crd), s.values)
 
 
-def _named(plan: MergePlan, storages: tuple[Storage, ...]) -> list[tuple[str, Storage]]:
+def _named(plan: MergeSchedule, storages: tuple[Storage, ...]) -> list[tuple[str, Storage]]:
     return list(zip(plan.dims, storages, strict=True))
 
 
