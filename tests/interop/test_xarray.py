@@ -144,3 +144,11 @@ def test_in_chunks_of_dask(name: str, format: str) -> None:
     got = CASES[name](chunked).compute().data
     assert isinstance(got, ow.Tensor)
     np.testing.assert_allclose(got.to_numpy(), CASES[name](numbers).values)
+
+
+def test_a_tensor_on_the_left_keeps_labels() -> None:
+    t, v = ow.asarray(D, format="csr"), array(ow.asarray(D, format="csr"))
+    for result in (t + v, t * v, np.add(t, v), t == v):
+        assert isinstance(result, xr.DataArray)
+        assert result.dims == ("t", "x")
+    assert np.array_equal((t - v).data.to_numpy(), np.zeros((6, 8)))

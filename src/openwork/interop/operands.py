@@ -12,7 +12,7 @@ from ..storage.buffers import is_array, is_torch
 from ..tensor.tensor import Tensor
 from .sources import asarray, is_sparse_source, refuse_masked
 
-__all__ = ["adopt_foreign", "is_foreign_sparse", "is_operand", "sparse_or_array"]
+__all__ = ["adopt_foreign", "is_container", "is_foreign_sparse", "is_operand", "sparse_or_array"]
 
 
 def is_foreign_sparse(x: Any) -> bool:
@@ -46,9 +46,14 @@ _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 """Attributes of types that can be converted to arrays."""
 
 
+def is_container(cls: type) -> bool:
+    """Whether its objects are arrays of arrays, of Dask or xarray, whose operators and functions take Tensors."""
+    return hasattr(cls, "__dask_graph__") and hasattr(cls, "__radd__")
+
+
 def is_operand(x: Any) -> bool:
     """Whether an operator takes `x`: a number, a list or array of them, or a sparse tensor of any library."""
-    if isinstance(x, _NOT_NUMBERS):
+    if isinstance(x, _NOT_NUMBERS) or is_container(type(x)):
         return False
     if isinstance(x, np.generic | int | float | complex | Sequence | memoryview | array) or is_array(x):
         return True

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..interop.operands import is_container
 from ..runtime.operation import OPERATIONS, namespace
 from ..tables import NUMPY
 from ..tensor.lazy import is_lazy
 from ..tensor.operators import PRIORITY
 from ..tensor.tensor import Tensor
-from .numpy_names import basics, elements, inplace, shapes, statistics, ufuncs, windows  # noqa: F401  (they register)
+from .numpy_names import basics, created, elements, inplace, shapes, statistics, ufuncs, windows  # noqa: F401  (they register)
 from .numpy_names.reduced import reduce_by_name
 from .numpy_names.registry import FUNCTIONS
 from .numpy_names.results import store
@@ -31,6 +32,9 @@ _IGNORED = ("order", "subok", "kind", "overwrite_input", "optimize", "stable", "
 """Arguments that say how memory lies, or how a result is computed: formats and plans do here."""
 _POSITIONAL = ("einsum", "where", "inner", "vdot")
 """Functions whose arguments are taken as they are given."""
+
+
+_PLAIN = (Tensor, np.ndarray, int, float)
 
 
 @lru_cache(maxsize=1024)
@@ -49,9 +53,16 @@ def _names(func: Callable[..., Any], positional: int, keywords: tuple[str, ...])
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of `__array_ufunc__`; see `numpy_names.ufuncs`."""
-    if any(not is_lazy(x) and getattr(x, "__array_priority__", 0.0) > PRIORITY for x in inputs):
+    if any(_is_above(x) for x in inputs):
         return NotImplemented
     return ufuncs.call(ufunc, method, inputs, kwargs)
+
+
+def _is_above(x: Any) -> bool:
+    """Whether an operand's own protocol is to be asked first."""
+    if type(x) in _PLAIN:
+        return False
+    return is_container(type(x)) or (not is_lazy(x) and getattr(x, "__array_priority__", 0.0) > PRIORITY)
 
 
 @lru_cache(maxsize=1024)
@@ -85,12 +96,14 @@ def _with_spelling(name: str, numpys: str, function: Callable[..., Any]) -> Call
     return wraps(function)(lambda *args, **kwargs: spelling.call(function, args, kwargs))
 
 
-def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of `__array_function__`.
+def call_function(func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of `__array_function__`; NotImplemented where an array of arrays is to be asked.
 
     Raises UnsupportedError for a function that is not here, where an operand is sparse, and for arguments of
     NumPy's that it does not take.
     """
+    if any(map(is_container, types)):
+        return NotImplemented
     override = FUNCTIONS.get(_key(func))
     if override is not None:
         return _call_override(func, override, args, kwargs)

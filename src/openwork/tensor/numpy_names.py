@@ -33,7 +33,7 @@ def by_numpy(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function = getattr(np, name)
     if isinstance(function, np.ufunc):
         return function(*args, **kwargs)
-    return call_function(function, args, kwargs)
+    return call_function(function, (), args, kwargs)
 
 
 def array_method(t: Any, name: str) -> Callable[..., Any] | None:

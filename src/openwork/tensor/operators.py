@@ -165,7 +165,7 @@ class Operators(PythonProtocol):
     def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """NumPy's functions, where there is one of that name here."""
 
-        return call_function(func, args, kwargs)
+        return call_function(func, types, args, kwargs)
 
     if not TYPE_CHECKING:  # the stub of `methods` has the types of these and of those below
         __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,62 @@
+"""Tensor -> Dask's dispatchers: bytes, tokens, and the functions of chunks that Dask has no NumPy function for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..storage import buffers
+from ..tensor.tensor import Tensor
+
+__all__ = ["register", "token"]
+
+
+def register(sizeof: Any = None) -> None:
+    """Make Tensors chunks of Dask arrays; to do it twice changes nothing.
+
+    Parameters
+    ----------
+    sizeof : Dask's dispatcher of sizes in bytes, which it gives to what stands behind the entry point "dask.sizeof";
+        default the one of `dask.sizeof`
+
+    Raises ImportError where Dask or its arrays are not installed.
+    """
+    import dask.sizeof
+    from dask.array import chunk_types, dispatch
+    from dask.tokenize import normalize_token
+
+    (sizeof or dask.sizeof.sizeof).register(Tensor, _nbytes)
+    normalize_token.register(Tensor, token)
+    if Tensor not in chunk_types._HANDLED_CHUNK_TYPES:
+        chunk_types.register_chunk_type(Tensor)
+    dispatch.to_numpy_dispatch.register(Tensor, _to_numpy)
+    dispatch.percentile_lookup.register(Tensor, _percentile)
+
+
+def token(t: Tensor) -> tuple[Any, ...]:
+    """What tells a tensor from others, the same in every process: shape, format, dtype, fill value, and its buffers.
+
+    Tokens of torch's tensors differ from run to run; here they are those of NumPy's arrays over the same memory.
+    """
+    from dask.tokenize import normalize_token
+
+    s = t._storage
+    arrays = (None if b is None else buffers.to_numpy(b, detach=True) for b in (*s.pos, *s.crd, s.values))
+    return (
+        "openwork.Tensor", buffers.library_of(s.values), s.shape, str(s.format), s.scalar, repr(s.fill_value),
+        *(normalize_token(a) for a in arrays),
+    )  # fmt: skip
+
+
+def _nbytes(t: Tensor) -> int:
+    return int(t.nbytes)
+
+
+def _to_numpy(t: Tensor, **kwargs: Any) -> Any:
+    return t.to_numpy()
+
+
+def _percentile(t: Tensor, q: Any, method: str = "linear") -> Any:
+    """Dask's percentiles of one chunk, a vector, and how many elements it has: by a sort of all of its elements."""
+    from dask.array.percentile import _percentile as of_array
+
+    return of_array(t.to_numpy(), q, method)

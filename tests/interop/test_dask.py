@@ -1,0 +1,194 @@
+"""Dask arrays of Tensors give what Dask gives over NumPy's arrays, in one process and on workers that are killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+from dask_cases import CASES  # noqa: E402
+
+import openwork.dask  # noqa: E402
+from openwork.dask.registration import token  # noqa: E402
+
+PAGE = Path(__file__).parents[2] / "docs" / "dask.md"
+FORMATS = ["csr", "csc", "coo", "dcsr", "bitmap", "bsr(2, 2)"]
+_draw = np.random.default_rng(0)
+X, Y = (np.where(m < 0.6, 0, m) for m in _draw.random((2, 8, 6)))
+
+
+def _page() -> dict[str, str]:
+    """The rows of the page's table: function -> what its chunks are."""
+    rows = re.findall(r"^\| `([^`]+)` \| (sparse|dense|array) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    return dict(rows)
+
+
+def _kind(result: Any) -> str:
+    if not isinstance(result, ow.Tensor):
+        return "array"
+    return "dense" if result.format.is_dense else "sparse"
+
+
+def check(name: str, format: str) -> None:
+    expected = np.asarray(CASES[name](X, Y, np))
+    with dask.config.set(scheduler="sync"):
+        a, b = (da.from_array(ow.asarray(m, format=format), chunks=(4, 4)) for m in (X, Y))
+        result = CASES[name](a, b, da)
+        result = result.compute() if hasattr(result, "compute") else result
+    assert _kind(result) == _page()[name], name
+    values = result.to_numpy() if isinstance(result, ow.Tensor) else np.asarray(result)
+    assert values.dtype == expected.dtype, name
+    np.testing.assert_allclose(values, expected, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("format", FORMATS)
+def test_functions_over_chunks(format: str) -> None:
+    """Every sixth function by default, another sixth for each format."""
+    for name in list(CASES)[FORMATS.index(format) :: len(FORMATS)]:
+        check(name, format)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_function_over_chunks(format: str) -> None:
+    for name in CASES:
+        check(name, format)
+
+
+def test_the_page_has_every_function() -> None:
+    assert list(_page()) == list(CASES)
+
+
+def test_chunks_keep_their_format() -> None:
+    for format in FORMATS:
+        a = da.from_array(ow.asarray(X, format=format), chunks=(4, 3))
+        assert (a * 2)[2:, 1:].compute(scheduler="sync").format == ow.asarray(X, format=format).format
+
+
+def test_elementwise_with_a_tensor_on_either_side_is_an_array_of_dask() -> None:
+    t = ow.asarray(X, format="csr")
+    a = da.from_array(t, chunks=(4, 6))
+    for result in (a + t, t + a, t * a, t < a, np.add(t, a), t @ a.T, np.concatenate([t, a]), np.where(a > 0.5, t, a)):
+        assert isinstance(result, da.Array)
+    assert np.array_equal((t - a).compute(scheduler="sync").to_numpy(), np.zeros((8, 6)))
+
+
+def test_tokens_are_of_contents() -> None:
+    t = ow.asarray(X, format="csr")
+    same = ow.asarray(X.copy(), format="csr")
+    others = [ow.asarray(Y, format="csr"), ow.asarray(X, format="csc"), t.astype("f4"), ow.add(t, 1)]
+    tokens = [dask.base.tokenize(x) for x in (t, *others)]
+    assert dask.base.tokenize(same) == tokens[0]
+    assert len(set(tokens)) == 5
+    code = "import openwork as ow, openwork.dask, dask.base, numpy as np; print(dask.base.tokenize(ow.asarray(np.eye(3), format='csr')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == dask.base.tokenize(ow.asarray(np.eye(3), format="csr"))
+
+
+def test_tokens_over_torch() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = (ow.asarray(torch.eye(3, requires_grad=recorded).to_sparse_csr()) for recorded in (False, True))
+    assert token(a) == token(b)
+    assert token(a) != token(ow.asarray(np.eye(3, dtype="f4"), format="csr"))
+
+
+def test_sizes_are_bytes_of_buffers() -> None:
+    from dask.sizeof import sizeof
+
+    t = ow.asarray(np.eye(1000), format="csr")
+    assert sizeof(t) == t.nbytes
+
+
+def test_arrays_that_are_made_like_a_tensor_are_tensors() -> None:
+    t = ow.asarray(X, format="csr")
+    for made, expected in [
+        (np.array([[1.0, 0.0]], like=t), np.array([[1.0, 0.0]])),
+        (np.array([1, 2], dtype="f4", ndmin=3, like=t), np.array([1, 2], dtype="f4", ndmin=3)),
+        (np.asanyarray([3, 0], like=t), np.array([3, 0])),
+        (np.ascontiguousarray([3, 0], like=t), np.array([3, 0])),
+        (np.identity(3, like=t), np.identity(3)),
+        (np.tri(3, 4, 1, like=t), np.tri(3, 4, 1)),
+        (np.require([1.0, 2.0], like=t), np.array([1.0, 2.0])),
+    ]:
+        assert isinstance(made, ow.Tensor)
+        assert made.dtype == expected.dtype
+        assert np.array_equal(made.to_numpy(), expected)
+    with pytest.raises(ow.UnsupportedError, match="requirements"):
+        np.require([1.0], requirements="C", like=t)
+    with pytest.raises(ow.ShapeError, match="ndmax"):
+        np.array([[1.0]], ndmax=1, like=t)
+
+
+def test_refused_without_being_made_dense() -> None:
+    a = da.from_array(ow.asarray(X, format="csr"), chunks=(4, 6))
+    with pytest.raises(ow.UnsupportedError), dask.config.set(scheduler="sync"):
+        da.argwhere(a).compute()
+
+
+def test_frames_of_distributed_are_the_buffers() -> None:
+    protocol = pytest.importorskip("distributed.protocol")
+    t = ow.asarray(X, format="csr")
+    header, frames = protocol.serialize(t)
+    parts = [np.frombuffer(f, np.uint8) for f in frames if memoryview(f).nbytes]
+    for buffer in (t._storage.pos[1], t._storage.crd[1], t._storage.values):
+        assert any(np.shares_memory(part, buffer) for part in parts)
+    assert np.array_equal(protocol.deserialize(header, frames).to_numpy(), X)
+
+
+CLUSTER = """
+import os, signal
+import numpy as np, openwork as ow, openwork.dask, dask.array as da
+from distributed import Client, LocalCluster, wait
+
+def main():
+    x = np.random.default_rng(0).random((400, 30)); x[x < 0.9] = 0
+    options = dict(n_workers=2, threads_per_worker=2, dashboard_address=None, host="127.0.0.1")
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        a = da.from_array(ow.asarray(x, format="csr"), chunks=(100, 30)).persist()
+        wait(a)
+        assert np.allclose((a.T @ a).compute().to_numpy(), x.T @ x)
+        for _ in range(KILLS):
+            future = client.compute((a * 2).sum(axis=0))
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            assert np.allclose(future.result(timeout=60).to_numpy(), 2 * x.sum(0))
+
+if __name__ == "__main__":
+    main()
+    print("right")
+"""
+
+
+def on_a_cluster(tmp_path: Path, kills: int) -> None:
+    (tmp_path / "cluster.py").write_text(CLUSTER.replace("KILLS", str(kills)))
+    done = subprocess.run(
+        [sys.executable, "cluster.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200,
+        env={**os.environ, "DASK_LOGGING__DISTRIBUTED": "error"},
+    )  # fmt: skip
+    assert done.stdout.strip().endswith("right"), done.stderr[-2000:]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="asks for signals")
+def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    on_a_cluster(tmp_path, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="asks for signals")
+def test_killed_workers_change_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    on_a_cluster(tmp_path, 6)
