@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -147,10 +146,6 @@ def _is_deferred(result: Any) -> bool:
     return is_lazy(result)
 
 
-_torch_function = cache(partial(rule, "torch_function"))
-"""The rule of torch's functions, asked for once."""
-
-
 class Operators(PythonProtocol):
     """The mixin of `Tensor` that holds its operators."""
 
@@ -221,7 +216,7 @@ class Operators(PythonProtocol):
     ) -> Any:
         """torch's functions and operators with a Tensor among their operands."""
 
-        return _torch_function()(func, args, kwargs or {})
+        return rule("torch_function")(func, args, kwargs or {})
 
 
 def _of(op: str) -> dict[str, Callable[..., Any]]:
