@@ -19,6 +19,7 @@ from .buffer_policy import BufferPolicy, dense_tensor
 from .from_torch import from_torch
 from .networkx import from_networkx, is_networkx
 from .pandas import from_pandas
+from .prepared_sources import keep_source, recall_scipy, recall_torch
 from .pydata import from_pydata
 from .scipy import from_scipy
 
@@ -63,8 +64,10 @@ def asarray(
 
     Raises DTypeError for elements that are no numbers, UnsupportedError for objects that are no arrays.
     """
-    if type(obj) in _SCIPY and copy is format is dtype is device is like is None and fill_value == 0:
-        return from_scipy(obj, BufferPolicy(None))
+    if copy is format is dtype is device is like is None and type(fill_value) is int and not fill_value:
+        t = _source(obj)
+        if t is not None:
+            return t
     if is_lazy(obj):
         obj = obj.compute()  # type: ignore[attr-defined]
     t = obj if isinstance(obj, Tensor) else _tensor_of(obj, copy, fill_value, format)
@@ -87,6 +90,25 @@ def asarray(
         target = resolve_format(format, t.ndim, t.format)
         t = t if target == t.format else t.asformat(target, copy=False if copy is False else None)
     return t if device is None else t.to(device)
+
+
+def _source(obj: Any) -> Tensor | None:
+    """The tensor of a sparse matrix of SciPy's, or of torch's on no graph, by what is kept of its kind; else None."""
+    kind = type(obj)
+    if kind in _SCIPY:
+        t = recall_scipy(obj)
+        if t is None:
+            t = from_scipy(obj, BufferPolicy(None))
+            keep_source(obj, t)
+        return t
+    torch: Any = sys.modules.get("torch")
+    if torch is None or kind is not getattr(torch, "Tensor", None) or obj.layout is torch.strided:
+        return None
+    t = recall_torch(obj)
+    if t is None:
+        t = from_torch(obj, BufferPolicy(None), 0)
+        keep_source(obj, t)
+    return t
 
 
 def _tensor_of(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:

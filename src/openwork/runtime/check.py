@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..codegen.executable import Executable
     from ..format.level import LevelFormat
 
-__all__ = ["check", "holds", "passes", "renewed"]
+__all__ = ["PreparedCheck", "check", "holds", "passes", "prepared_check", "renewed"]
 
 SMALL = tuning.CHECK_IN_NUMPY
 PATIENCE = tuning.CHECK_PATIENCE
@@ -32,7 +32,7 @@ PATIENCE = tuning.CHECK_PATIENCE
 _DENSE = "parents * N"
 """Positions of a level that has one for each coordinate of each parent."""
 _kernels: PlanCache[Chain, Executable] = PlanCache("kernels of checks")
-_prepared: PlanCache[Any, _PreparedCheck] = PlanCache("checks", 256)
+_prepared: PlanCache[Any, PreparedCheck] = PlanCache("checks", 256)
 """by format, shape and types of the buffers"""
 _requests: Counter[Chain] = Counter()
 
@@ -56,9 +56,14 @@ def passes(storage: Storage) -> bool:
 
     Cost: one kernel. 3 microseconds for a small tensor, where all stages of `check` take 30.
     """
-    key = _key(storage)
-    edges = None if key is None else _prepared.get(key)
+    edges = prepared_check(storage)
     return edges is not None and edges.hold(storage)
+
+
+def prepared_check(storage: Storage) -> PreparedCheck | None:
+    """The check that was prepared for this format, shape and these types; None where there is none."""
+    key = _key(storage)
+    return None if key is None else _prepared.get(key)
 
 
 def renewed(storage: Storage) -> Storage:
@@ -97,7 +102,7 @@ class _Launch(NamedTuple):
     words: list[int]
 
 
-class _PreparedCheck(NamedTuple):
+class PreparedCheck(NamedTuple):
     """A prepared check of a format with one chain of index buffers: compressed, then singletons, then dense levels."""
 
     at: int
@@ -120,9 +125,13 @@ class _PreparedCheck(NamedTuple):
         for crd in crds:
             if not _is_flat(crd, n):
                 return False
+        return self.pass_at(address(pos), map(address, crds), n)
+
+    def pass_at(self, pos: int, crds: Iterable[int], n: int) -> bool:
+        """Whether every invariant holds of index buffers at these addresses, with n coordinates on each level."""
         out = np.zeros(1, np.int64)
         limit = n if self.limit is None else self.limit
-        arguments = (address(pos), *map(address, crds), 1, self.parents, n, limit, 0, *self.ends, address(out))
+        arguments = (pos, *crds, 1, self.parents, n, limit, 0, *self.ends, address(out))
         self.kernel.run_sized(self.parents + n + n * self.factor, arguments)
         return not out[0]
 
@@ -168,7 +177,7 @@ def _prepare(storage: Storage, launches: Sequence[_Launch]) -> None:
     limit = spans[at][1] - spans[at][0] if levels[at].format.unique else None
     factor = math.prod(hi - lo for lo, hi in spans[chain_end:])
     ends = tuple(end for span in spans[at:chain_end] for end in span)
-    _prepared.keep(key, _PreparedCheck(at, parents, limit, ends, factor, _kernel(chain)))
+    _prepared.keep(key, PreparedCheck(at, parents, limit, ends, factor, _kernel(chain)))
 
 
 def _by_kernels(storage: Storage) -> bool | None:

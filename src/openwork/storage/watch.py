@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,15 +20,15 @@ from ..errors import InvariantError
 from .buffers import DATA, HAS_POINTER, address, copied
 
 __all__ = [
-    "NOTHING", "Watch", "adopted", "bare_alias", "is_kept", "kept", "memory_of", "read_only", "unkept", "view_of",
-    "watch", "watched",
+    "NOTHING", "Watch", "adopted", "bare_alias", "is_kept", "kept", "memory_of", "private", "read_only", "unkept",
+    "view_of", "watch", "watched",
 ]  # fmt: skip
 
 Name: TypeAlias = tuple[str, int]
 """The name of a buffer: "pos", "crd" or "values", and the level."""
 _word: Any = ctypes.c_int64.from_address
 _SOURCE = "_openwork_source"
-"""The attribute of a torch alias: the tensor whose version counter is read."""
+"""The attribute of a torch alias that nobody else has: the tensor whose version counter is read, None for itself."""
 _KEPT = "_openwork_kept"
 """The attribute that marks a torch tensor as kept for later results."""
 _SEEN = "_openwork_seen"
@@ -53,7 +53,8 @@ def view_of(array: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> np.ndarray[
     at = word.value
     owner = Owner.from_address(at if x is array else address(x))
     owner.array, owner.size, owner.at, owner.word = array, array.nbytes, at, word
-    out: np.ndarray[Any, Any] = np.ndarray(x.shape, x.dtype, cast("Any", owner))
+    buffer: Any = owner
+    out: np.ndarray[Any, Any] = np.ndarray(x.shape, x.dtype, buffer)
     if not x.flags.writeable:
         out.flags.writeable = False
     return out
@@ -123,6 +124,12 @@ def adopted(x: Any, source: Any = None) -> Any:
     out = x.detach()
     setattr(out, _SOURCE, x if source is None else source)
     return out
+
+
+def private(*tensors: Any) -> None:
+    """Mark aliases of torch's index buffers that were just made: nobody else has them, their versions are their own."""
+    for x in tensors:
+        setattr(x, _SOURCE, None)
 
 
 def watched(pos: Sequence[Any], crd: Sequence[Any], values: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], Any, Watch]:
@@ -245,7 +252,8 @@ class _Record:
     def __init__(self, tensor: Any, index: bool) -> None:
         self.tensor, self.numel, self.dtype = tensor, tensor.numel(), tensor.dtype
         self.storage = tensor.untyped_storage()
-        self.source = getattr(tensor, _SOURCE, tensor)
+        source = getattr(tensor, _SOURCE, None)
+        self.source = tensor if source is None else source
         self.is_private = index and (hasattr(tensor, _SOURCE) or hasattr(tensor, _KEPT))
         """whether no other code has the object itself, so that its shape and type cannot change"""
         record = getattr(tensor, _SEEN, None) if index else None

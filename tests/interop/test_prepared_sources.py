@@ -1,0 +1,102 @@
+"""Matrices of a kind that was taken over before are taken over in few calls, and every one is checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.errors import InvariantError
+from openwork.interop import prepared_sources as sources
+
+X = (np.arange(48).reshape(6, 8) % 5 == 0) * np.arange(1.0, 49).reshape(6, 8)
+
+
+def often(make: Any) -> Any:
+    """The last of as many Tensors as it takes until checks are prepared."""
+    for _ in range(20):
+        t = ow.asarray(make())
+    return t
+
+
+def test_scipys_matrices_again() -> None:
+    scipy = pytest.importorskip("scipy.sparse")
+    for make in (scipy.csr_array, scipy.csc_array, scipy.csr_matrix):
+        for dtype in ("f8", "f4", "i8"):
+            s = make(X.astype(dtype))
+            a = often(lambda: s)  # noqa: B023
+            assert a.dtype == dtype
+            assert str(a.format) == str(ow.format(s.format))
+            np.testing.assert_array_equal(a.to_numpy(), X)
+            assert np.shares_memory(a.values, s.data)
+            for wide in ("i8", "i4"):
+                t = s.copy()
+                t.indices, t.indptr = t.indices.astype(wide), t.indptr.astype(wide)
+                np.testing.assert_array_equal(ow.asarray(t).to_numpy(), X)
+            t = s.copy()
+            t.indices = t.indices.astype(">i4")
+            np.testing.assert_array_equal(ow.asarray(t).to_numpy(), X)
+            t = s.copy()
+            t.indices[:2] = t.indices[:2][::-1].copy()
+            t.data[:2] = t.data[:2][::-1].copy()
+            assert not ow.asarray(t).format.is_ordered
+            np.testing.assert_array_equal(ow.asarray(t).to_numpy(), X)
+            t.indices[1] = t.indices[0]
+            assert not ow.asarray(t).format.is_unique
+            t.indices[1] = 99
+            with pytest.raises(InvariantError):
+                ow.asarray(t)
+            t = s.copy()
+            t.data = np.append(t.data, t.data[:3])
+            t.indices = np.append(t.indices, t.indices[:3])
+            np.testing.assert_array_equal(ow.asarray(t).to_numpy(), X)
+            t = s.copy()
+            t.data.flags.writeable = False
+            assert not ow.asarray(t).values.flags.writeable
+            assert ow.asarray(s, copy=True).values is not s.data
+            assert ow.asarray(s, dtype="c16").dtype == np.complex128
+    block = scipy.bsr_array(X, blocksize=(1, 1))
+    assert str(often(lambda: block).format) != str(ow.format("csr"))
+
+
+def test_torchs_tensors_again() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.from_numpy(X)
+    for make in (lambda v: v.to_sparse_csr(), lambda v: v.to_sparse_coo().coalesce()):
+        for dtype in (torch.float64, torch.float32, torch.int64):
+            m = make(x.to(dtype))
+            before = len(sources._SOURCES)
+            a = often(lambda: m)  # noqa: B023
+            assert len(sources._SOURCES) > before or sources.CHECKED
+            assert a.dtype == dtype
+            assert torch.equal(a.to_dense(), x.to(dtype))
+            assert a.values.data_ptr() == (m._values() if m.layout is torch.sparse_coo else m.values()).data_ptr()
+            if dtype.is_floating_point:
+                w = m.clone().requires_grad_()
+                assert ow.asarray(w).requires_grad
+                batch = torch.func.vmap(lambda v: ow.asarray(m).to_dense() * v)(torch.ones(2, dtype=dtype))  # noqa: B023
+                assert torch.equal(batch[1], x.to(dtype))
+        indices = (lambda t: t.indices()[1]) if m.layout is torch.sparse_coo else (lambda t: t.col_indices())
+        a = ow.asarray(m)
+        column = int(indices(m)[0])
+        indices(m)[0] += 90  # who writes to indices is seen, by a Tensor that is there and by the next one
+        for refused in (lambda: a.to_dense(), lambda: ow.asarray(m)):  # noqa: B023
+            with pytest.raises(InvariantError):
+                refused()
+        indices(m)[0] = column
+        assert torch.equal(ow.asarray(m).to_dense(), x)
+        b = ow.asarray(m)
+        b.crd(1)[0] += 90
+        with pytest.raises(InvariantError):
+            b @ torch.ones(8, dtype=torch.float64)
+        indices(m)[0] = column
+    c = torch.sparse_coo_tensor(torch.tensor([[0, 0, 1], [1, 1, 0]]), torch.ones(3), (6, 8), check_invariants=True)
+    assert not often(lambda: c).format.is_unique
+    false = torch.sparse_coo_tensor(torch.tensor([[1, 0], [0, 1]]), torch.ones(2), (6, 8), is_coalesced=True)
+    assert torch.equal(often(lambda: false).to_dense(), false.to_dense())
+    a = often(lambda: x.to_sparse_csr())
+    a.values.untyped_storage().resize_(0)
+    with pytest.raises(InvariantError):
+        a.to_dense()
