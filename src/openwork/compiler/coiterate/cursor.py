@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...format.expression import Expression
-from ...format.level import Iterate
 from ...ir.loop import Expr, Load, Var
 from ...ir.ops import cast, const, load, op
-from ..build import Block, Parameters, fold
-from ..level_functions import Level, evaluate
+from ..build import Block, Parameters
+from ..fold import fold
+from ..level_iterator import LevelIterator, Point
 from ..operand import ParamRef
 from .merge import Input
 from .search import bisect
@@ -18,17 +18,14 @@ __all__ = ["Cursor", "Source", "Walker"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """A position in an operand's levels: `level` levels are entered, the children of `position` come next.
+class Cursor(Point):
+    """A point among an operand's levels.
 
     Below a nonunique level the children are those of the positions `position` to `end`, one each. `presence`: whether
     the operand is present, where this is a value at run time; an absent one has no children.
     """
 
-    level: int = 0
-    position: Expr = field(default_factory=lambda: const(0))
     end: Expr | None = None
-    batch: Expr | None = None
     presence: Expr | None = None
 
 
@@ -40,45 +37,39 @@ class Walker:
     end: Expr
 
 
-class Source:
-    """The level functions of one operand in the kernel that is being built."""
+class Source(LevelIterator[Cursor]):
+    """The levels of one operand in the kernel that is being built."""
 
     def __init__(self, entry: Input, params: Parameters) -> None:
-        assert entry.operand.format is not None
-        self.input, self.name, self.params = entry, entry.name, params
-        self.format = entry.operand.format
-        self.levels = [Level(entry.name, k, entry.operand, params) for k in range(self.format.nlevels)]
+        super().__init__(entry.name, entry.operand, params)
+        self.input = entry
         for k, (pos, crd) in enumerate(zip(entry.operand.pos, entry.operand.crd, strict=True)):
             for part, scalar in (("pos", pos), ("crd", crd)):
                 if scalar is not None:
                     params.buffer(ParamRef(part, entry.name, k), scalar)
         params.buffer(ParamRef("vals", entry.name), entry.operand.scalar)
 
+    def stem(self, kind: str, depth: int) -> str:
+        return f"{kind}{self.name}"
+
     def counts(self, cursor: Cursor) -> Expression | None:
         """The expression of the next level; None for a broadcast dimension. The cursor is not at the leaf."""
-        return self.input.levels[cursor.level]
+        return self.input.levels[cursor.depth]
 
     def at_leaf(self, cursor: Cursor) -> bool:
-        return cursor.level == self.format.nlevels
+        return cursor.depth == self.nlevels
 
     def value(self, position: Expr, batch: Expr | None) -> Expr:
         """The element at a leaf position."""
-        if batch is not None:
-            stride = self.params.scalar(ParamRef("slice", self.name, max(self.format.nlevels - 1, 0), "vals"))
-            position = fold("add", fold("mul", batch, stride), position)
-        return load(f"{self.name}_vals", self.input.operand.scalar, position)
-
-    def walks(self, cursor: Cursor) -> bool:
-        """Whether the next level is walked by position."""
-        return self.levels[cursor.level].format.functions.iterate is Iterate.POSITION
+        return load(f"{self.name}_vals", self.operand.scalar, self.leaf(position, batch))
 
     def probes(self, cursor: Cursor) -> bool:
         """Whether the next level, which is located, may lack a coordinate."""
-        return self.levels[cursor.level].format.functions.present is not None
+        return self.levels[cursor.depth].format.functions.present is not None
 
     def contiguous(self, cursor: Cursor) -> bool:
         """Whether the next level's coordinates are contiguous in a buffer, parent after parent."""
-        functions = self.levels[cursor.level].format.functions
+        functions = self.levels[cursor.depth].format.functions
         return functions.coordinate == "crd[q]" and not functions.padded and cursor.batch is None
 
     def elements(self, position: Expr, batch: Expr | None, lanes: int) -> Expr:
@@ -90,23 +81,21 @@ class Source:
     @property
     def element_type(self) -> str | None:
         """The scalar type of the elements; None where these are not contiguous."""
-        return self.input.operand.scalar
+        return self.operand.scalar
 
     def coordinate_block(self, cursor: Cursor, q: Expr, lanes: int, beyond: int = 0) -> tuple[Expr | None, Expr]:
         """(in bounds, coordinates): whether `lanes` + `beyond` coordinates of the next level can be read from q on
         (None: always), and a vector of the first `lanes`."""
-        level = self.levels[cursor.level]
-        last = self.params.scalar(ParamRef("last", self.name, cursor.level))
-        coordinates = evaluate(level.format.functions.coordinate, level, {**self.env(cursor), "q": q}, lanes)
-        return op("le", op("add", q, const(lanes + beyond - 1)), last), coordinates
+        last = self.params.scalar(ParamRef("last", self.name, cursor.depth))
+        return op("le", op("add", q, const(lanes + beyond - 1)), last), self.coordinate(cursor, q, lanes)
 
     def scalar(self, cursor: Cursor) -> str:
         """The type of the next level's coordinates."""
-        return self.input.operand.crd[cursor.level] or "i64"
+        return self.operand.crd[cursor.depth] or "i64"
 
     def unique(self, cursor: Cursor) -> bool:
         """Whether a coordinate of the next level is there once at most."""
-        return self.levels[cursor.level].format.unique
+        return self.levels[cursor.depth].format.unique
 
     @property
     def has_followers(self) -> bool:
@@ -114,37 +103,21 @@ class Source:
         return False
 
     @property
-    def depth(self) -> int:
+    def nlevels(self) -> int:
         """How many levels there are."""
         return self.format.nlevels
 
     def may_lack(self, cursor: Cursor, entered: bool) -> bool:
         """Whether the operand may turn out to be absent below the next level, or already in it."""
-        return any(self.input.may_lack(k) for k in range(cursor.level + entered, self.depth))
+        return any(self.input.may_lack(k) for k in range(cursor.depth + entered, self.nlevels))
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
-    def env(self, cursor: Cursor) -> dict[str, Expr]:
-        env: dict[str, Expr] = {"p": cursor.position}
-        if cursor.batch is not None and not self.levels[cursor.level].format.batched:
-            env["batch"] = cursor.batch
-        return env
-
-    def coordinate(self, cursor: Cursor, q: Expr) -> Expr:
-        """The coordinate at position q of the next level."""
-        level = self.levels[cursor.level]
-        return evaluate(level.format.functions.coordinate, level, {**self.env(cursor), "q": q})
-
     def walker(self, block: Block, cursor: Cursor, lower: Expr | None, upper: Expr | None) -> Walker:
         """A walker at the begin of the next level, between two coordinates where these are given."""
-        level = self.levels[cursor.level]
-        functions, env = level.format.functions, self.env(cursor)
-        if cursor.end is not None:
-            first, last = cursor.position, cursor.end
-        else:
-            first, last = (evaluate(text, level, env) for text in functions.bounds)
+        first, last = self.bounds(cursor) if cursor.end is None else (cursor.position, cursor.end)
         first, last = _if_present(cursor, first), _if_present(cursor, last)
-        if functions.present is not None:
+        if self.levels[cursor.depth].format.functions.present is not None:
             last = self._last_present(block, cursor, block.let("begin", first), block.let("slots", last))
         if lower is not None and upper is not None:
             first, last = block.let("begin", first), block.let("end", last)
@@ -155,14 +128,10 @@ class Source:
 
     def _last_present(self, block: Block, cursor: Cursor, first: Expr, last: Expr) -> Expr:
         """The end of the slots in use: those behind hold a sentinel."""
-        level = self.levels[cursor.level]
         end = block.mut("used", first)
-        present = evaluate(level.format.functions.present or "", level, {**self.env(cursor), "q": end})
-        block.run(
-            "while TEST:\n    STEP",
-            TEST=op("and", op("lt", end, last), present),
-            STEP=lambda b: b.assign(end, op("add", end, const(1))),
-        )
+        present = self.present(cursor, q=end)
+        assert present is not None
+        block.loop_while(op("and", op("lt", end, last), present), lambda b: b.assign(end, op("add", end, const(1))))
         return end
 
     def _bound(self, block: Block, cursor: Cursor, first: Expr, last: Expr, limit: Expr) -> Expr:
@@ -175,20 +144,14 @@ class Source:
 
     def seeks(self, cursor: Cursor) -> bool:
         """Whether coordinates of the next level, which is walked, can be searched for."""
-        return self.levels[cursor.level].format.functions.seek is not None
-
-    def before(self, cursor: Cursor, q: Expr, c: Expr) -> Expr:
-        """Whether position q of the next level lies before coordinate c."""
-        level = self.levels[cursor.level]
-        assert level.format.functions.seek is not None
-        return evaluate(level.format.functions.seek, level, {**self.env(cursor), "q": q, "c": c})
+        return self.levels[cursor.depth].format.functions.seek is not None
 
     def stored_level(self, cursor: Cursor) -> int | None:
         """The first stored level below the next level, a full one: its pos tells which coordinates have elements."""
-        for k in range(cursor.level, self.depth):
+        for k in range(cursor.depth, self.nlevels):
             functions = self.levels[k].format.functions
             if functions.passed is not None:
-                return k if k > cursor.level and cursor.end is None else None
+                return k if k > cursor.depth and cursor.end is None else None
             if not functions.full or self.levels[k].format.batched or self.input.levels[k] is None:
                 return None
         return None
@@ -197,74 +160,59 @@ class Source:
         """The first parent of the level `stored_level` under position p of the next level."""
         stored_level = self.stored_level(cursor)
         assert stored_level is not None
-        for k in range(cursor.level + 1, stored_level):
+        for k in range(cursor.depth + 1, stored_level):
             p = fold("mul", p, self.levels[k].name("N"))
         return p
 
     def edge(self, cursor: Cursor, p: Expr) -> Expr:
         """The position of the level `stored_level` where the descendants of position p of the next level begin."""
-        level = self.levels[self.stored_level(cursor) or 0]
-        return evaluate(
-            level.format.functions.bounds[0], level, {**self.env(cursor), "p": self.first_parent(cursor, p)}
-        )
+        parent = replace(cursor, depth=self.stored_level(cursor) or 0, position=self.first_parent(cursor, p))
+        return self.bounds(parent)[0]
 
     def passed(self, cursor: Cursor, p: Expr, q: Expr) -> Expr:
         """Whether the descendants of position p of the next level end at or before position q of `stored_level`."""
-        level = self.levels[self.stored_level(cursor) or 0]
         last = fold("sub", self.first_parent(cursor, fold("add", p, const(1))), const(1))
-        assert level.format.functions.passed is not None
-        return evaluate(level.format.functions.passed, level, {**self.env(cursor), "p": last, "q": q})
+        parent = replace(cursor, depth=self.stored_level(cursor) or 0, position=last)
+        passed = self.levels[parent.depth].format.functions.passed
+        assert passed is not None
+        return self.function(parent, passed, q=q)
 
     def segment(self, block: Block, cursor: Cursor, walker: Walker, c: Expr) -> Var | None:
         """The end of the positions from the walker's that hold coordinate c; None where it is one at most."""
         if self.unique(cursor):
             return None
         end = block.mut(f"s{self.name}", walker.at)
-        block.run(
-            "while TEST:\n    STEP",
-            TEST=op("and", op("lt", end, walker.end), op("eq", self.coordinate(cursor, end), c)),
-            STEP=lambda b: b.assign(end, op("add", end, const(1))),
-        )
+        test = op("and", op("lt", end, walker.end), op("eq", self.coordinate(cursor, end), c))
+        block.loop_while(test, lambda b: b.assign(end, op("add", end, const(1))))
         return end
 
     # -- entering --------------------------------------------------------------------------------------------------
 
     def walked(self, cursor: Cursor, walker: Walker, segment: Var | None) -> Cursor:
         """One level down, at the walker's position."""
-        return replace(cursor, level=cursor.level + 1, position=walker.at, end=segment)
+        return replace(cursor, depth=cursor.depth + 1, position=walker.at, end=segment)
 
     def locate(self, block: Block, cursor: Cursor, c: Expr, size: Expr, low: Expr) -> tuple[Cursor, Expr | None]:
         """One level down at coordinate c, and the condition under which it is there (None: always)."""
-        level = self.levels[cursor.level]
-        functions = level.format.functions
-        child = replace(cursor, level=cursor.level + 1, end=None)
-        if level.format.batched:
-            row = fold("mul", cursor.batch, size) if cursor.batch is not None else const(0)
-            batch = block.let(f"batch{self.name}", fold("add", row, c))
-            return replace(child, batch=batch, position=const(0)), None
-        env = {**self.env(cursor), "c": c, "N": size, "lo": low}
-        position = block.let(f"p{self.name}", evaluate(functions.position, level, env))
-        present = None if functions.present is None else evaluate(functions.present, level, env)
-        return replace(child, position=position), present
+        names = {"c": c, "N": size, "lo": low}
+        child = self.child(block, replace(cursor, end=None), **names)
+        return child, self.present(cursor, **names)
 
     def locate_broadcast(self, block: Block, cursor: Cursor) -> tuple[Cursor, Expr | None]:
         """One level down in a broadcast dimension: its only coordinate is 0; with the condition that it is there."""
-        level = self.levels[cursor.level]
-        functions = level.format.functions
-        if functions.iterate is Iterate.COORDINATE:
+        level = self.levels[cursor.depth]
+        if not self.is_walked(cursor):
             return self.locate(block, cursor, const(0), level.name("N"), const(0))
-        env = self.env(cursor)
-        child = replace(cursor, level=cursor.level + 1)
+        child = replace(cursor, depth=cursor.depth + 1)
         if cursor.end is not None:
             return replace(child, end=None if level.format.unique else cursor.end), None
-        first, last = (_if_present(cursor, evaluate(text, level, env)) for text in functions.bounds)
+        first, last = (_if_present(cursor, bound) for bound in self.bounds(cursor))
         first = block.let(f"p{self.name}", first)
-        present: Expr | None = None if functions.branchless else op("lt", first, last)
-        if functions.present is not None:
-            is_present = evaluate(functions.present, level, {**env, "q": first})
-            present = is_present if present is None else op("and", present, is_present)
+        nonempty = None if level.format.functions.branchless else op("lt", first, last)
+        taken = self.present(cursor, q=first)
+        is_present = nonempty if taken is None else both(nonempty, taken)
         end = None if level.format.unique else block.let(f"s{self.name}", last)
-        return replace(child, position=first, end=end), present
+        return replace(child, position=first, end=end), is_present
 
 
 def _if_present(cursor: Cursor, bound: Expr) -> Expr:

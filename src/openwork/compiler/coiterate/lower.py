@@ -140,7 +140,7 @@ class Lowering:
             source = self.sources[name]
             if source.at_leaf(cursor) or source.counts(cursor) != self.order[at]:
                 continue
-            if source.walks(cursor):
+            if source.is_walked(cursor):
                 walked.append(name)
             else:
                 (probed if source.probes(cursor) else located).append(name)
@@ -383,7 +383,7 @@ class Lowering:
     def are_leaves(self, level: MergeLevel, cursors: Cursors) -> bool:
         """Whether every operand ends with the level."""
         entered = {*level.walked, *level.located, *level.probed}
-        return all(c.level + (n in entered) == self.sources[n].depth for n, c in cursors.items())
+        return all(c.depth + (n in entered) == self.sources[n].nlevels for n, c in cursors.items())
 
     def branch_free(
         self,

@@ -26,16 +26,16 @@ class StridedSource(Source):
         params.buffer(ParamRef("data", array.name), array.operand.scalar)
 
     @property
-    def depth(self) -> int:
+    def nlevels(self) -> int:
         return len(self.moves)
 
     def counts(self, cursor: Cursor) -> Expression | None:
-        return self.expressions[cursor.level]
+        return self.expressions[cursor.depth]
 
     def at_leaf(self, cursor: Cursor) -> bool:
-        return cursor.level == self.depth
+        return cursor.depth == self.nlevels
 
-    def walks(self, cursor: Cursor) -> bool:
+    def is_walked(self, point: Cursor) -> bool:
         return False
 
     def probes(self, cursor: Cursor) -> bool:
@@ -51,8 +51,8 @@ class StridedSource(Source):
         def stride(dim: int) -> Expr:
             return self.params.scalar(ParamRef("stride", self.name, dim))
 
-        p = strided_position(cursor.position, self.moves[cursor.level], c, self.operand.unit, stride)
-        return replace(cursor, level=cursor.level + 1, position=block.let(f"p{self.name}", p)), None
+        p = strided_position(cursor.position, self.moves[cursor.depth], c, self.operand.unit, stride)
+        return replace(cursor, depth=cursor.depth + 1, position=block.let(f"p{self.name}", p)), None
 
     def value(self, position: Expr, batch: Expr | None) -> Expr:
         return load(self.name, self.operand.scalar, position)

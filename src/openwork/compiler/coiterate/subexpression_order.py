@@ -90,7 +90,7 @@ def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     if reduction is not None and reduction.along is not None:
         return False
     moving = (*level.walked, *level.located)
-    if any(c.level + (n in moving) != nest.sources[n].depth for n, c in cursors.items()):
+    if any(c.depth + (n in moving) != nest.sources[n].nlevels for n, c in cursors.items()):
         return False
     return all(nest.sources[n].unique(cursors[n]) for n in level.walked)
 
@@ -215,7 +215,7 @@ class _SubexpressionWalk:
             sources[driver], cursors[driver] = self.matched_row(driver, matches, at), Cursor()
             for name in followers:
                 position = matches.positions[name].read(at)
-                cursors[name] = Cursor(self.nest.sources[name].depth, position, batch=self.cursors[name].batch)
+                cursors[name] = Cursor(self.nest.sources[name].nlevels, position, batch=self.cursors[name].batch)
         for name in self.level.walked:
             if name not in names:
                 sources[name] = self.matched_row(name, self.filtered(name, sources[driver], cursors[driver]))
@@ -305,16 +305,14 @@ class _SubexpressionWalk:
         source = self.nest.sources[name]
         if isinstance(source, Row):
             return source.size
-        return op("add", source.params.scalar(ParamRef("last", name, self.cursors[name].level)), const(1))
+        return op("add", source.params.scalar(ParamRef("last", name, self.cursors[name].depth)), const(1))
 
     def index(self, names: Iterable[str]) -> str:
         """The type of coordinates."""
         scalars = set()
         for name in names:
             source = self.nest.sources[name]
-            scalar = (
-                source.crd.scalar if isinstance(source, Row) else source.input.operand.crd[self.cursors[name].level]
-            )
+            scalar = source.crd.scalar if isinstance(source, Row) else source.operand.crd[self.cursors[name].depth]
             scalars.add(scalar or "i64")
         return "i32" if scalars == {"i32"} else "i64"
 

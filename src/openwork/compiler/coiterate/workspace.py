@@ -51,7 +51,7 @@ class Row(Source):
         self.column, self.at = column, at
 
     @property
-    def depth(self) -> int:
+    def nlevels(self) -> int:
         return 1
 
     @property
@@ -62,9 +62,9 @@ class Row(Source):
         return self.expression
 
     def at_leaf(self, cursor: Cursor) -> bool:
-        return cursor.level == 1
+        return cursor.depth == 1
 
-    def walks(self, cursor: Cursor) -> bool:
+    def is_walked(self, point: Cursor) -> bool:
         return True
 
     def probes(self, cursor: Cursor) -> bool:
@@ -93,13 +93,13 @@ class Row(Source):
     def may_lack(self, cursor: Cursor, entered: bool) -> bool:
         return False
 
-    def coordinate(self, cursor: Cursor, q: Expr) -> Expr:
-        return self.crd.read(q)
+    def coordinate(self, point: Cursor, q: Expr, lanes: int = 1) -> Expr:
+        return self.crd.read(q, lanes)
 
     def seeks(self, cursor: Cursor) -> bool:
         return True
 
-    def before(self, cursor: Cursor, q: Expr, c: Expr) -> Expr:
+    def before(self, point: Cursor, q: Expr, c: Expr) -> Expr:
         return op("lt", self.crd.read(q), c)
 
     def walker(self, block: Block, cursor: Cursor, lower: Expr | None, upper: Expr | None) -> Walker:
