@@ -22,6 +22,7 @@ from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 from ..elementwise.maps import _on_values
 from .folds import axes_of, fold, reduced_tensor, statement_names, unspecified_counts
+from .prepared_softmax import keep_softmax, max_statement, softmax_recalled, sum_statement
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
@@ -43,9 +44,16 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     Cost: O(nse + size of the other dimensions). Raises ShapeError for an axis that is not there.
     Source: torch.sparse.softmax's meaning of unspecified elements, as of minus infinity.
     """
-    s, shifted, total = _subtract_maximum(as_tensor(x), axis)
+    prepared_result = softmax_recalled(x, axis)
+    if prepared_result is not None:
+        return prepared_result
+    t = as_tensor(x)
+    s, shifted, total = _subtract_maximum(t, axis)
     values = _on_values(s.with_values(shifted), lambda v: apply("exp", v))
-    return Tensor._from_storage(s.with_values(values / _one_in_padding(s, _gather_along(s, total, axis)), 0))
+    result = Tensor._from_storage(s.with_values(values / _one_in_padding(s, _gather_along(s, total, axis)), 0))
+    if s is t._kept:
+        keep_softmax(t, axis, result)
+    return result
 
 
 @operation(method=True, masked=late("masked.products", "log_softmax"), shape="same", dtype="float", format="same")
@@ -79,7 +87,7 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     names, kept_indices = statement_names(t.ndim, axes)
     largest_of_element = _gather(s, names, kept_indices, largest)
     values = _on_values(s.with_values(s.values - largest_of_element), lambda v: apply("exp", v))
-    total = contract(_sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
+    total = contract(sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
     absent = unspecified_counts(s, axes)
     if absent is not None:
         fill_exponent = apply("min", s.fill_value - largest, 0.0)
@@ -110,11 +118,11 @@ def _subtract_maximum(t: Tensor, axis: int) -> tuple[Storage, Array, Array]:
     s = t._storage
     names, kept_indices = statement_names(t.ndim, axes)
     largest = _where_finite(
-        _without_gradient(lambda c: contract(_max_statement(names, kept_indices), {"A": c}, s.scalar, c.values), s)
+        _without_gradient(lambda c: contract(max_statement(names, kept_indices), {"A": c}, s.scalar, c.values), s)
     )
     shifted = s.values - _gather(s, names, kept_indices, largest)
     values = _on_values(s.with_values(shifted, 0), lambda v: apply("exp", v))
-    total = contract(_sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
+    total = contract(sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
     return s, shifted, total
 
 
@@ -145,16 +153,6 @@ def _gather_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> 
     """C[i, j] = pattern(A[i, j]) * D[i]; cached, as its hash is in all keys of launches."""
     gathered = Apply("mul", (Apply("pattern", (Access("A", names),)), Access("D", kept_indices)))
     return Assignment(Access("C", names), "=", gathered)
-
-
-@lru_cache(maxsize=256)
-def _max_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> Assignment:
-    return Assignment(Access("s", kept_indices), "max=", Access("A", names))
-
-
-@lru_cache(maxsize=256)
-def _sum_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> Assignment:
-    return Assignment(Access("s", kept_indices), "+=", Access("A", names))
 
 
 def _one_in_padding(s: Storage, values: Array) -> Array:
