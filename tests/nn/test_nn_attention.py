@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 import openwork as ow
-from openwork.nn import SparseAttention, attend, densify, prune
+from openwork.nn import SparseAttention, attend, attend_operator, densify, prune
 
 MASKS = {
     "band": torch.ones(8, 8).tril(1).triu(-2),
@@ -41,6 +41,52 @@ def test_batches_heads_and_masks() -> None:
     assert not attend(t, *small)[:, 1].any()
     assert torch.autograd.gradcheck(lambda *x: attend(t, *x, scale=0.7), small)
     assert torch.autograd.gradgradcheck(lambda *x: attend(t, *x), [x[0].detach().requires_grad_() for x in small])
+
+
+def test_tiles_of_registers_and_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = MASKS["random"][:4, :4].repeat_interleave(4, 0).repeat_interleave(8, 1)  # 16 queries, 32 keys
+    monkeypatch.setattr(attend_operator, "TILE_ELEMENTS", 0)
+    monkeypatch.setattr(attend_operator, "TILE_BYTES", 9 * 4 * 16)  # tiles of nine columns
+    for format, dtype in (("bsr(4, 8)", torch.float32), ("bsr(4, 8)", torch.float64), ("csc", torch.float32)):
+        given = [
+            numbers(3, 16, 5), numbers(3, 32, 5, seed=1), numbers(3, 32, 11, seed=2),
+        ]  # fmt: skip
+        given = [x.detach().to(dtype).mul_(8).requires_grad_() for x in given]
+        t = ow.asarray(mask).asformat(format)
+        got, want = attend(t, *given), dense_attention(mask, *given)
+        torch.testing.assert_close(got, want)
+        for a, b in zip(*(torch.autograd.grad(x.square().sum(), given) for x in (got, want)), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+    half = [x.detach().bfloat16() for x in given]
+    assert attend(t, *half).dtype == torch.bfloat16
+    with torch.autocast("cpu", torch.bfloat16):
+        assert attend(t, *given).dtype == torch.bfloat16
+
+
+def test_stacks_of_masks_and_masks_over_numpy() -> None:
+    stack = torch.stack([MASKS["causal"], MASKS["random"]])
+    given = [numbers(3, 2, 8, 4, seed=s) for s in range(3)]
+    want = dense_attention(stack, *given)
+    seen = (stack.sum(-1) > 0)[..., None]
+    for t in (ow.asarray(stack.numpy(), format="coo"), ow.asarray(stack, format="coo")):
+        torch.testing.assert_close(torch.where(seen, attend(t, *given), 0), torch.where(seen, want, 0))
+    torch.manual_seed(0)
+    assert attend(t, *given, dropout=0.5).isfinite().all()
+    torch.testing.assert_close(
+        attend(ow.asarray(MASKS["causal"].numpy(), format="csr"), *given), dense_attention(MASKS["causal"], *given)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_without_a_break() -> None:
+    step = torch.compile(attend, fullgraph=True, backend="aot_eager")
+    given = [numbers(2, 8, 4, seed=s) for s in range(3)]
+    for name in ("causal", "band"):
+        t = ow.asarray(MASKS[name].to_sparse_csr())
+        got, want = step(t, *given), attend(t, *given)
+        torch.testing.assert_close(got, want)
+        for a, b in zip(*(torch.autograd.grad(x.square().sum(), given) for x in (got, want)), strict=True):
+            torch.testing.assert_close(a, b)
 
 
 def test_dropout_keeps_the_mean() -> None:
@@ -88,6 +134,8 @@ def test_refusals() -> None:
         attend(mask, x, x[:, :5], x)
     with pytest.raises(ow.ShapeError, match="do not broadcast"):
         attend(mask, x, numbers(3, 8, 4), x)
+    with pytest.raises(ow.DTypeError, match=r"values of torch\.int64"):
+        attend(mask, *[x.detach().long()] * 3)
     with pytest.raises(ow.ShapeError, match="dropout=1"):
         attend(mask, x, x, x, dropout=1)
     with pytest.raises(ow.ShapeError, match="embed_dim=8 in 3 heads"):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 
-from ..errors import ShapeError
-from ..ops.products.matmul import matmul
-from ..ops.products.sddmm import sddmm
-from ..ops.reductions.softmax import softmax
+from ..errors import DTypeError, ShapeError
+from ..format.format import Format
+from ..storage.buffers import to_numpy
+from ..storage.specified import coordinates
 from ..tensor.tensor import Tensor
+from .attend_operator import attention
 from .autocast import autocast
 
 __all__ = ["attend"]
+
+Rows = tuple[torch.Tensor, torch.Tensor, tuple[int, int]]
+"""pos and crd of compressed rows of blocks, and their size."""
 
 
 def attend(
@@ -24,7 +29,9 @@ def attend(
 
     Parameters
     ----------
-    mask : Tensor, shape (n, m), any sparse format: query i sees key j where it has an element, whatever its value
+    mask : Tensor, shape (n, m) or (..., n, m), any sparse format: query i sees key j where it has an element, whatever
+        its value. Of "csr" and "bsr(b0, b1)" the buffers are used as they are, also by torch.compile; blocks of
+        multiples of 4 queries and 8 keys (4 of float64) are computed in register tiles
     queries, keys, values : torch tensors, shapes (..., n, d), (..., m, d), (..., m, e); batches and heads are leading
         dimensions, which broadcast
     dropout : the part of the weights that is set to 0, and the others are made larger
@@ -35,39 +42,105 @@ def attend(
     torch tensor, shape (..., n, e); a query that sees no key gets zeros
 
     Guarantees: equal to torch's scaled_dot_product_attention with the dense mask, where a query sees a key.
-    Cost: O(nse * (d + e)) for each batch and head; nothing of size n * m is made, forward or backward.
-    Raises ShapeError for shapes that do not fit and a dropout outside 0 to 1.
+    Cost: O(nse * (d + e)) for each batch and head, and memory for the results and one number of each query; with
+    dropout one of each element. Half precision is computed in float32.
+    Raises ShapeError for shapes that do not fit and a dropout outside 0 to 1, DTypeError for numbers that are not real
+    floating-point ones.
+    Source: the row-wise softmax of Rabe and Staats, Self-attention does not need O(n^2) memory, 2021.
     """
     lead = _leading(mask, queries, keys, values, dropout)
     queries, keys, values = autocast(queries, keys, values)
-    stacked = [x.expand(*lead, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (queries, keys, values)]
-    scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    places = math.prod(lead)
-    results = [_attend_one(mask, q * scale, k, v, dropout) for q, k, v in zip(*stacked, strict=True)]
-    out = torch.stack(results) if places else values.new_zeros(0, queries.shape[-2], values.shape[-1])
-    return out.reshape(*lead, *out.shape[1:])
-
-
-def _attend_one(mask: Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float) -> torch.Tensor:
-    weights = softmax(sddmm(mask, q, k.T), -1)
+    dtype = torch.promote_types(torch.promote_types(queries.dtype, keys.dtype), values.dtype)
+    if not dtype.is_floating_point:
+        raise DTypeError(f"attend: queries, keys and values of {dtype}\n  expected: real floating-point numbers")
+    computed = dtype if dtype == torch.float64 else torch.float32
+    q, k, v = (
+        x.to(computed).expand(*lead, *x.shape[-2:]).reshape(math.prod(lead), *x.shape[-2:])
+        for x in (queries, keys, values)
+    )
+    pos, crd, block = _rows(mask, lead)
+    keep = None
     if dropout:
-        weights = weights.with_values(torch.nn.functional.dropout(weights.values, dropout))
-    result: torch.Tensor = matmul(weights, v)
+        count = crd.shape[0] * block[0] * block[1]
+        drawn = torch.rand(q.shape[0] if len(mask._kept.shape) == 2 else 1, count, dtype=computed, device=q.device)
+        keep = (drawn >= dropout).to(computed) / (1 - dropout)
+    out = attention(pos, crd, block, q, k, v, keep, q.shape[-1] ** -0.5 if scale is None else scale)
+    return out.reshape(*lead, *out.shape[1:]).to(dtype)
+
+
+def _rows(mask: Tensor, lead: tuple[int, ...]) -> Rows:
+    """The mask's buffers where it is in compressed rows or blocks that divide it; else it is brought there."""
+    s = mask._kept
+    block = _block(s.format)
+    if len(s.shape) > 2:
+        return _stack(mask, lead)
+    if block is None or s.shape[0] % block[0] or s.shape[1] % block[1] or not isinstance(s.pos[1], torch.Tensor):
+        s = _converted(mask)._kept
+        block = (1, 1)
+    return s.pos[1], s.crd[1], block
+
+
+def _converted(mask: Tensor) -> Tensor:
+    t = mask if isinstance(mask.values, torch.Tensor) else _over_torch(mask)
+    result: Tensor = t.detach().asformat("csr")
     return result
+
+
+def _over_torch(mask: Tensor) -> Tensor:
+    return Tensor._from_storage(mask._storage.mapped(lambda b: torch.from_numpy(to_numpy(b))))
+
+
+def _stack(mask: Tensor, lead: tuple[int, ...]) -> Rows:
+    """The compressed rows of all masks of a stack, one after the other; those that broadcast are repeated."""
+    at = torch.from_numpy(coordinates(mask.detach()._storage)[0])
+    *outer, n, m = mask.shape
+    number = torch.zeros(at.shape[1], dtype=torch.int64)
+    for c, extent in zip(at[:-2], outer, strict=True):
+        number = number * extent + c
+    order = ((number * n + at[-2]) * m + at[-1]).argsort()
+    row, column = (number * n + at[-2])[order], at[-1][order]
+    counts = torch.bincount(row, minlength=math.prod(outer) * n).reshape(math.prod(outer), n)
+    which = torch.arange(math.prod(outer)).reshape(outer).expand(lead).reshape(-1)
+    each = column.split(counts.sum(1).tolist())
+    pos = torch.zeros(len(which) * n + 1, dtype=torch.int64)
+    pos[1:] = counts[which].reshape(-1).cumsum(0)
+    return pos, torch.cat([each[k] for k in which.tolist()]) if len(which) else column[:0], (1, 1)
+
+
+def _blocks_of(format: Format) -> tuple[int, int] | None:
+    """The blocks of a format of compressed rows, (1, 1) of elements; None for any other format."""
+    name, size = format.name or "", format.blocksize
+    if name == "csr":
+        return (1, 1)
+    return (size[0], size[1]) if name.startswith("bsr") and size is not None and len(size) == 2 else None
 
 
 def _leading(mask: Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float) -> tuple[int, ...]:
     """The extents of the leading dimensions."""
-    shapes = [tuple(x.shape) for x in (mask, q, k, v)]
-    fits = all(len(s) >= 2 for s in shapes) and len(shapes[0]) == 2
-    if not fits or (*shapes[0], shapes[2][-1]) != (q.shape[-2], k.shape[-2], q.shape[-1]) or k.shape[-2] != v.shape[-2]:
+    shapes = [tuple(mask._kept.shape), tuple(q.shape), tuple(k.shape), tuple(v.shape)]
+    fits = min([len(s) for s in shapes]) >= 2
+    if (
+        not fits
+        or (*shapes[0][-2:], shapes[2][-1]) != (shapes[1][-2], *shapes[2][-2:])
+        or shapes[2][-2] != shapes[3][-2]
+    ):
         raise ShapeError(
-            f"attend: mask, queries, keys, values of shapes {', '.join(map(str, shapes))}"
+            f"attend: mask, queries, keys, values of shapes {', '.join([str(s) for s in shapes])}"
             "\n  expected: (n, m), (..., n, d), (..., m, d), (..., m, e)"
         )
     if not 0 <= dropout < 1:
         raise ShapeError(f"attend: dropout={dropout}\n  expected: 0 <= dropout < 1")
-    try:
-        return tuple(torch.broadcast_shapes(*(s[:-2] for s in shapes[1:])))
-    except RuntimeError:
-        raise ShapeError(f"attend: leading dimensions of {shapes[1:]} do not broadcast") from None
+    leads = [s[:-2] for s in shapes]
+    rank = max([len(s) for s in leads])
+    lead = []
+    for d in range(rank):
+        extents = [s[d - rank + len(s)] for s in leads if d - rank + len(s) >= 0]
+        wide = [n for n in extents if n != 1]
+        if len(set(wide)) > 1:
+            raise ShapeError(f"attend: leading dimensions of {shapes} do not broadcast")
+        lead.append(wide[0] if wide else 1)
+    return tuple(lead)
+
+
+# last: this loads the tracer, which asks for what stands above
+_block: Any = torch.compiler.assume_constant_result(_blocks_of)

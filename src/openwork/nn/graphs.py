@@ -118,8 +118,8 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
     def forward(self, adjacency: Tensor, x: Any) -> torch.Tensor:
         """The new features (n, out_features), for features (n, in_features), dense or sparse, and edges (n, n)."""
         _check(self, adjacency, x)
-        parts = [matmul(x, w).chunk(self.heads, 1) for w in self.weight]
-        return torch.cat([attend(adjacency, q, k, v) for q, k, v in zip(*parts, strict=True)], 1)
+        parts = [matmul(x, w).unflatten(1, (self.heads, -1)).transpose(0, 1) for w in self.weight]
+        return attend(adjacency, *parts).transpose(0, 1).flatten(1)
 
     def extra_repr(self) -> str:
         """What torch prints of the layer."""
