@@ -39,9 +39,10 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("read", "write"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
-    "interop.constructors": (
-        "assemble", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
-        "sparse_csr_tensor",
+    "interop.constructors": ("assemble",),
+    "interop.layouts": (
+        "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
+        "sparse_csc_tensor", "sparse_csr_tensor",
     ),
     "interop.sklearn": ("to_sklearn",),
     "tensor.dtypes": (

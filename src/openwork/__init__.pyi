@@ -33,11 +33,12 @@ from .masked import MaskedTensor as MaskedTensor
 from .masked import as_masked_tensor as as_masked_tensor
 from .masked import masked_tensor as masked_tensor
 from .interop.constructors import assemble as assemble
-from .interop.constructors import sparse_bsc_tensor as sparse_bsc_tensor
-from .interop.constructors import sparse_bsr_tensor as sparse_bsr_tensor
-from .interop.constructors import sparse_coo_tensor as sparse_coo_tensor
-from .interop.constructors import sparse_csc_tensor as sparse_csc_tensor
-from .interop.constructors import sparse_csr_tensor as sparse_csr_tensor
+from .interop.layouts import sparse_bsc_tensor as sparse_bsc_tensor
+from .interop.layouts import sparse_bsr_tensor as sparse_bsr_tensor
+from .interop.layouts import sparse_compressed_tensor as sparse_compressed_tensor
+from .interop.layouts import sparse_coo_tensor as sparse_coo_tensor
+from .interop.layouts import sparse_csc_tensor as sparse_csc_tensor
+from .interop.layouts import sparse_csr_tensor as sparse_csr_tensor
 from .interop.sklearn import to_sklearn as to_sklearn
 from .tensor.dtypes import bool as bool
 from .tensor.dtypes import complex64 as complex64

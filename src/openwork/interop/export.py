@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,15 @@ from ..tensor.tensor import Tensor
 from .scipy import DIAGONALS
 from .scipy_operators import declined
 
-__all__ = ["array", "require_dense", "stacked_coordinates", "to_dense", "to_scipy", "with_own_indices"]
+__all__ = [
+    "array",
+    "axes_of_values",
+    "require_dense",
+    "stacked_coordinates",
+    "to_dense",
+    "to_scipy",
+    "with_own_indices",
+]
 
 _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 
@@ -239,6 +248,24 @@ def _blocks(values: Array, element_axes: tuple[int, ...], layout: Layout, dense:
     if not layout.column_major:
         return values.reshape(*element_axes, rows, columns, *dense)
     return values.reshape(*element_axes, columns, rows, *dense).swapaxes(len(element_axes), len(element_axes) + 1)
+
+
+def axes_of_values(t: Tensor, layout: Layout) -> Array:
+    """The values of a tensor of a layout, a view: (*batch, stored, *blocksize, *dense), of a dense one its shape."""
+    values = t._storage.values
+    if layout.kind == "dense":
+        return values.reshape(t.shape)
+    batch, dense = t.shape[: layout.batch], t.shape[t.ndim - layout.dense :] if layout.dense else ()
+    each = math.prod((*batch, *layout.block, *dense))
+    axes = (*batch, buffers.length(values) // each if each else _stored(t, layout))
+    return _blocks(values, axes, layout, dense) if layout.kind in ("bsr", "bsc") else values.reshape(*axes, *dense)
+
+
+def _stored(t: Tensor, layout: Layout) -> int:
+    """Stored rows of values, or blocks, of each batch, where values do not tell."""
+    crd = t._storage.crd[layout.level]
+    slices = t._storage.batches
+    return buffers.length(crd) // slices if slices and crd is not None else 0
 
 
 def _scipy_coo(t: Tensor, layout: Layout) -> Any:

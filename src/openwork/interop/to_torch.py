@@ -13,7 +13,7 @@ from ..storage.buffers import Array
 from ..tensor.tensor import Tensor
 from .export import _blocks, _zero_fill, stacked_coordinates, to_dense, with_own_indices
 
-__all__ = ["to_torch"]
+__all__ = ["to_torch", "torch_layout"]
 
 _NAMES = {
     **{name: name for name in ("dense", "coo", "csr", "csc", "bsr", "bsc")},
@@ -56,6 +56,16 @@ def to_torch(t: Tensor, layout: Any = None) -> Any:
     assert current is not None
     t = with_own_indices(t)
     return _coordinates(t, current) if kind == "coo" else _compressed(t, current)
+
+
+def torch_layout(t: Tensor) -> Any:
+    """torch's layout that the format of `t` is, `torch.strided` for dense formats; None where it is none of torch's."""
+    import torch
+
+    if t.format.is_dense:
+        return torch.strided
+    layout = _torch_layout(t)
+    return None if layout is None or t.fill_value else getattr(torch, f"sparse_{layout.kind}")
 
 
 def _torch_layout(t: Tensor) -> Layout | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
-from ..interop.constructors import sparse_csr_tensor
+from ..interop.layouts import sparse_csr_tensor
 from ..ops.products.matmul import matmul
 from ..tensor.tensor import Tensor
 from .inverse import InverseOperator

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
-from ..interop.constructors import sparse_csc_tensor
+from ..interop.layouts import sparse_csc_tensor
 from ..runtime.gradient_hook import differentiable
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, refuse_recorded, to_numpy
 from ..tensor.tensor import Tensor

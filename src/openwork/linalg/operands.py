@@ -13,7 +13,7 @@ import numpy as np
 from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..integers import integer
-from ..interop.constructors import sparse_coo_tensor
+from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
 from ..ops.indexing.taking import prune
 from ..runtime.layouts import layout_of

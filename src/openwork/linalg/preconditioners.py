@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ShapeError
-from ..interop.constructors import sparse_csr_tensor
+from ..interop.layouts import sparse_csr_tensor
 from ..storage.buffers import as_array
 from ..tensor.tensor import Tensor
 from .inverse import InverseOperator

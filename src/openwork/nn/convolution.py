@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ..interop.constructors import sparse_coo_tensor
+from ..interop.layouts import sparse_coo_tensor
 from ..tensor.tensor import Tensor
 from .linear import SparseLinear
 

@@ -8,7 +8,7 @@ import torch
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..integers import integer
-from ..interop.constructors import sparse_coo_tensor
+from ..interop.layouts import sparse_coo_tensor
 from ..tensor.tensor import Tensor
 from ..torch.row_gradients import rows_matmul
 

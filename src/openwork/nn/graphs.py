@@ -8,7 +8,8 @@ import torch
 
 from ..errors import ShapeError
 from ..integers import integer
-from ..interop.constructors import asarray, sparse_coo_tensor
+from ..interop.constructors import asarray
+from ..interop.layouts import sparse_coo_tensor
 from ..ops.products.matmul import matmul
 from ..storage.buffers import is_torch
 from ..tensor.dtypes import astype

@@ -28,6 +28,7 @@ from .inplace import check_writable, replace_storage
 from .methods import Methods
 from .operators import Operators
 from .scipy_names import ScipyNames
+from .torch_attributes import TorchAttributes
 from .torch_names import CallableInt, CallableSize, TorchNames
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ else:
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 
 
-class Tensor(Operators, TorchNames, ScipyNames, AutogradMixin, Exports, Methods):
+class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, Exports, Methods):
     """A tensor whose storage format is a value.
 
     Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure

@@ -104,6 +104,9 @@ class TorchNames:
             if method is not None:
                 return method
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if hasattr(type(self), name):
+                text += " over NumPy buffers\n  help: asarray(t, like=torch) is over torch's"
+                raise AttributeError(text, name=name, obj=self)
             hint = "" if name.startswith("_") else suggestion(name, dir(type(self)))
             raise AttributeError(text + hint, name=name, obj=self)
 
@@ -147,10 +150,6 @@ class TorchNames:
     def tolist(self) -> Any:
         """The elements as nested lists."""
         return _me(self).to_numpy().tolist()
-
-    def _nnz(self) -> int:
-        """The number of specified elements."""
-        return _me(self).nse
 
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
         """`length` coordinates of a dimension from `start` on."""

@@ -23,9 +23,10 @@ from ..storage import storage
 from ..tensor import tensor
 from ..tensor.tensor import Tensor
 from . import optim
+from .autograd_functions import gradcheck, gradgradcheck
 from .row_gradients import linear, rows_matmul
 
-__all__ = ["linear", "optim", "rows_matmul"]
+__all__ = ["gradcheck", "gradgradcheck", "linear", "optim", "rows_matmul"]
 
 _EXPRESSIONS = [x for x in vars(expression).values() if isinstance(x, type) and x.__module__ == expression.__name__]
 _MAKERS = [

@@ -334,6 +334,8 @@ class DenseGradientTensor(Tensor):
     ) -> Any:
         name = getattr(func, "__name__", "").removeprefix("_")
         call: Callable[..., Any] = super().__torch_function__
+        if name in ("grad", "backward"):
+            return call(func, types, args, kwargs)
         return run(lambda *a, **k: call(func, types, a, k), name, "dense", args, kwargs or {})
 
 

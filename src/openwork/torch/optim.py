@@ -14,10 +14,23 @@ from typing import Any
 import torch
 
 from ..errors import ShapeError, UnsupportedError
+from ..tensor.tensor import Tensor
 
 __all__ = ["SGD", "Adagrad", "SparseAdam", "clip_grad_norm_", "clip_grad_value_"]
 
 State = dict[str, Any]
+
+
+def _values_of(params: Any) -> Any:
+    """Parameters, or groups of them, with the values of a Tensor in its place."""
+    if isinstance(params, torch.Tensor):
+        return params
+    found = []
+    for p in [params] if isinstance(params, Tensor) else params:
+        if isinstance(p, dict):
+            p = {**p, "params": _values_of(p["params"])}
+        found.append(p.values if isinstance(p, Tensor) else p)
+    return found
 
 
 class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
@@ -27,7 +40,7 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
         for name in ("lr", "weight_decay", "momentum", "eps", "lr_decay", "initial_accumulator_value"):
             if defaults.get(name, 0) < 0:
                 raise ShapeError(f"{type(self).__name__}: {name}={defaults[name]}\n  expected: {name} >= 0")
-        super().__init__(params, defaults)
+        super().__init__(_values_of(params), defaults)
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from ..errors import UnsupportedError
-from ..interop.constructors import sparse_coo_tensor
+from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
 from ..ops.elementwise.maps import elementwise
 from ..ops.indexing import index as indexing

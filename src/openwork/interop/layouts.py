@@ -1,0 +1,355 @@
+"""Buffers under torch's names -> a COO, CSR, CSC, BSR or BSC Tensor over them, as torch's constructors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..format import coo
+from ..format import format as parse
+from ..runtime.block_order import block_format, flat_blocks
+from ..runtime.dynamo import leave_alone
+from ..storage import buffers
+from ..storage.buffers import Array
+from ..storage.invariants import violation
+from ..tensor.tensor import Tensor
+from .buffer_arguments import (
+    check_compressed,
+    check_integers,
+    check_rows,
+    check_size,
+    index_array,
+    value_array,
+)
+from .constructors import as_shape, assemble_arrays
+from .sources import asarray
+
+__all__ = [
+    "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+    "sparse_csr_tensor",
+]  # fmt: skip
+
+
+def _with_options(t: Tensor, dtype: object, device: object, requires_grad: bool, pin_memory: bool) -> Tensor:
+    if buffers.is_torch(t.values):
+        leave_alone()
+    result = t if dtype is None else t.astype(dtype, copy=False)
+    result = result if device is None else result.to(device)
+    if pin_memory:
+        if not buffers.is_torch(result.values):
+            raise UnsupportedError("pin_memory needs torch values\n  help: give values as a torch tensor")
+        result = result.pin_memory()
+    if requires_grad:
+        if not buffers.is_torch(result.values):
+            raise UnsupportedError("requires_grad needs torch values\n  help: give values as a torch tensor")
+        result = Tensor._from_storage(result._storage.with_values(result.values.detach().requires_grad_()))
+    return result
+
+
+def _check_layout(kind: str, layout: object, pin_memory: object) -> bool:
+    """`pin_memory`, where the layout asked for is this one. Raises UnsupportedError for another."""
+    if layout is not None and _layout_name(layout) != kind:
+        raise UnsupportedError(
+            f"sparse_{kind}_tensor: layout={layout}\n  expected: torch.sparse_{kind}"
+            "\n  help: sparse_compressed_tensor takes a layout"
+        )
+    return bool(pin_memory)
+
+
+def _layout_name(layout: object) -> str:
+    return str(layout).removeprefix("torch.").removeprefix("sparse_")
+
+
+def sparse_coo_tensor(
+    indices: object = None,
+    values: object = None,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+    layout: object = None,
+    pin_memory: bool = False,
+    is_coalesced: bool | None = None,
+) -> Tensor:
+    """A COO tensor from coordinates, as torch's function of that name.
+
+    Parameters
+    ----------
+    indices : coordinates, shape (sparse_dim, nse)
+    values : shape (nse, *dense extents)
+    size : the shape; None infers it. Alone, by name or place, it gives a tensor that stores nothing, of float64 unless
+        `dtype` is given
+    layout : torch's own, which it is
+    pin_memory : of torch buffers, see `Tensor.pin_memory`
+    is_coalesced : True says that coordinates are sorted and distinct (and checks it); else duplicates are allowed
+
+    Returns
+    -------
+    Tensor, format COO with as many dense dimensions as the values have axes behind the first
+
+    Raises InvariantError where the buffers break an invariant.
+    """
+    pinned = _check_layout("coo", layout, pin_memory)
+    options: dict[str, Any] = {
+        "dtype": dtype, "device": device, "requires_grad": requires_grad, "pin_memory": pinned,
+    }  # fmt: skip
+    if values is None:
+        return _with_options(_without_elements(indices, size, dtype), **options)
+    data = value_array(values)
+    rows = index_array(indices, data, "indices", "crd", False)
+    check_integers(rows, "indices", False)
+    if rows.ndim != 2:
+        raise violation(
+            "3.3", "indices have axes (sparse_dim, nse)", "2 axes", str(tuple(rows.shape)), "nest them once more"
+        )
+    sparse, nse = (int(x) for x in rows.shape)
+    if data.ndim < 1:
+        raise violation("3.4", "values have an axis for elements", "1 axis or more", "none", "give a sequence")
+    if int(data.shape[0]) != nse:
+        raise violation(
+            "3.10", "values have one entry per column of indices", str(nse), str(tuple(data.shape)), "check both"
+        )
+    if sparse == 0:
+        return _with_options(_sum_of_all(data, size), **options)
+    dense = data.ndim - 1
+    canonical = bool(is_coalesced)
+    format = coo(sparse + dense, unique=canonical, ordered=canonical, dense=dense)
+    shape = None if size is None else as_shape(size)
+    if shape is not None:
+        check_size(shape, 0, sparse, dense)
+    else:
+        shape = (*_smallest_extents(rows, sparse), *(int(x) for x in data.shape[1:]))
+    levels = range(sparse)
+    index_groups: dict[str, dict[int, Array]] = {"pos": {}, "crd": {k: rows[k] for k in levels}}
+    names = {f"crd[{k}]": f"indices[{k}]" for k in levels}
+    t = assemble_arrays(format, shape, index_groups, data, 0, check_invariants, names)
+    return _with_options(t, **options)
+
+
+def _without_elements(indices: object, size: Sequence[int] | None, dtype: object) -> Tensor:
+    """The COO tensor of a size, given alone, by name or in the place of the indices."""
+    if (indices is None) == (size is None):
+        raise ShapeError(
+            "sparse_coo_tensor: expected indices and values, or a size alone\n  help: sparse_coo_tensor(size=(2, 3))"
+        )
+    shape = as_shape(indices if size is None else size)
+    data = np.empty(0, np.float64 if dtype is None else buffers.numpy_dtype(buffers.scalar_name(dtype)))
+    crd = {k: buffers.zeros(0, "i64", data) for k in range(len(shape))}
+    return assemble_arrays(coo(len(shape)), shape, {"pos": {}, "crd": crd}, data, 0, True, {})
+
+
+def _smallest_extents(rows: Array, sparse: int) -> list[int]:
+    host = buffers.to_numpy(rows)
+    return [max(int(host[k].max()) + 1, 0) if host.shape[1] else 0 for k in range(sparse)]
+
+
+def _sum_of_all(values: Array, size: Sequence[int] | None) -> Tensor:
+    """A COO tensor without sparse dimensions -> the dense Tensor of the sum of its values."""
+    total = asarray(values.sum(0) if len(values) else values.reshape(0, *values.shape[1:]).sum(0))
+    if size is not None and as_shape(size) != total.shape:
+        raise violation("3.1", "size has the dense extents", str(total.shape), str(as_shape(size)), "check size")
+    return total
+
+
+def _compressed(
+    name: str, outer: object, inner: object, values: object, size: Sequence[int] | None, options: dict[str, Any]
+) -> Tensor:
+    names = ("crow_indices", "col_indices") if name in ("csr", "bsr") else ("ccol_indices", "row_indices")
+    data = value_array(values)
+    pos, crd = (
+        index_array(outer, data, names[0], "pos", False),
+        index_array(inner, data, names[1], "crd", True),
+    )
+    blocked = name in ("bsr", "bsc")
+    check_compressed(names, pos, crd, data, blocked)
+    batch = pos.ndim - 1
+    dense = data.ndim - batch - 1 - 2 * blocked
+    shape = None if size is None else as_shape(size)
+    if shape is not None:
+        check_size(shape, batch, 2, dense)
+    block = (int(data.shape[batch + 1]), int(data.shape[batch + 2])) if blocked else (1, 1)
+    if 0 in block:
+        raise violation("3.10", "blocks have elements", "extents of 1 or more", str(block), "check the axes of values")
+    if shape is not None:
+        _check_compressed_size(name, names[0], shape, batch, block, pos)
+    if blocked:
+        data, column_major = flat_blocks(data, batch, dense)
+        format = block_format(name, block, batch, dense, column_major)
+    else:
+        format = parse(name, 2 + batch + dense, batch=batch, dense=dense)
+    check, level = options.pop("check_invariants"), batch + 1
+    names_of_buffers = {f"pos[{level}]": names[0], f"crd[{level}]": names[1]}
+    t = assemble_arrays(format, shape, {"pos": {level: pos}, "crd": {level: crd}}, data, 0, check, names_of_buffers)
+    return _with_options(t, **options)
+
+
+def _check_compressed_size(
+    name: str, outer: str, shape: tuple[int, ...], batch: int, block: tuple[int, int], pos: Array
+) -> None:
+    extents = shape[batch : batch + 2]
+    if any(n % b for n, b in zip(extents, block, strict=True)):
+        what = f"size {shape} is a multiple of the block size"
+        raise violation("3.1", what, f"multiples of {block}", str(extents), "assemble() allows edge blocks")
+    compressed = 0 if name in ("csr", "bsr") else 1
+    if tuple(pos.shape[:batch]) == shape[:batch]:
+        check_rows(outer, pos, extents[compressed] // block[compressed] + 1)
+
+
+def sparse_csr_tensor(
+    crow_indices: object,
+    col_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+    layout: object = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A CSR tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    crow_indices : positions, shape (*batch, rows + 1)
+    col_indices : the column of each stored element, shape (*batch, nse)
+    values : shape (*batch, nse, *dense)
+    size : the shape; None infers it
+    layout, pin_memory : as of `sparse_coo_tensor`
+
+    Raises InvariantError, with the number of the invariant, where the buffers break one.
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    options["pin_memory"] = _check_layout("csr", layout, pin_memory)
+    return _compressed("csr", crow_indices, col_indices, values, size, options)
+
+
+def sparse_csc_tensor(
+    ccol_indices: object,
+    row_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+    layout: object = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A CSC tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    ccol_indices : positions, shape (*batch, columns + 1)
+    row_indices : the row of each stored element, shape (*batch, nse)
+    values : shape (*batch, nse, *dense)
+    size : the shape; None infers it
+    layout, pin_memory : as of `sparse_coo_tensor`
+
+    Raises InvariantError, with the number of the invariant, where the buffers break one.
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    options["pin_memory"] = _check_layout("csc", layout, pin_memory)
+    return _compressed("csc", ccol_indices, row_indices, values, size, options)
+
+
+def sparse_bsr_tensor(
+    crow_indices: object,
+    col_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+    layout: object = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A BSR tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    crow_indices : positions, shape (*batch, block rows + 1)
+    col_indices : the block column of each stored element, shape (*batch, blocks)
+    values : shape (*batch, blocks, block rows, block columns, *dense)
+        where blocks lie column-major in memory, the format says so and nothing is copied
+    size : the shape; None infers it; it is a multiple of the block size
+    layout, pin_memory : as of `sparse_coo_tensor`
+
+    Raises InvariantError, with the number of the invariant, where the buffers break one.
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    options["pin_memory"] = _check_layout("bsr", layout, pin_memory)
+    return _compressed("bsr", crow_indices, col_indices, values, size, options)
+
+
+def sparse_bsc_tensor(
+    ccol_indices: object,
+    row_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+    layout: object = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A BSC tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    ccol_indices : positions, shape (*batch, block columns + 1)
+    row_indices : the block row of each stored element, shape (*batch, blocks)
+    values : shape (*batch, blocks, block rows, block columns, *dense)
+        where blocks lie column-major in memory, the format says so and nothing is copied
+    size : the shape; None infers it; it is a multiple of the block size
+    layout, pin_memory : as of `sparse_coo_tensor`
+
+    Raises InvariantError, with the number of the invariant, where the buffers break one.
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    options["pin_memory"] = _check_layout("bsc", layout, pin_memory)
+    return _compressed("bsc", ccol_indices, row_indices, values, size, options)
+
+
+def sparse_compressed_tensor(
+    compressed_indices: object,
+    plain_indices: object,
+    values: object,
+    size: Sequence[int] | None = None,
+    *,
+    layout: object,
+    **options: Any,
+) -> Tensor:
+    """A CSR, CSC, BSR or BSC tensor from its buffers, as torch's function of that name.
+
+    Parameters
+    ----------
+    compressed_indices, plain_indices, values, size : as of the function of the layout
+    layout : torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc, or a name, "csr"
+    options : dtype, device, requires_grad, check_invariants, pin_memory
+
+    Raises InvariantError where the buffers break one, UnsupportedError for another layout.
+    """
+    make = _COMPRESSED.get(_layout_name(layout))
+    if make is None:
+        raise UnsupportedError(
+            f"sparse_compressed_tensor: layout={layout}\n  supported: {', '.join(_COMPRESSED)}"
+            "\n  help: sparse_coo_tensor, or assemble for any format"
+        )
+    return make(compressed_indices, plain_indices, values, size, **options)
+
+
+_COMPRESSED: dict[str, Callable[..., Tensor]] = {
+    "csr": sparse_csr_tensor, "csc": sparse_csc_tensor, "bsr": sparse_bsr_tensor, "bsc": sparse_bsc_tensor,
+}  # fmt: skip

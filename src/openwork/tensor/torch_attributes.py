@@ -1,0 +1,185 @@
+"""Attributes of torch's tensors that say how a Tensor is stored: layout, device, counts, values by blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import UnsupportedError
+from ..integers import integer
+from ..late import late
+from ..runtime.layouts import Layout, layout_of
+from ..storage import buffers
+from ..storage.buffers import Array, is_torch
+
+if TYPE_CHECKING:
+    from ..interop.export import axes_of_values
+    from ..interop.to_torch import torch_layout
+    from .tensor import Tensor
+else:
+    axes_of_values = late("interop.export", "axes_of_values")
+    torch_layout = late("interop.to_torch", "torch_layout")
+
+__all__ = ["TorchAttributes"]
+
+
+def _of_torch(t: TorchAttributes, name: str) -> Tensor:
+    """The Tensor, where its values are torch's; an attribute that it has not, else."""
+    me = cast("Tensor", t)
+    if not is_torch(me._storage.values):
+        raise AttributeError(name, name=name, obj=t)
+    return me
+
+
+class TorchAttributes:
+    """The mixin of `Tensor` that holds torch's attributes; those of layouts and devices for torch buffers only."""
+
+    __slots__ = ()
+
+    # -- the layout ----------------------------------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Any:
+        """torch's layout: `torch.strided` of dense formats, `torch.sparse_csr` and the others where the format is it.
+
+        None where torch has no layout that is this format, or that leaves out elements of this fill value.
+        """
+        return torch_layout(_of_torch(self, "layout"))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the layout is torch's COO."""
+        return str(_of_torch(self, "is_sparse").layout) == "torch.sparse_coo"
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether the layout is torch's CSR."""
+        return str(_of_torch(self, "is_sparse_csr").layout) == "torch.sparse_csr"
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Elements from one to the next along each dimension, or one, of a dense format; sparse ones have none."""
+        me = cast("Tensor", self)
+        if not me.format.is_dense:
+            raise UnsupportedError(f"stride: format {me.format} has no strides\n  help: to_dense()")
+        dense: Any = me.to_dense()
+        steps = [int(n) for n in (dense.stride() if is_torch(dense) else [n // dense.itemsize for n in dense.strides])]
+        return tuple(steps) if dim is None else steps[integer(dim, "stride", "dim")]
+
+    # -- counts --------------------------------------------------------------------------------------------------------
+
+    def nelement(self) -> int:
+        """The number of elements, specified or not."""
+        return int(cast("Tensor", self).size)
+
+    def ndimension(self) -> int:
+        """The number of dimensions."""
+        return cast("Tensor", self).ndim
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return buffers.itemsize(cast("Tensor", self)._storage.scalar)
+
+    def _nnz(self) -> int:
+        """What torch counts: blocks of blocked layouts, rows of values of hybrid ones, of one batch; else `nse`."""
+        me = cast("Tensor", self)
+        layout = _stored_layout(me)
+        return me.nse if layout is None else int(self.block_values.shape[layout.batch])
+
+    def _dimI(self) -> int:
+        """The number of sparse dimensions."""
+        return int(cast("Tensor", self).sparse_dim)
+
+    def _dimV(self) -> int:
+        """The number of dense dimensions."""
+        return int(cast("Tensor", self).dense_dim)
+
+    # -- buffers -------------------------------------------------------------------------------------------------------
+
+    @property
+    def block_values(self) -> Array:
+        """The values as torch has them, shape (*batch, stored, *blocksize, *dense): a view.
+
+        Raises UnsupportedError for formats other than COO, CSR, CSC, BSR, BSC and dense.
+        """
+        me = cast("Tensor", self)
+        layout = layout_of(me.format)
+        if layout is None or layout.kind == "dia":
+            raise UnsupportedError(
+                f"block_values: format {me.format} keeps values of no such shape\n  help: values, or asformat() first"
+            )
+        return axes_of_values(me, layout)
+
+    def _indices(self) -> Array:
+        """The coordinates of a COO format, coalesced or not; see `indices`."""
+        return cast("Tensor", self).indices()
+
+    def _values(self) -> Array:
+        """The values of a COO format, shape (nse, *dense): a view."""
+        cast("Tensor", self)._layout("_values", "coo")
+        return self.block_values
+
+    @property
+    def data(self) -> Tensor:
+        """The same elements without a graph, over the same buffers."""
+        return _of_torch(self, "data").detach()
+
+    # -- the device ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the buffers are in a GPU's memory."""
+        return _of_torch(self, "is_cuda").device.startswith("cuda")
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the buffers are in the host's memory."""
+        return _of_torch(self, "is_cpu").device == "cpu"
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the buffers are without memory: never."""
+        return _of_torch(self, "is_meta").device == "meta"
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the values are quantized: never."""
+        return bool(_of_torch(self, "is_quantized").values.is_quantized)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether this is one of torch's nested tensors: never."""
+        return bool(_of_torch(self, "is_nested").values.is_nested)
+
+    @property
+    def is_mkldnn(self) -> bool:
+        """Whether the layout is MKL-DNN's: never."""
+        return bool(_of_torch(self, "is_mkldnn").values.is_mkldnn)
+
+    def get_device(self) -> int:
+        """The number of the GPU, -1 for the host."""
+        return int(_of_torch(self, "get_device").values.get_device())
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Tensor:
+        """The tensor in a GPU's memory. Raises UnsupportedError where there is none."""
+        number = integer(device, "cuda", "device") if isinstance(device, int) else None
+        return cast("Tensor", self).to("cuda" if device is None else device if number is None else f"cuda:{number}")
+
+    def is_pinned(self) -> bool:
+        """Whether the values are in pinned memory."""
+        return bool(_of_torch(self, "is_pinned").values.is_pinned())
+
+    def pin_memory(self) -> Tensor:
+        """The tensor in pinned memory, from which copies to a GPU run beside the host's work.
+
+        Raises UnsupportedError where torch has no device to pin memory for.
+        """
+        me = _of_torch(self, "pin_memory")
+        try:
+            return me._from_storage(me._storage.mapped(lambda b: b.pin_memory()))
+        except RuntimeError as error:
+            raise UnsupportedError(f"pin_memory: {error}\n  help: leave it out where there is no GPU") from error
+
+
+def _stored_layout(t: Tensor) -> Layout | None:
+    """The layout of a format whose values have torch's axes and that is not dense."""
+    layout = layout_of(t.format)
+    return None if layout is None or layout.kind in ("dia", "dense") else layout
