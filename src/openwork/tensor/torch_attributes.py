@@ -14,8 +14,10 @@ from ..storage.buffers import Array, is_torch
 if TYPE_CHECKING:
     from ..interop.export import axes_of_values
     from ..interop.to_torch import torch_layout
+    from ..ops.axes import axis_of
     from .tensor import Tensor
 else:
+    axis_of = late("ops.axes", "axis_of")
     axes_of_values = late("interop.export", "axes_of_values")
     torch_layout = late("interop.to_torch", "torch_layout")
 
@@ -62,7 +64,7 @@ class TorchAttributes:
             raise UnsupportedError(f"stride: format {me.format} has no strides\n  help: to_dense()")
         dense: Any = me.to_dense()
         steps = [int(n) for n in (dense.stride() if is_torch(dense) else [n // dense.itemsize for n in dense.strides])]
-        return tuple(steps) if dim is None else steps[integer(dim, "stride", "dim")]
+        return tuple(steps) if dim is None else steps[axis_of(dim, me.ndim, "stride", "dim")]
 
     # -- counts --------------------------------------------------------------------------------------------------------
 
