@@ -81,6 +81,7 @@ def test_gradients_at_every_element() -> None:
     assert torch.allclose(D.grad, 1 / (1 + DENSE))
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
 def test_checks_of_derivatives() -> None:
     x = torch.ones(4, dtype=torch.float64, requires_grad=True)
     for format in ("csr", "bsr(1, 2)", "coo"):
@@ -92,6 +93,7 @@ def test_checks_of_derivatives() -> None:
     assert not wrong
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection:UserWarning")
 def test_training_by_hand_checkpoints_hooks_and_anomalies() -> None:
     A = leaf()
     seen: list[Any] = []
