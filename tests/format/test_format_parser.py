@@ -40,6 +40,29 @@ SAME = [
         "(i) -> ((i // 4) // 2 : dense, i // 4 % 2 : dense, i % 4 : ell(unordered, 3))",
         "(i) -> (i // 4 // 2 : dense, i // 4 % 2 : dense, i % 4 : ell(3, unordered))",
     ),
+    ("#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>", CSR),
+    (
+        "#CSR = #sparse_tensor.encoding<{\n  map = (d0, d1) -> (d0 : dense, d1 : compressed), # rows\n"
+        "  posWidth = 32, crdWidth = 64, implicitVal = 0.0 : f64\n}>",
+        CSR,
+    ),
+    (
+        "#sparse_tensor.encoding<{crdWidth = 0, map = (i, j) -> (l0 = j : dense, l1 = i : compressed),}>",
+        "(i, j) -> (j : dense, i : compressed)",
+    ),
+    ("#sparse_tensor.encoding<{map = () -> (), implicitVal = (0.0, 0) : complex<f32>}>", "() -> ()"),
+    (
+        "(i, j) -> (i : dense, j floordiv 4 : dense, j mod 4 : block2_4)  # 2:4",
+        "(i, j) -> (i : dense, j // 4 : dense, j % 4 : structured(2, 4))",
+    ),
+    (
+        "( d0, d1 ) -> ( d0 div 2 : dense, d1 div 3 : compressed, d0 mod 2 : dense, d1 mod 3 : dense )",
+        BSR,
+    ),
+    (
+        "(i, j, k) -> (i : compressed(non-unique), j : singleton(nonunique, soa), k : singleton(soa))",
+        "(i, j, k) -> (i : compressed(nonunique), j : singleton(nonunique), k : singleton)",
+    ),
 ]
 
 

@@ -190,17 +190,29 @@ def test_text():
     t = ow.assemble("csr", (4, 8), pos={1: [0, 2, 2, 2, 5]}, crd={1: [0, 1, 0, 5, 6]}, values=[1, 2, 3, 4, 5.5])
     assert str(t).splitlines()[1:] == [
         "format = (i, j) -> (i : dense, j : compressed)",
+        "levels = ( 4 8 )",
         "pos[1] = ( 0 2 2 2 5 )",
         "crd[1] = ( 0 1 0 5 6 )",
         "values = ( 1 2 3 4 5.5 )",
+        "space = cpu",
     ]
+    blocked = ow.asarray(np.eye(5), format="bsr(2, 3)")
+    assert str(blocked).splitlines()[2] == "levels = ( 3 2 2 3 )"
+    assert str(ow.asarray(np.eye(3), format="dia")).splitlines()[2] == "levels = ( 5 3 )"
     assert repr(t) == 'Tensor(shape=(4, 8), dtype=float64, format="csr", nse=5, nbytes=120)'
     long = ow.asarray(np.arange(100))
-    assert str(long).splitlines()[-1] == "values = ( 0 1 2 3 4 5 6 7 8 9 ... 90 91 92 93 94 95 96 97 98 99 )  [100]"
-    assert str(ow.asarray([True, False])).splitlines()[-1] == "values = ( 1 0 )"
-    assert str(ow.asarray([1 + 2j])).splitlines()[-1] == "values = ( 1+2j )"
+    assert str(long).splitlines()[-2] == "values = ( 0 1 2 3 4 5 6 7 8 9 ... 90 91 92 93 94 95 96 97 98 99 )  [100]"
+    assert str(ow.asarray([True, False])).splitlines()[-2] == "values = ( 1 0 )"
+    assert str(ow.asarray([1 + 2j])).splitlines()[-2] == "values = ( 1+2j )"
     assert "fill_value=2.0" in repr(ow.asarray(np.eye(2), format="csr", fill_value=2.0))
     assert "svg" in t._repr_html_()
+
+
+def test_a_tensor_is_not_callable():
+    """Dask and pandas call what is callable where they expect arrays; MatX's `A(i, j)` is `A.item(i, j)`."""
+    t = ow.asarray(np.arange(12.0).reshape(3, 4), format="csr")
+    assert not callable(t)
+    assert t.item(1, 2) == 6
 
 
 def test_scalars():

@@ -138,7 +138,8 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
 
     Parameters
     ----------
-    spec : the format language ("(i, j) -> (i : dense, j : compressed)"), a name ("csr", "bsr(2, 3)"), or a Format
+    spec : the format language ("(i, j) -> (i : dense, j : compressed)"), MLIR's encoding of such a map, a name ("csr",
+        "bsr(2, 3)"), or a Format
     ndim : number of dimensions, batch and dense ones included; taken by coo, csf, dense, dense_f and bitmap
         (default 2 + batch + dense), checked for everything else
     batch : how many batch dimensions a named format gets in front
@@ -219,7 +220,7 @@ def _format(spec: object, ndim: object, batch: object, dense: object) -> Format:
         )
     ndim = None if ndim is None else _count("ndim", ndim)
     batch, dense = _count("batch", batch), _count("dense", dense)
-    if isinstance(spec, Format) or "->" in spec or len(spec) > MAX_TEXT:
+    if isinstance(spec, Format) or "->" in spec or "#sparse_tensor" in spec or len(spec) > MAX_TEXT:
         result = parse(spec) if isinstance(spec, str) else spec
         if ndim is not None and ndim != result.ndim:
             detail = f"expected: {ndim} dimensions; got: {result.ndim}, ({', '.join(result.dims)})"

@@ -1,12 +1,14 @@
 """Text in the format language -> a Format, or a FormatError that points into it.
 
-    format     := [map =] ( [name, ...] ) -> ( [level, ...] )
-    level      := expression : level-format
+    format     := [map =] ( [name, ...] ) -> ( [level, ...] )          also as the map of an encoding of MLIR's
+    level      := [name =] expression : level-format                  the name of a level, of MLIR's, says nothing more
     expression := product [(+ | -) product]
-    product    := operand { (// | floordiv | % | mod) integer }
+    product    := operand { (// | floordiv | div | % | mod) integer }
     operand    := name | ( expression )
     level-format := name [ ( [argument | property, ...] ) ]          also with [ ]
-    property   := unique | nonunique | non-unique | ordered | unordered | nonordered | non-ordered
+    property   := unique | nonunique | non-unique | ordered | unordered | nonordered | non-ordered | soa
+
+`block2_4` is MLIR's older name of `structured(2, 4)`; its `soa`, an array for each singleton, is what all formats have.
 
 A `#` begins a comment, to the end of its line. A `singleton` between a nonunique level and another singleton is
 nonunique too where neither is given: in the coordinates (i, j, k) a pair (i, j) occurs once for each k.
@@ -21,6 +23,7 @@ import re
 from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
+from openwork.format.encoding import map_of
 from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
 from openwork.format.level import MAX_INTEGER, LevelFormat
@@ -35,7 +38,6 @@ MAX_TEXT = 20_000
 TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[0-9]+)|(?P<sign>->|//|[-()\[\],:+*/%=]))", re.ASCII
 )
-COMMENT = re.compile(r"#[^\n]*")
 PROPERTIES = {
     "unique": {"unique": True},
     "nonunique": {"unique": False},
@@ -45,7 +47,9 @@ PROPERTIES = {
     "nonordered": {"ordered": False},
     "non_ordered": {"ordered": False},
 }
-DIVISIONS: dict[str, type[Div] | type[Mod]] = {"//": Div, "floordiv": Div, "%": Mod, "mod": Mod}
+DIVISIONS: dict[str, type[Div] | type[Mod]] = {"//": Div, "floordiv": Div, "div": Div, "%": Mod, "mod": Mod}
+OLDER: dict[str, tuple[str, list[int]]] = {"block2_4": ("structured", [2, 4])}
+"""Names that level formats with these arguments had."""
 
 
 class Token(NamedTuple):
@@ -65,7 +69,7 @@ class _Parser:
         if len(text) > MAX_TEXT:
             detail = f"expected: at most {MAX_TEXT} characters; got: {len(text)}"
             raise refusal("the text is too long", text, MAX_TEXT, detail, "use fewer dimensions and levels")
-        self.tokens = self.scan(text)
+        self.tokens = self.scan(map_of(text))
         self.at = 0
         self.dims: list[str] = []
         self.spans: dict[Place, int] = {}
@@ -73,7 +77,6 @@ class _Parser:
 
     def scan(self, text: str) -> list[Token]:
         tokens, offset = [], 0
-        text = COMMENT.sub(lambda m: " " * len(m[0]), text)
         while match := TOKEN.match(text, offset):
             kind = match.lastgroup or ""
             tokens.append(Token(kind, match[kind], match.start(kind)))
@@ -157,6 +160,8 @@ class _Parser:
         return names
 
     def level(self, index: int) -> Level:
+        if self.token.kind == "name" and self.tokens[self.at + 1].text == "=":
+            self.at += 2
         self.spans["expression", index] = self.token.offset
         expression = self.expression(0)
         self.expect(":", "write expression : level format, as in i // 4 : dense")
@@ -241,15 +246,15 @@ class _Parser:
 
     def level_format(self, index: int) -> LevelFormat:
         name = self.next()
-        cls = LEVEL_FORMATS.get(name.text.lower().replace("-", "_")) if name.kind == "name" else None
+        known, arguments = OLDER.get(name.text.lower(), (name.text.lower(), []))
+        cls = LEVEL_FORMATS.get(known) if name.kind == "name" else None
         if cls is None:
             close = difflib.get_close_matches(name.text.lower()[:40], LEVEL_FORMATS, 1)
             detail = f"expected: one of {', '.join(LEVEL_FORMATS)}; got: {name.text[:40]}"
             help = f"did you mean {close[0]}?" if close else "write i : dense or i : compressed"
             self.fail("not a level format", name.offset, detail, help)
         self.spans["properties", index] = name.offset
-        arguments: list[int] = []
-        properties: dict[str, bool] = {}
+        arguments, properties = list(arguments), dict[str, bool]()
         opened = self.token.text
         if self.accept("(", "["):
             self.spans["properties", index] = self.token.offset
@@ -274,6 +279,8 @@ class _Parser:
         word = token.text.lower()
         if word == "non" and self.accept("-"):
             word += "_" + self.next().text.lower()
+        if word == "soa" and token.kind == "name" and not sign:
+            return
         flag = PROPERTIES.get(word) if token.kind == "name" and not sign else None
         if flag is None:
             close = difflib.get_close_matches(word[:40], PROPERTIES, 1)

@@ -28,12 +28,16 @@ def line(t: Tensor) -> str:
 
 
 def text(t: Tensor) -> str:
-    """The line, the format and every buffer; long buffers show their ends. Of rank 0 the element, on one line."""
+    """The line, the format, the sizes of levels, every buffer, the space; of rank 0 the element, on one line.
+
+    Long buffers show their ends. The size of a level is the number of coordinates that it can have.
+    """
     if not t.ndim:
         return str(t.item())
-    rows = [line(t), f"format = {t.format}"]
+    sizes = [max(high - low, 0) for low, high in t.format.level_intervals(t.shape)]
+    rows = [line(t), f"format = {t.format}", f"levels = ( {' '.join(map(str, sizes))} )"]
     rows += [f"{name} = {_buffer_text(buffer)}" for name, buffer in _buffers(t)]
-    return "\n".join(rows)
+    return "\n".join([*rows, f"space = {t.device}"])
 
 
 def _buffers(t: Tensor) -> list[tuple[str, Array]]:
