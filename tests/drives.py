@@ -25,7 +25,7 @@ from openwork.ir.index import Apply, Assignment
 from openwork.ir.index import Expression as Term
 from openwork.ir.index_evaluate import evaluate
 from openwork.ir.loop import Buffer, Kernel
-from openwork.runtime.launch import even_bounds, outer_range, word, work_bounds
+from openwork.runtime.launch import even_bounds, kernel_argument, outer_range, work_bounds
 from openwork.runtime.single_operand import Problem, bind_operands
 from openwork.runtime.strided import Strided, new_output, strided
 from openwork.storage.buffers import numpy_dtype
@@ -252,7 +252,7 @@ def _output(d: Drive) -> Strided | Storage:
         s = d.source.storage
         return s.with_values(np.zeros(s.values.shape, numpy_dtype(d.scalar)))
     shape = tuple(d.problem.extents[i] for i in d.problem.stmt.lhs.indices)
-    out = new_output(shape, d.scalar, np.empty(0), d.problem.last, zero=True)
+    out = new_output(shape, d.scalar, np.empty(0), d.problem.innermost, zero=True)
     out[...] = identity(d.problem.stmt.reduction, d.scalar).value
     if d.plan.writes_all and not d.empty:
         out[...] = 113 if out.dtype.kind != "f" else np.nan
@@ -274,7 +274,7 @@ def _arguments(d: Drive, kernel: Kernel, out: Strided | Storage) -> dict[str, An
         return (value.pos if ref.kind == "pos" else value.crd)[ref.level]
 
     return {
-        p.name: buffer(ref) if isinstance(p, Buffer) else word(ref, values, d.problem.extents, scalars)
+        p.name: buffer(ref) if isinstance(p, Buffer) else kernel_argument(ref, values, d.problem.extents, scalars)
         for p, ref in zip(kernel.params, d.refs, strict=True)
     }
 

@@ -118,8 +118,8 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if gradient_hook.any_full(args):
-            return gradient_hook.rule("full")(wrapper, "fused", None, args, kwargs)
+        if gradient_hook.any_dense_gradient(args):
+            return gradient_hook.rule("dense_gradient")(wrapper, "fused", None, args, kwargs)
         if any(map(takes_over, args)):
             return function(*args, **kwargs)
         leaves = [_as_leaf(a) for a in args]

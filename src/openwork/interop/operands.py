@@ -18,7 +18,7 @@ __all__ = ["adopt_foreign", "is_container", "is_foreign_sparse", "is_operand", "
 def is_foreign_sparse(x: Any) -> bool:
     """Whether `x` is a sparse tensor of another library: SciPy's, torch's, pydata's or pandas'."""
     cls = type(x)
-    if cls is np.ndarray or cls is float or cls is int or hasattr(cls, "_kept"):
+    if cls is np.ndarray or cls is float or cls is int or hasattr(cls, "_raw_storage"):
         return False
     if getattr(x, "_storage", None) is not None:
         return False

@@ -62,7 +62,9 @@ def attend(
     keep = None
     if dropout:
         count = crd.shape[0] * block[0] * block[1]
-        drawn = torch.rand(q.shape[0] if len(mask._kept.shape) == 2 else 1, count, dtype=computed, device=q.device)
+        drawn = torch.rand(
+            q.shape[0] if len(mask._raw_storage.shape) == 2 else 1, count, dtype=computed, device=q.device
+        )
         keep = (drawn >= dropout).to(computed) / (1 - dropout)
     out = attention(pos, crd, block, q, k, v, keep, q.shape[-1] ** -0.5 if scale is None else scale)
     return out.reshape(*lead, *out.shape[1:]).to(dtype)
@@ -70,12 +72,12 @@ def attend(
 
 def _rows(mask: Tensor, lead: tuple[int, ...]) -> Rows:
     """The mask's buffers where it is in compressed rows or blocks that divide it; else it is brought there."""
-    s = mask._kept
+    s = mask._raw_storage
     block = _block(s.format)
     if len(s.shape) > 2:
         return _stack(mask, lead)
     if block is None or s.shape[0] % block[0] or s.shape[1] % block[1] or not isinstance(s.pos[1], torch.Tensor):
-        s = _converted(mask)._kept
+        s = _converted(mask)._raw_storage
         block = (1, 1)
     return s.pos[1], s.crd[1], block
 
@@ -117,7 +119,7 @@ def _blocks_of(format: Format) -> tuple[int, int] | None:
 
 def _leading(mask: Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float) -> tuple[int, ...]:
     """The extents of the leading dimensions."""
-    shapes = [tuple(mask._kept.shape), tuple(q.shape), tuple(k.shape), tuple(v.shape)]
+    shapes = [tuple(mask._raw_storage.shape), tuple(q.shape), tuple(k.shape), tuple(v.shape)]
     fits = min([len(s) for s in shapes]) >= 2
     if (
         not fits

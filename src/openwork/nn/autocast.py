@@ -22,7 +22,7 @@ def autocast(*operands: Any) -> tuple[Any, ...]:
 
 
 def _values(x: Any) -> Any:
-    return x._kept.values if isinstance(x, Tensor) else x
+    return x._raw_storage.values if isinstance(x, Tensor) else x
 
 
 def _cast(x: Any, dtype: torch.dtype) -> Any:

@@ -128,7 +128,7 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
 
 
 def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
-    shape = adjacency._kept.shape
+    shape = adjacency._raw_storage.shape
     if len(shape) != 2 or tuple(x.shape) != (shape[1], layer.in_features):
         raise ShapeError(
             f"{type(layer).__name__}: adjacency {shape}, features {tuple(x.shape)}"

@@ -12,7 +12,7 @@ from ..storage.buffers import Array, address, cast, empty, itemsize
 from ..storage.storage import Storage
 from . import trace
 from .gradient_hook import differentiable
-from .prepared import Ready, key_of, recall, remember, sparse_operand
+from .prepared import PreparedCall, key_of, recall, remember, sparse_operand
 from .promote import compute_scalar
 from .single_operand import Problem, bind_operands, prepare
 from .strided import Strided, contiguous_along, new_output, on_lines, strided
@@ -45,7 +45,7 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
     is_empty = 0 in storage.shape or 0 in problem.extents.values()
     prepared = prepared_call.prepared if prepared_call else prepare(problem)
     partial = is_empty or not prepared.schedule.writes_all
-    out = new_output(shape, scalar, like, problem.last, zero=partial)
+    out = new_output(shape, scalar, like, problem.innermost, zero=partial)
     start = identity(stmt.reduction, scalar).value
     if start and partial:
         out[...] = start
@@ -76,12 +76,17 @@ def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Stor
 
 
 def _launch(
-    prepared_call: Ready | None, problem: Problem, values: Mapping[str, Any], out: Any, storage: Storage, key: Any
+    prepared_call: PreparedCall | None,
+    problem: Problem,
+    values: Mapping[str, Any],
+    out: Any,
+    storage: Storage,
+    key: Any,
 ) -> None:
     """Run the prepared call, or prepare one and keep it with the structure."""
     recalled = prepared_call is not None
     if prepared_call is None:
-        prepared_call = Ready(problem, prepare(problem), out)
+        prepared_call = PreparedCall(problem, prepare(problem), out)
         if key is not None:
             remember(storage, key, prepared_call)
         values = problem.values

@@ -84,14 +84,14 @@ def extreme(op: str, values: Array, bits: Array, start: Any) -> Array:
     source, count = scalar_of(values), length(values)
     first = full(1, source, start, values)
     rows = -(-count // ROW)
-    found = empty(rows, source, values)
+    extremes = empty(rows, source, values)
     words = {"row": ROW, "count": count, "values": address(values), "bits": address(bits)}
-    words |= {"start": address(first), "found": address(found)}
+    words |= {"start": address(first), "found": address(extremes)}
     if rows:
         ranges = of_numbers(rows, count) or Ranges((0, rows))
         call(f"{op} of bits {source}", lambda: extreme_kernel(op, source), words, ranges)
-    every = np.append(to_numpy(found), to_numpy(first))
-    return as_array(np.asarray((np.min if op == "min" else np.max)(every)), like=values)
+    candidates = np.append(to_numpy(extremes), to_numpy(first))
+    return as_array(np.asarray((np.min if op == "min" else np.max)(candidates)), like=values)
 
 
 def _library_sum(values: Array, scalar: str) -> Array:

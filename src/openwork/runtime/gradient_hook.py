@@ -18,7 +18,16 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..storage.buffers import is_recorded, is_transformed
 
-__all__ = ["any_full", "differentiable", "full", "rule", "source", "tracked", "transformed", "with_grad"]
+__all__ = [
+    "any_dense_gradient",
+    "dense_gradient_type",
+    "differentiable",
+    "rule",
+    "source",
+    "tracked",
+    "transformed",
+    "with_grad",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rules = Mapping[str, Callable[..., Any]]
@@ -26,7 +35,7 @@ Rules = Mapping[str, Callable[..., Any]]
 source: Callable[[], Rules] | None = None
 """Returns the rules by name; set by the package, called when the first one is needed."""
 
-full: type | None = None
+dense_gradient_type: type | None = None
 """The type of Tensors whose operations have gradients at every element, once there is one."""
 
 
@@ -92,9 +101,9 @@ def with_grad(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, grad: str | None = None, **kwargs: Any) -> Any:
-        if grad is None and (full is None or not any_full((*args, *kwargs.values()))):
+        if grad is None and (dense_gradient_type is None or not any_dense_gradient((*args, *kwargs.values()))):
             return function(*args, **kwargs)
-        return rule("full")(function, name, grad, args, kwargs)
+        return rule("dense_gradient")(function, name, grad, args, kwargs)
 
     call.__module__ = __name__.partition(".")[0]
     call.__doc__ = (function.__doc__ or "") + _GRAD
@@ -102,6 +111,8 @@ def with_grad(function: F) -> F:
     return cast("F", call)
 
 
-def any_full(args: Iterable[Any]) -> bool:
+def any_dense_gradient(args: Iterable[Any]) -> bool:
     """Whether one of these operands, or of a list of them, has gradients at every element."""
-    return full is not None and any(type(a) is full or (type(a) in (tuple, list) and any_full(a)) for a in args)
+    if dense_gradient_type is None:
+        return False
+    return any(type(a) is dense_gradient_type or (type(a) in (tuple, list) and any_dense_gradient(a)) for a in args)

@@ -1,4 +1,4 @@
-"""Words for kernels: what each parameter is bound to, and the ranges that a parallel launch is cut into."""
+"""Kernel parameters and operands -> arguments, 64-bit words, and the ranges that a parallel launch is cut into."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..storage.buffers import address, length, to_numpy
 from ..storage.storage import Storage
 from .strided import Strided
 
-__all__ = ["bits", "even_bounds", "launch", "outer_range", "storage_word", "word", "work_bounds"]
+__all__ = ["bits", "even_bounds", "launch", "outer_range", "storage_argument", "kernel_argument", "work_bounds"]
 
 
 def bits(value: Any, scalar: str) -> int:
@@ -30,8 +30,8 @@ def bits(value: Any, scalar: str) -> int:
     return int(value)
 
 
-def storage_word(ref: ParamRef, s: Storage) -> int:
-    """The word of a parameter that belongs to a sparse operand."""
+def storage_argument(ref: ParamRef, s: Storage) -> int:
+    """The 64-bit argument for a parameter that belongs to a sparse operand."""
     match ref.kind:
         case "pos" | "crd":
             return address((s.pos if ref.kind == "pos" else s.crd)[ref.level])
@@ -48,13 +48,15 @@ def storage_word(ref: ParamRef, s: Storage) -> int:
     raise CompilerBug(f"{ref} does not belong to a sparse operand")
 
 
-def word(ref: ParamRef, values: Mapping[str, Any], extents: Mapping[str, int], scalars: Mapping[str, str]) -> int:
-    """The word of any parameter; `values` are storages, strided views and Python scalars by operand name."""
+def kernel_argument(
+    ref: ParamRef, values: Mapping[str, Any], extents: Mapping[str, int], scalars: Mapping[str, str]
+) -> int:
+    """The 64-bit argument of a parameter; `values` are storages, strided views and Python scalars by operand name."""
     if ref.kind == "extent":
         return extents[ref.tensor]
     value = values[ref.tensor]
     if isinstance(value, Storage):
-        return storage_word(ref, value)
+        return storage_argument(ref, value)
     if isinstance(value, Strided):
         return value.strides[ref.level] if ref.kind == "stride" else value.address
     return bits(value, scalars[ref.tensor])
@@ -70,10 +72,10 @@ def outer_range(s: Storage) -> tuple[int, int]:
     return 0, s.positions[0]
 
 
-def work_bounds(s: Storage, parts: int, whole: bool = True) -> tuple[int, ...]:
+def work_bounds(s: Storage, parts: int, whole_runs: bool = True) -> tuple[int, ...]:
     """Cut the range of the outermost loop into pieces of about equal numbers of stored elements.
 
-    whole: a run of equal coordinates of an ordered outermost level is not cut.
+    whole_runs: a run of equal coordinates of an ordered outermost level is not cut.
     """
     lo, hi = outer_range(s)
     below = s.pos[1] if len(s.format.levels) > 1 else None
@@ -83,7 +85,7 @@ def work_bounds(s: Storage, parts: int, whole: bool = True) -> tuple[int, ...]:
         return (lo, *sorted(min(hi, lo + int(c)) for c in cuts), hi)
     even = even_bounds(lo, hi, parts)
     first, crd = s.format.levels[0].format, s.crd[0]
-    if whole and crd is not None and first.ordered and not first.unique and hi > lo:
+    if whole_runs and crd is not None and first.ordered and not first.unique and hi > lo:
         run = to_numpy(crd)[lo:hi]
         return (lo, *(lo + int(np.searchsorted(run, run[cut - lo])) for cut in even[1:-1] if cut < hi), hi)
     return even

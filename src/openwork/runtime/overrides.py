@@ -54,13 +54,13 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
             elif kind not in _PLAIN and _has_hook(kind):
                 return _call_override(kind, function, args, kwargs)
             elif not long:
-                storage = getattr(x, "_kept", None)
+                storage = getattr(x, "_raw_storage", None)
                 values = x if storage is None else storage.values
                 long = type(values) is np.ndarray and values.size >= LONG if kind in _PLAIN else True
         try:
             if long and is_long(args):
                 return whole(function, args, kwargs)
-            if plain is None or gradient_hook.full is not None or "grad" in kwargs:
+            if plain is None or gradient_hook.dense_gradient_type is not None or "grad" in kwargs:
                 return function(*args, **kwargs)
             return plain(*args, **kwargs)
         except FAILURES as error:
@@ -149,8 +149,8 @@ def is_long(args: Iterable[Any]) -> bool:
         elif kind is list or kind is tuple:
             long = long or is_long(x[:_FEW])
         else:
-            tensor = x if hasattr(kind, "_kept") else getattr(x, "_tensor", None)
-            storage = None if tensor is None else getattr(tensor, "_kept", None)
+            tensor = x if hasattr(kind, "_raw_storage") else getattr(x, "_tensor", None)
+            storage = None if tensor is None else getattr(tensor, "_raw_storage", None)
             if storage is not None:
                 if type(storage.values) is not np.ndarray:
                     return False

@@ -1,4 +1,4 @@
-"""Launches made ready: everything bound but the addresses of the values, of the dense operands and of the result."""
+"""A statement and a structure -> its prepared call: all is bound but the addresses of values, arrays and result."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .single_operand import Prepared, Problem, bounds_of, describe, threads_for,
 from .split_rows import LongRows, with_short_rows
 from .strided import LINE, Strided
 
-__all__ = ["Ready", "key_of", "recall", "remember"]
+__all__ = ["PreparedCall", "key_of", "recall", "remember"]
 
 REUSED = tuning.ALIGNED_REUSE
 
 
-class Ready:
+class PreparedCall:
     """A compiled statement bound to one structure, for values and dense operands of known shapes, strides and types.
 
     `inputs` are (operand, dimension to pack along or None, whether it pays to begin at a cache line) in the order in
@@ -31,18 +31,18 @@ class Ready:
     """
 
     __slots__ = (
+        "accumulators",
         "bounds",
         "call",
-        "held",
+        "index_buffers",
         "inputs",
-        "one",
+        "long_rows",
         "out",
-        "overlap",
         "pack",
         "prepared",
         "problem",
         "range",
-        "rows",
+        "single_slots",
         "slots",
         "threads",
         "values",
@@ -53,31 +53,31 @@ class Ready:
         driver: Storage = problem.values[prepared.schedule.driver]
         self.problem, self.prepared = _without_arrays(problem), prepared
         size, threads = _size(out), threads_for(problem, prepared)
-        given = with_short_rows(problem, prepared, threads)
-        short: Storage = given.values[prepared.schedule.driver]
-        self.held = (short.pos, short.crd)
-        self.words = words_of(given, prepared, out)
-        self.bounds, parts = bounds_of(given, prepared, size)
-        self.rows = LongRows.of(problem, prepared, out, self.bounds, threads)
+        collapsed = with_short_rows(problem, prepared, threads)
+        walked: Storage = collapsed.values[prepared.schedule.driver]
+        self.index_buffers = (walked.pos, walked.crd)
+        self.words = words_of(collapsed, prepared, out)
+        self.bounds, parts = bounds_of(collapsed, prepared, size)
+        self.long_rows = LongRows.of(problem, prepared, out, self.bounds, threads)
         self.threads = pool.get_num_threads()
         places = {(r.kind, r.tensor): at for at, r in enumerate(prepared.refs)}
         self.values = places.get(("vals", prepared.schedule.driver), -1)
         target = problem.stmt.lhs.tensor
         self.out = places.get(("data", target), places.get(("vals", target), -1))
-        self.overlap: PrivateAccumulators | None = None
+        self.accumulators: PrivateAccumulators | None = None
         if parts > 1:
             assert size is not None
             scalar = problem.operands[target].scalar
-            self.overlap = PrivateAccumulators(self.bounds, parts, problem.stmt.reduction, scalar, size, self.out)
+            self.accumulators = PrivateAccumulators(self.bounds, parts, problem.stmt.reduction, scalar, size, self.out)
         names = [n for n, v in problem.values.items() if isinstance(v, Strided)]
         self.inputs = tuple(
             (n, problem.operands[n].unit if n in problem.copies else None, _on_lines(problem, n, driver)) for n in names
         )
         self.slots = tuple(places.get(("data", n), -1) for n in names)
-        whole = self.overlap is None and self.rows is None and len(self.bounds) == 2
-        self.range = (self.bounds[0], self.bounds[1]) if whole else None
+        is_one_launch = self.accumulators is None and self.long_rows is None and len(self.bounds) == 2
+        self.range = (self.bounds[0], self.bounds[1]) if is_one_launch else None
         slots = (self.values, *self.slots, self.out)
-        self.one = slots if whole and len(slots) == 3 and min(slots) >= 0 else None
+        self.single_slots = slots if is_one_launch and len(slots) == 3 and min(slots) >= 0 else None
         """where the addresses of the values, of one dense operand and of the result go, where one launch does it all"""
         self.call, self.pack = prepared.executable.call, prepared.executable.words
 
@@ -98,32 +98,32 @@ class Ready:
             words[self.out] = out
             self.prepared.executable.run(words, *self.range)
             return
-        if self.overlap is not None:
-            self.overlap.run(self.prepared.executable, words, out)
+        if self.accumulators is not None:
+            self.accumulators.run(self.prepared.executable, words, out)
             return
         words[self.out] = out
-        if self.rows is not None:
-            self.rows.run(self.prepared.executable, words, out)
+        if self.long_rows is not None:
+            self.long_rows.run(self.prepared.executable, words, out)
             return
         launch(self.prepared.executable, words, self.bounds, self.prepared.schedule.parallel)
 
     def start_one(self, values: int, dense: int, out: int) -> None:
         """`start` with one dense operand."""
-        if self.one is None or self.range is None:
+        if self.single_slots is None or self.range is None:
             self.start(values, (dense,), out)
             return
         words = self.words.copy()
-        at_values, at_dense, at_out = self.one
+        at_values, at_dense, at_out = self.single_slots
         words[at_values], words[at_dense], words[at_out] = values, dense, out
         code = self.call(self.pack(*words), *self.range)
         if code:
             self.prepared.executable.fail(code)
 
-    def describe(self, allocated: int, again: bool) -> None:
-        """Tell `explain`; `allocated` are the bytes of the result and of what was packed; `again`: it was kept."""
-        parts, scratch = (1, 0) if self.overlap is None else (self.overlap.parts, self.overlap.nbytes)
-        ranges = len(self.bounds) - 1 if self.rows is None else self.rows.count
-        describe(self.problem, self.prepared, ranges, parts, allocated + scratch, again)
+    def describe(self, allocated: int, recalled: bool) -> None:
+        """Tell `explain`; `allocated` are the bytes of the result and of what was packed; `recalled`: was it kept."""
+        parts, scratch = (1, 0) if self.accumulators is None else (self.accumulators.parts, self.accumulators.nbytes)
+        ranges = len(self.bounds) - 1 if self.long_rows is None else self.long_rows.count
+        describe(self.problem, self.prepared, ranges, parts, allocated + scratch, recalled)
 
 
 def _size(out: Any) -> int | None:
@@ -141,22 +141,22 @@ def _on_lines(problem: Problem, name: str, driver: Storage) -> bool:
     if unit is None or not view.shape or is_torch(view.owner):
         return False
     rows = math.prod(n for d, n in enumerate(view.shape) if d != unit)
-    whole = all(s * itemsize(view.scalar) % LINE == 0 for d, s in enumerate(view.strides) if d != unit)
+    fills_lines = all(s * itemsize(view.scalar) % LINE == 0 for d, s in enumerate(view.strides) if d != unit)
     wide = rows > 1 and view.shape[unit] * itemsize(view.scalar) >= LINE
-    return wide and whole and length(driver.values) >= REUSED * rows
+    return wide and fills_lines and length(driver.values) >= REUSED * rows
 
 
 def _without_arrays(problem: Problem) -> Problem:
     """The problem without arrays and storages, which a launch that is kept must not hold alive."""
     values = {n: v for n, v in problem.values.items() if not isinstance(v, Strided | Storage)}
     return Problem(
-        problem.stmt, values, problem.operands, problem.extents, problem.facts, problem.compute, problem.last,
+        problem.stmt, values, problem.operands, problem.extents, problem.facts, problem.compute, problem.innermost,
         problem.copies,
     )  # fmt: skip
 
 
 def key_of(stmt: Assignment, scalar: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """What a ready launch depends on beside the sparse operand, which operand that is included; None where an operand
+    """What a prepared call depends on beside the sparse operand, which operand that is included; None where an operand
     is a plain number."""
     parts: list[Any] = [stmt, scalar]
     for name, v in values.items():
@@ -169,15 +169,15 @@ def key_of(stmt: Assignment, scalar: str, values: Mapping[str, Any]) -> tuple[An
     return tuple(parts)
 
 
-def recall(storage: Storage, key: tuple[Any, ...] | None) -> Ready | None:
-    """The launch that was kept under `key`, if it still holds."""
-    found: Ready | None = storage.plans.products.get(key)
-    return found if found is not None and found.valid else None
+def recall(storage: Storage, key: tuple[Any, ...] | None) -> PreparedCall | None:
+    """The call that was prepared under `key`, if it still holds."""
+    prepared_call: PreparedCall | None = storage.plans.products.get(key)
+    return prepared_call if prepared_call is not None and prepared_call.valid else None
 
 
-def remember(storage: Storage, key: Any, ready: Any) -> None:
-    """Keep a launch for all storages of a structure."""
-    keep(storage.plans.products, key, ready)
+def remember(storage: Storage, key: Any, call: Any) -> None:
+    """Keep a prepared call for all storages of a structure."""
+    keep(storage.plans.products, key, call)
 
 
 def sparse_operand(values: Mapping[str, Any]) -> Storage:

@@ -53,13 +53,13 @@ class Gather:
 
     def __call__(self, s: Storage) -> Storage:
         """The move, of the values of a storage."""
-        given, places = s.values, self.places
+        all_values, places = s.values, self.places
         if places is None:
-            return Storage.over(self.structure, s.scalar, s.fill_value, given)
+            return Storage.over(self.structure, s.scalar, s.fill_value, all_values)
         if type(places) is slice:
-            values = given[places]
+            values = all_values[places]
         else:
-            values = given.take(places) if type(given) is np.ndarray else given.index_select(0, places)
+            values = all_values.take(places) if type(all_values) is np.ndarray else all_values.index_select(0, places)
         if self.holes is not None:
             values[self.holes] = s.fill_value
         return Storage.over(self.structure, s.scalar, s.fill_value, values)
@@ -68,13 +68,13 @@ class Gather:
 def recall(s: Storage, key: Hashable) -> Gather | None:
     """What is left of the move of this key, where it was learnt; None under `explain`, which tells of kernels."""
     slot = (s._plans or s.plans).moves
-    found = slot.get(key)
-    if type(found) is not Gather or trace.steps:
+    gather = slot.get(key)
+    if type(gather) is not Gather or trace.steps:
         return None
-    if found.watch is not NOTHING and not found.watch.holds():  # somebody wrote to the indices of a result
+    if gather.watch is not NOTHING and not gather.watch.holds():  # somebody wrote to the indices of a result
         slot.pop(key, None)
         return None
-    return found
+    return gather
 
 
 def learn(s: Storage, key: Hashable, result: Storage, compute: Callable[[Storage], Storage]) -> None:
@@ -139,8 +139,8 @@ def _learnt(s: Storage, result: Storage, compute: Callable[[Storage], Storage]) 
     same = moved.shape == result.shape and moved.format == result.format and moved.fill_value == result.fill_value
     if not same or result.fill_value != s.fill_value or length(moved.values) != length(result.values):
         return NEVER
-    found = to_numpy(moved.values)
-    places = found.real.astype(np.int64) - 1
+    numbers_moved = to_numpy(moved.values)
+    places = numbers_moved.real.astype(np.int64) - 1
     holes = np.flatnonzero(places < 0)
     if len(holes) and not length(s.values):
         return NEVER
@@ -153,8 +153,8 @@ def _learnt(s: Storage, result: Storage, compute: Callable[[Storage], Storage]) 
     else:
         index = as_array(np.maximum(places, 0), like=moved.values)
         gather = Gather(structure, index, as_array(holes, like=moved.values) if len(holes) else None)
-    again, known = (to_numpy(_plain(x)) for x in (gather(s).values, result.values))
-    return gather if again.tobytes() == known.tobytes() else NEVER
+    gathered, expected = (to_numpy(_plain(x)) for x in (gather(s).values, result.values))
+    return gather if gathered.tobytes() == expected.tobytes() else NEVER
 
 
 def kept_structure(operands: Sequence[Storage], moved: Storage) -> Structure:

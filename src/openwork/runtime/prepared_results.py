@@ -20,7 +20,7 @@ from ..storage.memory import LARGE, reserve
 from ..storage.storage import Storage
 from .conversion.conversion_kernels import WORK
 from .formats import dense_format
-from .prepared import Ready
+from .prepared import PreparedCall
 from .strided import fresh
 from .zero_annihilation import vdot
 
@@ -32,20 +32,20 @@ _Make = Callable[..., np.ndarray[Any, Any]]
 class Reduction:
     """A launch whose one dense operand is its result, an array of known shape and dtype."""
 
-    __slots__ = ("dtype", "make", "ready", "shape")
+    __slots__ = ("dtype", "make", "make", "prepared_call", "shape")
 
-    def __init__(self, ready: Ready, like: np.ndarray[Any, Any]) -> None:
-        self.ready, self.shape, self.dtype = ready, like.shape, like.dtype
-        self.make = _maker(like.shape, like.dtype, zero=not ready.prepared.schedule.writes_all)
+    def __init__(self, prepared_call: PreparedCall, like: np.ndarray[Any, Any]) -> None:
+        self.prepared_call, self.shape, self.dtype = prepared_call, like.shape, like.dtype
+        self.make = _maker(like.shape, like.dtype, zero=not prepared_call.prepared.schedule.writes_all)
 
     @property
     def valid(self) -> bool:
         """Whether the launch still holds."""
-        return self.ready.valid
+        return self.prepared_call.valid
 
     def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
         out = self.make(self.shape, self.dtype)
-        self.ready.start((storage._addresses or storage.addresses)[-1], (), address(out))
+        self.prepared_call.start((storage._addresses or storage.addresses)[-1], (), address(out))
         return out
 
 
@@ -178,21 +178,22 @@ class Conversion:
 
     def buffers(self, storage: Storage) -> list[Any]:
         """The parts, filled from a storage."""
-        made, where = [], []
+        buffers: list[Any] = []
+        addresses = []
         for make in self.makers:
             buffer = make()
-            made.append(buffer)
-            where.append(address(buffer))
-        where.append(address(storage.values))
-        for kernel, known, slots in self.launches:
-            words = known.copy()
+            buffers.append(buffer)
+            addresses.append(address(buffer))
+        addresses.append(address(storage.values))
+        for kernel, fixed, slots in self.launches:
+            words = fixed.copy()
             for slot, k in slots:
-                words[slot] = where[k]
+                words[slot] = addresses[k]
             if self.work < LONG:
                 kernel.run(words)
             else:
                 kernel.run_sized(self.work, words)
-        return made
+        return buffers
 
     def __call__(self, storage: Storage, format: Format) -> Storage:
         """The storage converted again; `format` is equal to the one that it is kept for."""

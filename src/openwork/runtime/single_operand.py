@@ -27,7 +27,7 @@ from ..ir.loop import Kernel
 from ..storage.buffers import scalar_of, to_numpy
 from ..storage.storage import Storage
 from . import trace
-from .launch import even_bounds, launch, outer_range, word, work_bounds
+from .launch import even_bounds, kernel_argument, launch, outer_range, work_bounds
 from .private_accumulators import has_long_run, parts_for
 from .promote import compute_scalar
 from .strided import Strided, contiguous_along
@@ -61,7 +61,7 @@ class Prepared:
 class Problem:
     """A statement with its operands laid out: everything that decides the kernel, and the values to run it on.
 
-    `last` is the output dimension that lies innermost in memory; `copies` names operands that were packed.
+    `innermost` is the output dimension that lies so in memory; `copies` names operands that were packed.
     """
 
     stmt: Assignment
@@ -70,7 +70,7 @@ class Problem:
     extents: Mapping[str, int]
     facts: Facts
     compute: str
-    last: int | None
+    innermost: int | None
     copies: tuple[str, ...]
 
 
@@ -294,7 +294,7 @@ def words_of(problem: Problem, prepared: Prepared, out: Any) -> list[int]:
     """The arguments of a launch, in the order of the kernel's parameters."""
     values = {**problem.values, problem.stmt.lhs.tensor: out}
     scalars = {n: o.scalar for n, o in problem.operands.items()}
-    return [word(ref, values, problem.extents, scalars) for ref in prepared.refs]
+    return [kernel_argument(ref, values, problem.extents, scalars) for ref in prepared.refs]
 
 
 def run(problem: Problem, prepared: Prepared, out: Any) -> None:

@@ -60,8 +60,8 @@ def store_result(t: Tensor, operation: str, result: Any) -> Tensor:
     """`assign_result`, without asking whether the tensor may be written to."""
 
     s = t._storage
-    if type(result) is type(t) and _write_values(s, result._kept):
-        _copy_fill_sign(t, result._kept)
+    if type(result) is type(t) and _write_values(s, result._raw_storage):
+        _copy_fill_sign(t, result._raw_storage)
         return t
     operand: Tensor = asarray(result)
     if operand.shape != t.shape:

@@ -13,7 +13,7 @@ from ..errors import UnsupportedError
 from ..ir.index import PREFIX
 from ..ir.operations import INFIX
 from ..late import late
-from ..runtime.gradient_hook import any_full
+from ..runtime.gradient_hook import any_dense_gradient
 from ..runtime.overrides import takes_over
 from ..runtime.values import BINARY, UNARY
 from ..storage.buffers import is_array
@@ -203,7 +203,7 @@ def lazy(x: Any, /) -> Lazy:
     """
     if isinstance(x, Lazy):
         return x
-    if any_full((x,)):
+    if any_dense_gradient((x,)):
         raise UnsupportedError(
             "lazy: an expression has no gradients at every element\n  help: ow.fused(function)(x), or x.detach()"
         )

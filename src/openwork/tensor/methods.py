@@ -49,7 +49,7 @@ def _operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _torch_method_or_operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    storage = getattr(self, "_kept", None)
+    storage = getattr(self, "_raw_storage", None)
     if storage is not None and is_torch(storage.values):
         torch_method = rule("torch_method")(self, name)
         if torch_method is not None:
@@ -112,7 +112,7 @@ def _bound(name: str) -> Callable[..., Any]:
     elsewhere = _elsewhere(name, places, known, otherwise)
 
     def by_name(self: Any, *args: Any, **options: Any) -> Any:
-        if otherwise and type(self._kept.values) is not np.ndarray:
+        if otherwise and type(self._raw_storage.values) is not np.ndarray:
             asked = True
         elif options:
             asked = len(args) > 0 or not known.issuperset(options)

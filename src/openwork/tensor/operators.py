@@ -130,7 +130,7 @@ def _inplace(method: str, operation: str, op: str) -> Callable[[Any, Any], Any]:
 
     def apply(self: Any, other: Any) -> Any:
 
-        if not hasattr(self, "_kept"):
+        if not hasattr(self, "_raw_storage"):
             return NotImplemented
         if (type(other) is float or type(other) is int) and write_scaled(op, self, other):
             return self

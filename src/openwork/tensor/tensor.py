@@ -55,8 +55,8 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     never changes, values may.
     """
 
-    __slots__ = ("__weakref__", "_kept")
-    _kept: Storage
+    __slots__ = ("__weakref__", "_raw_storage")
+    _raw_storage: Storage
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("Tensor is not called\n  help: openwork.asarray(obj), or openwork.assemble(format, shape, ...)")
@@ -64,13 +64,13 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     @classmethod
     def _from_storage(cls, storage: Storage) -> Tensor:
         self = object.__new__(cls)
-        self._kept = storage
+        self._raw_storage = storage
         return self
 
     @property
     def _storage(self) -> Storage:
         """The storage. Raises InvariantError where buffers were changed so that it breaks an invariant."""
-        storage = self._kept
+        storage = self._raw_storage
         watch = storage._watch or storage.watch
         for address, pointer, array, size, _ in watch.arrays:
             if address.value != pointer or array.nbytes != size:
@@ -78,12 +78,12 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         else:
             if not watch.tensors or watch.holds():
                 return storage
-        self._kept = storage = renewed(storage)
+        self._raw_storage = storage = renewed(storage)
         return storage
 
     @_storage.setter
     def _storage(self, storage: Storage) -> None:
-        self._kept = storage
+        self._raw_storage = storage
 
     @classmethod
     def _from_dense(cls, array: Any) -> Tensor:
@@ -107,17 +107,17 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents of the dimensions."""
-        return self._kept.shape
+        return self._raw_storage.shape
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self._kept.shape)
+        return len(self._raw_storage.shape)
 
     @property
     def size(self) -> int:
         """The number of elements, specified or not; called as torch's method, `size(d)`, the extents or one of them."""
-        shape = self._kept.shape
+        shape = self._raw_storage.shape
         size = CallableSize(math.prod(shape))
         size.shape = shape
         return size
@@ -135,12 +135,12 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     @property
     def format(self) -> Format:
         """The storage format."""
-        return self._kept.format
+        return self._raw_storage.format
 
     @property
     def levels(self) -> tuple[Level, ...]:
         """The levels of the format."""
-        return tuple(self._kept.format.levels)
+        return tuple(self._raw_storage.format.levels)
 
     @property
     def fill_value(self) -> Any:

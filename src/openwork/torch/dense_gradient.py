@@ -401,4 +401,4 @@ for _name in ["__setitem__", "zero_", "copy_", "transpose_", "sparse_resize_"]:
     setattr(DenseGradientTensor, _name, _in_place(_name))
 for _name in ("T", "mT", "mH", *ATTRIBUTES):
     setattr(DenseGradientTensor, _name, _property(_name))
-gradient_hook.full = DenseGradientTensor
+gradient_hook.dense_gradient_type = DenseGradientTensor

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..runtime.gradient_hook import any_full
+from ..runtime.gradient_hook import any_dense_gradient
 from ..tables import TORCH
 from ..tensor.tensor import Tensor
 from . import pointwise_functions
@@ -52,6 +52,6 @@ def _call_method(t: Tensor, name: str, *args: Any, **options: Any) -> Any:
     """Call the function of a method, with dense gradients where an operand has them."""
     function = getattr(torch.Tensor, name, getattr(torch, name, None))
     operands = (t, *args)
-    if any_full((*operands, *options.values())):
+    if any_dense_gradient((*operands, *options.values())):
         return run(lambda *a, **k: call(function, a, k), name, "dense", operands, options)
     return call(function, operands, options)

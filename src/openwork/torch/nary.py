@@ -173,7 +173,7 @@ _CPU = torch.empty(0)
 def over_torch(x: Any) -> Any:
     """An argument or result with torch tensors of the same memory in the place of NumPy buffers."""
     if isinstance(x, Tensor):
-        return x if is_torch(x._kept.values) else tensor_over_torch(x, _CPU)
+        return x if is_torch(x._raw_storage.values) else tensor_over_torch(x, _CPU)
     return type(x)(map(over_torch, x)) if type(x) in (tuple, list) else x
 
 

@@ -15,7 +15,7 @@ import torch
 
 from ..checked import CHECKED
 from ..ir.index import Assignment
-from ..runtime.prepared import Ready, key_of, recall
+from ..runtime.prepared import PreparedCall, key_of, recall
 from ..runtime.prepared_results import template
 from ..runtime.strided import strided
 from ..storage.buffers import address, scalar_of
@@ -28,19 +28,19 @@ __all__ = ["PreparedLaunch", "PreparedStep", "prepared_step"]
 class PreparedLaunch:
     """A prepared launch: values and contiguous dense operands of known shapes -> a new tensor."""
 
-    __slots__ = ("dtype", "like", "make", "ready")
+    __slots__ = ("dtype", "like", "make", "prepared_call")
 
-    def __init__(self, prepared: Ready, like: torch.Tensor, *, zero: bool) -> None:
-        self.ready, self.dtype = prepared, like.dtype
+    def __init__(self, prepared: PreparedCall, like: torch.Tensor, *, zero: bool) -> None:
+        self.prepared_call, self.dtype = prepared, like.dtype
         self.like = template(like.detach())
         self.make = torch.zeros_like if zero else torch.empty_like
 
     def __call__(self, values: torch.Tensor, *dense: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = self.make(self.like)
         if len(dense) == 1:
-            self.ready.start_one(_address(values), _address(dense[0]), _address(out))
+            self.prepared_call.start_one(_address(values), _address(dense[0]), _address(out))
         else:
-            self.ready.start(_address(values), [_address(x) for x in dense], _address(out))
+            self.prepared_call.start(_address(values), [_address(x) for x in dense], _address(out))
         return out
 
 
@@ -65,7 +65,7 @@ class PreparedStep:
     @property
     def valid(self) -> bool:
         """Whether as many threads are to be used as when it was made."""
-        return self.forward.ready.valid
+        return self.forward.prepared_call.valid
 
     def __call__(self, s: Storage, b: torch.Tensor) -> torch.Tensor:
         """The product, recorded. Only where no transform of `torch.func` and no tangent takes part."""
@@ -112,7 +112,7 @@ class PreparedStep:
                 )
 
 
-def _needs_no_copies(prepared: Ready, result: torch.Tensor) -> bool:
+def _needs_no_copies(prepared: PreparedCall, result: torch.Tensor) -> bool:
     """Whether a launch copies no operand and its result is contiguous."""
     packs = bool(prepared.problem.copies) or any(lined for _, _, lined in prepared.inputs)
     return not packs and result.is_contiguous()
@@ -139,7 +139,9 @@ class _RecordedProduct(torch.autograd.Function):  # type: ignore[misc]
 _apply = plain_apply(_RecordedProduct)
 
 
-def prepared_step(stmt: Assignment, sparse: str, other: str, prepared: Ready, result: torch.Tensor) -> PreparedStep:
+def prepared_step(
+    stmt: Assignment, sparse: str, other: str, prepared: PreparedCall, result: torch.Tensor
+) -> PreparedStep:
     """The rule of a prepared product: its launch -> the step that torch records."""
     return PreparedStep(
         stmt, sparse, other, PreparedLaunch(prepared, result, zero=not prepared.prepared.schedule.writes_all)

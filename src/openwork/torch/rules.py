@@ -36,7 +36,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "slogdet": solvers.slogdet,
     "dense_result": pointwise.dense_result,
     "fold": reductions.fold,
-    "full": dense_gradient.run,
+    "dense_gradient": dense_gradient.run,
     "index": permutation_gradient.index,
     "index_selection": permutation_gradient.index_selection,
     "concat": permutation_gradient.concat,

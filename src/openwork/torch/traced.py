@@ -74,7 +74,7 @@ def _is_product_operand(t: Any, x: Any) -> bool:
     """Whether a product is one of the operator's family: a Tensor of fill value 0 and a torch tensor."""
     if type(t) is not Tensor or not isinstance(x, torch.Tensor):
         return False
-    s = t._kept
+    s = t._raw_storage
     if not isinstance(s.values, torch.Tensor) or s.values.dtype not in SCALARS or x.dtype not in SCALARS:
         return False
     stacks = len(s.shape) - 2
@@ -84,7 +84,7 @@ def _is_product_operand(t: Any, x: Any) -> bool:
 
 def _product_of(t: Tensor, x: torch.Tensor, left: bool) -> torch.Tensor:
     """`t @ x`, or `x @ t`."""
-    s = t._kept
+    s = t._raw_storage
     stack = tuple([f"b{k}" for k in range(max(len(x.shape), len(s.shape)) - 2)])
     at = (*stack, "i", "j") if len(s.shape) > 2 else ("i", "j")
     indices: Indices
@@ -139,7 +139,7 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
         and not kwargs
         and _is_product_operand(args[1], args[0])
     ):
-        s = args[1]._kept
+        s = args[1]._raw_storage
         if len(s.shape) == 2:
             out = linear((s.format, s.shape, s.pos, s.crd), s.values, args[0])
             return out + args[2] if len(args) == 3 and args[2] is not None else out

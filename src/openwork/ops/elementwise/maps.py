@@ -127,7 +127,9 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     array's library.
     Raises ShapeError if the shapes do not broadcast.
     """
-    if (type(b) in _NUMBERS and hasattr(type(a), "_kept")) or (type(a) in _NUMBERS and hasattr(type(b), "_kept")):
+    if (type(b) in _NUMBERS and hasattr(type(a), "_raw_storage")) or (
+        type(a) in _NUMBERS and hasattr(type(b), "_raw_storage")
+    ):
         return _with_scalar(op, a, b, zero_annihilates)
     s = getattr(a, "_storage", None)
     t = s if a is b else getattr(b, "_storage", None)
@@ -206,7 +208,7 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
             return prepared_result
     if not number and is_array(number_operand):
         number_operand = number_operand[()] if isinstance(number_operand, np.ndarray) else number_operand
-    linear = not t._kept.fill_value and (op == "mul" or (op == "div" and left))
+    linear = not t._raw_storage.fill_value and (op == "mul" or (op == "div" and left))
     if not (linear or number) and is_torch(number_operand) and tracked((number_operand,)):
         recorded: Tensor = rule("with_number")(op, a, b)
         return recorded
@@ -229,7 +231,7 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
     else:
         values = _on_values(s, lambda v: call(op, v, number_operand) if left else call(op, number_operand, v))
     result = s.with_values(values, python_scalar(0, scalar_of(values)) if zero_stays else fill)
-    if call is not apply and number and s is t._kept:
+    if call is not apply and number and s is t._raw_storage:
         keep_scaling(op, s, number_operand, left, result)
     elif call is apply and not zero_stays and isinstance(number_operand, int | float | complex):
         pair: tuple[Expression, Expression] = (Access("A", ()), Literal(number_operand))

@@ -67,7 +67,7 @@ def matmul(a: Any, b: Any, /) -> Any:
         tensor = prepared_products.torch.Tensor
         left = type(b) is tensor
         array, x = (b, a) if left else (a, b)
-        if type(array) is tensor and hasattr(type(x), "_kept"):
+        if type(array) is tensor and hasattr(type(x), "_raw_storage"):
             s = x._storage
             prepared = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
             if prepared is not None and (y := prepared.run(array, s, type(x) is Tensor)) is not None:

@@ -20,7 +20,7 @@ from ...ir.index import Assignment
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.gradient_hook import rule, tracked, transformed
-from ...runtime.prepared import Ready, key_of, recall, remember
+from ...runtime.prepared import PreparedCall, key_of, recall, remember
 from ...runtime.prepared_results import template
 from ...runtime.promote import compute_scalar
 from ...runtime.strided import LINE, fresh, on_lines, strided
@@ -41,7 +41,7 @@ def run_recalled(key: tuple[Hashable, ...], a: Any, b: Any) -> Any:
     """
     if trace.steps:
         return None
-    left = hasattr(type(a), "_kept")
+    left = hasattr(type(a), "_raw_storage")
     x, array = (a, b) if left else (b, a)
     array_type = type(array)
     if type(x) is not Tensor or (array_type is not np.ndarray and (torch is None or array_type is not torch.Tensor)):
@@ -76,10 +76,10 @@ _address: Callable[[Any], int] = address
 class _PreparedProduct:
     """A prepared product with an array of known shape and dtype: array -> product."""
 
-    __slots__ = ("dtype", "lined", "make", "ready", "shape")
+    __slots__ = ("dtype", "lined", "make", "prepared_call", "shape")
 
-    def __init__(self, prepared: Ready, shape: tuple[int, ...], scalar: str) -> None:
-        self.ready, self.shape, self.dtype = prepared, shape, numpy_dtype(scalar)
+    def __init__(self, prepared: PreparedCall, shape: tuple[int, ...], scalar: str) -> None:
+        self.prepared_call, self.shape, self.dtype = prepared, shape, numpy_dtype(scalar)
         self.lined = prepared.inputs[0][2]
         self.make: Callable[..., Any] = np.zeros
         if prepared.prepared.schedule.writes_all:
@@ -88,12 +88,12 @@ class _PreparedProduct:
     def run(self, b: np.ndarray[Any, Any], storage: Storage) -> np.ndarray[Any, Any] | None:
         """The product with an array of the known shape and dtype; None where the launch does not hold for it."""
         flags = b.flags
-        if not (flags.c_contiguous and flags.aligned and self.ready.threads == pool.threads):
+        if not (flags.c_contiguous and flags.aligned and self.prepared_call.threads == pool.threads):
             return None
         y: np.ndarray[Any, Any] = self.make(self.shape, self.dtype)
         if self.lined and address(b) % LINE:
             b = on_lines(strided(b)).owner
-        self.ready.start_one((storage._addresses or storage.addresses)[-1], address(b), address(y))
+        self.prepared_call.start_one((storage._addresses or storage.addresses)[-1], address(b), address(y))
         return y
 
 
@@ -102,8 +102,8 @@ class _PreparedTorchProduct(_PreparedProduct):
 
     __slots__ = ("itemsize", "like", "step")
 
-    def __init__(self, prepared: Ready, like: Any, itemsize: int, step: Any = None) -> None:
-        self.ready, self.shape, self.dtype, self.lined = prepared, like.shape, like.dtype, False
+    def __init__(self, prepared: PreparedCall, like: Any, itemsize: int, step: Any = None) -> None:
+        self.prepared_call, self.shape, self.dtype, self.lined = prepared, like.shape, like.dtype, False
         self.step = step
         self.make = torch.empty_like if prepared.prepared.schedule.writes_all else torch.zeros_like
         self.like = template(like.detach())
@@ -114,7 +114,7 @@ class _PreparedTorchProduct(_PreparedProduct):
 
         None where the launch does not hold for it: no plain memory, or a tangent or a transform takes part.
         """
-        if self.ready.threads != pool.threads or b.layout is not torch.strided or not b.is_cpu:
+        if self.prepared_call.threads != pool.threads or b.layout is not torch.strided or not b.is_cpu:
             return None
         if _forward._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None:
             return None
@@ -130,7 +130,7 @@ class _PreparedTorchProduct(_PreparedProduct):
         if (b.requires_grad or values.requires_grad) and torch.is_grad_enabled():
             return None if self.step is None or not is_base_class else self.step(storage, b)
         y = self.make(self.like)
-        self.ready.start_one(_address(values), b_address, _address(y))
+        self.prepared_call.start_one(_address(values), b_address, _address(y))
         return y
 
 

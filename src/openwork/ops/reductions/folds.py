@@ -231,7 +231,7 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
     return Assignment(Access("s", kept_indices), op, Apply("pattern", (source,)) if count else source)
 
 
-@differentiable(lambda op, t, *_: (t._kept.values,))
+@differentiable(lambda op, t, *_: (t._raw_storage.values,))
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage

@@ -18,7 +18,7 @@ from ... import tuning
 from ...ir.index import Access, Apply, Assignment, Literal
 from ...runtime import trace
 from ...runtime.contract import contract, sample
-from ...runtime.prepared import Ready, key_of, recall
+from ...runtime.prepared import PreparedCall, key_of, recall
 from ...runtime.prepared_moves import NEVER, ONCE, is_plain
 from ...runtime.prepared_results import template
 from ...runtime.strided import strided
@@ -39,7 +39,9 @@ class _Softmax:
 
     __slots__ = ("dtype", "largest", "like", "quotient", "rows", "shifted", "total")
 
-    def __init__(self, s: Storage, rows: tuple[int, ...], launches: tuple[Ready, Ready, Ready, Ready]) -> None:
+    def __init__(
+        self, s: Storage, rows: tuple[int, ...], launches: tuple[PreparedCall, PreparedCall, PreparedCall, PreparedCall]
+    ) -> None:
         self.largest, self.shifted, self.total, self.quotient = launches
         self.rows, self.dtype, self.like = rows, numpy_dtype(s.scalar), template(s.values)
 
@@ -112,7 +114,7 @@ def keep_softmax(t: Tensor, axis: int, result: Tensor) -> None:
     quotient = sample(_divide(names, kept), {"A": powers, "D": strided(total)}, s.scalar)
     if to_numpy(quotient.values).tobytes() != to_numpy(result._storage.values).tobytes():
         return
-    launches: list[Ready] = []
+    launches: list[PreparedCall] = []
     for stmt, kind, operand in (
         (max_statement(names, kept), "", None),
         (_shift(names, kept), " shared", largest),
@@ -120,12 +122,12 @@ def keep_softmax(t: Tensor, axis: int, result: Tensor) -> None:
         (_divide(names, kept), " shared", total),
     ):
         dense = {} if operand is None else {"D": strided(operand)}
-        ready = recall(s, key_of(stmt, f"{s.scalar}{kind}", {"A": s, **dense}))
-        if ready is None or ready.problem.copies or any(on_line for *_, on_line in ready.inputs):
+        call = recall(s, key_of(stmt, f"{s.scalar}{kind}", {"A": s, **dense}))
+        if call is None or call.problem.copies or any(on_line for *_, on_line in call.inputs):
             return
-        if operand is not None and (ready.one is None or not ready.prepared.schedule.no_alias):
+        if operand is not None and (call.single_slots is None or not call.prepared.schedule.no_alias):
             return
-        launches.append(ready)
+        launches.append(call)
     prepared = _Softmax(s, tuple(largest.shape), (launches[0], launches[1], launches[2], launches[3]))
     slot[key] = prepared
 

@@ -51,7 +51,7 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     s, shifted, total = _subtract_maximum(t, axis)
     values = _on_values(s.with_values(shifted), lambda v: apply("exp", v))
     result = Tensor._from_storage(s.with_values(values / _one_in_padding(s, _gather_along(s, total, axis)), 0))
-    if s is t._kept:
+    if s is t._raw_storage:
         keep_softmax(t, axis, result)
     return result
 

@@ -37,7 +37,7 @@ from ...storage.storage import Storage
 from ...storage.structure import keep
 from .. import trace
 from ..conversion.assembly import full
-from ..launch import word
+from ..launch import kernel_argument
 from ..single_operand import operand_of
 from ..strided import Strided
 from .gallop_choice import drivers_of
@@ -251,7 +251,7 @@ def _arguments(kernel: Compiled, operands: Mapping[str, Any], fixed: Mapping[str
     arguments = []
     for name in kernel.names:
         ref = kernel.refs.get(name)
-        arguments.append(fixed[name] if ref is None else word(ref, operands, {}, none))
+        arguments.append(fixed[name] if ref is None else kernel_argument(ref, operands, {}, none))
     return arguments
 
 

@@ -23,7 +23,7 @@ from ..conversion.batch import batched
 from ..conversion.convert import convert, describe, replace_format
 from ..float_errors import WarningSource
 from ..gradient_hook import differentiable
-from ..launch import storage_word
+from ..launch import storage_argument
 from .ordered_concat import orderable, run_ordered
 from .partition import capacities, cut, work_of
 from .plan import Compiled, compiled
@@ -142,7 +142,7 @@ def _run(
     by_name = dict(zip(plan.dims, storages, strict=True))
     for name in kernel.names:
         ref = kernel.refs.get(name)
-        packed.append(arguments[name] if ref is None else storage_word(ref, by_name[ref.tensor]))
+        packed.append(arguments[name] if ref is None else storage_argument(ref, by_name[ref.tensor]))
     used: dict[Run, int] | None = None
     if len(cuts) > 2 and not chains:
         _run_located(kernel, packed, cuts, work_of(storages, spans))
