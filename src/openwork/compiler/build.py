@@ -48,7 +48,7 @@ from ..ir.types import I64, SCALARS, Type
 from .fold import fold
 from .operand import ParamRef
 
-__all__ = ["Array", "Block", "Builder", "Hole", "Name", "Parameters", "fold"]
+__all__ = ["Array", "Block", "Builder", "Hole", "Name", "Parameters"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ def expression_rule(expr: Expr) -> Expr | None:
         case Cast(arg, type):
             return _cast(arg, type)
         case Op(op, args, type):
-            return _fold(expr) or _constant_right(op, args) or _table(expr) or _negated(op, args)
+            return _computed(expr) or _constant_right(op, args) or _table(expr) or _negated(op, args)
     return None
 
 
@@ -175,7 +175,7 @@ def constant(expr: Expr) -> bool | int | float | complex | None:
     return None
 
 
-def _fold(expr: Op) -> Expr | None:
+def _computed(expr: Op) -> Expr | None:
     """The constant that an operation on constants is, lane by lane alike; None where machine and NumPy may differ."""
     values = []
     for a in expr.args:
@@ -285,7 +285,7 @@ def _build(e: Expression, names: Mapping[str, Expr], fold: bool) -> Expr:
             return ops.const(value, kind)
         case Apply(op, args):
             result = ops.op(op, *(_build(a, names, fold) for a in args))
-            return (fold and isinstance(result, Op) and _fold(result)) or result
+            return (fold and isinstance(result, Op) and _computed(result)) or result
 
 
 def _cast(arg: Expr, type: Type) -> Expr | None:

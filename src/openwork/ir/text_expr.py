@@ -17,37 +17,26 @@ from typing import Generic, TypeVar
 
 from ..errors import CompilerBug
 from . import ops
+from .index import PREFIX
 from .loop import Buffer, Cast, Const, Expr, Load, Op, Var
+from .operations import INFIX
 from .syntax import expression_tree
 from .types import SCALARS, Type
 
 __all__ = ["OPERATORS", "ExprParser", "ExprReader", "Scope", "error", "literal", "read_type"]
 
-OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.Pow: "pow",
-    ast.BitAnd: "band",
-    ast.BitOr: "bor",
-    ast.BitXor: "bxor",
-    ast.LShift: "shl",
-    ast.RShift: "shr",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-    ast.And: "and",
-    ast.Or: "or",
-    ast.Not: "not",
-    ast.USub: "neg",
-    ast.Invert: "bnot",
-}
+
+def _operator(text: str) -> type[ast.AST]:
+    """The class of the operator of `a + b`, say."""
+    match expression_tree(text):
+        case ast.BinOp(op=operator) | ast.BoolOp(op=operator) | ast.UnaryOp(op=operator) | ast.Compare(ops=[operator]):
+            return type(operator)
+    raise CompilerBug(f"{text!r} has no operator of Python")
+
+
+OPERATORS = {_operator(f"a {word} b"): op for op, (word, _) in INFIX.items()}
+OPERATORS |= {_operator(f"{word} a"): op for op, (word, _) in PREFIX.items()}
+"""The operations of Python's operators; index notation reads the same table."""
 
 _VECTOR = re.compile(r"([A-Za-z_]\w*?)x(\d+)$")
 _NAMED = {"inf": math.inf, "nan": math.nan}

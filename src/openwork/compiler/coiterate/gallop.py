@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 from ...ir.loop import Expr, Var
 from ...ir.ops import const, op
-from ..build import Block, fold
+from ..build import Block
+from ..fold import fold
 from .cursor import Cursor, Walker
 from .output import Place
 from .search import gallop

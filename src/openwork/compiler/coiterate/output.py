@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from ...format.expression import Mod
 from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
-from ..build import Array, Block, Builder, fold
+from ..build import Array, Block, Builder
 from ..conversion.level_runs import Kind, Run, runs
+from ..fold import fold
 from ..level_functions import is_signed
 from ..operand import Operand
 

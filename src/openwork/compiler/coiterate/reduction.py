@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
-from ..build import Array, Block, Builder, fold
+from ..build import Array, Block, Builder
 from ..conversion.level_runs import Run
+from ..fold import fold
 from ..single.factors import identity
 from .cursor import both
 from .merge import Merge

@@ -8,7 +8,8 @@ from dataclasses import replace
 from ...format.expression import Expression
 from ...ir.loop import Expr
 from ...ir.ops import const, load
-from ..build import Block, Parameters, fold
+from ..build import Block, Parameters
+from ..fold import fold
 from ..operand import ParamRef
 from .cursor import Cursor, Source
 from .merge import Array

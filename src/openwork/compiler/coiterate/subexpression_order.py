@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING
 
 from ...ir.loop import Expr, Var, map_expr
 from ...ir.ops import const, op
-from ..build import Array, Block, fold
+from ..build import Array, Block
 from ..fill import Regions
+from ..fold import fold
 from ..operand import ParamRef
 from .code_size import MAX_CASE_OPERANDS
 from .cursor import Cursor, Source

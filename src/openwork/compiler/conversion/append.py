@@ -19,7 +19,8 @@ from enum import Enum
 from ...format.format import Format
 from ...ir.loop import Expr, Kernel, Var
 from ...ir.ops import const, op
-from ..build import Array, Block, Builder, Name, fold
+from ..build import Array, Block, Builder, Name
+from ..fold import fold
 from ..intervals import Interval, intervals
 from ..operand import Operand
 from .level_runs import Kind, Run, runs

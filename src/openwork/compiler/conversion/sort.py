@@ -6,7 +6,8 @@ from ... import tuning
 from ...format.format import Format
 from ...ir.loop import Kernel
 from ...ir.ops import const
-from ..build import Block, Builder, fold
+from ..build import Block, Builder
+from ..fold import fold
 from ..intervals import intervals
 from ..operand import Operand
 from .stream import Element, Stream, extents_of
