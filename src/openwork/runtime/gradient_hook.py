@@ -19,15 +19,9 @@ from ..errors import UnsupportedError
 from ..storage.buffers import is_recorded, is_transformed
 
 __all__ = [
-    "any_dense_gradient",
-    "dense_gradient_type",
-    "differentiable",
-    "rule",
-    "source",
-    "tracked",
-    "transformed",
+    "any_dense_gradient", "dense_gradient_type", "differentiable", "rule", "source", "tracked", "transformed",
     "with_grad",
-]
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rules = Mapping[str, Callable[..., Any]]

@@ -92,15 +92,9 @@ class MergeSchedule:
 
 
 def schedule_merge(
-    e: Expression,
-    expr: Expr,
-    operands: Mapping[str, SparseOperand],
-    dims: Mapping[str, Dims],
-    ndim: int,
-    format: Format | None,
-    annihilate: bool = True,
-    lacking: Collection[str] = (),
-) -> MergeSchedule:
+    e: Expression, expr: Expr, operands: Mapping[str, SparseOperand], dims: Mapping[str, Dims], ndim: int,
+    format: Format | None, annihilate: bool = True, lacking: Collection[str] = (),
+) -> MergeSchedule:  # fmt: skip
     """The schedule of a merge of operands; `dims` maps their dimensions to the result's.
 
     expr: the expression `e`, typed

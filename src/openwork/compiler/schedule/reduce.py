@@ -51,17 +51,9 @@ class SumSchedule:
 
 
 def schedule_sum(
-    e: Expression,
-    expr: Expr,
-    sparse: Mapping[str, SparseOperand],
-    dense: Collection[str],
-    dims: Mapping[str, Dims],
-    ndim: int,
-    kept: tuple[int, ...],
-    op: str,
-    scalar: str,
-    along: str | None = None,
-) -> SumSchedule:
+    e: Expression, expr: Expr, sparse: Mapping[str, SparseOperand], dense: Collection[str], dims: Mapping[str, Dims],
+    ndim: int, kept: tuple[int, ...], op: str, scalar: str, along: str | None = None,
+) -> SumSchedule:  # fmt: skip
     """The schedule of `e` over `ndim` dimensions, combined by `op` over those that are not `kept`.
 
     Parameters

@@ -70,14 +70,9 @@ def kept_plan(key: tuple[Hashable, ...], storages: Iterable[Storage], make: Call
 
 
 def plan_merge(
-    e: Expression,
-    storages: Mapping[str, Storage],
-    dims: Mapping[str, Dims],
-    ndim: int,
-    format: Format | None,
-    annihilate: bool = True,
-    lacking: Collection[str] = (),
-) -> MergePlan:
+    e: Expression, storages: Mapping[str, Storage], dims: Mapping[str, Dims], ndim: int, format: Format | None,
+    annihilate: bool = True, lacking: Collection[str] = (),
+) -> MergePlan:  # fmt: skip
     """The plan of an expression over storages, see `schedule_merge`."""
     library = "torch" if any(s.library == "torch" for s in storages.values()) else "numpy"
     expr = typed(e, {name: s.scalar for name, s in storages.items()}, library)

@@ -205,12 +205,9 @@ def _moves(loops: Format, dims: tuple[int, ...]) -> tuple[tuple[tuple[int, int],
 
 
 def _compile(
-    plan: SumSchedule,
-    storages: Mapping[str, Any],
-    units: tuple[int | None, ...],
-    guards: tuple[int, ...],
+    plan: SumSchedule, storages: Mapping[str, Any], units: tuple[int | None, ...], guards: tuple[int, ...],
     drivers: Drivers,
-) -> Compiled:
+) -> Compiled:  # fmt: skip
     order = [level.expression for level in plan.loops.levels]
     inputs: list[Input] = []
     arrays: list[Located] = []
