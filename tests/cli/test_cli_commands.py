@@ -240,3 +240,14 @@ def test_real_files(data_dir: Path, capsys: Capture) -> None:
     assert "bytes in each format" in capsys.readouterr().out
     arguments = ["--op", "spmv,spmm:8,to_csc", "--formats", "csr,coo,bsr(4,4)", "--seconds", "0.001"]
     assert main(["bench", str(data_dir / "hb_suitesparse" / "ash85.mtx"), *arguments]) == 0
+
+
+def test_torch_takes_part_in_sums(matrix: Path) -> None:
+    pytest.importorskip("torch")
+    csr = scipy.io.mmread(matrix).tocsr()
+    for name in ("coo", "csr"):
+        problem = contests.Problem.of(csr, name, True)
+        for text, axis in (("", None), ("0", 0), ("1", 1)):
+            got = contests.total(problem, text).runs["torch"]()
+            dense = got.to_dense().numpy()  # type: ignore[attr-defined]
+            np.testing.assert_allclose(dense.reshape(-1), np.asarray(csr.sum(axis=axis)).reshape(-1))

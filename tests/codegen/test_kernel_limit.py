@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import openwork as ow
-from openwork.codegen import cache, linker, pool
+from openwork.codegen import cache, linker, plan_cache, pool
+from openwork.codegen.plan_cache import PlanCache
 from openwork.ir.text import parse
 
 
@@ -148,3 +149,15 @@ def test_clearing_the_disk_is_asked_for(tmp_path: object, monkeypatch: pytest.Mo
     assert (ow.cache_info()["files"], ow.cache_info()["kernels"]) == (1, 0)
     ow.clear_caches(disk=True)
     assert ow.cache_info()["files"] == 0
+
+
+def test_a_full_table_of_plans_drops_its_oldest() -> None:
+    table: PlanCache[int, int] = PlanCache("test", 32)
+    try:
+        for k in range(40):
+            assert table.keep(k, -k) == -k
+            assert k in table
+            assert len(table) == k + 1 if k < 32 else 29 < len(table) <= 32
+        assert list(table) == sorted(table)
+    finally:
+        plan_cache._TABLES.remove(table)

@@ -13,7 +13,7 @@ from openwork.codegen import engine
 from openwork.codegen.emit import emit
 from openwork.codegen.gpu import ptx
 from openwork.codegen.target import Target, host
-from openwork.errors import UnsupportedError
+from openwork.errors import CompilerBug, UnsupportedError
 from openwork.ir.loop import Kernel
 from openwork.ir.text import parse
 
@@ -138,3 +138,9 @@ def test_ptx(name: str, tmp_path: Path) -> None:
 def test_what_a_gpu_cannot_do_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="sin of c128 values is not supported on a GPU"):
         ptx(parse("def f(y: c128[mut]):\n    y[0] = sin(y[0])"))
+
+
+def test_text_that_llvm_refuses_is_our_fault() -> None:
+    for text in ("define void @f( {", "define i64 @f(i64 %x) {\n  ret i32 %x\n}\n"):
+        with pytest.raises(CompilerBug, match="LLVM refuses the text of a kernel"):
+            engine.to_object(text)

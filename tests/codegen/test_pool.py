@@ -164,3 +164,24 @@ def test_without_the_native_pool() -> None:
 def test_leaving_right_after_a_parallel_call() -> None:
     for _ in range(3):
         run_script("pool.set_num_threads(4); use()")
+
+
+def test_ranges_of_one_thread_can_be_stopped_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stop:
+        left = 2
+
+        def check(self) -> None:
+            self.left -= 1
+            if self.left < 0:
+                raise KeyboardInterrupt
+
+    launches: list[tuple[int, int]] = []
+
+    class Counted:
+        def run(self, words: object, lo: int, hi: int) -> None:
+            launches.append((lo, hi))
+
+    monkeypatch.setattr(pool, "here", Stop)
+    with pytest.raises(KeyboardInterrupt):
+        pool._sequential(Counted(), (), (0, 3, 5, 9, 12))  # type: ignore[arg-type]
+    assert launches == [(0, 3), (3, 5)]

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ir"))
 from loop_strategies import LENGTH, expressions, kernels, types, values
 
 from openwork.compiler.simplify import simplify, simplify_expr
-from openwork.compiler.simplify_rules import ROWS, Rule, build, rules
+from openwork.compiler.simplify_rules import ROWS, Rule, _holds, build, rules
 from openwork.errors import CompilerBug
 from openwork.ir import ops
 from openwork.ir.arithmetic import DTYPES
@@ -282,3 +282,13 @@ def test_what_is_simple_is_returned_itself() -> None:
     kernel = parse("def f(A: f64[const], y: f64[mut], n: i64):\n    for i in range(n):\n        y[i] = A[i]")
     assert simplify(kernel) is kernel
     assert any(isinstance(s, For) for s in statements(kernel.body))
+
+
+def test_which_integer_types_hold_which() -> None:
+    """Against the ranges of NumPy's types; a cast to one that holds the other loses nothing."""
+    names = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+    ends = {n: np.iinfo(DTYPES[n]) for n in names}
+    for wide in names:
+        for narrow in names:
+            want = ends[wide].min <= ends[narrow].min and ends[narrow].max <= ends[wide].max
+            assert _holds(wide, narrow) == want, (wide, narrow)

@@ -72,7 +72,11 @@ MESSAGES = [
     ("a.tns", "", "the file holds no entries"),
     ("a.tns", "5\n", "line 1: expected coordinates and a value on each line, got one field"),
     ("a.tns", "1 1 1\n2 2\n", "line 2: expected 3 fields per line (2 indices, a value), got 2"),
-    ("a.sptensor", "sptensor\n2\n3 3\n1\n1 1 5\n", "cannot tell whether indices start at 0 or 1"),
+    (
+        "a.sptensor",
+        "sptensor\n2\n3 3\n1\n1 1 5\n",
+        "line 5: cannot tell whether indices start at 0 or 1: neither 0 nor a dimension's size occurs\n",
+    ),
     ("a.tri", "2 2 1 x\n0 0 1\n", "line 1: expected an integer stype, got 'x'"),
     ("a.svm", "1 2:3\n1 2:3 4\n", "line 2: expected a label, then pairs index:value"),
     ("a.svm", "1 2:3\n1 1.5:3\n", "line 2: expected an index that is a whole number, got '1.5'"),

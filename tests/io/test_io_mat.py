@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -275,3 +276,26 @@ def test_version_73(tmp_path: Path) -> None:
 def test_version_73_that_is_broken(tmp_path: Path, change: str) -> None:
     with pytest.raises(FileFormatError, match=r"a\.mat"):
         ow.read(hdf5(tmp_path / "a.mat", change), variable="A")
+
+
+def test_version_73_names_each_array_once(tmp_path: Path) -> None:
+    """Neither what `#refs#` holds nor a second link to an array is a variable."""
+    h5py = pytest.importorskip("h5py")
+    path = hdf5(tmp_path / "a.mat")
+    with h5py.File(path, "r+") as file:
+        refs = file.create_group("#refs#")
+        refs.attrs["MATLAB_class"] = np.bytes_("struct")
+        refs.create_dataset("x", data=np.eye(2)).attrs["MATLAB_class"] = np.bytes_("double")
+    with pytest.raises(FileFormatError) as caught:
+        ow.read(path, variable="x")
+    assert "#refs#" not in str(caught.value)
+    assert "Problem.A" not in str(caught.value)
+
+
+@pytest.mark.parametrize("table", [np.zeros((0, 3)), np.ones((2, 2)), np.ones((2, 3)) * 1j])
+def test_version_4_sparse_tables_that_are_none(tmp_path: Path, table: np.ndarray[Any, Any]) -> None:
+    parts = (table.real, table.imag) if table.dtype.kind == "c" else (table,)
+    head = np.array([2, *table.shape, len(parts) - 1, 2], "<i4").tobytes() + b"A\0"
+    (tmp_path / "a.mat").write_bytes(head + b"".join(x.astype("<f8").tobytes("F") for x in parts))
+    with pytest.raises(FileFormatError, match=r"a sparse matrix in a table of shape"):
+        ow.read(tmp_path / "a.mat")

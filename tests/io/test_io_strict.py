@@ -32,6 +32,7 @@ REFUSED = [
     ("a.rb", RB.format("rua", 1, "  1  2  2\n 1\n 5.0 1.0"), "line 7: two numbers in one field of 9 characters"),
     ("a.rb", RB.format("rua", 1, "\n\n\n"), "line 6: the file ends before the 3 column pointers"),
     ("a.rb", RB.format("rua", 1, "  1  2  2\n 1\n 5.0").replace("2 2", "² 2"), "line 3: expected the type, then rows"),
+    ("a.rb", RB.format("rua", 1, "  1  2  2\n 3\n 5.0"), "line 6: row index 3 (entry 1) is outside 1..2"),
     ("a.rb", RB.format("rua", 1, "  2  2  2\n 1\n 5.0"), "line 5: column pointer 1 must be 1, got 2"),
     ("a.rb", RB.format("rua", 1, "  1  2  3\n 1\n 5.0"), "line 5: column pointer 3 must be 2, got 3"),
     ("a.rb", RB.format("rua", 1, "  1  3  2\n 1\n 5.0"), "line 5: column pointer 3 falls from 3 to 2"),

@@ -6,7 +6,7 @@ from loop_strategies import kernels
 
 from openwork.errors import CompilerBug
 from openwork.ir import ops
-from openwork.ir.loop import Buffer, Const, Expr, Kernel, Op, Var
+from openwork.ir.loop import Assign, Buffer, Const, Expr, Kernel, Op, Var
 from openwork.ir.printer import show
 from openwork.ir.rewrite import (
     assigned,
@@ -80,6 +80,7 @@ for i in range(t):
 def test_free_variables_in_order_of_use() -> None:
     assert [v.name for v in free_variables(parse_stmts(BODY, ENV))] == ["x", "y"]
     assert [v.name for v in free_variables(parse_expr("y + x * y", ENV))] == ["y", "x"]
+    assert free_variables([Assign("x", ops.const(1))]) == (Var("x", I64),)
 
 
 def test_statements_and_subexpressions_outer_first() -> None:

@@ -280,3 +280,13 @@ def test_a_sum_over_one_operand_comes_first() -> None:
     a, x = ow.asarray(np.eye(4), format="csr"), np.ones((4, 3))
     plan = str(ow.explain(lambda: ow.einsum("ij,jk->i", a, x)))
     assert "out[i] += T0[i, j] * T1[j]" in plan.replace("T2", "T1")
+
+
+def test_pca_of_more_columns_than_rows() -> None:
+    rng = np.random.default_rng(3)
+    d = np.where(rng.random((6, 15)) < 0.4, rng.standard_normal((6, 15)), 0)
+    for center in (True, False):
+        found = ow.linalg.pca(ow.asarray(d, format="csr"), 2, center=center)
+        _, sigma, vt = np.linalg.svd(d - d.mean(0) if center else d, full_matrices=False)
+        np.testing.assert_allclose(found.singular_values, sigma[:2])
+        np.testing.assert_allclose(np.abs(found.components), np.abs(vt[:2]), atol=1e-8)

@@ -159,3 +159,21 @@ def test_bfloat16() -> None:
     m = ow.masked_tensor(t, torch.tensor([True, False, True])).asformat("coo")
     assert (m + m).compressed().tolist() == [2.0, 6.0]
     assert (m + m).dtype == torch.bfloat16
+
+
+def test_masks_that_differ_between_formats() -> None:
+    data, bits = arrays((5, 6))
+    other = bits.copy()
+    other[0, 0] = not other[0, 0]
+    for f, g in (("csr", "coo"), ("csr", "dense"), ("dense", "csc"), ("csc", "csr")):
+        with pytest.raises(ow.ShapeError, match=r"the masks differ: element \(0, 0\)"):
+            made(data, bits, f) + made(data, other, g)
+
+
+def test_rank_0() -> None:
+    x = ow.masked_tensor(np.array([1.5, 2.0]), np.array([True, False]))
+    for k, known in ((0, True), (1, False)):
+        s = x[k]
+        again = ow.masked_tensor(ow.asarray(np.array(3.0)), np.array(known))
+        assert (s + again).filled(-1).item() == (4.5 if known else -1)
+        assert (again * 2).filled(-1).item() == (6 if known else -1)

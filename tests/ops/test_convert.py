@@ -297,3 +297,29 @@ def test_the_same_format_is_the_same_storage() -> None:
     s = convert(uncoalesced((4, 5), 9), fmt("csr", 2))
     assert convert(s, fmt("csr", 2)) is s
     assert str(plan(s.format, s.format)) == "nothing to do"
+
+
+def filled(d: np.ndarray[Any, Any]) -> Storage:
+    """The elements of an array that are not zero, as COO."""
+    crd = tuple(map(np.ascontiguousarray, np.nonzero(d)))
+    levels = ", ".join(f"i{k} : {'singleton' if k else 'compressed'}(nonunique)" for k in range(d.ndim - 1))
+    names = ", ".join(f"i{k}" for k in range(d.ndim))
+    form = fmt(f"({names}) -> ({levels}, i{d.ndim - 1} : singleton)")
+    pos = (np.array([0, len(crd[0])]), *[None] * (d.ndim - 1))
+    return Storage(d.shape, form, "f64", 0.0, pos, crd, d[crd])
+
+
+def test_batches_of_levels_with_room() -> None:
+    """pos of a loose level has pairs, counted inside each slice."""
+    d = np.zeros((3, 4, 5))
+    d[:, [0, 2, 2, 3], [1, 0, 4, 2]] = np.arange(1.0, 13).reshape(3, 4)
+    d[1] = d[1][::-1]
+    loose = fmt("(b, i, j) -> (b : batch, i : dense, j : loose_compressed)")
+    x = checked(convert(filled(d), loose))
+    np.testing.assert_array_equal(dense(x), d)
+    first = to_numpy(x.pos[2]).reshape(3, 4, 2)
+    assert first.max() == 4
+    assert (first[:, :, 1] - first[:, :, 0]).sum() == 12
+    d[2, 0] = 0
+    with pytest.raises(ShapeError, match="batch 2 has 3 elements"):
+        convert(filled(d), loose)

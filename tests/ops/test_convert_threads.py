@@ -11,7 +11,7 @@ from convert_cases import NAMED, UNCOALESCED, buffers_equal, uncoalesced
 
 from openwork.codegen import pool
 from openwork.format import format as fmt
-from openwork.runtime.conversion import ranges
+from openwork.runtime.conversion import bucket, ranges
 from openwork.runtime.conversion.convert import convert
 from openwork.storage.storage import Storage
 
@@ -124,3 +124,16 @@ def test_a_conversion_does_not_depend_on_those_before(source: str) -> None:
         for target in ("bsr(2,2)", BLOCKED, "dcsr", "coo", UNCOALESCED[2], "csc", "csr", "dense"):
             fresh = Storage(x.shape, x.format, x.scalar, x.fill_value, x.pos, x.crd, x.values)
             assert buffers_equal(convert(x, fmt(target, 2)), convert(fresh, fmt(target, 2))), target
+
+
+def test_scatters_in_two_passes(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
+    """As those of large tensors whose elements are far apart; neighbourhoods of 2**16 parents are the largest."""
+    monkeypatch.setattr(bucket, "NEIGHBOURHOODS", 1)
+    x = uncoalesced((3, 200_000), 300, seed=4)
+    for target in ("csc", "(i, j) -> (j : dense, i : compressed(nonunique))"):
+        want = convert(x, fmt(target, 2))
+        with monkeypatch.context() as context:
+            context.setattr(bucket, "_needs_two_passes", lambda out: True)
+            for count in (1, 3):
+                pool.set_num_threads(count)
+                assert buffers_equal(convert(x, fmt(target, 2)), want), target

@@ -508,3 +508,37 @@ def test_the_absolute_value_of_a_truth_is_itself() -> None:
     got = ow.compute(abs(ow.lazy(A) * 2 > 3))
     assert got.to_numpy().tolist() == [[False, False], [False, True]]
     assert ow.pointwise("abs(A > 1)", {"A": A}).dtype == np.bool_
+
+
+def test_transposes_of_the_last_two_dimensions() -> None:
+    a = dense_array((3, 4, 5))
+    x, y = RNG.integers(1, 5, (3, 5, 4)) * 1.0, RNG.integers(1, 5, (5, 4, 3)) * 1.0
+    A, T = tensor(a, "csf"), ow.lazy(tensor(a, "csf"))
+    for lazy, eager, dense in ((T.mT * x, A.mT * x, a.swapaxes(1, 2) * x), (T.T * y, A.T * y, a.T * y)):
+        got = ow.compute(lazy)
+        np.testing.assert_array_equal(to_numpy(got), dense)
+        assert got.format == eager.format
+    both(lambda A: ow.sum((A + A).mT, axis=1), A)
+    v = tensor(a[0, 0], "coo")
+    for f in (lambda t: t.mT, lambda t: (t + t).mT):
+        with pytest.raises(ShapeError):
+            ow.compute(f(ow.lazy(v)))
+
+
+def test_a_dense_divisor_divides_what_is_not_stored() -> None:
+    a, d = dense_array((6, 8)), np.ones((6, 8))
+    d[0, :] = 0
+    d[1, 1] = np.nan
+    for spec in ("csr", "coo"):
+        A = tensor(a, spec)
+        with np.errstate(all="ignore"):
+            for f in (lambda t: t / d + t, lambda t: t // d + t, lambda t: t % d + t):
+                np.testing.assert_array_equal(to_numpy(ow.compute(f(ow.lazy(A)))), f(a))
+
+
+def test_bytes_are_of_conversions_only_where_there_are_some() -> None:
+    A, B = operands("csr", 1)[0], operands("csr", 2)[0]
+    several = ow.explain(lambda A, B: ow.sum(A * B, axis=0) + ow.sum(A, axis=0), A, B)
+    assert len([s for s in several.steps if not s.heads]) > 1
+    assert "in all" in str(several)
+    assert "for conversions" not in str(several)

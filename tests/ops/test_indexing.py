@@ -247,3 +247,13 @@ def test_random_keys_on_every_format(data: st.DataObject) -> None:
 def test_expand_dims_is_a_format() -> None:
     t = tensor(dense_array((8, 12), 3), "csr")
     assert str(expand_dims(t, axis=1).format).endswith("(d1 : dense, d0 : dense, d2 : compressed)")
+
+
+@pytest.mark.parametrize("widths", [(np.int64, np.int32), (np.int32, np.int64), (np.int64, np.int64)])
+def test_rows_of_indices_of_two_widths(widths: tuple[type, type]) -> None:
+    pos, crd = np.array([0, 2, 2, 3], widths[0]), np.array([0, 3, 1], widths[1])
+    A = ow.assemble("csr", (3, 4), pos={1: pos}, crd={1: crd}, values=np.array([1.0, 2, 3]))
+    for rows in ([2, 0], [1], [0, 0, 2, 1]):
+        got = A[rows]
+        np.testing.assert_array_equal(got.to_numpy(), A.to_numpy()[rows])
+        assert (got.pos(1).dtype, got.crd(1).dtype) == widths

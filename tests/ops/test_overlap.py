@@ -194,3 +194,9 @@ def test_more_ranges_than_parts(threads: int, monkeypatch: pytest.MonkeyPatch) -
         assert np.allclose(ow.sum(A, axis=0).to_numpy(), A.to_numpy().sum(0))
     finally:
         ow.set_num_threads(before)
+
+
+def test_accumulators_take_the_bytes_that_they_need() -> None:
+    for size, scalar, width in ((1, "f64", 8), (1000, "f64", 8), (1001, "f32", 4)):
+        parts = overlap.PrivateAccumulators((0, 1, 2, 3), 3, "add", scalar, size, 0)
+        assert 2 * size * width <= parts.nbytes < 2 * (size * width + overlap.LINES)

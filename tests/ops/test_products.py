@@ -458,3 +458,21 @@ def test_kronecker_products_of_duplicates_and_infinities() -> None:
     with np.errstate(all="ignore"):
         found = ow.kron(ow.asarray(wild, format="csr"), ow.asarray(np.eye(2), format="csr"))
         np.testing.assert_array_equal(found.to_numpy(), np.kron(wild, np.eye(2)))
+
+
+def test_fill_values_from_either_side() -> None:
+    """The fill value meets the sums of a dense operand: of its columns on the right, of its rows on the left."""
+    rng = np.random.default_rng(8)
+    d = np.where(rng.random((4, 6)) < 0.4, rng.integers(1, 5, (4, 6)), 0) + 2.0
+    v = np.where([True, False, True, False], 3.0, 2)
+    for spec in ("csr", "csc", "coo", "dcsr"):
+        A = ow.asarray(d, format="coo", fill_value=2.0).asformat(spec)
+        for x in (np.arange(6.0), rng.integers(1, 5, (6, 3)) * 1.0, rng.integers(1, 5, (2, 6, 3)) * 1.0):
+            same(A @ x, d @ x)
+        for x in (np.arange(4.0), rng.integers(1, 5, (3, 4)) * 1.0, rng.integers(1, 5, (2, 3, 4)) * 1.0):
+            same(x @ A, x @ d)
+    a = ow.asarray(v, format="coo", fill_value=2.0)
+    x = rng.integers(1, 5, (4, 3)) * 1.0
+    same(a @ x, v @ x)
+    same(x.T @ a, x.T @ v)
+    same(a @ x[:, 0], v @ x[:, 0])

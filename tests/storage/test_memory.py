@@ -154,3 +154,13 @@ def test_results_are_of_such_memory() -> None:
     assert address(second.values) == place
     assert np.array_equal(second.to_numpy(), want)
     assert empty(SIZE, "f64", np.empty(0)).base is not None
+
+
+@needs_pages
+def test_what_is_cut_off_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[int] = []
+    monkeypatch.setattr(memory._Block, "forget", lambda block, used: forgotten.append(used))
+    assert len(memory.shrink(memory.reserve(SIZE, DTYPE), SIZE - 10)) == SIZE - 10
+    assert forgotten == []
+    assert len(memory.shrink(memory.reserve(SIZE, DTYPE), SIZE // 2)) == SIZE // 2
+    assert forgotten == [SIZE // 2 * 8]
