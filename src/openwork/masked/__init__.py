@@ -4,24 +4,43 @@ from __future__ import annotations
 
 from .construct import as_masked_tensor, masked_tensor
 from .elementwise import binary, lift, select
+from .functions import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    log_softmax,
+    logaddexp,
+    logsumexp,
+    mean,
+    median,
+    norm,
+    normalize,
+    prod,
+    softmax,
+    softmin,
+    std,
+    sum,
+    var,
+)
 from .products import (
     attention,
     cross_entropy,
     einsum,
     layer_norm,
     linear,
-    log_softmax,
     matmul,
     mse_loss,
     nll_loss,
-    normalize,
-    softmax,
 )
 from .shaping import concat, pad, stack
 from .tensor import MaskedTensor
 
 __all__ = [
-    "MaskedTensor", "as_masked_tensor", "attention", "binary", "concat", "cross_entropy", "einsum", "layer_norm",
-    "lift", "linear", "log_softmax", "masked_tensor", "matmul", "mse_loss", "nll_loss", "normalize", "pad", "select",
-    "softmax", "stack",
+    "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "attention", "binary", "concat",
+    "cross_entropy", "cumprod", "cumsum", "einsum", "layer_norm", "lift", "linear", "log_softmax", "logaddexp",
+    "logsumexp", "masked_tensor", "matmul", "mean", "median", "mse_loss", "nll_loss", "norm", "normalize", "pad",
+    "prod", "select", "softmax", "softmin", "stack", "std", "sum", "var",
 ]  # fmt: skip

@@ -1,0 +1,218 @@
+"""The functions of `torch.masked`, by its names and arguments: a tensor and a mask -> a masked tensor.
+
+    ow.masked.sum(A, 1, mask=A > 0)          A: masked tensor, Tensor of any format, array of NumPy's or torch's
+
+torch's own functions read torch's layouts and buffers and cannot be overridden, so these stand beside them. An element
+takes part where the mask is True. Without a mask a masked tensor says it, a sparse Tensor by what it stores; all of a
+dense one do. A sparse Tensor with a mask has the mask's elements, the fill value where it stores none. Results are
+torch's where something takes part, and missing where nothing does, in place of the identity of the operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..interop.sources import asarray
+from ..ops.indexing.taking import prune, sparse_mask
+from ..ops.manipulation.shaping import broadcast_to
+from ..storage.buffers import Array, as_array, is_array, is_torch
+from ..tensor.tensor import Tensor
+from . import order, products
+from .construct import as_masked_tensor, strided_tensor
+from .elementwise import binary, unary
+from .reductions import reduce
+from .structure import restricted, sampled
+from .tensor import MaskedTensor, wrap
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
+    "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+
+def _combined(operation: str, input: Any, mask: Any, dtype: Any = None) -> MaskedTensor:
+    """The masked tensor of what takes part. Raises ShapeError for a mask that does not broadcast to the input."""
+    if isinstance(input, MaskedTensor):
+        m = input if mask is None else _narrowed(operation, input, mask)
+    elif isinstance(input, Tensor) and not input.format.is_dense and input.ndim:
+        m = as_masked_tensor(input if mask is None else _at_mask(operation, input, mask))
+    else:
+        array = input.to_dense() if isinstance(input, Tensor) else input if is_array(input) else np.asarray(input)
+        shape = tuple(array.shape)
+        bits = np.ones(shape, np.bool_) if mask is None else _bits(operation, mask, shape)
+        m = strided_tensor(array, as_array(bits, like=array))
+    return m if dtype is None else m.astype(dtype)
+
+
+def _bits(operation: str, mask: Any, shape: tuple[int, ...]) -> Array:
+    """A mask as a dense bool array of a shape."""
+    if isinstance(mask, MaskedTensor):
+        mask = mask.filled(False)
+    array = mask.to_dense() if isinstance(mask, Tensor) or (is_torch(mask) and not _strided(mask)) else mask
+    array = as_array(array) if is_array(array) else np.asarray(array)
+    found = array if array.dtype in (np.bool_,) or str(array.dtype) == "torch.bool" else array != 0
+    try:
+        return _expanded(found, shape)
+    except (ValueError, RuntimeError):
+        raise _no_broadcast(operation, tuple(found.shape), shape) from None
+
+
+def _expanded(x: Any, shape: tuple[int, ...]) -> Array:
+    """An array repeated to a shape, without a copy."""
+    return x.expand(shape) if is_torch(x) else np.broadcast_to(x, shape)
+
+
+def _no_broadcast(operation: str, mask: tuple[int, ...], shape: tuple[int, ...]) -> ShapeError:
+    return ShapeError(f"{operation}: mask of shape {mask}\n  expected: it broadcasts to {shape}\n  help: reshape it")
+
+
+def _strided(x: Any) -> bool:
+    return str(x.layout) == "torch.strided"
+
+
+def _narrowed(operation: str, m: MaskedTensor, mask: Any) -> MaskedTensor:
+    """The elements of a masked tensor where a mask is True too."""
+    bits = as_array(_bits(operation, mask, m.shape), like=m.values)
+    s = m._tensor._storage
+    keep = sampled(s, bits.reshape(s.shape), s.shape)
+    return wrap(restricted(m, keep), m._scalar)
+
+
+def _at_mask(operation: str, t: Tensor, mask: Any) -> Tensor:
+    """The elements of a sparse Tensor where a mask is True, in its format where that holds them."""
+    pattern = asarray(mask.filled(False) if isinstance(mask, MaskedTensor) else mask)
+    pattern = pattern if pattern._storage.scalar == "bool" else pattern != 0
+    if pattern.shape != t.shape:
+        try:
+            pattern = broadcast_to(pattern, t.shape)
+        except ShapeError:
+            raise _no_broadcast(operation, pattern.shape, t.shape) from None
+    return sparse_mask(t, prune(pattern.asformat(t.format)))
+
+
+def _reduced(
+    op: str, input: Any, dim: Any, keepdim: bool | None, dtype: Any, mask: Any, **options: Any
+) -> MaskedTensor:
+    return reduce(op, _combined(op, input, mask, dtype), dim, bool(keepdim), **options)
+
+
+def sum(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """The sum of what takes part; integers are summed in 64 bits."""
+    return _reduced("sum", input, dim, keepdim, dtype, mask)
+
+
+def prod(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """The product of what takes part; integers are multiplied in 64 bits."""
+    return _reduced("prod", input, dim, keepdim, dtype, mask)
+
+
+def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """The mean of what takes part."""
+    return _reduced("mean", input, dim, keepdim, dtype, mask)
+
+
+def amax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """The largest of what takes part."""
+    return _reduced("max", input, dim, keepdim, dtype, mask)
+
+
+def amin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """The least of what takes part."""
+    return _reduced("min", input, dim, keepdim, dtype, mask)
+
+
+def argmax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """Where the largest of what takes part is first."""
+    return _reduced("argmax", input, dim, keepdim, dtype, mask)
+
+
+def argmin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """Where the least of what takes part is first."""
+    return _reduced("argmin", input, dim, keepdim, dtype, mask)
+
+
+def logsumexp(input: Any, dim: Any, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """The logarithm of the sum of exponentials of what takes part."""
+    return _reduced("logsumexp", input, dim, keepdim, dtype, mask)
+
+
+def norm(
+    input: Any, ord: float = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
+) -> MaskedTensor:
+    """The vector norm of what takes part."""
+    return _reduced("norm", input, dim, keepdim, dtype, mask, ord=ord)
+
+
+def var(
+    input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
+    keepdim: bool = False, dtype: Any = None, mask: Any = None,
+) -> MaskedTensor:  # fmt: skip
+    """The variance of what takes part; divided by one less than its number, unless `correction` is another."""
+    return _reduced("var", input, dim, keepdim, dtype, mask, correction=_correction(unbiased, correction))
+
+
+def std(
+    input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
+    keepdim: bool = False, dtype: Any = None, mask: Any = None,
+) -> MaskedTensor:  # fmt: skip
+    """The square root of `var`."""
+    return _reduced("std", input, dim, keepdim, dtype, mask, correction=_correction(unbiased, correction))
+
+
+def _correction(unbiased: bool | None, correction: float | None) -> float:
+    if correction is not None:
+        return correction
+    return 1.0 if unbiased is None else float(unbiased)
+
+
+def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """The lower of the two in the middle of what takes part."""
+    return order.lower_median(_combined("median", input, mask, dtype), dim, bool(keepdim))[0]
+
+
+def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """Running sums of what takes part; missing elsewhere."""
+    return order.cumulative_sum(_combined("cumsum", input, mask, dtype), axis=dim)
+
+
+def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """Running products of what takes part; missing elsewhere."""
+    return order.cumulative_prod(_combined("cumprod", input, mask, dtype), axis=dim)
+
+
+def softmax(input: Any, axis: int = -1, *, dim: int | None = None, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """Exponentials along an axis, divided by their sum, of what takes part."""
+    return products.softmax(_combined("softmax", input, mask, dtype), axis if dim is None else dim)
+
+
+def log_softmax(
+    input: Any, axis: int = -1, *, dim: int | None = None, dtype: Any = None, mask: Any = None
+) -> MaskedTensor:
+    """The logarithm of `softmax`."""
+    return products.log_softmax(_combined("log_softmax", input, mask, dtype), axis if dim is None else dim)
+
+
+def softmin(input: Any, dim: int = -1, *, dtype: Any = None, mask: Any = None) -> MaskedTensor:
+    """`softmax` of the negatives."""
+    return products.softmax(unary("neg", _combined("softmin", input, mask, dtype)), dim)
+
+
+def normalize(
+    input: Any, p: float = 2, axis: int = -1, eps: float = 1e-12, *, ord: float | None = None, dim: int | None = None,
+    dtype: Any = None, mask: Any = None,
+) -> MaskedTensor:  # fmt: skip
+    """The elements divided by the norm along an axis of what takes part, no less than `eps`."""
+    m = _combined("normalize", input, mask, dtype)
+    return products.normalize(m, p if ord is None else ord, axis if dim is None else dim, eps)
+
+
+def logaddexp(
+    input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None
+) -> MaskedTensor:
+    """`log(exp(input) + exp(other))` where both take part, the one that does where one does."""
+    a, b = _combined("logaddexp", input, input_mask), _combined("logaddexp", other, other_mask)
+    out = binary("logaddexp", a, b, "union")
+    return out if dtype is None else out.astype(dtype)
