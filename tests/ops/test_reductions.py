@@ -208,3 +208,8 @@ def test_slots_without_a_value_count_for_nothing() -> None:
         np.testing.assert_array_equal(np.asarray(b @ np.ones(2)), (rows + 1).sum(1))
         np.testing.assert_array_equal(np.asarray(np.ones(17) @ b), (rows + 1).sum(0))
         np.testing.assert_array_equal(np.asarray(ow.min(b, axis=0)), (rows + 1).min(0))
+        other = (
+            ow.asarray(x[::-1].copy()).asformat("(i) -> (i // 6 : dense, i % 6 % 4 : dense, i % 6 // 4 : bitmap)") + 2
+        )
+        total = ow.evaluate("s += A[i] * B[i] + A[i]", A=shifted, B=other)
+        assert float(total) == ((x + 1) * (x[::-1] + 2) + x + 1).sum()

@@ -19,6 +19,7 @@ from ...ir.ops import cast, const, op
 from ..build import Array, Block, Builder
 from ..conversion.level_runs import Run
 from ..fold import fold
+from ..intervals import gaps
 from ..single.factors import identity
 from .cursor import both
 from .merge import Merge
@@ -135,14 +136,23 @@ class ReductionOutput(Output):
         """Whether the coordinates that are known here are inside the shape; None where they always are."""
         test: Expr | None = None
         for dim in self.reduction.guards:
-            if any(k >= len(place.pending) for k, _ in self.format.inverse[dim]):
-                continue
-            coordinate: Expr = const(0)
-            for k, factor in self.format.inverse[dim]:
-                coordinate = fold("add", coordinate, fold("mul", place.pending[k], const(factor)))
-            test = both(test, op("ge", coordinate, const(0)))
-            test = both(test, op("lt", coordinate, self.builder.scalar(f"e{dim}")))
+            coordinate = self._sum(self.format.inverse[dim], place)
+            if coordinate is not None:
+                test = both(test, op("ge", coordinate, const(0)))
+                test = both(test, op("lt", coordinate, self.builder.scalar(f"e{dim}")))
+        for gap in gaps(self.format) if self.reduction.guards else ():
+            value = self._sum(gap.form, place)
+            test = test if value is None else both(test, op("lt", value, const(gap.size)))
         return test
+
+    def _sum(self, form: tuple[tuple[int, int], ...], place: Place) -> Expr | None:
+        """A sum of the loops' coordinates; None where not all of them are known yet."""
+        if any(k >= len(place.pending) for k, _ in form):
+            return None
+        total: Expr = const(0)
+        for k, factor in form:
+            total = fold("add", total, fold("mul", place.pending[k], const(factor)))
+        return total
 
     def _open(self, block: Block) -> None:
         """Registers that hold the operations' identities."""
