@@ -10,7 +10,7 @@ import torch
 from torch_matrix import LAYOUTS, STACKS, X, make
 
 import openwork as ow
-from openwork.nn import GraphConv, SparseLinear, normalized_adjacency
+from openwork.nn import GraphAttention, GraphConv, SparseLinear, normalized_adjacency
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -144,6 +144,28 @@ def test_layers(backend: str) -> None:
         y.square().sum().backward()
         results.append([y.detach(), *(p.grad.clone() for p in net.parameters())])
     torch.testing.assert_close(*results)
+
+
+def test_sparse_features() -> None:
+    """Another number of elements is not another graph, once there have been two."""
+    torch.manual_seed(0)
+    adjacency = normalized_adjacency(ow.asarray(torch.ones(6, 6).triu().to_sparse_csr()))
+    layers = [GraphConv(5, 3), GraphAttention(5, 4, heads=2)]
+    dense = torch.rand(6, 5)
+    for layer in layers:
+        graphs = []
+
+        def backend(module: Any, inputs: Any, graphs: list[Any] = graphs) -> Any:
+            graphs.append(module)
+            return module
+
+        run = compiled(layer, backend)
+        for threshold in (0.2, 0.5, 0.7):
+            x = ow.asarray((dense * (dense > threshold)).to_sparse_csr())
+            torch.testing.assert_close(run(adjacency, x), layer(adjacency, x))
+        assert len(graphs) == 2
+    with torch.autocast("cpu", torch.bfloat16):
+        assert compiled(layers[0])(adjacency, x).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from .convolution import SparseConv
 from .embedding import SparseEmbedding, SparseEmbeddingBag
 from .graphs import GraphAttention, GraphConv, normalized_adjacency
 from .linear import SparseLinear
+from .neighbors import NeighborBatch, neighbor_batches
 from .pruning import densify, from_state_dict, prune
 from .recurrent import SparseRNN
 
 __all__ = [
-    "GraphAttention", "GraphConv", "SparseAttention", "SparseConv", "SparseEmbedding", "SparseEmbeddingBag",
-    "SparseLinear", "SparseMultiheadAttention", "SparseRNN", "attend", "densify", "from_state_dict",
-    "normalized_adjacency", "prune",
+    "GraphAttention", "GraphConv", "NeighborBatch", "SparseAttention", "SparseConv", "SparseEmbedding",
+    "SparseEmbeddingBag", "SparseLinear", "SparseMultiheadAttention", "SparseRNN", "attend", "densify",
+    "from_state_dict", "neighbor_batches", "normalized_adjacency", "prune",
 ]  # fmt: skip

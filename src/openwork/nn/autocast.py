@@ -13,7 +13,9 @@ __all__ = ["autocast"]
 
 
 def autocast(*operands: Any) -> tuple[Any, ...]:
-    """Tensors, torch tensors and None, with those of real floating point in autocast's dtype; else as they are."""
+    """Tensors, torch tensors and None, with those of real floating point in autocast's dtype; else as they are.
+
+    Where torch.compile traces, Tensors stay as they are."""
     device = next((_values(x).device.type for x in operands if x is not None), "cpu")
     if not torch.is_autocast_enabled(device):
         return operands
@@ -28,4 +30,6 @@ def _values(x: Any) -> Any:
 def _cast(x: Any, dtype: torch.dtype) -> Any:
     if x is None or not _values(x).is_floating_point() or _values(x).dtype == dtype:
         return x
-    return astype(x, dtype) if isinstance(x, Tensor) else x.to(dtype)
+    if not isinstance(x, Tensor):
+        return x.to(dtype)
+    return x if torch.compiler.is_compiling() else astype(x, dtype)

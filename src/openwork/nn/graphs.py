@@ -20,13 +20,13 @@ from .autocast import autocast
 __all__ = ["GraphAttention", "GraphConv", "normalized_adjacency"]
 
 
-def normalized_adjacency(adjacency: Tensor, self_loops: bool = True) -> Tensor:
+def normalized_adjacency(adjacency: Tensor, self_loops: bool | float = True) -> Tensor:
     """D^-1/2 (A + I) D^-1/2, where D has the sums of the rows of A + I.
 
     Parameters
     ----------
     adjacency : Tensor, shape (n, n); element (i, j) weighs what node i takes from node j
-    self_loops : whether to add I
+    self_loops : whether to add I, or the number of I that are added
 
     Returns
     -------
@@ -44,7 +44,9 @@ def normalized_adjacency(adjacency: Tensor, self_loops: bool = True) -> Tensor:
         t = astype(t, torch.get_default_dtype())
     if self_loops:
         loops = torch.arange(n, device=t.values.device)
-        t = t + sparse_coo_tensor(torch.stack([loops, loops]), t.values.new_ones(n), (n, n)).asformat(t.format)
+        t = t + sparse_coo_tensor(torch.stack([loops, loops]), t.values.new_full((n,), self_loops), (n, n)).asformat(
+            t.format
+        )
     degree = t @ t.values.new_ones(n)
     scale = torch.where(degree == 0, 0, torch.where(degree == 0, 1, degree).rsqrt())
     result: Tensor = t * scale[:, None] * scale[None, :]
@@ -84,6 +86,8 @@ class GraphConv(torch.nn.Module):  # type: ignore[misc]
         _check(self, adjacency, x)
         adjacency, x, weight, bias = autocast(adjacency, x, self.weight, self.bias)
         out: torch.Tensor = matmul(adjacency, matmul(x, weight))
+        if torch.is_autocast_enabled(weight.device.type):
+            out = out.to(weight.dtype)  # a compiled product is of the adjacency's own type
         return out if bias is None else out + bias
 
     def extra_repr(self) -> str:
@@ -128,9 +132,9 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
 
 
 def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
-    shape = adjacency._raw_storage.shape
-    if len(shape) != 2 or tuple(x.shape) != (shape[1], layer.in_features):
+    shape, given = adjacency._raw_storage.shape, tuple(x._raw_storage.shape if isinstance(x, Tensor) else x.shape)
+    if len(shape) != 2 or given != (shape[1], layer.in_features):
         raise ShapeError(
-            f"{type(layer).__name__}: adjacency {shape}, features {tuple(x.shape)}"
+            f"{type(layer).__name__}: adjacency {shape}, features {given}"
             f"\n  expected: (n, m) and (m, {layer.in_features})"
         )

@@ -1,0 +1,104 @@
+"""PyTorch Geometric's layers that take a Tensor as `adj_t`: the same classes, parameters and results.
+
+    conv = pyg.GCNConv(16, 4)
+    conv(x, A)            # A a Tensor (n, n) of any format: row i has the weights of what node i takes from others
+
+Sums, means, minima and maxima over neighbours are products of openwork. A layer that computes messages for each edge
+is given the edges instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+import torch_geometric.nn as layers
+
+from ..errors import UnsupportedError
+from ..interop.constructors import asarray
+from ..ops.products.matmul import matmul
+from ..storage.buffers import is_torch
+from ..tensor.tensor import Tensor
+from .graphs import normalized_adjacency
+
+__all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv", "takes_tensors"]
+
+_REDUCTIONS = {"max": "amax", "min": "amin"}
+
+
+class _TakesTensors:
+    """A layer of PyTorch Geometric before which a Tensor is made what the layer takes."""
+
+    def forward(self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Any:
+        """The layer of node features and edges, which may be a Tensor: as the layer without one."""
+        if not isinstance(edge_index, Tensor):
+            return super().forward(x, edge_index, *args, **kwargs)  # type: ignore[misc]
+        t = edge_index if is_torch(edge_index.values) else asarray(edge_index.to_torch())
+        dtype = (x[0] if isinstance(x, tuple | list) else x).dtype
+        t = t if t.values.is_floating_point() else t.astype(dtype)
+        if not (self.fuse and _is_product(self)):
+            return super().forward(x, *_edges(self, t, args, kwargs), **kwargs)  # type: ignore[misc]
+        if getattr(self, "normalize", False) and hasattr(self, "improved"):
+            t = self._normalized(t)
+        return super().forward(x, t, *args, **kwargs)  # type: ignore[misc]
+
+    def _normalized(self: Any, t: Tensor) -> Tensor:
+        """What GCNConv makes of an adjacency matrix; once, where it is told to."""
+        kept: Tensor | None = self._cached_adj_t
+        if kept is None:
+            kept = normalized_adjacency(t, (2.0 if self.improved else 1.0) if self.add_self_loops else False)
+            self._cached_adj_t = kept if self.cached else None
+        return kept
+
+    def propagate(self: Any, edge_index: Any, size: Any = None, **kwargs: Any) -> Any:
+        """The messages of all neighbours: of a Tensor its product with the features."""
+        if not isinstance(edge_index, Tensor):
+            return super().propagate(edge_index, size=size, **kwargs)  # type: ignore[misc]
+        x = kwargs["x"]
+        return _aggregate(self, edge_index, x[0] if isinstance(x, tuple) else x)
+
+
+def _is_product(layer: Any) -> bool:
+    """Whether a layer sums, averages or takes extremes of its neighbours' features times the edges' weights."""
+    products = (layers.GCNConv, layers.SAGEConv, layers.GINConv)
+    return isinstance(layer, products) and layer.aggr in ("add", "sum", "mean", *_REDUCTIONS)
+
+
+def _aggregate(layer: Any, t: Tensor, x: torch.Tensor) -> torch.Tensor:
+    if layer.aggr in _REDUCTIONS:
+        result: torch.Tensor = torch.sparse.mm(t, x, _REDUCTIONS[layer.aggr])
+        return result
+    out: torch.Tensor = matmul(t, x)
+    if layer.aggr != "mean":
+        return out
+    count = t.with_values(torch.ones_like(t.values.detach())) @ x.new_ones(t.shape[1])
+    return out / count.clamp(min=1)[:, None]
+
+
+def _edges(layer: Any, t: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The edges of an adjacency matrix as PyTorch Geometric lists them, (2, edges), and their weights where taken."""
+    if layer.flow != "source_to_target":
+        raise UnsupportedError(
+            f"{type(layer).__name__}: a Tensor with flow={layer.flow!r}\n  help: give A.T and the other"
+        )
+    coo = t.to_torch().to_sparse_coo().coalesce()
+    edges = coo.indices().flip(0)
+    base: Any = type(layer).__mro__[2]
+    names = inspect.signature(base.forward).parameters
+    weighted = next((name for name in ("edge_weight", "edge_attr") if name in names), None)
+    takes = weighted == "edge_weight" or getattr(layer, "edge_dim", None) is not None
+    if not args and weighted is not None and takes and kwargs.get(weighted) is None:
+        kwargs[weighted] = coo.values()
+    return edges, *args
+
+
+def takes_tensors(layer: type) -> type:
+    """The subclass of a layer of PyTorch Geometric whose `edge_index` may be a Tensor, (targets, sources)."""
+    return type(layer.__name__, (_TakesTensors, layer), {"__module__": __name__, "__doc__": layer.__doc__})
+
+
+GCNConv: Any = takes_tensors(layers.GCNConv)
+SAGEConv: Any = takes_tensors(layers.SAGEConv)
+GATConv: Any = takes_tensors(layers.GATConv)
+GINConv: Any = takes_tensors(layers.GINConv)
