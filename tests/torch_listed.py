@@ -42,7 +42,6 @@ _NO_BATCH = frozenset(
     k for k in LAYOUTS if k.split()[0] in ("batched",) or (k.startswith("hybrid ") and k != "hybrid coo")
 )
 _COORDINATES = frozenset(("coo", "uncoalesced coo", "hybrid coo", "uncoalesced hybrid coo", "csf", "bitmap"))
-_MATRICES = frozenset(k for k, layout in LAYOUTS.items() if layout.most == 2)
 _SINGULAR = "all singular values, which only dense factorizations give"
 _REDUCED = "places that are reduced other than by sums have no gradient rule"
 _COMPLETE = "the result has no zeros to speak of, whatever the operand has"
@@ -58,10 +57,7 @@ REASONS: dict[str, Listed] = {
         "the norm 'nuc' needs " + _SINGULAR, beside=frozenset(LAYOUTS) - {"coo", "uncoalesced coo", "bitmap"}
     ),
     "linalg.matrix_power": Listed("powers 0 of stacks, and negative powers, which need the inverse", beside=_NO_BATCH),
-    "linalg.det linalg.slogdet": Listed(
-        "determinants of stacks have no gradient rule", forward=False, beside=_MATRICES
-    ),
-    "logdet linalg.solve_ex triangular_solve": Listed("use linalg.slogdet, linalg.solve, linalg.solve_triangular"),
+    "linalg.solve_ex triangular_solve": Listed("use linalg.solve, linalg.solve_triangular"),
     "index_reduce.mean index_reduce.prod index_reduce.amin index_reduce.amax": Listed(_REDUCED),
     "scatter scatter_reduce.sum scatter_reduce.prod scatter_reduce.mean scatter_reduce.amin scatter_reduce.amax": Listed(
         _REDUCED + "; scatter sets and adds"

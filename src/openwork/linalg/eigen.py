@@ -14,9 +14,21 @@ from ..interop.sources import asarray
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
-from ..storage.buffers import as_array, is_torch, refuse_recorded, to_numpy
+from ..runtime.gradient_hook import differentiable
+from ..storage.buffers import as_array, buffer_of, is_torch, refuse_recorded, to_numpy
 from ..tensor.tensor import Tensor
-from .operands import counts, dense, dense_array, matrices, matrix, right_side, scipy_matrix, solve_scalar, square
+from .operands import (
+    counts,
+    dense,
+    dense_array,
+    matrices,
+    matrix,
+    right_side,
+    scipy_matrix,
+    solve_scalar,
+    square,
+    value_buffers,
+)
 from .operator import aslinearoperator, is_operator, preconditioner
 from .preconditioners import finite
 
@@ -36,22 +48,47 @@ def _eigenvalues(name: str, a: Any, k: int, options: dict[str, Any]) -> Any:
     return getattr(scipys, name)(operator, k=k, **options)
 
 
+def _values_of(a: Any = None, *_: Any) -> list[Any]:
+    """The value buffer of a matrix, where it has one that torch may record."""
+    return value_buffers(a)
+
+
+def _in_library(result: Any, a: Any) -> Any:
+    """NumPy arrays of a result as torch tensors where the matrix is over torch buffers."""
+    like = buffer_of(a)
+    if not is_torch(like):
+        return result
+    if isinstance(result, tuple):
+        return tuple(None if x is None else as_array(x, like=like) for x in result)
+    return as_array(result, like=like)
+
+
+@differentiable(_values_of)
 def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
     """`k` eigenvalues (and eigenvectors) of a Hermitian matrix of any format, by ARPACK.
 
     `options` and the result are those of `scipy.sparse.linalg.eigsh` (which, sigma, v0, tol, ...): (w, v), or w alone
-    with `return_eigenvectors=False`, as NumPy arrays.
+    with `return_eigenvectors=False`, as arrays of the library of `a`. Gradients of a real matrix are at its elements;
+    those of vectors take the solution of a system for each, of eigenvalues that are apart.
     """
-    return _eigenvalues("eigsh", a, k, options)
+    return _in_library(_eigenvalues("eigsh", a, k, options), a)
 
 
 def eigs(a: Any, k: int = 6, **options: Any) -> Any:
     """`k` eigenvalues (and eigenvectors) of a square matrix of any format, by ARPACK; see `eigsh`."""
-    return _eigenvalues("eigs", a, k, options)
+    return _in_library(_eigenvalues("eigs", a, k, options), a)
 
 
+@differentiable(_values_of)
 def svds(a: Any, k: int = 6, **options: Any) -> Any:
-    """`k` singular values (and vectors) of a matrix of any format: (u, s, vh), as `scipy.sparse.linalg.svds`."""
+    """`k` singular values (and vectors) of a matrix of any format: (u, s, vh), as `scipy.sparse.linalg.svds`.
+
+    Arrays of the library of `a`; gradients as of `eigsh`.
+    """
+    return _in_library(_singular_values(a, k, options), a)
+
+
+def _singular_values(a: Any, k: int, options: dict[str, Any]) -> Any:
     import scipy.sparse.linalg as scipys
 
     counts("svds", options)

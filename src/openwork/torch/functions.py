@@ -17,14 +17,24 @@ from ..ops.products.matmul import matmul
 from ..ops.products.sddmm import sddmm
 from ..tables import TORCH
 from ..tensor.tensor import Tensor
-from . import autograd_functions, composed, pointwise_functions, scatter, shapes, sorting
+from . import autograd_functions, composed, pointwise_functions, scatter, shapes, solvers, sorting
 from .losses import LOSSES, loss
 from .nary import apply_nary, over_torch
 from .permutation_gradient import without_duplicates
 from .reduced_products import mm
 from .registry import FUNCTIONS, PREPARED, operation_of, torch_function
 
-__all__ = ["FUNCTIONS", "autograd_functions", "call", "composed", "scatter", "shapes", "sorting", "table_names"]
+__all__ = [
+    "FUNCTIONS",
+    "autograd_functions",
+    "call",
+    "composed",
+    "scatter",
+    "shapes",
+    "solvers",
+    "sorting",
+    "table_names",
+]
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -22,6 +22,7 @@ from ..tensor.tensor import Tensor
 from .batched import map_batch
 from .permutation_gradient import structure_of as structure_of
 from .permutation_gradient import without_duplicates
+from .registry import torch_function
 from .single_operand import Product, _conjugate, _like, product
 
 __all__ = ["det", "slogdet", "solve", "solve_triangular"]
@@ -126,7 +127,13 @@ class _LogDet(torch.autograd.Function):  # type: ignore[misc]
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
         ctx.structure, values = inputs
         ctx.save_for_backward(values)
+        ctx.save_for_forward(values)
         ctx.mark_non_differentiable(output[0])
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, tangent: torch.Tensor) -> tuple[None, torch.Tensor]:
+        (values,) = ctx.saved_tensors
+        return None, (_inverse_at(ctx.structure, values) * tangent).sum()
 
     @staticmethod
     def vmap(info: Any, dims: Any, s: Storage, values: torch.Tensor) -> Any:
@@ -160,23 +167,40 @@ def _plain_solver(t: Tensor, right: torch.Tensor, _: bool) -> Any:
 
 
 def slogdet(a: Any) -> Any:
-    """The rule of `linalg.slogdet`, for one real matrix of a sparse format."""
-    if not isinstance(a, Tensor) or a.ndim != 2 or a._storage.scalar not in ("f32", "f64"):
-        raise UnsupportedError(
-            "slogdet of a stack or of complex numbers has no gradient\n  help: one matrix at a time, in float64"
-        )
-    if a.format.is_dense:
+    """The rule of `linalg.slogdet`: of real matrices, of dense formats complex ones too; of a stack one at a time."""
+    if isinstance(a, Tensor) and a.format.is_dense:
         parts = torch.linalg.slogdet(a.to_dense())
+    elif not isinstance(a, Tensor) or a._storage.scalar not in ("f32", "f64"):
+        raise UnsupportedError("slogdet of complex numbers has no gradient\n  help: a dense format, or a real matrix")
+    elif a.ndim > 2:
+        batch = a.shape[:-2]
+        count = math.prod(batch)
+        matrices = reshape(a, (count, *a.shape[-2:]))
+        pairs = [_slogdet_of_one(matrices[k]) for k in range(count)]
+        empty = a.values.new_empty(batch)
+        parts = [torch.stack(x).reshape(batch) for x in zip(*pairs, strict=True)] or (empty, empty)
     else:
-        s = without_duplicates(a._storage)
-        parts = _LogDet.apply(structure_of(s), s.values)
+        parts = _slogdet_of_one(a)
     return direct.SlogdetResult(*(Tensor._from_dense(p) for p in parts))
 
 
+def _slogdet_of_one(a: Tensor) -> Any:
+    """Sign and logarithm of the determinant of one real matrix."""
+    s = without_duplicates(a._storage)
+    return _LogDet.apply(structure_of(s), s.values)
+
+
 def det(a: Any) -> Tensor:
-    """The rule of `linalg.det`, for one real matrix."""
+    """The rule of `linalg.det`; see `slogdet`."""
     sign, log = slogdet(a)
     return Tensor._from_dense(sign.to_dense() * log.to_dense().exp())
+
+
+@torch_function("logdet")
+def logdet(a: Any) -> Tensor:
+    """The logarithm of the determinants of square matrices: NaN of negative ones."""
+    sign, log = (x.to_dense() for x in direct.slogdet(a))
+    return Tensor._from_dense(log + sign.log() if sign.is_complex() else torch.where(sign < 0, torch.nan, log))
 
 
 def solve(a: Any, b: Any) -> Any:
