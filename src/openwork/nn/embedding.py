@@ -16,11 +16,14 @@ __all__ = ["SparseEmbedding", "SparseEmbeddingBag"]
 
 
 class _Table(torch.nn.Module):  # type: ignore[misc]
+    sparse, max_norm, norm_type, scale_grad_by_freq = True, None, 2.0, False
+    """What torch.nn.Embedding says of itself; DistributedDataParallel asks it whether gradients are sparse."""
+
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
         *, weight: torch.Tensor | None = None,
     ) -> None:  # fmt: skip
-        super().__init__()
+        torch.nn.Module.__init__(self)
         name = type(self).__name__
         num_embeddings = integer(num_embeddings, name, "num_embeddings")
         embedding_dim = integer(embedding_dim, name, "embedding_dim")
@@ -64,7 +67,7 @@ class _Table(torch.nn.Module):  # type: ignore[misc]
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
-class SparseEmbedding(_Table):
+class SparseEmbedding(_Table, torch.nn.Embedding):  # type: ignore[misc]
     """torch.nn.Embedding, whose weight has a gradient of the rows looked up, each once.
 
     Parameters
@@ -75,6 +78,7 @@ class SparseEmbedding(_Table):
 
     Guarantees: equal to torch.nn.Embedding of the same weight; `weight.grad` is a torch.sparse_coo tensor with each row
     once, which `openwork.torch.optim` and torch's SGD, SparseAdam and Adagrad take. State dicts are torch's.
+    DistributedDataParallel takes the layer over gloo, as torch.nn.Embedding(sparse=True), which it is to isinstance.
     Cost: O(indices * embedding_dim), forward and backward.
     Raises ShapeError for an index, a weight or padding that does not fit, DTypeError for indices that are no integers.
 
@@ -98,7 +102,7 @@ class SparseEmbedding(_Table):
         return out.reshape(*indices.shape, self.embedding_dim)
 
 
-class SparseEmbeddingBag(_Table):
+class SparseEmbeddingBag(_Table, torch.nn.EmbeddingBag):  # type: ignore[misc]
     """torch.nn.EmbeddingBag, whose weight has a gradient of the rows looked up, each once; bags may be a Tensor.
 
     Parameters
@@ -112,6 +116,8 @@ class SparseEmbeddingBag(_Table):
     Guarantees: equal to torch.nn.EmbeddingBag of the same weight and mode; else as `SparseEmbedding`.
     Raises UnsupportedError for another mode; else as `SparseEmbedding`.
     """
+
+    include_last_offset = False
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,

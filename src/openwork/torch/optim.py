@@ -163,6 +163,7 @@ class SparseAdam(_ByRows):
     ----------
     params, lr, betas, eps, maximize : as torch.optim.SparseAdam
     weight_decay : added to the gradient as weight_decay * parameter, at the rows of the gradient
+    rowwise : whether a row has one second moment, of the mean of its squares, where it has one for each element else
     steps : "rows" corrects a row's moments by the number of gradients that it had; "all" by the number of steps of the
         parameter, as torch.optim.SparseAdam, which makes the first steps of a rare row too long
 
@@ -174,14 +175,14 @@ class SparseAdam(_ByRows):
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0, *, steps: str = "rows", maximize: bool = False,
+        weight_decay: float = 0, *, steps: str = "rows", rowwise: bool = False, maximize: bool = False,
     ) -> None:  # fmt: skip
         if not all(0 <= b < 1 for b in betas):
             raise ShapeError(f"SparseAdam: betas={betas}\n  expected: 0 <= beta < 1")
         if steps not in ("rows", "all"):
             raise ShapeError(f'SparseAdam: steps={steps!r}\n  expected: "rows" or "all"')
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, defaults | {"steps": steps, "maximize": maximize})
+        super().__init__(params, defaults | {"steps": steps, "rowwise": rowwise, "maximize": maximize})
 
     def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
@@ -189,7 +190,7 @@ class SparseAdam(_ByRows):
         if not state:
             sizes = p.shape[: grad.sparse_dim() if grad.is_sparse else 1]
             state["step"] = torch.zeros(sizes if group["steps"] == "rows" else (), dtype=torch.int64, device=p.device)
-            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), _zeros(p, grad, group["rowwise"])
         counts = state["step"].to(p.device)
         step_rows = at if counts.ndim else ()
         steps_taken = _rows(counts, step_rows) + 1
@@ -197,7 +198,7 @@ class SparseAdam(_ByRows):
         state["step"] = counts
         first, second = group["betas"]
         m = (_rows(state["exp_avg"], at) * first).add_(rows, alpha=1 - first)
-        v = (_rows(state["exp_avg_sq"], at) * second).addcmul_(rows, rows, value=1 - second)
+        v = (_rows(state["exp_avg_sq"], at) * second).add_(_squares(rows, p, grad, group), alpha=1 - second)
         _set_rows(state["exp_avg"], at, m)
         _set_rows(state["exp_avg_sq"], at, v)
         n = steps_taken.to(torch.float64).reshape(steps_taken.shape + (1,) * (rows.ndim - steps_taken.ndim))
@@ -211,6 +212,7 @@ class Adagrad(_ByRows):
     Parameters
     ----------
     params, lr, lr_decay, weight_decay, initial_accumulator_value, eps, maximize : as torch.optim.Adagrad
+    rowwise : whether a row has one sum, of the means of its squares, where it has one for each element else
 
     Guarantees: without weight decay equal to torch.optim.Adagrad step for step, and to the trajectory of the dense
     gradients; with it, to that at rows that every gradient has. The sums are of the parameter's size. Cost of a step:
@@ -219,9 +221,9 @@ class Adagrad(_ByRows):
 
     def __init__(
         self, params: Any, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
-        initial_accumulator_value: float = 0, eps: float = 1e-10, *, maximize: bool = False,
+        initial_accumulator_value: float = 0, eps: float = 1e-10, *, rowwise: bool = False, maximize: bool = False,
     ) -> None:  # fmt: skip
-        defaults = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
+        defaults = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps, "rowwise": rowwise}
         super().__init__(
             params, defaults | {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize}
         )
@@ -231,9 +233,9 @@ class Adagrad(_ByRows):
     ) -> torch.Tensor:
         if not state:
             state["step"] = torch.tensor(0)
-            state["sum"] = torch.full_like(p, group["initial_accumulator_value"])
+            state["sum"] = _zeros(p, grad, group["rowwise"]).fill_(group["initial_accumulator_value"])
         state["step"] += 1
-        total = _rows(state["sum"], at).addcmul(rows, rows)
+        total = _rows(state["sum"], at) + _squares(rows, p, grad, group)
         _set_rows(state["sum"], at, total)
         step_size = group["lr"] / (1 + (int(state["step"]) - 1) * group["lr_decay"])
         return (rows * -step_size).div_(total.sqrt_().add_(group["eps"]))
@@ -285,6 +287,24 @@ def _with_values(grad: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         grad.indices(), values.contiguous(), grad.shape, is_coalesced=True, check_invariants=False
     )
     return result
+
+
+def _row_rank(p: torch.Tensor, grad: torch.Tensor) -> int:
+    """How many dimensions number the rows of a parameter: those that its gradient stores by coordinates, or one."""
+    return min(int(p.ndim), int(grad.sparse_dim()) if grad.is_sparse else 1)
+
+
+def _zeros(p: torch.Tensor, grad: torch.Tensor, rowwise: bool) -> torch.Tensor:
+    """A state of a parameter: of an element each, or of a row each."""
+    rank = _row_rank(p, grad)
+    return p.new_zeros((*p.shape[:rank], *(1,) * (p.ndim - rank))) if rowwise else torch.zeros_like(p)
+
+
+def _squares(rows: torch.Tensor, p: torch.Tensor, grad: torch.Tensor, group: State) -> torch.Tensor:
+    """The squares of a gradient's rows; of each row their mean, where states are of rows."""
+    squares = rows * rows
+    inner = p.ndim - _row_rank(p, grad)
+    return squares.mean(tuple(range(-inner, 0)), keepdim=True) if group["rowwise"] and inner else squares
 
 
 def _rows(x: torch.Tensor, at: Any) -> torch.Tensor:
