@@ -151,11 +151,20 @@ def reduction(d: Draw) -> Case:
         most = math.sqrt(np.finfo(a.dtype).max)  # where a product overflows depends on the order
         a = np.where(np.abs(a) > most, 1, a).astype(a.dtype)
         t = ow.asarray(a, format=t.format, fill_value=t.fill_value) if t.fill_value == 0 else ow.asarray(a)
+    if name == "prod" and a.dtype.kind == "f" and _may_overflow(a):
+        a = np.where(np.abs(a) > 1, np.sign(a), a).astype(a.dtype)
+        t = ow.asarray(a, format=t.format, fill_value=t.fill_value) if t.fill_value == 0 else ow.asarray(a)
     theirs = _numpy(name)
     return d.case(
         f"{name} axis={axis} keepdims={keepdims}", lambda: getattr(ow, name)(t, axis=axis, keepdims=keepdims),
         lambda: theirs(a, axis=axis, keepdims=keepdims), close=True,
     )  # fmt: skip
+
+
+def _may_overflow(a: Array) -> bool:
+    """Whether some order of the factors overflows, and gives NaN where a zero follows."""
+    large = np.abs(a[np.isfinite(a) & (np.abs(a) > 1)]).astype(np.float64)
+    return bool(np.log2(large).sum() >= np.finfo(a.dtype).maxexp)
 
 
 def _key(rng: random.Random, shape: tuple[int, ...]) -> Any:
