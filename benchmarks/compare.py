@@ -28,8 +28,8 @@ import numpy as np
 from compare_peers import Matrix
 from compare_rows import Row, matrix_rows, tensor_rows, tiny_rows
 
+from openwork.advice.measure import once, samples
 from openwork.cli.generate import rmat, uniform
-from openwork.cli.measure import once, samples
 from openwork.cli.output import count_text, ratio_text, table_text
 
 PATIENCE = 6.0

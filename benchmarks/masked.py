@@ -18,7 +18,7 @@ import torch
 from torch.masked import as_masked_tensor
 
 import openwork as ow
-from openwork.cli.measure import samples
+from openwork.advice.measure import samples
 
 BUDGET = 2.0
 Way = Callable[[], Any]

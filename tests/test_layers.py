@@ -25,7 +25,21 @@ LAYERS = (
     {"interop"},
     {"ops"},
     {"fusion"},
-    {"io", "graph", "linalg", "decomposition", "torch", "masked", "dask", "nn", "plot", "cli", "compat", "lib"},
+    {
+        "io",
+        "graph",
+        "linalg",
+        "decomposition",
+        "torch",
+        "masked",
+        "dask",
+        "nn",
+        "plot",
+        "advice",
+        "cli",
+        "compat",
+        "lib",
+    },
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1

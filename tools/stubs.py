@@ -244,6 +244,7 @@ def namespace(all_: list[Operation], others: dict[str, tuple[str, ...]], errors:
         "from . import graph as graph",
         "from . import linalg as linalg",
         "from . import masked as masked",
+        "from . import plot as plot",
         "from . import nn as nn",
         "from . import torch as torch",
         *(f"from .errors import {name} as {name}" for name in errors),

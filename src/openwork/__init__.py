@@ -35,6 +35,7 @@ __version__ = "0.1.0.dev0"
 __array_api_version__ = "2024.12"
 
 _OTHERS: dict[str, tuple[str, ...]] = {
+    "advice": ("Advice", "advise"),
     "codegen.cache": ("cache_info", "clear_caches", "get_kernel_limit", "set_kernel_limit"),
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("read", "write"),
@@ -59,7 +60,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 _LAZY = {**HOMES, **{name: home for home, names in _OTHERS.items() for name in names}}
 """The modules that public names are loaded from when first used."""
-_MODULES = ("decomposition", "graph", "linalg", "masked")
+_MODULES = ("decomposition", "graph", "linalg", "masked", "plot")
 _WITH_TORCH = ("nn", "torch")
 """Modules that import torch: there by name, and by no `import *`."""
 

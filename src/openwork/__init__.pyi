@@ -9,6 +9,7 @@ from . import decomposition as decomposition
 from . import graph as graph
 from . import linalg as linalg
 from . import masked as masked
+from . import plot as plot
 from . import nn as nn
 from . import torch as torch
 from .errors import CompilerBug as CompilerBug
@@ -21,6 +22,8 @@ from .errors import ReadOnlyError as ReadOnlyError
 from .errors import ShapeError as ShapeError
 from .errors import SizeError as SizeError
 from .errors import UnsupportedError as UnsupportedError
+from .advice import Advice as Advice
+from .advice import advise as advise
 from .codegen.cache import cache_info as cache_info
 from .codegen.cache import clear_caches as clear_caches
 from .codegen.cache import get_kernel_limit as get_kernel_limit

@@ -13,8 +13,8 @@ import scipy.io
 import scipy.sparse as sp
 
 import openwork as ow
+from openwork.advice.sizes import bytes_of
 from openwork.cli import contests, generate, main
-from openwork.cli.sizes import bytes_of
 
 Capture = pytest.CaptureFixture[str]
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from openwork.advice.measure import medians
+from openwork.advice.sizes import block_count, bytes_of, diagonal_count
 from openwork.cli import generate, output
 from openwork.cli.info import bandwidth, degree_histogram, symmetry
 from openwork.cli.load import bindings, split_outside
 from openwork.cli.main import CliError, one_line, positive
-from openwork.cli.measure import medians
 from openwork.cli.peers import blocks_of, in_scipy, padded, same_matrix
-from openwork.cli.sizes import block_count, bytes_of, diagonal_count
 
 MATRICES = {
     "uniform": lambda seed: generate.uniform(50, 70, 300, seed),

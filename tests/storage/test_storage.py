@@ -120,3 +120,21 @@ def test_torch_is_not_imported():
         "assert 'torch' not in sys.modules and 'scipy.sparse.linalg' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.timeout(60)
+def test_specified_elements_are_counted_as_they_are_walked() -> None:
+    """Where trailing levels share dimensions, as skewed blocks do; the widest of them is an interval, not a loop."""
+    texts = [
+        "(a, b) -> ((a - b) // 4 : compressed, (a - b) % 4 // 2 : dense, (a - b) % 2 : dense, b : dense)",
+        "(a, b) -> ((a + b) // 2 : dense, (a + b) % 2 : dense, b : dense)",
+        "(a, b) -> (a // 2 : compressed, b // 3 : compressed, a % 2 : dense, b % 3 : dense)",
+        "(a, b) -> (a // 4 : compressed, a % 4 // 2 : dense, a % 2 : dense, b : dense)",
+    ]
+    for shape in ((5, 7), (1, 9), (7, 2)):
+        x = np.arange(shape[0] * shape[1]).reshape(shape) % 3 == 0
+        for text in texts:
+            t = ow.asarray(x * 1.0, format=ow.format(text))
+            assert t.nse == len(coordinates(t._storage)[1]), (text, shape)
+    wide = ow.sparse_coo_tensor([[0], [0]], [1.0], (1, 1 << 20)).asformat(ow.format(texts[0]))
+    assert wide.nse == 1

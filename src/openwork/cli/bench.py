@@ -14,16 +14,16 @@ import numpy as np
 from scipy.sparse import issparse
 
 import openwork as ow
+from openwork.advice.measure import medians
+from openwork.advice.sizes import bytes_of
 from openwork.errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
 
 from .contests import DENSE_LIMIT, Problem, Skip, contest, parse_operation
 from .contests_tensor import TensorProblem, parse_tensor_operation, tensor_contest
 from .load import read, split_outside, to_csr
 from .main import CliError, one_line
-from .measure import medians
 from .output import bytes_text, count_text, progress, ratio_text, table, time_text
 from .peers import set_threads
-from .sizes import bytes_of
 
 __all__ = ["Row", "check_request", "measure", "measure_all", "print_rows", "run"]
 

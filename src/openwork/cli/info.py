@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from openwork.advice.sizes import block_count, format_table
 from openwork.codegen.cache import cache_info
 
 from .load import read, to_csr
 from .output import bars, bytes_text, count_text, heading, progress, table
-from .sizes import block_count, format_table
 
 __all__ = ["degree_histogram", "describe", "run", "symmetry"]
 

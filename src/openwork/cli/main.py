@@ -87,6 +87,22 @@ def build_parser() -> Parser:
     kernel.add_argument("--dtypes", nargs="+", default=[], metavar="NAME=DTYPE", help="default float64")
     kernel.add_argument("--show", default="loops", choices=["loops", "llvm", "asm"])
 
+    advise = commands.add_parser("advise", help="which format suits an operation: bytes and measured times")
+    advise.add_argument("file")
+    advise.add_argument(
+        "--op",
+        default="spmm",
+        help="spmv, spmm (32 columns, the default), spmv_t, spgemm, add, scale, sum, sum:0, rows",
+    )
+    advise.add_argument("--seconds", type=seconds, default=1.0, help="time to measure for (default 1)")
+    advise.add_argument("--threads", type=positive, default=None, help="threads of kernels (default: as set)")
+
+    plot = commands.add_parser("plot", help="a picture: where elements are, row lengths, the tree of levels")
+    plot.add_argument("file")
+    plot.add_argument("--out", required=True, help="the picture: .png, .svg or .pdf")
+    plot.add_argument("--kind", default="spy", choices=["spy", "rows", "levels"])
+
+    commands.add_parser("doctor", help="versions, processor, cache, and one product that is checked")
     commands.add_parser("formats", help="the named formats, written in the language")
     return parser
 

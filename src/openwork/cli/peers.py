@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import openwork as ow
-
-from .sizes import diagonal_count
+from openwork.advice.sizes import diagonal_count
 
 __all__ = ["blocks_of", "has_torch", "in_scipy", "in_torch", "same_matrix", "set_threads"]
 

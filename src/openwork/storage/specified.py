@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -179,27 +180,38 @@ def _choices(storage: Storage, levels: list[int], dims: list[int], base: list[In
     extents = [storage.shape[d] for d in dims]
     if not levels:
         return _all_inside(base, extents)
-    if len(levels) == 1:
-        (level,) = levels
-        lo = np.full(len(base[0]) if base else 1, intervals[level][0], np.int64)
-        hi = np.full_like(lo, intervals[level][1])
-        for b, form, n in zip(base, forms, extents, strict=True):
-            a = form[level]
-            first, last = (-b, n - 1 - b) if a > 0 else (b - (n - 1), b)
-            lo = np.maximum(lo, -((-first) // abs(a)))
-            hi = np.minimum(hi, last // abs(a) + 1)
-        widths: Ints = np.maximum(hi - lo, 0)
-        return widths
-    grid = np.indices([intervals[x][1] - intervals[x][0] for x in levels]).reshape(len(levels), -1)
-    walk = {x: grid[k] + intervals[x][0] for k, x in enumerate(levels)}
-    offsets = [
-        sum((a * walk[x] for x, a in form.items() if x in walk), np.zeros(grid.shape[1], np.int64)) for form in forms
-    ]
-    if len(dims) == 1:
-        steps = np.sort(offsets[0])
-        fitting: Ints = np.searchsorted(steps, extents[0] - base[0]) - np.searchsorted(steps, -base[0])
-        return fitting
-    out = np.zeros(len(base[0]), np.int64)
-    for column in range(grid.shape[1]):
-        out += _all_inside([b + o[column] for b, o in zip(base, offsets, strict=True)], extents)
+    widths = [intervals[x][1] - intervals[x][0] for x in levels]
+    widest = levels[widths.index(max(widths))]
+    others = [x for x in levels if x != widest]
+    if len(dims) == 1 and others:
+        return _choices_of_one(intervals, levels, forms[0], extents[0], base[0])
+    out = np.zeros(len(base[0]) if base else 1, np.int64)
+    for place in product(*(range(*intervals[x]) for x in others)):
+        fixed = [sum(form.get(x, 0) * c for x, c in zip(others, place, strict=True)) for form in forms]
+        starts = [b + c for b, c in zip(base, fixed, strict=True)]
+        out += _width(intervals[widest], [form.get(widest, 0) for form in forms], starts, extents, out)
     return out
+
+
+def _choices_of_one(intervals: Any, levels: list[int], form: dict[int, int], extent: int, base: Ints) -> Ints:
+    """`_choices` of several levels and one dimension: what the levels add to it is sorted once for all parents."""
+    steps = np.zeros(1, np.int64)
+    for x in levels:
+        steps = (steps[:, None] + form.get(x, 0) * np.arange(*intervals[x], dtype=np.int64)).reshape(-1)
+    steps.sort()
+    fitting: Ints = np.searchsorted(steps, extent - base) - np.searchsorted(steps, -base)
+    return fitting
+
+
+def _width(interval: tuple[int, int], factors: list[int], starts: list[Ints], extents: list[int], like: Ints) -> Ints:
+    """How many c of an interval keep each `start + factor * c` inside its extent."""
+    lo, hi = np.full_like(like, interval[0]), np.full_like(like, interval[1])
+    for b, a, n in zip(starts, factors, extents, strict=True):
+        if a == 0:
+            hi = np.where(_inside(b, n), hi, lo)
+            continue
+        first, last = (-b, n - 1 - b) if a > 0 else (b - (n - 1), b)
+        lo = np.maximum(lo, -((-first) // abs(a)))
+        hi = np.minimum(hi, last // abs(a) + 1)
+    widths: Ints = np.maximum(hi - lo, 0)
+    return widths

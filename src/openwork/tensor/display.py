@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -89,16 +92,26 @@ def html(t: Tensor) -> str:
 
 
 def _spy(t: Tensor) -> str:
+    """A picture of at most 48 x 48 cells, each as dark as it has elements, as an image in the page."""
     if t.ndim != 2 or 0 in t.shape or t.device != "cpu" or t._storage.positions[-1] > _SPY_ELEMENTS:
         return ""
 
     (rows, columns), _ = coordinates(t._storage)
     height, width = (min(_SPY_CELLS, n) for n in t.shape)
     cells = np.bincount(rows * height // t.shape[0] * width + columns * width // t.shape[1], minlength=height * width)
-    darkest = cells.max(initial=1)
-    boxes = "".join(
-        f"<rect x='{4 * (c % width)}' y='{4 * (c // width)}' width='4' height='4' fill-opacity='{v / darkest:.2f}'/>"
-        for c, v in ((int(c), cells[c]) for c in np.flatnonzero(cells))
-    )
-    frame = f"<rect width='{4 * width}' height='{4 * height}' fill='none' stroke='gray'/>"
-    return f"<svg width='{4 * width}' height='{4 * height}'>{frame}{boxes}</svg>"
+    shade = 255 - np.ceil(cells * (200 / cells.max(initial=1))).astype(np.uint8) - 55 * (cells > 0).astype(np.uint8)
+    image = b64encode(_png(shade.reshape(height, width))).decode()
+    style = f"width:{4 * width}px;height:{4 * height}px;image-rendering:pixelated;border:1px solid gray"
+    return f"<img alt='where the elements are' style='{style}' src='data:image/png;base64,{image}'>"
+
+
+def _png(gray: np.ndarray[Any, Any]) -> bytes:
+    """A PNG file of a matrix of uint8: black is 0. (W3C, Portable Network Graphics, 3rd edition.)"""
+    height, width = gray.shape
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    lines = b"".join(b"\0" + row.tobytes() for row in gray)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")

@@ -1,0 +1,196 @@
+"""`advise`: a tensor and an operation -> the formats that make sense for it, each with its bytes and measured time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ..codegen import pool
+from ..errors import FormatError, ShapeError, SizeError, UnsupportedError, suggestion
+from ..format import format as parse
+from ..integers import integer
+from ..interop.sources import asarray
+from ..tensor.tensor import Tensor
+from .facts import Facts, facts_of
+from .measure import samples
+
+__all__ = ["OPERATIONS", "Advice", "Candidate", "advise"]
+
+TOO_LARGE = 16
+"""Times the bytes of the smallest format, beyond which a format is not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One format: its name, bytes, the least seconds of a call (None where it was not measured), and why."""
+
+    format: str
+    nbytes: int
+    seconds: float | None
+    why: str
+
+
+class Advice:
+    """What `advise` found: candidates from the fastest to the slowest, then those that were not measured."""
+
+    def __init__(
+        self, operation: str, shape: tuple[int, ...], nse: int, given: str, candidates: list[Candidate]
+    ) -> None:
+        self.operation, self.shape, self.nse, self.given = operation, shape, nse, given
+        self.candidates = sorted(candidates, key=lambda c: (c.seconds is None, c.seconds or 0.0, c.nbytes))
+
+    @property
+    def best(self) -> str:
+        """The format of the fastest."""
+        return self.candidates[0].format
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.candidates)
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __getitem__(self, format: str) -> Candidate:
+        for candidate in self.candidates:
+            if candidate.format == format:
+                return candidate
+        raise KeyError(f"{format!r}{suggestion(format, [c.format for c in self.candidates])}")
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Text of the table: format, bytes, time, time relative to the given format, why."""
+        base = next((c.seconds for c in self.candidates if c.format == self.given), None)
+        return [
+            (
+                c.format, _bytes(c.nbytes), "-" if c.seconds is None else _time(c.seconds),
+                "-" if c.seconds is None or not base else f"{c.seconds / base:.2f}", c.why,
+            )
+            for c in self.candidates
+        ]  # fmt: skip
+
+    def __repr__(self) -> str:
+        head = ("format", "bytes", "time", f"/ {self.given}", "why")
+        table = [head, *self.rows()]
+        widths = [max(len(row[k]) for row in table) for k in range(4)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), row[4]]).rstrip()
+            for row in table
+        ]
+        shape = " x ".join(f"{n:,}" for n in self.shape)
+        return "\n".join([f"{self.operation} of {shape}, {self.nse:,} elements; best: {self.best}", *lines])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(h)}</th>" for h in ("format", "bytes", "time", f"/ {self.given}", "why"))
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows())
+        return f"<p>{escape(repr(self).partition(chr(10))[0])}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def _vector(n: int, dtype: Any, columns: int = 0) -> Any:
+    draw = np.random.default_rng(0).standard_normal((n, columns) if columns else n)
+    return draw.astype(dtype if np.dtype(dtype).kind in "fc" else np.float64)
+
+
+def _rows(t: Tensor, dtype: Any) -> Callable[[], Any]:
+    chosen = np.sort(np.random.default_rng(0).choice(t.shape[0], min(t.shape[0], 1 + t.shape[0] // 10), replace=False))
+    return lambda: t[chosen]
+
+
+def _square(t: Tensor, dtype: Any) -> Callable[[], Any]:
+    other = t if t.shape[0] == t.shape[1] else t.T
+    return lambda: t @ other
+
+
+OPERATIONS: dict[str, tuple[str, Callable[[Tensor, Any], Callable[[], Any]]]] = {
+    "spmv": ("A @ x", lambda t, dtype: (lambda x: lambda: t @ x)(_vector(t.shape[-1], dtype))),
+    "spmm": ("A @ X, 32 columns", lambda t, dtype: (lambda x: lambda: t @ x)(_vector(t.shape[-1], dtype, 32))),
+    "spmv_t": ("A.T @ x", lambda t, dtype: (lambda x: lambda: t.T @ x)(_vector(t.shape[0], dtype))),
+    "spgemm": ("A @ A, or A @ A.T", _square),
+    "add": ("A + A", lambda t, dtype: lambda: t + t),
+    "scale": ("A * 2", lambda t, dtype: lambda: t * 2),
+    "sum": ("sums of rows", lambda t, dtype: lambda: t.sum(axis=-1)),
+    "sum:0": ("sums of columns", lambda t, dtype: lambda: t.sum(axis=0)),
+    "rows": ("a tenth of the rows", _rows),
+}
+"""Name -> what is timed, in words, and the call for a tensor of some format."""
+
+
+def advise(t: Any, /, *, op: str = "spmm", seconds: float = 1.0, threads: int | None = None) -> Advice:
+    """Which formats make sense for an operation: each with its bytes, its measured time, and why.
+
+    The tensor is converted to every format that is not out of all proportion (16 times the bytes of the smallest),
+    and the operation is timed on each, in turns, on this machine, after a call that compiles its kernels.
+
+    Parameters
+    ----------
+    t : Tensor, or what `asarray` takes
+    op : "spmv", "spmm" (32 columns), "spmv_t", "spgemm", "add", "scale", "sum", "sum:0" or "rows"
+    seconds : for all measurements together, about; conversions and compiling come on top
+    threads : of our kernels; default as set
+
+    Returns
+    -------
+    Advice, which prints as a table; `.best` is the name of the fastest format, `advice["csr"]` one row
+
+    Raises UnsupportedError for another operation, ShapeError for a tensor of no or one dimension.
+
+    Examples
+    --------
+    >>> A = A.asformat(ow.advise(A, op="spmv").best)  # doctest: +SKIP
+    """
+    t = asarray(t)
+    if op not in OPERATIONS:
+        raise UnsupportedError(
+            f"advise: op={op!r}{suggestion(op, list(OPERATIONS))}\n  supported: {', '.join(OPERATIONS)}"
+        )
+    if t.ndim < 2 or (t.ndim > 2 and op in ("spmv", "spmm", "spmv_t", "spgemm")):
+        raise ShapeError(
+            f"advise: {op} of a tensor of shape {t.shape}\n  expected: a matrix\n  help: op='sum' or 'add' take any"
+        )
+    facts = facts_of(t)
+    least = max(1, min(facts.nbytes.values()))
+    before = pool.get_num_threads()
+    if threads is not None:
+        pool.set_num_threads(integer(threads, "advise", "threads", boolean=False))
+    try:
+        candidates = _measured(t, op, facts, least, seconds)
+    finally:
+        pool.set_num_threads(before)
+    return Advice(OPERATIONS[op][0], t.shape, int(t.nse), facts.given, candidates)
+
+
+def _measured(t: Tensor, op: str, facts: Facts, least: int, seconds: float) -> list[Candidate]:
+    candidates, runs, sizes = [], {}, {}
+    for name, nbytes in facts.nbytes.items():
+        if nbytes > TOO_LARGE * least and name != facts.given:
+            candidates.append(
+                Candidate(name, nbytes, None, f"{nbytes / least:,.0f} times the smallest; {facts.why[name]}")
+            )
+            continue
+        try:
+            converted = t if name == facts.given else t.asformat(parse(name, ndim=t.ndim))
+            run = OPERATIONS[op][1](converted, t.dtype)
+            run()
+        except (UnsupportedError, FormatError, SizeError) as error:
+            candidates.append(Candidate(name, nbytes, None, str(error).partition("\n")[0]))
+            continue
+        runs[name], sizes[name] = run, int(converted.nbytes)
+    times = samples(runs, seconds) if runs else {}
+    return candidates + [Candidate(name, sizes[name], min(times[name]), facts.why[name]) for name in runs]
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+
+
+def _time(seconds: float) -> str:
+    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{seconds * factor:.1f} {unit}"
+    return f"{seconds:.2f} s"

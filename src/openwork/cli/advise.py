@@ -1,0 +1,22 @@
+"""`openwork advise`: which format suits the matrix in a file for an operation."""
+
+from __future__ import annotations
+
+import argparse
+
+import openwork as ow
+from openwork.advice import Advice
+
+from .load import read
+from .output import heading, table
+
+__all__ = ["run"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    t = read(arguments.file)
+    advice: Advice = ow.advise(t, op=arguments.op, seconds=arguments.seconds, threads=arguments.threads)
+    shape = " x ".join(map(str, t.shape))
+    heading(f"{advice.operation} of {shape}, {advice.nse} elements: {advice.best}")
+    table(["format", "bytes", "time", f"/ {advice.given}", "why"], advice.rows(), left=(0, 4))
+    return 0

@@ -1,0 +1,33 @@
+"""`openwork plot`: a picture of the matrix in a file, as PNG, SVG or PDF."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import openwork as ow
+
+from .load import read
+from .main import CliError
+
+__all__ = ["run"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    out = Path(arguments.out)
+    if not out.suffix:
+        raise CliError(f"{out}: what kind of picture?; help: end the name in .png, .svg or .pdf")
+    if not out.parent.is_dir():
+        raise CliError(f"{out.parent}: no such folder")
+    t = read(arguments.file)
+    try:
+        import matplotlib
+    except ImportError:
+        raise CliError("matplotlib is not installed; help: pip install openwork[plot]") from None
+    matplotlib.use("agg")
+    axes = getattr(ow.plot, arguments.kind)(t)
+    if out.suffix[1:].lower() not in axes.figure.canvas.get_supported_filetypes():
+        raise CliError(f"{out}: {out.suffix} is no kind of picture; help: .png, .svg or .pdf")
+    axes.figure.savefig(out, dpi=150)
+    print(f"{out}: {arguments.kind} of {' x '.join(map(str, t.shape))}, {int(t.nse)} elements")
+    return 0

@@ -1,0 +1,12 @@
+"""Tensors -> pictures by matplotlib: where elements are (`spy`), the tree of levels (`levels`), row lengths (`rows`).
+
+Each draws on the axes that it is given, else on new ones, and returns them. matplotlib is imported when a picture is
+asked for.
+"""
+
+from __future__ import annotations
+
+from .pictures import rows, spy
+from .tree import levels
+
+__all__ = ["levels", "rows", "spy"]

@@ -1,0 +1,85 @@
+"""`advise` measures what it says, and its command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.advice.advise import OPERATIONS
+from openwork.cli import main
+
+BAND = np.eye(60) + np.eye(60, k=1) + np.eye(60, k=-1)
+
+
+def test_every_sensible_format_is_measured() -> None:
+    advice = ow.advise(ow.asarray(BAND, format="csr"), op="spmv", seconds=0.02)
+    measured = {c.format: c for c in advice if c.seconds is not None}
+    assert {"csr", "csc", "coo", "dcsr", "dia", "bsr(2, 2)", "ell(3)"} <= set(measured)
+    assert advice.best == min(measured.values(), key=lambda c: c.seconds).format
+    assert [c.seconds for c in advice][: len(measured)] == sorted(c.seconds for c in measured.values())
+    for name, candidate in measured.items():
+        assert candidate.nbytes == ow.asarray(BAND, format="csr").asformat(ow.format(name, ndim=2)).nbytes
+    assert "100%" not in advice["bsr(2, 2)"].why
+    assert "of 3 diagonals" in advice["dia"].why
+    assert "as it is" in advice["csr"].why
+    assert str(advice).splitlines()[0] == f"A @ x of 60 x 60, 178 elements; best: {advice.best}"
+    assert "<table>" in advice._repr_html_()
+    with pytest.raises(KeyError, match="csr"):
+        advice["csrr"]
+
+
+def test_what_is_out_of_proportion_is_not_made() -> None:
+    t = ow.sparse_coo_tensor([[0, 5], [7, 3]], [1.0, 2.0], (1 << 20, 1 << 20))
+    advice = ow.advise(t, op="scale", seconds=0.01)
+    assert advice["dense"].seconds is None
+    assert "times the smallest" in advice["dense"].why
+    assert advice["coo"].seconds is not None
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_every_operation(op: str) -> None:
+    tall = np.where(np.random.default_rng(0).random((9, 4)) < 0.4, 1.5, 0)
+    advice = ow.advise(ow.asarray(tall, format="csr"), op=op, seconds=0.001)
+    assert advice["csr"].seconds is not None
+
+
+def test_tensors_of_other_ranks() -> None:
+    cube = ow.asarray(np.ones((2, 3, 2)), format="csf")
+    assert {c.format for c in ow.advise(cube, op="sum", seconds=0.001)} == {"csf", "coo", "dense"}
+    for bad in (lambda: ow.advise(cube, op="spmm"), lambda: ow.advise(np.ones(3), op="sum")):
+        with pytest.raises(ow.ShapeError, match="expected: a matrix"):
+            bad()
+    with pytest.raises(ow.UnsupportedError, match="did you mean 'spmm'"):
+        ow.advise(cube, op="spmmm")
+
+
+def test_threads_are_set_back() -> None:
+    before = ow.get_num_threads()
+    ow.advise(BAND, op="spmv", seconds=0.001, threads=1)
+    assert ow.get_num_threads() == before
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "band.mtx"
+    ow.write(path, ow.asarray(BAND, format="coo"))
+    assert main(["advise", str(path), "--op", "spmv", "--seconds", "0.01"]) == 0
+    out = capsys.readouterr().out
+    assert "A @ x of 60 x 60" in out
+    assert "diagonals" in out
+    assert main(["advise", str(path), "--op", "spmx"]) == 2
+    assert "did you mean" in capsys.readouterr().err
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "equal to NumPy" in out
+    assert ow.__version__ in out
+    assert main(["plot", str(path), "--out", str(tmp_path / "none" / "x.png")]) == 2
+    assert main(["plot", str(path), "--out", str(tmp_path / "x")]) == 2
+    pytest.importorskip("matplotlib")
+    for kind in ("spy", "rows"):
+        assert main(["plot", str(path), "--out", str(tmp_path / f"{kind}.png"), "--kind", kind]) == 0
+        assert (tmp_path / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["plot", str(path), "--out", str(tmp_path / "x.xyz")]) == 2
+    assert "no kind of picture" in capsys.readouterr().err
