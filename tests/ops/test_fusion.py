@@ -518,7 +518,8 @@ def test_transposes_of_the_last_two_dimensions() -> None:
         got = ow.compute(lazy)
         np.testing.assert_array_equal(to_numpy(got), dense)
         assert got.format == eager.format
-    both(lambda A: ow.sum((A + A).mT, axis=1), A)
+    for function in (lambda A: ow.sum((A + A).mT, axis=1), lambda A: ow.sum((A + A).T, axis=0)):
+        one_nest(both(function, A))
     v = tensor(a[0, 0], "coo")
     for f in (lambda t: t.mT, lambda t: (t + t).mT):
         with pytest.raises(ShapeError):
@@ -529,11 +530,14 @@ def test_a_dense_divisor_divides_what_is_not_stored() -> None:
     a, d = dense_array((6, 8)), np.ones((6, 8))
     d[0, :] = 0
     d[1, 1] = np.nan
-    for spec in ("csr", "coo"):
+    divided = (lambda t: t / d, lambda t: t // d, lambda t: t % d)
+    for spec in ("csr", "bitmap"):
         A = tensor(a, spec)
         with np.errstate(all="ignore"):
-            for f in (lambda t: t / d + t, lambda t: t // d + t, lambda t: t % d + t):
-                np.testing.assert_array_equal(to_numpy(ow.compute(f(ow.lazy(A)))), f(a))
+            for f in (*divided, *(lambda t, g=g: ow.sum(g(t), axis=1) for g in divided)):
+                got, want = ow.compute(f(ow.lazy(A)) * 2), f(A) * 2
+                np.testing.assert_array_equal(to_numpy(got), to_numpy(want))
+                assert got.nse == want.nse
 
 
 def test_bytes_are_of_conversions_only_where_there_are_some() -> None:
