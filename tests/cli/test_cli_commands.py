@@ -251,3 +251,12 @@ def test_torch_takes_part_in_sums(matrix: Path) -> None:
             got = contests.total(problem, text).runs["torch"]()
             dense = got.to_dense().numpy()  # type: ignore[attr-defined]
             np.testing.assert_allclose(dense.reshape(-1), np.asarray(csr.sum(axis=axis)).reshape(-1))
+
+
+def test_dense_operands_of_kernels_have_the_vector_index_inside(capsys: Capture) -> None:
+    """Whichever way it is written, B is read along k."""
+    texts = []
+    for b in ("B(j,k)", "B(k,j)"):
+        assert main(["kernel", f"C(i,k) += A(i,j) * {b}", "--formats", "A=csr"]) == 0
+        texts.append(capsys.readouterr().out.split("\n", 1)[1].replace("B_stride1", "B_stride0"))
+    assert texts[0] == texts[1]

@@ -78,6 +78,10 @@ def test_mixed_formats_and_dense_operands():
 
 def test_out_and_assignment():
     dok = sparse.DOK((3, 4))
+    shared, own = dok.copy(deep=False), dok.copy()
+    dok[2, 3] = 5
+    assert (shared[2, 3], own[2, 3]) == (5, 0)
+    dok[2, 3] = 0
     dok[0, 1:3] = [5, 6]
     dok[[1, 2], [0, 3]] = 7
     dok[1, 0] = 0

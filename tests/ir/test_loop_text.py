@@ -91,6 +91,7 @@ def test_chained_comparisons() -> None:
         ("def f(n: i64):\n    x = foo(n)", "line 2: unknown operation 'foo'"),
         ("def f(n: i64):\n    x = max(n)", "line 2: max takes 2 operands, got 1"),
         ("def f(n: real):\n    pass", "line 1: expected a type, got 'real'"),
+        ("def f(n: i64):\n    x: n + 1 = n", "line 2: expected a type, got 'n + 1'"),
         ("def f(n):\n    pass", "line 1: parameter 'n' needs a type"),
         ("def f(n: i64):\n    for i in range(0, n, -1):\n        pass", "expected a literal integer, got '-1'"),
         ("def f(n: i64):\n    for i in range(0, n, 0):\n        pass", "the step is 0; expected a positive one"),

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from strategies import formats, shapes
 
+from openwork.codegen.executable import Executable
 from openwork.codegen.plan_cache import PlanCache
 from openwork.errors import FormatError, ShapeError
 from openwork.format import format as fmt
@@ -323,3 +324,16 @@ def test_batches_of_levels_with_room() -> None:
     d[2, 0] = 0
     with pytest.raises(ShapeError, match="batch 2 has 3 elements"):
         convert(filled(d), loose)
+
+
+def test_the_work_of_a_conversion_is_that_of_its_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long ones go to a thread of their own, so that signals are answered."""
+    works: list[int] = []
+    run = Executable.run_sized
+    monkeypatch.setattr(
+        Executable,
+        "run_sized",
+        lambda self, work, *args, **named: works.append(work) or run(self, work, *args, **named),
+    )
+    convert(uncoalesced((3, 4), 300), fmt("csr"))
+    assert max(works) >= 300

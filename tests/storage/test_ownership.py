@@ -455,3 +455,15 @@ def test_torch_load() -> None:
                 continue
             with pytest.raises((ow.InvariantError, pickle.UnpicklingError), match=r"5\.\d"):
                 torch.load(file, weights_only=weights_only)
+
+
+def test_torch_memory_of_the_same_size_is_other_memory() -> None:
+    torch = pytest.importorskip("torch")
+    from openwork.storage.watch import _Record
+
+    for index in (False, True):
+        x = torch.arange(5)
+        record = _Record(x, index)
+        assert record.holds()
+        x.data = x.data.clone()
+        assert not record.holds()

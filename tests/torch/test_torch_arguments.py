@@ -250,3 +250,9 @@ def test_masked_arguments() -> None:
     assert ow.result_type(v.astype("float32"), ow.int8) == np.dtype("float32")
     assert ow.can_cast(v, ow.float64) is True
     assert ow.can_cast(v, ow.float32) is False
+
+
+def test_what_is_no_function_of_ours_is_refused_however_it_is_called() -> None:
+    for call in (lambda t: torch.abs_(input=t), lambda t: torch.abs_(t), lambda t: torch.fft.fft(t)):
+        with pytest.raises(ow.UnsupportedError, match="does not take an openwork Tensor"):
+            call(ow.asarray(X, format="csr"))

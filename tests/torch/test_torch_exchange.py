@@ -205,3 +205,13 @@ def test_softmax_backward_for_every_dimension(dim: int) -> None:
 
     assert gradcheck(function, (t.values.detach().requires_grad_(),), fast_mode=True)
     assert gradgradcheck(function, (t.values.detach().requires_grad_(),), fast_mode=True)
+
+
+def test_coordinates_in_no_order_are_handed_over_as_they_are() -> None:
+    indices, values = torch.tensor([[2, 0, 2], [1, 1, 1]]), torch.tensor([1.0, 2.0, 3.0])
+    got = ow.sparse_coo_tensor(indices, values, (3, 3)).to_torch()
+    assert torch.equal(got._indices(), indices)
+    assert got._values().data_ptr() == values.data_ptr()
+    for layout in ("csr", "csc", "bsr(2, 2)"):
+        t = ow.asarray(torch.eye(4), format=layout)
+        assert t.to_torch().values().data_ptr() == t.values.data_ptr(), layout
