@@ -115,7 +115,8 @@ def test_solutions(layout: str, columns: int) -> None:
 
 def test_solvers_without_gradients_refuse() -> None:
     t = ow.asarray(torch.eye(3, dtype=torch.float64)).asformat("csr").requires_grad_()
-    for function in (lambda a: ow.linalg.eigsh(a, 1), lambda a: ow.linalg.cg(a, torch.ones(3, dtype=torch.float64))):
+    x = torch.ones(3, dtype=torch.float64)
+    for function in (lambda a: ow.linalg.cg(a, x), lambda a: ow.linalg.gmres(a, x)):
         with pytest.raises(ow.UnsupportedError, match="no gradient"):
             function(t)
         function(t.detach())
