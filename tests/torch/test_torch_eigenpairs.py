@@ -80,6 +80,11 @@ def test_forward_mode_and_second_derivatives() -> None:
         assert gradgradcheck(function, (A,), atol=1e-4, rtol=1e-2)
 
 
+def test_systems_by_torchs_name() -> None:
+    A, b = ow.asarray(SYMMETRIC, format="csr"), torch.arange(6.0, dtype=torch.float64)
+    assert torch.allclose(torch.sparse.spsolve(A, b), torch.linalg.solve(SYMMETRIC, b))
+
+
 def test_results_are_of_the_library_of_the_matrix() -> None:
     A = ow.asarray(SYMMETRIC, format="csr")
     N = ow.asarray(A, like=np)

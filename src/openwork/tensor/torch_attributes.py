@@ -156,6 +156,32 @@ class TorchAttributes:
         """Whether the layout is MKL-DNN's: never."""
         return bool(_of_torch(self, "is_mkldnn").values.is_mkldnn)
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return buffers.itemsize(_of_torch(self, "itemsize")._storage.scalar)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether the gradient of a tensor that is no leaf is kept."""
+        return bool(_of_torch(self, "retains_grad").values.retains_grad)
+
+    def is_inference(self) -> bool:
+        """Whether the values were made in `torch.inference_mode`."""
+        return bool(_of_torch(self, "is_inference").values.is_inference())
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
+        return bool(_of_torch(self, "is_signed").values.is_signed())
+
+    def is_conj(self) -> bool:
+        """Whether a conjugation is pending: never."""
+        return bool(_of_torch(self, "is_conj").values.is_conj())
+
+    def is_neg(self) -> bool:
+        """Whether a negation is pending: never."""
+        return bool(_of_torch(self, "is_neg").values.is_neg())
+
     def get_device(self) -> int:
         """The number of the GPU, -1 for the host."""
         return int(_of_torch(self, "get_device").values.get_device())

@@ -203,6 +203,15 @@ def logdet(a: Any) -> Tensor:
     return Tensor._from_dense(log + sign.log() if sign.is_complex() else torch.where(sign < 0, torch.nan, log))
 
 
+@torch_function("spsolve")
+def spsolve(input: Any, other: Any, *, left: bool = True) -> Any:
+    """`torch.sparse.spsolve`: x with `input @ x = other`, or `x @ input = other`."""
+    if left:
+        return direct.solve(input, other)
+    x = direct.solve(input.mT, other.mT if other.ndim > 1 else other)
+    return x.mT if x.ndim > 1 else x
+
+
 def solve(a: Any, b: Any) -> Any:
     """The rule of `linalg.solve`."""
     return _solve(lambda t, right, _: direct.solve(t, right), a, b, "solve")
