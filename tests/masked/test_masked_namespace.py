@@ -120,8 +120,46 @@ def test_fused_functions_take_masked_tensors_as_they_are() -> None:
     agree(function(m, m), reference(np.exp(data) * data + 1, bits))
     agree(function(t, m), reference(np.exp(data) * data + 1, bits))
     np.testing.assert_allclose(function(t, t).to_numpy(), np.exp(data) * data + 1)
-    with pytest.raises(ow.UnsupportedError, match="lazy: a masked tensor"):
-        ow.lazy(m)
+
+
+def test_expressions_to_be_computed_later_take_masked_tensors() -> None:
+    data, bits = arrays((5, 6))
+    other, _ = arrays((5, 6), 1)
+    a, b, dense = reference(data, bits), reference(other, bits), np.arange(30.0).reshape(5, 6)
+    for spec in FORMATS:
+        m, n = made(data, bits, spec), made(other, bits, spec)
+        x, y = ow.lazy(m), ow.lazy(n)
+        shared = ow.exp(x) * y
+        for got, want in (
+            (shared + 1, np.exp(a) * b + 1),
+            (shared - shared, a * 0),
+            ((x + y) * dense, (a + b) * dense),
+            (ow.where(x > 0, x, y), np.ma.where(a > 0, a, b)),
+            ((x * 2).sum(axis=1), (a * 2).sum(1)),
+            (ow.sum(shared), (np.exp(a) * b).sum()),
+            ((x - y).T, (a - b).T),
+            (ow.permute_dims(x, (1, 0)), a.T),
+            (x + n, a + b),
+            (m * y, a * b),
+            (2 - x, 2 - a),
+            (ow.nextafter(x, y), np.ma.MaskedArray(np.nextafter(data, other), ~bits)),
+        ):
+            agree(ow.compute(got), want, exact=False)
+        agree(ow.compute(x @ y.T), (m @ n.T).to_masked_array(), exact=False)
+        agree(x.reshape(6, 5), a.reshape(6, 5))
+        both = ow.compute(x + 1, ow.lazy(ow.asarray(dense, format="csr")) * 2)
+        agree(both[0], a + 1)
+        np.testing.assert_allclose(both[1].to_numpy(), dense * 2)
+    with pytest.raises(ow.ShapeError, match="the masks differ"):
+        ow.compute(ow.lazy(made(data, bits)) + made(data, ~bits))
+    doubled = ow.lazy(made(data, bits))
+    for _ in range(60):
+        doubled = doubled + doubled * 0
+    agree(ow.compute(doubled), a)
+    m, x = made(data, bits), ow.lazy(made(data, bits))
+    for later in (m * x, x * m, m @ x.T, x @ m.T, 1 - x):
+        assert repr(later).startswith("lazy(")
+    assert "exp(" in str(ow.explain(ow.exp(x) * m + 1))
 
 
 def test_rank_zero() -> None:

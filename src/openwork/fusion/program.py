@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen.plan_cache import PlanCache
 from ..compiler.scalar_arguments import passes
+from ..late import late
 from ..runtime import gradient_hook, trace
 from ..runtime.overrides import takes_over
 from ..tensor.lazy import LEAF, TRANSPOSE, ExpressionText, Lazy, is_lazy, lazy, leaf
@@ -20,6 +21,9 @@ from .numbers import fixed_numbers, with_numbers
 from .partition import PlannedPart, plan_part
 
 __all__ = ["compute", "fused"]
+
+evaluate_masked = late("masked.expressions", "evaluate")
+"""The values of expressions with masked operands."""
 
 NUMBERS = frozenset((bool, int, float, complex))
 
@@ -120,8 +124,6 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if gradient_hook.any_dense_gradient(args):
             return gradient_hook.rule("dense_gradient")(wrapper, "fused", None, args, kwargs)
-        if any(map(takes_over, args)):
-            return function(*args, **kwargs)
         leaves = [_as_leaf(a) for a in args]
         leaf_kwargs = {k: _as_leaf(v) for k, v in kwargs.items()} if kwargs else kwargs
         result = function(*leaves, **leaf_kwargs)
@@ -151,6 +153,9 @@ def _run(roots: Sequence[Lazy]) -> tuple[Any, ...]:
     if isinstance(program, frozenset):
         program = _programs.get(_with_fixed_numbers(key, numbers, program))
     if program is None or isinstance(program, frozenset):
+        if any(map(takes_over, leaves)):
+            masked_values: tuple[Any, ...] = evaluate_masked(roots)
+            return masked_values
         program = _new_program(roots, leaves, numbers, key)
     values = [*leaves, *numbers, *program.constants, *[None] * program.slots]
     tracing = trace.active()
@@ -267,7 +272,7 @@ def _leaf_key(value: Any, storage: Any) -> Any:
         return (storage.signature, storage.shape, fill if fill == fill and fill else repr(fill))
     if isinstance(value, np.ndarray):
         return (value.dtype, value.shape, value.flags.c_contiguous, value.flags.f_contiguous)
-    return (str(getattr(value, "dtype", type(value))), tuple(value.shape), str(getattr(value, "device", "")))
+    return (type(value), str(getattr(value, "dtype", "")), tuple(value.shape), str(getattr(value, "device", "")))
 
 
 # -- planning ----------------------------------------------------------------------------------------------------------

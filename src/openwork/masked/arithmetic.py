@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DTypeError, ShapeError
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
+from ..ops.elementwise.maps import elementwise
 from ..tables import OPERATORS
 from ..tensor.inplace import _kind, check_writable, store_result
+from ..tensor.lazy import ELEMENTWISE, defer, is_lazy
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -41,10 +44,17 @@ def _unary(op: str, doc: str) -> Callable[[Any], Any]:
     return method
 
 
+def _now_or_later(op: str, a: Any, b: Any) -> Any:
+    """`a op b`; an expression where one of them is to be computed later."""
+    if is_lazy(a) or is_lazy(b):
+        return defer(ELEMENTWISE, op, partial(elementwise, op), (a, b))
+    return binary(op, a, b)
+
+
 def _binary(op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
 
-        return binary(op, self, other)
+        return _now_or_later(op, self, other)
 
     return method
 
@@ -52,7 +62,7 @@ def _binary(op: str) -> Callable[[Any, Any], Any]:
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
 
-        return binary(op, other, self)
+        return _now_or_later(op, other, self)
 
     return method
 

@@ -23,6 +23,7 @@ from ..runtime.gradient_hook import tracked
 from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, is_array, is_torch, length, scalar_of
 from ..storage.storage import Storage
+from ..tensor.lazy import is_lazy
 from ..tensor.tensor import Tensor
 from . import forms
 from .structure import merged, require_equal, same, sampled, settled, values_on
@@ -168,7 +169,8 @@ def remade(s: Storage, values: Array, scalar: bool) -> MaskedTensor:
 
 
 def _operand(x: Any) -> Any:
-    """An operand as a masked tensor, an array, or a Python scalar."""
+    """An operand as a masked tensor, an array, or a Python scalar; what is to be computed later is now."""
+    x = x.compute() if is_lazy(x) else x
 
     if isinstance(x, MaskedTensor) or is_array(x) or isinstance(x, bool | int | float | complex | np.generic):
         return x

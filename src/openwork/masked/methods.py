@@ -17,8 +17,10 @@ import numpy as np
 from ..errors import suggestion
 from ..late import late
 from ..ops.axes import swapped_axes
+from ..ops.products.matmul import matmul as product
 from ..storage.buffers import is_torch
 from ..tables import MASKED, NUMPY, TORCH
+from ..tensor.lazy import MATMUL, defer, is_lazy
 from ..tensor.numpy_names import by_numpys_arguments, standard_arguments
 
 if TYPE_CHECKING:
@@ -75,11 +77,11 @@ class Methods:
 
         def __matmul__(self, other: Any) -> MaskedTensor:
 
-            return matmul(self, other)
+            return defer(MATMUL, "matmul", product, (self, other)) if is_lazy(other) else matmul(self, other)
 
         def __rmatmul__(self, other: Any) -> MaskedTensor:
 
-            return matmul(other, self)
+            return defer(MATMUL, "matmul", product, (other, self)) if is_lazy(other) else matmul(other, self)
 
     def norm(self, ord: Any = 2, axis: Any = None, keepdims: bool = False, **others: Any) -> MaskedTensor:
         """The vector norm of the specified elements; torch's `p`, `dim`, `keepdim`, `dtype` are taken too."""

@@ -185,7 +185,7 @@ def lazy(x: Any, /) -> Lazy:
 
     Parameters
     ----------
-    x : Tensor, array, or what `ow.asarray` takes; a Lazy is returned as it is
+    x : Tensor, masked tensor, array, or what `ow.asarray` takes; a Lazy is returned as it is
 
     Returns
     -------
@@ -207,12 +207,7 @@ def lazy(x: Any, /) -> Lazy:
         raise UnsupportedError(
             "lazy: an expression has no gradients at every element\n  help: ow.fused(function)(x), or x.detach()"
         )
-    if takes_over(x):
-        raise UnsupportedError(
-            "lazy: a masked tensor, whose masks are compared at every operation\n  help: ow.pointwise(text, tensors)"
-        )
-
-    return leaf(x if isinstance(x, Tensor) or is_array(x) else asarray(x))
+    return leaf(x if isinstance(x, Tensor) or is_array(x) or takes_over(x) else asarray(x))
 
 
 def leaf(value: Any) -> Lazy:
