@@ -205,3 +205,12 @@ def test_errors() -> None:
         linalg.cross(t, zero)
     with pytest.raises(ow.ShapeError, match="cross: axis 2 is out of bounds"):
         linalg.cross(t, t, axis=2)
+
+
+def test_eigenvalues_are_complex() -> None:
+    for d in (np.array([[0.0, 1], [-1, 0]]), np.array([[2.0, 1], [0, 3]], np.float32), np.array([[1j, 2], [0, 1]])):
+        values, vectors = linalg.eig(ow.asarray(d))
+        kind = np.complex64 if d.dtype == np.float32 else np.complex128
+        assert (values.dtype, vectors.dtype) == (kind, kind)
+        v, w = values.to_numpy(), vectors.to_numpy()
+        np.testing.assert_allclose(d @ w, w * v, atol=1e-6)

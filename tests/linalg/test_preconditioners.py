@@ -248,3 +248,18 @@ def test_pivots_that_are_not_there() -> None:
         linalg.ssor(ow.asarray(a), 2)
     with pytest.raises(ow.DTypeError, match="ic0: shift is a real number; got: 'x'"):
         linalg.ic0(ow.asarray(a), shift="x")
+
+
+def test_factors_of_an_incomplete_factorization() -> None:
+    """L and U agree with the matrix where it has elements; without fill-in the product is the matrix."""
+    rng = np.random.default_rng(1)
+    d = np.eye(8) * 4 + np.where(rng.random((8, 8)) < 0.3, rng.random((8, 8)), 0)
+    p = linalg.ilu0(ow.asarray(d, format="csr"))
+    lower, upper = p.L.to_numpy(), p.U.to_numpy()
+    np.testing.assert_allclose((lower @ upper)[d != 0], d[d != 0])
+    np.testing.assert_array_equal(np.diag(lower), np.ones(8))
+    assert not np.triu(lower, 1).any()
+    assert not np.tril(upper, -1).any()
+    assert p.nse == np.count_nonzero(d)
+    x = np.arange(8.0)
+    np.testing.assert_allclose(p @ x, np.linalg.solve(upper, np.linalg.solve(lower, x)))

@@ -233,3 +233,21 @@ def test_compiled_functions_break_around_masked_tensors() -> None:
     assert torch.allclose(out, (2 * torch.sin(x)[mask]).sum() + torch.cos(x).sum())
     out.backward()
     assert torch.allclose(leaf.grad, torch.where(mask, 2 * torch.cos(x), 0.0) - torch.sin(x))
+
+
+def test_running_sums_and_products() -> None:
+    """Of sparse data, whose fibres are followed by their elements alone."""
+    data, bits = arrays((4, 6), 3)
+    x, where = torch.from_numpy(data + 0.25), torch.from_numpy(bits)
+    for op, start in (("cumsum", 0.0), ("cumprod", 1.0)):
+        for dim in (0, 1):
+            values, plain = x[where].requires_grad_(), x.clone().requires_grad_()
+            full = torch.zeros_like(x).masked_scatter(where, values)
+            m = ow.as_masked_tensor(full, where).asformat("csr")
+            want = torch.where(where, getattr(torch.where(where, plain, start), op)(dim), 0)
+            got = weighted(getattr(m, op)(dim))
+            expected = (want * torch.arange(1.0, 25, dtype=x.dtype).reshape(4, 6)).sum()
+            torch.testing.assert_close(got, expected)
+            got.backward()
+            expected.backward()
+            torch.testing.assert_close(values.grad, plain.grad[where])

@@ -109,3 +109,53 @@ def test_sparse_operands_of_torch(layout: str) -> None:
     for found, want in ((A + S, D + E), (S * A, D * E), (A.T @ S, D.T @ E), (torch.add(A, S), D + E)):
         assert isinstance(found, ow.Tensor)
         assert np.allclose(found.to_numpy(), want)
+
+
+A = np.array([[0, 1.5, 0, -2], [3, 0, 0, 0], [0, 0, 4, 1.5]])
+V = np.array([0, 2, 0, 2, 1, 0])
+ROW, NANS, STACK = np.array([0.0, 1, 3, 7]), np.array([0, np.nan, 1, 0, np.nan, 2.0]), np.stack([A, A[::-1]])
+KEEP = np.array([True, False, True])
+
+ARGUMENTS: tuple[tuple[np.ndarray[Any, Any], tuple[Callable[[Any], Any], ...]], ...] = (
+    (A, (
+        lambda x: (np.average(x), np.average(x, axis=1), np.average(x, axis=0, returned=True), np.average(x, keepdims=True)),
+        lambda x: (np.compress(KEEP, x), np.compress(KEEP, x, axis=0)),
+        lambda x: (np.trapezoid(x, ROW), np.trapezoid(x, A.cumsum(1)), np.trapezoid(x, ROW[:3], axis=0), np.trapezoid(x, dx=2.0)),
+        lambda x: (np.histogram(x, 5, density=True), np.histogram(x, [-3, 0, 1, 5])),
+        lambda x: (np.atleast_1d(x), np.delete(x, 5), np.delete(x, 1, axis=0), np.delete(x, slice(0, 2), axis=1)),
+        lambda x: (np.insert(x, 1, 7, axis=1), np.insert(x, 2, 7), np.vsplit(x, 3), np.hsplit(x, [1, 3])),
+        lambda x: (np.flipud(x), np.fliplr(x), [np.rot90(x, k) for k in range(5)], np.rot90(x, 1, (1, 0))),
+        lambda x: (np.resize(x, (2, 3)), np.resize(x, (5, 5)), np.resize(x, (0, 3)), np.size(x), np.size(x, 1)),
+        lambda x: (np.array_equal(x, A), np.array_equal(x, A[:2]), np.array_equiv(x, A[0]), np.array_equiv(x, A[:, :2])),
+        lambda x: (np.iscomplexobj(x), np.isrealobj(x), np.iscomplexobj(x * 1j)),
+    )),
+    (V, (
+        lambda x: (np.bincount(x), np.bincount(x, np.arange(6.0)), np.bincount(x, minlength=9)),
+        lambda x: (np.trim_zeros(x), np.trim_zeros(x, "f"), np.trim_zeros(x * 0)),
+        lambda x: np.unique(x, return_index=True, return_inverse=True, return_counts=True),
+    )),
+    (NANS, (
+        lambda x: (np.unique(x), np.unique(x, equal_nan=False)),
+        lambda x: np.unique(x, return_index=True, return_inverse=True, return_counts=True),
+    )),
+    (STACK, (lambda x: (np.dsplit(x, 2), np.average(x, axis=(0, 2)), np.rot90(x, 1, (0, 2))),)),
+)  # fmt: skip
+
+
+def test_variants_of_arguments() -> None:
+    """What samples of the names leave out: defaults, axes, empty results, NaN."""
+
+    def agree(got: Any, want: Any, which: Any) -> None:
+        if isinstance(want, tuple | list):
+            assert len(got) == len(want), which
+            for g, w in zip(got, want, strict=True):
+                agree(g, w, which)
+        else:
+            got = got.to_numpy() if isinstance(got, ow.Tensor) else got
+            np.testing.assert_array_equal(got, want, err_msg=str(which))
+            assert np.shape(got) == np.shape(want), which
+
+    for x, functions in ARGUMENTS:
+        t = ow.asarray(x, format="coo")
+        for k, function in enumerate(functions):
+            agree(function(t), function(x), (x.shape, k))
