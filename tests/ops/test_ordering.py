@@ -201,3 +201,19 @@ def test_errors() -> None:
         ow.diff(t, n=-1)
     with pytest.raises(ow.UnsupportedError, match=r"fill values 1.0 and 0.0 differ\n  help: make one of them dense"):
         ow.diff(t, prepend=ow.full((3, 3), 1.0, format="csr"))
+
+
+def test_topk_of_few_elements() -> None:
+    """Fewer elements than fibres: most of what is chosen is unspecified, in the order of coordinates."""
+    for shape, places in (((9, 6), ((8, 2), (5, 1), (7, 0))), ((6, 9), ((0, 8), (5, 8))), ((4, 3), ())):
+        a = np.zeros(shape)
+        for n, at in enumerate(places):
+            a[at] = (-2, 3, 1)[n]
+        for spec in ("csr", "coo", "csc"):
+            t = ow.asarray(a, format="coo").asformat(spec)
+            for axis in (0, 1):
+                for largest in (False, True):
+                    want = np.argsort(-a if largest else a, axis=axis, kind="stable").take(range(3), axis)
+                    values, indices = ow.topk(t, 3, axis=axis, largest=largest)
+                    same(indices, want)
+                    same(values, np.take_along_axis(a, want, axis))
