@@ -101,7 +101,8 @@ __all__ = [
 __getattr__ = _absent(__name__, __all__)
 
 for _name in (
-    "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm", "outer",
-    "slogdet", "solve", "solve_triangular", "spsolve", "tensordot", "trace", "vecdot", "vector_norm",
+    "cross", "det", "diagonal", "eigsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm",
+    "outer", "slogdet", "solve", "solve_triangular", "spsolve", "svds", "tensordot", "trace", "vecdot",
+    "vector_norm",
 ):  # fmt: skip
     globals()[_name] = _overridable(_gradients.with_grad(globals()[_name]))
