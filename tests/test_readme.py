@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,12 @@ def test_constraints_pin_torch_exactly() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     assert "torch==2.13.0" in lines
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines if line and not line.startswith("#"))
+
+
+def test_entry_points_are_functions() -> None:
+    """What the installed package promises others is there."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for points in (table["scripts"], *table["entry-points"].values()):
+        for name, target in points.items():
+            module, _, function = target.partition(":")
+            assert callable(getattr(import_module(module), function)), name

@@ -20,8 +20,7 @@ da = pytest.importorskip("dask.array")
 
 from dask_cases import CASES  # noqa: E402
 
-import openwork.dask  # noqa: E402
-from openwork.dask.registration import token  # noqa: E402
+from openwork.interop.dask import token  # noqa: E402
 
 PAGE = Path(__file__).parents[2] / "docs" / "dask.md"
 FORMATS = ["csr", "csc", "coo", "dcsr", "bitmap", "bsr(2, 2)"]
@@ -94,9 +93,35 @@ def test_tokens_are_of_contents() -> None:
     tokens = [dask.base.tokenize(x) for x in (t, *others)]
     assert dask.base.tokenize(same) == tokens[0]
     assert len(set(tokens)) == 5
-    code = "import openwork as ow, openwork.dask, dask.base, numpy as np; print(dask.base.tokenize(ow.asarray(np.eye(3), format='csr')))"
+    code = (
+        "import openwork as ow, dask.base, numpy as np; print(dask.base.tokenize(ow.asarray(np.eye(3), format='csr')))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == dask.base.tokenize(ow.asarray(np.eye(3), format="csr"))
+
+
+@pytest.mark.parametrize("first", ["openwork", "dask.array"])
+def test_nothing_is_to_be_called(first: str, tmp_path: Path) -> None:
+    """In either order of imports, with the entry point as an installed package has it."""
+    info = tmp_path / "openwork_entry-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: openwork-entry\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[dask.sizeof]\nopenwork = openwork.interop.dask:register_sizes\n")
+    code = f"""
+import {first}
+import numpy as np, openwork as ow, dask.array as da
+from dask.sizeof import sizeof
+t = ow.asarray(np.eye(500), format="csr")
+assert sizeof(t) == t.nbytes
+a = da.from_array(t, chunks=250)
+for x in (a + t, t + a):
+    assert type(x.compute(scheduler="sync")) is ow.Tensor and isinstance(x, da.Array)
+"""
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH"), *sys.path])])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert not done.stderr, done.stderr
 
 
 def test_tokens_over_torch() -> None:
@@ -151,7 +176,7 @@ def test_frames_of_distributed_are_the_buffers() -> None:
 
 CLUSTER = """
 import os, signal
-import numpy as np, openwork as ow, openwork.dask, dask.array as da
+import numpy as np, openwork as ow, dask.array as da
 from distributed import Client, LocalCluster, wait
 
 def main():

@@ -12,12 +12,14 @@ from ..storage import buffers
 from ..storage.buffers import Array
 
 if TYPE_CHECKING:
+    from ..interop.dask import token
     from ..interop.export import array, dlpack, to_dense, to_scipy
     from ..interop.networkx import to_networkx
     from ..interop.pandas import to_pandas
     from ..interop.to_torch import to_torch
     from .tensor import Tensor
 else:
+    token = late("interop.dask", "token")
     to_scipy = late("interop.export", "to_scipy")
     to_torch = late("interop.to_torch", "to_torch")
     to_dense = late("interop.export", "to_dense")
@@ -49,6 +51,10 @@ class Exports:
         """The tensor as a torch tensor; see `interop.to_torch`."""
 
         return to_torch(_me(self), layout)
+
+    def __dask_tokenize__(self) -> Any:
+        """Dask's name for the contents, the same in every process; see `interop.dask`."""
+        return token(_me(self))
 
     def to_pandas(self, index: Any = None, columns: Any = None) -> Any:
         """The matrix as a pandas frame of sparse columns, the vector as a sparse series; see `interop.to_pandas`."""

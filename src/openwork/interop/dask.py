@@ -7,38 +7,42 @@ from typing import Any
 from ..storage import buffers
 from ..tensor.tensor import Tensor
 
-__all__ = ["register", "token"]
+__all__ = ["register", "register_sizes", "token"]
 
 
-def register(sizeof: Any = None) -> None:
+def register_sizes(sizeof: Any) -> None:
+    """Tell Dask's dispatcher of sizes the bytes of Tensors.
+
+    Dask calls it at the entry point "dask.sizeof" while it is imported itself, when nothing else of it can be.
+    """
+    sizeof.register(Tensor, _nbytes)
+
+
+def register() -> None:
     """Make Tensors chunks of Dask arrays; to do it twice changes nothing.
-
-    Parameters
-    ----------
-    sizeof : Dask's dispatcher of sizes in bytes, which it gives to what stands behind the entry point "dask.sizeof";
-        default the one of `dask.sizeof`
 
     Raises ImportError where Dask or its arrays are not installed.
     """
-    import dask.sizeof
     from dask.array import chunk_types, dispatch
-    from dask.tokenize import normalize_token
+    from dask.sizeof import sizeof
 
-    (sizeof or dask.sizeof.sizeof).register(Tensor, _nbytes)
-    normalize_token.register(Tensor, token)
-    if Tensor not in chunk_types._HANDLED_CHUNK_TYPES:
-        chunk_types.register_chunk_type(Tensor)
+    if Tensor in chunk_types._HANDLED_CHUNK_TYPES:
+        return
+    chunk_types.register_chunk_type(Tensor)
     dispatch.to_numpy_dispatch.register(Tensor, _to_numpy)
     dispatch.percentile_lookup.register(Tensor, _percentile)
+    register_sizes(sizeof)
 
 
 def token(t: Tensor) -> tuple[Any, ...]:
     """What tells a tensor from others, the same in every process: shape, format, dtype, fill value, and its buffers.
 
     Tokens of torch's tensors differ from run to run; here they are those of NumPy's arrays over the same memory.
+    Dask asks for it where a tensor gets into an array or a graph, by when it has to know the type.
     """
     from dask.tokenize import normalize_token
 
+    register()
     s = t._storage
     arrays = (None if b is None else buffers.to_numpy(b, detach=True) for b in (*s.pos, *s.crd, s.values))
     return (
