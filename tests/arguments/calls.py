@@ -83,6 +83,7 @@ _ORDINARY: dict[str, Call] = {
     "round": _call(a(), 1),
     "roll": _call(a(), 1, axis=1),
     "set_kernel_limit": _call(200),
+    "advise": _call(a(), op="scale", seconds=0.001, threads=1),
     "set_num_threads": _call(1),
     "sparse_bsc_tensor": _call([0, 1, 1, 1], [0], np.ones((1, 2, 1)), (2, 3)),
     "sparse_bsr_tensor": _call([0, 1], [0], np.ones((1, 2, 1)), (2, 3)),
