@@ -283,7 +283,7 @@ def _ranges(d: Drive, kernel: Kernel, pieces: int) -> list[tuple[int, int]]:
     if not kernel.ranged:
         return [(0, 0)]
     if d.plan.parallel and d.plan.run_reduce:  # each row is written once, by whoever has the whole of it
-        cuts = work_bounds(d.source.storage, pieces, whole=True)
+        cuts = work_bounds(d.source.storage, pieces, whole_runs=True)
     else:
         lo, hi = outer_range(d.source.storage) if d.plan.sliced is None else (0, d.problem.extents[d.plan.sliced])
         cuts = even_bounds(lo, hi, pieces)

@@ -258,7 +258,7 @@ def interrupted_inside(name: str, work: Callable[[], Any], monkeypatch: pytest.M
 
     pause = threading.Event()
     monkeypatch.setattr(np, name, slow)
-    monkeypatch.setattr(values, "_function", values._function.__wrapped__)
+    monkeypatch.setattr(values, "function_of", values.function_of.__wrapped__)
     monkeypatch.setattr(dispatch, "LONG", 1)
     monkeypatch.setattr(files, "LONG", 1)
     before = signal.signal(signal.SIGUSR1, handler)
