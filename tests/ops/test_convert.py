@@ -39,7 +39,7 @@ class Interpreted:
         verify(kernel)
         self.name, self.kernel, self.params, self.arrays = kernel.name, kernel, kernel.params, arrays
 
-    def run(self, words: Any, lo: int, hi: int, status: bool) -> int:
+    def run(self, words: Any, lo: int = 0, hi: int = 0, status: bool = False) -> int:
         named = zip(self.params, words, strict=True)
         args = {p.name: to_numpy(self.arrays[w]) if isinstance(p, Buffer) else w for p, w in named}
         bounds = {"lo": lo, "hi": hi} if self.kernel.ranged else {}
