@@ -100,3 +100,17 @@ def test_three_operands_and_broadcasting() -> None:
         got = ow.pointwise("A[i, j] * B[i, j] + C[j]", {"A": a, "B": b, "C": c})
         np.testing.assert_array_equal(got.to_numpy(), x * y + z)
         np.testing.assert_array_equal(ow.where(a > 1, b, c).to_numpy(), np.where(x > 1, y, z))
+
+
+@pytest.mark.parametrize("text", ["(D / B) * (B // D) + E", "(B / D) * (D / B) - E", "(D / B) * B + E"])
+def test_fill_values_that_make_nan_together_do_so_beside_elements(text: str) -> None:
+    """(1 / 0) * (0 // 1) is NaN where E alone is stored, though the fill value 1 is an argument of the kernel."""
+    b, d, e = np.array([0.0, 2.0, 0.0]), np.array([1.0, 3.0, 1.0]), np.array([3.0, 4.0, 0.0])
+    operands = {
+        "B": ow.asarray(b, format="bitmap"), "D": ow.asarray(d, format="bitmap", fill_value=1.0),
+        "E": ow.asarray(e, format="coo"),
+    }  # fmt: skip
+    with np.errstate(all="ignore"):
+        expected = eval(text, {"B": b, "D": d, "E": e})
+        result = ow.pointwise(text, operands)
+    np.testing.assert_array_equal(result.to_numpy(), expected)

@@ -159,7 +159,21 @@ def _by_kind(regions: Regions, operands: Mapping[str, SparseOperand]) -> tuple[R
     names = frozenset(fills)
     subsets = [frozenset(s) for n in range(len(names) + 1) for s in combinations(sorted(names), n)]
     same_regions = all((fill_regions.body(s) is None) == (regions.body(s) is None) for s in subsets)
-    return (fill_regions, constants) if same_regions else (None, {})
+    return (
+        (fill_regions, constants) if same_regions and _annihilates_alike(fill_regions, regions, subsets) else (None, {})
+    )
+
+
+def _annihilates_alike(passed: Regions, known: Regions, subsets: Sequence[frozenset[str]]) -> bool:
+    """Whether an absent zero annihilates with fill values as arguments only where it does with those that are known.
+
+    `(A / 0) * 0`, of fill values only, is NaN where A's is known to be 1, and 0 where it is an argument.
+    """
+    if not known.annihilate:
+        return True
+    passed_exactly = Regions(passed.expr, passed.fills, None, annihilate=False)
+    known_exactly = Regions(known.expr, known.fills, known.fill, annihilate=False)
+    return all(passed.body(s) == passed_exactly.body(s) or known.body(s) != known_exactly.body(s) for s in subsets)
 
 
 def _nonfinite_guard(
