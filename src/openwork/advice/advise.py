@@ -17,6 +17,7 @@ from ..interop.sources import asarray
 from ..tensor.tensor import Tensor
 from .facts import Facts, facts_of
 from .measure import samples
+from .units import bytes_text, time_text
 
 __all__ = ["OPERATIONS", "Advice", "Candidate", "advise"]
 
@@ -65,7 +66,7 @@ class Advice:
         base = next((c.seconds for c in self.candidates if c.format == self.given), None)
         return [
             (
-                c.format, _bytes(c.nbytes), "-" if c.seconds is None else _time(c.seconds),
+                c.format, bytes_text(c.nbytes), time_text(c.seconds),
                 "-" if c.seconds is None or not base else f"{c.seconds / base:.2f}", c.why,
             )
             for c in self.candidates
@@ -179,18 +180,3 @@ def _measured(t: Tensor, op: str, facts: Facts, least: int, seconds: float) -> l
         runs[name], sizes[name] = run, int(converted.nbytes)
     times = samples(runs, seconds) if runs else {}
     return candidates + [Candidate(name, sizes[name], min(times[name]), facts.why[name]) for name in runs]
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-
-
-def _time(seconds: float) -> str:
-    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
-        if seconds < limit:
-            return f"{seconds * factor:.1f} {unit}"
-    return f"{seconds:.2f} s"
