@@ -38,7 +38,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "advice": ("Advice", "advise"),
     "codegen.cache": ("cache_info", "clear_caches", "get_kernel_limit", "set_kernel_limit"),
     "codegen.pool": ("get_num_threads", "set_num_threads"),
-    "io": ("read", "write"),
+    "io": ("open", "read", "write"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
     "interop.constructors": ("assemble",),
     "interop.layouts": (

@@ -30,6 +30,7 @@ from .codegen.cache import get_kernel_limit as get_kernel_limit
 from .codegen.cache import set_kernel_limit as set_kernel_limit
 from .codegen.pool import get_num_threads as get_num_threads
 from .codegen.pool import set_num_threads as set_num_threads
+from .io import open as open
 from .io import read as read
 from .io import write as write
 from .masked import MaskedTensor as MaskedTensor

@@ -202,7 +202,7 @@ class Archive:
 
 
 @contextmanager
-def archive_of(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Archive]:
+def archive_of(path: str | os.PathLike[str], ratio: int | None, kind: type[Archive] = Archive) -> Iterator[Archive]:
     """The archive at `path`; only its directory is read."""
     name = os.fspath(path)
     with open_regular(path) as file:
@@ -211,4 +211,4 @@ def archive_of(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Arch
         except _READ_ERRORS as error:
             raise FileFormatError(f"{name}: not a readable .npz ({error})") from None
         with archive:
-            yield Archive(name, archive, ratio)
+            yield kind(name, archive, ratio)

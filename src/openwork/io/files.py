@@ -28,6 +28,7 @@ from . import (
     petsc,
     rutherford_boeing,
     smtx,
+    store,
     svmlight,
     triplet,
     writers,
@@ -67,6 +68,7 @@ _KINDS = (
     _Kind("Rutherford-Boeing", (".rb", ".hb", *_BOEING), rutherford_boeing.read, None, rutherford_boeing.header),
     _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, None, triplet.header, _BASE),
     _Kind("npz", (".npz",), path=npz.read),
+    _Kind("store", (".ow",), path=store.read),
     _Kind("MATLAB", (".mat",), path=arrays.read_mat, options=("variable",)),
     _Kind("HDF5", (".h5", ".hdf5"), path=hdf5_kinds.read, options=("variable", "rows")),
     _Kind("AnnData", (".h5ad",), path=anndata.read, options=("variable", "rows")),
@@ -178,7 +180,7 @@ def read(
     ----------
     path : the extension tells the kind of file, else its beginning: Matrix Market (.mtx, .ttx), FROSTT (.tns,
         .sptensor), Rutherford- and Harwell-Boeing (.rb, .rua, ...), CHOLMOD triplets (.tri), .npz (SciPy's and ours),
-        MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), AnnData (.h5ad, .zarr), binsparse (.bsp.h5,
+        folders .ow, MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), AnnData (.h5ad, .zarr), binsparse (.bsp.h5,
         .bsp.zarr), PETSc's binary (.petsc), Parquet triplets (.parquet), .edgelist; text may be .gz, .bz2 or .xz
     format : the format of the result; by default the file's own: text gives sorted "coo" where the entries are sorted
         and distinct and the uncoalesced COO where not, compressed files keep their compression without a copy
@@ -250,6 +252,8 @@ def header(path: Path_) -> Header:
     kind = _kind_of(path)
     if kind.name == "npz":
         return npz.header(path)
+    if kind.name == "store":
+        return store.header(path)
     if kind.header is not None:
         return kind.header(_beginning(path))
     record = load(path)
@@ -285,8 +289,9 @@ def write(
 
     Parameters
     ----------
-    path : .mtx, .tns, .rb (with .gz, .bz2, .xz); .npz; .petsc; AnnData .h5ad, binsparse .bsp.h5 and 10x .h5 through
-        h5py; AnnData .zarr and binsparse .bsp.zarr through zarr; .parquet through pyarrow
+    path : .mtx, .tns, .rb (with .gz, .bz2, .xz); .npz; a folder .ow, whose buffers have checksums; .petsc; AnnData
+        .h5ad, binsparse .bsp.h5 and 10x .h5 through h5py; AnnData .zarr and binsparse .bsp.zarr through zarr; .parquet
+        through pyarrow
     t : Tensor, or what `asarray` takes; a masked tensor, to .npz; for .h5ad and .zarr also tensors by name, {"X": A,
         "layers/counts": B, "obsp/distances": C}
     symmetry : for .mtx and .rb, "symmetric", "skew-symmetric" or "hermitian" writes the lower triangle after checking
@@ -295,8 +300,8 @@ def write(
     compress : deflate .npz, HDF5 and zarr
     progress : called with (elements written, elements in all)
 
-    Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz keeps any format, .bsp.h5 those
-    of dense, compressed and coordinate levels; all but .rb and .petsc keep the dtype.
+    Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz and .ow keep any format,
+    .bsp.h5 those of dense, compressed and coordinate levels; all but .rb and .petsc keep the dtype.
     """
 
     kind = _check_write(path, symmetry, comment, compress, progress)
@@ -351,6 +356,7 @@ _WRITERS: dict[str, Callable[[Path_, Any, _WriteOptions], None]] = {
     **dict.fromkeys((".rb", ".hb"), _rb),
     ".tns": lambda path, t, how: writers.write_tns(path, t, how.comment, how.progress),
     ".npz": lambda path, t, how: npz.write(path, npz.parts_of(t._storage), how.compress, how.progress),
+    ".ow": lambda path, t, how: store.write(path, t, how.progress),
     ".h5ad": lambda path, t, how: anndata.write(path, t, how.compress, how.progress),
     ".bsp.h5": lambda path, t, how: binsparse.write(path, t, how.compress, how.progress),
     ".h5": lambda path, t, how: hdf5.write_tenx(path, t, how.compress, how.progress),

@@ -9,10 +9,11 @@ other reader takes what is missing for 0. Nothing is ever unpickled.
 from __future__ import annotations
 
 import os
+import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -25,11 +26,16 @@ from .compressed import check_pointers, compressed
 from .records import Array, Buffers, Coordinates, Header, Options, Progress
 from .replace import replacing
 
-__all__ = ["header", "parts_of", "read", "write"]
+__all__ = ["checked_format", "format_text", "header", "parts_of", "read", "read_ours", "write"]
 
 VERSION = 1
 _ROWS = "(i, j) -> (j - i : compressed, i : range)"
 _COLUMNS = "(i, j) -> (j - i : compressed, j : range)"
+_ALIGNMENT = 64
+_LOCAL_HEADER, _ZIP64_FIELD, _FIELD_HEADER = 30, 20, 4
+"""Bytes of a member's local header without its name, of the field of its size in 64 bits, of any field's own header."""
+_PADDING_FIELD = 0xD935
+"""The number of the extra field that Android's tools pad with."""
 _MAX_FORMAT_TEXT = 4096
 """Characters of the text of a format."""
 
@@ -41,8 +47,8 @@ def read(path: str | os.PathLike[str], options: Options = Options()) -> Buffers 
     """
     with archive_of(path, options.ratio) as archive:
         if "openwork" in archive:
-            return _read_ours(archive)
-        return _read_scipy(archive, _format_text(archive))
+            return read_ours(archive)
+        return _read_scipy(archive, format_text(archive))
 
 
 def header(path: str | os.PathLike[str]) -> Header:
@@ -54,13 +60,13 @@ def header(path: str | os.PathLike[str]) -> Header:
                 archive.fail(
                     f"no sparse tensor, there is no array '{key}'; there are {', '.join(archive.names()[:40])}"
                 )
-        kind, shape = _format_text(archive), archive.shape("shape")
+        kind, shape = format_text(archive), archive.shape("shape")
         stored, dtype = archive.header(values)
         field = archive.text("scalar") if "scalar" in archive else str(dtype)
     return Header(f"npz, {kind}", shape, field, entries=int(np.prod(stored, dtype=np.float64)))
 
 
-def _format_text(archive: Archive) -> str:
+def format_text(archive: Archive) -> str:
     text = archive.text("format")
     if len(text) > _MAX_FORMAT_TEXT:
         archive.fail(f"format.npy has {len(text)} characters; expected {_MAX_FORMAT_TEXT} at most")
@@ -75,11 +81,22 @@ def write(
     method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with replacing(path) as file, zipfile.ZipFile(file, "w", method) as archive:
         for key, array in parts.items():
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+            info = zipfile.ZipInfo(f"{key}.npy")
+            info.compress_type = method
+            if not compress:
+                info.extra = _padding(archive, info.filename)
+            with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
             done += array.size
             if progress is not None:
                 progress(done, total)
+
+
+def _padding(archive: zipfile.ZipFile, name: str) -> bytes:
+    """An extra field after which the member's data begin at a multiple of 64 bytes, so that they can be mapped."""
+    begin = cast(IO[bytes], archive.fp).tell() + _LOCAL_HEADER + len(name) + _ZIP64_FIELD + _FIELD_HEADER
+    size = -begin % _ALIGNMENT
+    return struct.pack("<HH", _PADDING_FIELD, size) + bytes(size)
 
 
 def parts_of(storage: Any, always_ours: bool = False) -> dict[str, Array]:
@@ -152,7 +169,7 @@ def _shift_rows(data: Array, offsets: Array, width: int) -> Array:
     return out
 
 
-def _read_ours(archive: Archive) -> Buffers:
+def read_ours(archive: Archive) -> Buffers:
     """Openwork's layout: the arrays that the levels of the format have."""
     version = archive.number("openwork")
     if type(version) is not int or version < 1:
@@ -162,7 +179,8 @@ def _read_ours(archive: Archive) -> Buffers:
     masked = archive.text("openwork_masked") if "openwork_masked" in archive else ""
     if masked not in ("", "tensor", "number"):
         archive.fail(f"openwork_masked is {masked!r}; expected 'tensor' or 'number'")
-    text, shape = _format_text(archive), archive.shape("shape") if "shape" in archive else ()
+    text = format_text(archive)
+    shape = archive.shape("shape") if "shape" in archive and archive.header("shape")[0] != (0,) else ()
     format = _parse_format(archive, text, len(shape))
     expected_keys = {f"{kind}_{k}" for k, level in enumerate(format.levels) for kind in level.format.buffers}
     unexpected = [k for k in archive.names() if k.startswith(("pos_", "crd_")) and k not in expected_keys]
@@ -172,6 +190,12 @@ def _read_ours(archive: Archive) -> Buffers:
     crd = {k: _coordinates(archive, format, k) for k in range(format.nlevels) if f"crd_{k}" in expected_keys}
     values = _values(archive)
     return Buffers(text, shape, pos, crd, values, "general", _fill(archive, values), masked)
+
+
+def checked_format(archive: Archive, text: str, ndim: int) -> str:
+    """A format's text. Raises FileFormatError where it is none of `ndim` dimensions."""
+    _parse_format(archive, text[:_MAX_FORMAT_TEXT], ndim)
+    return text[:_MAX_FORMAT_TEXT]
 
 
 def _parse_format(archive: Archive, text: str, ndim: int) -> Format:
@@ -232,8 +256,7 @@ def _read_scipy(archive: Archive, kind: str) -> Buffers | Coordinates:
         pos = np.array([0, record.values.size], record.indices[0].dtype)
         record = Buffers("coo", shape, {0: pos}, dict(enumerate(record.indices)), record.values)
     if isinstance(record, Buffers) and "openwork_format" in archive:
-        text = archive.text("openwork_format")[:_MAX_FORMAT_TEXT]
-        _parse_format(archive, text, len(shape))
+        text = checked_format(archive, archive.text("openwork_format"), len(shape))
         return replace(record, format=text, symmetry="general")
     return record
 

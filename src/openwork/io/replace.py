@@ -16,6 +16,7 @@ import io
 import lzma
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from ..errors import UnsupportedError
 from ..faults import reach
 from ..interruptible import here
 
-__all__ = ["PREFIX", "compressing", "replacing", "replacing_name"]
+__all__ = ["PREFIX", "compressing", "replacing", "replacing_folder", "replacing_name"]
 
 PREFIX = ".openwork-"
 _BUFFER = 1 << 20
@@ -81,6 +82,39 @@ def replacing_name(path: Path_) -> Iterator[str]:
                 os.fsync(reopened)
             finally:
                 os.close(reopened)
+
+
+@contextmanager
+def replacing_folder(path: Path_, is_ours: Callable[[str], bool], what: str) -> Iterator[str]:
+    """The name of a new folder beside `path`, which takes its place once the block has ended without an exception.
+
+    A folder that is replaced is one of which `is_ours` holds: anything else at `path` is UnsupportedError. It is moved
+    aside first, and back where that fails; a process that is killed between the two leaves it as `.openwork-*.tmp`.
+    """
+    name = os.fspath(path)
+    target = os.path.realpath(name)
+    if os.path.exists(target) and not (os.path.isdir(target) and is_ours(target)):
+        raise UnsupportedError(f"write: {name} is there, and no {what}\n  help: another name, or remove it")
+    temporary, old = (os.path.join(os.path.dirname(target), f"{PREFIX}{secrets.token_hex(8)}.tmp") for _ in range(2))
+    with _name_in_errors(name, temporary):
+        os.mkdir(temporary)
+        try:
+            yield temporary
+            here().check()
+            reach("rename")
+            if os.path.exists(target):
+                os.replace(target, old)
+            try:
+                os.replace(temporary, target)
+            except BaseException:
+                if os.path.exists(old):
+                    os.replace(old, target)
+                raise
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+    shutil.rmtree(old, ignore_errors=True)
+    _sync_folder(os.path.dirname(target))
 
 
 @contextmanager
@@ -144,11 +178,13 @@ class _FaultPointFile(io.FileIO):
 
 
 @contextmanager
-def _name_in_errors(path: str) -> Iterator[None]:
-    """Give an OSError that names no file, such as a full disk, the path that was to be written."""
+def _name_in_errors(path: str, temporary: str | None = None) -> Iterator[None]:
+    """Give an OSError that names no file, such as a full disk, or a temporary one, the path that was to be written."""
     try:
         yield
     except OSError as error:
+        if temporary is not None and str(error.filename).startswith(temporary):
+            error.filename = path
         if error.filename is None and error.errno is not None and error.strerror is not None:
             error.filename = path
         raise

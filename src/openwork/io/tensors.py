@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["coordinates_of", "to_tensor"]
 
 
-def to_tensor(path: str | os.PathLike[str], record: Coordinates | Buffers, format: object, full: bool) -> Tensor:
+def to_tensor(
+    path: str | os.PathLike[str], record: Coordinates | Buffers, format: object, full: bool, checked: bool = True
+) -> Tensor:
     """A Tensor of the record, mirrored where it is a stored triangle and `full`, in `format` (None: the file's own).
+
+    Without `checked`, the checks of a record of buffers that cost O(nse) are left out.
 
     Coordinates become "coo" where they are sorted and distinct, which is checked, else the uncoalesced COO.
     """
@@ -33,7 +37,7 @@ def to_tensor(path: str | os.PathLike[str], record: Coordinates | Buffers, forma
         tensor = _from_coordinates(expand(coordinates(record)))
         return tensor.asformat(file_format if format is None else format)
     if isinstance(record, Buffers):
-        tensor = _from_buffers(path, record)
+        tensor = _from_buffers(path, record, checked)
     else:
         tensor = _from_coordinates(expand(record) if full else record)
     return tensor if format is None else tensor.asformat(format)
@@ -65,14 +69,14 @@ def _begins_sorted(columns: tuple[Array, ...]) -> bool:
     return bool(ascending.all())
 
 
-def _from_buffers(path: str | os.PathLike[str], record: Buffers) -> Tensor:
+def _from_buffers(path: str | os.PathLike[str], record: Buffers, checked: bool) -> Tensor:
 
     try:
         format = parse(record.format, len(record.shape))
         levels = range(format.nlevels)
         pos, crd = (tuple(side.get(k) for k in levels) for side in (record.pos, record.crd))
         result = _tensor(record.shape, format, record.values, pos, crd, record.fill_value)
-        check(result._storage)
+        check(result._storage, checked)
     except (FormatError, InvariantError, ShapeError, RecursionError) as error:
         raise FileFormatError(f"{os.fspath(path)}: {error}") from error
     return result

@@ -7,13 +7,9 @@ rows asked for are read, and no others.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +19,7 @@ from ..faults import reach
 from . import anndata, binsparse, limits
 from .hdf5 import Hdf5
 from .records import Array, Buffers, Coordinates, Options, Progress
-from .replace import PREFIX
+from .replace import replacing_folder
 
 if TYPE_CHECKING:
     from ..tensor.tensor import Tensor
@@ -153,22 +149,13 @@ class _Attributes:
 @contextmanager
 def _created(path: str | os.PathLike[str], compress: bool) -> Iterator[_Group]:
     """The root group of a new store, which is at `path` once the block has ended without an exception."""
-    target, zarr = Path(os.fspath(path)), _zarr(path)
-    if target.exists() and not any((target / mark).exists() for mark in _MARKS):
-        raise UnsupportedError(f"write: {target} is there, and no zarr store\n  help: another name, or remove it")
-    temporary = target.with_name(f"{PREFIX}{secrets.token_hex(8)}.tmp")
-    try:
-        yield _Group(zarr.open_group(str(temporary), mode="w", zarr_format=2), compress)
-        reach("rename")
-        old = target.with_name(f"{PREFIX}{secrets.token_hex(8)}.tmp")
-        if target.exists():
-            os.replace(target, old)
-        os.replace(temporary, target)
-        shutil.rmtree(old, ignore_errors=True)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    zarr = _zarr(path)
+    with replacing_folder(path, _is_store, "zarr store") as folder:
+        yield _Group(zarr.open_group(folder, mode="w", zarr_format=2), compress)
+
+
+def _is_store(folder: str) -> bool:
+    return any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS)
 
 
 def write(

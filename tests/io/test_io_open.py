@@ -1,0 +1,320 @@
+"""`open`: mapped files give the tensor that `read` gives, read-only, in little memory; what is corrupt is an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import openwork as ow
+from openwork.faults import injected, nth
+from openwork.io import store
+
+
+@pytest.fixture(autouse=True)
+def without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is lost by a crash of the machine here; to sync a file takes milliseconds."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+FORMATS = ("csr", "coo", "bsr(2, 3)", "bitmap", "dia", "ell(4)")
+DENSE = np.arange(42.0).reshape(6, 7) * (np.arange(42).reshape(6, 7) % 4 == 1)
+
+
+def matrix() -> ow.Tensor:
+    return ow.asarray(DENSE, format="csr")
+
+
+def test_every_format(tmp_path: Path) -> None:
+    for format in FORMATS:
+        t = matrix().asformat(format)
+        for name in ("t.ow", "t.npz"):
+            path = tmp_path / name
+            ow.write(path, t)
+            assert ow.read(path).format == t.format
+            if (name, format) == ("t.npz", "dia"):
+                with pytest.raises(ow.UnsupportedError, match=r"help: ow.read"):
+                    ow.open(path)
+                continue
+            for options in ({}, {"verify": True}, {"check": False}):
+                o = ow.open(path, **options)
+                assert (o.format, o.dtype, o.shape) == (t.format, t.dtype, t.shape)
+                np.testing.assert_array_equal(o.to_numpy(), DENSE)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "complex64"])
+def test_dtypes_and_fill_values(tmp_path: Path, dtype: str) -> None:
+    values = np.array([1, 0, 1]).astype(dtype)
+    fills: list[Any] = [0, 1] if values.dtype.kind in "bui" else [0, np.inf, -0.0, np.nan]
+    for fill in [*fills, *([complex(np.nan, -np.inf)] if dtype == "complex64" else [])]:
+        t = ow.assemble("coo", (2, 3), pos={}, crd={0: [0, 0, 1], 1: [0, 2, 1]}, values=values, fill_value=fill)
+        ow.write(tmp_path / "t.ow", t)
+        for back in (ow.open(tmp_path / "t.ow"), ow.read(tmp_path / "t.ow")):
+            assert repr(back.fill_value) == repr(t.fill_value)
+            np.testing.assert_array_equal(back.to_numpy(), t.to_numpy())
+
+
+def test_other_ranks_and_no_elements(tmp_path: Path) -> None:
+    for t in (ow.asarray(3.0), ow.zeros((2, 0, 3), format="csf"), ow.asarray(np.eye(4).reshape(2, 2, 4), format="coo")):
+        for name in ("t.ow", "t.npz"):
+            ow.write(tmp_path / name, t)
+            np.testing.assert_array_equal(ow.open(tmp_path / name, verify=True).to_numpy(), t.to_numpy())
+
+
+def test_bfloat16(tmp_path: Path) -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    t = ow.asarray(np.array([[1.5, 0, 2]], bfloat16), format="csr")
+    ow.write(tmp_path / "t.ow", t)
+    assert ow.open(tmp_path / "t.ow").values.tolist() == [1.5, 2]
+
+
+def test_masked_tensors(tmp_path: Path) -> None:
+    m = ow.masked_tensor(DENSE, DENSE > 3)
+    ow.write(tmp_path / "m.npz", m)
+    assert (ow.open(tmp_path / "m.npz").get_mask().to_numpy() == (DENSE > 3)).all()
+    with pytest.raises(ow.UnsupportedError, match=r"masked tensors are written to .npz"):
+        ow.write(tmp_path / "m.ow", m)
+
+
+def test_what_is_mapped_is_read_only(tmp_path: Path) -> None:
+    ow.write(tmp_path / "t.ow", matrix())
+    t = ow.open(tmp_path / "t.ow")
+    changes: tuple[Callable[[], Any], ...] = (
+        lambda: t.__imul__(2), lambda: t.zero_(), lambda: t.__setitem__((0, 1), 3.0), lambda: t.eliminate_zeros(),
+        lambda: t.copy_(t * 2),
+    )  # fmt: skip
+    for change in changes:
+        with pytest.raises(ow.ReadOnlyError):
+            change()
+    np.testing.assert_array_equal(ow.read(tmp_path / "t.ow").to_numpy(), DENSE)
+    ow.write(tmp_path / "t.ow", matrix() * 2)  # replaced: what is open keeps the old file
+    np.testing.assert_array_equal(t.to_numpy(), DENSE)
+
+
+def test_scipy_files(tmp_path: Path) -> None:
+    path = tmp_path / "s.npz"
+    s = sp.csr_array(DENSE)
+    for m in (s, s.tocsc(), s.tocoo(), s.tobsr((2, 7)), sp.csr_array(([1.0, 2, 3], [2, 0, 2], [0, 3]), shape=(1, 3))):
+        sp.save_npz(path, m, compressed=False)
+        try:
+            t = ow.open(path)
+        except ow.UnsupportedError as error:
+            assert "no multiple of" in str(error)  # noqa: PT017
+            continue
+        np.testing.assert_array_equal(t.to_numpy(), m.toarray())
+        ow.write(path, t)
+        np.testing.assert_array_equal(sp.load_npz(path).toarray(), m.toarray())
+    sp.save_npz(path, s)
+    with pytest.raises(ow.UnsupportedError, match=r"data.npy cannot be mapped, it is compressed\n  help: ow.read"):
+        ow.open(path)
+
+
+def test_members_begin_at_multiples_of_64_bytes(tmp_path: Path) -> None:
+    ow.write(tmp_path / "t.npz", matrix())
+    t = ow.open(tmp_path / "t.npz")
+    assert all(x.__array_interface__["data"][0] % 64 == 0 for x in t._storage.buffers)
+    with np.load(tmp_path / "t.npz") as arrays:
+        np.testing.assert_array_equal(arrays["data"], t.values)
+
+
+def test_corrupt_blocks_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("store", "store_header"):
+        monkeypatch.setattr(f"openwork.io.{name}.BLOCK", 16)
+    path = tmp_path / "t.ow"
+    ow.write(path, ow.asarray(np.eye(8), format="csr"))
+    place = path / "values.bin"
+    whole = place.read_bytes()
+    place.write_bytes(whole[:37] + b"x" + whole[38:])
+    for get in (lambda: ow.open(path, verify=True), lambda: ow.read(path)):
+        with pytest.raises(ow.FileFormatError, match=r"values.bin, block 2 \(bytes 32 to 48\): the data is corrupt"):
+            get()
+    place.write_bytes(whole[:-1])
+    for get in (lambda: ow.open(path), lambda: ow.read(path)):
+        with pytest.raises(ow.FileFormatError, match=r"values.bin: 63 bytes; header.json says 64"):
+            get()
+    place.unlink()
+    with pytest.raises(ow.FileFormatError, match=r"values.bin: the file is missing"):
+        ow.open(path)
+    (tmp_path / "other").write_bytes(whole)
+    place.symlink_to(tmp_path / "other")
+    with pytest.raises(ow.FileFormatError, match="not a regular file"):
+        ow.open(path)
+
+
+def test_corrupt_members_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.npz"
+    ow.write(path, matrix())
+    data = path.read_bytes()
+    at = data.index(np.float64(5.0).tobytes())
+    path.write_bytes(data[:at] + b"\7" + data[at + 1 :])
+    with pytest.raises(ow.FileFormatError, match=r"t.npz: data.npy is truncated or corrupt \(Bad CRC-32"):
+        ow.open(path, verify=True)
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(ow.FileFormatError):
+        ow.open(path)
+
+
+def test_broken_invariants(tmp_path: Path) -> None:
+    path = tmp_path / "t.ow"
+    ow.write(path, matrix())
+    crd = np.fromfile(path / "crd_1.bin", matrix().crd(1).dtype)
+    crd[3] = 7
+    crd.tofile(path / "crd_1.bin")
+    with pytest.raises(ow.FileFormatError, match=r"5.5"):
+        ow.open(path)
+
+
+def with_header(path: Path, **changes: Any) -> None:
+    """Change a header, and its checksum with it."""
+    body = json.loads((path / "header.json").read_text())
+    del body["crc32"]
+    text = json.dumps(body | changes, separators=(",", ":")).encode()
+    body = {**body, **changes, "crc32": zlib.crc32(text)}
+    (path / "header.json").write_text(json.dumps(body))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"openwork": 2}, "read are 1 to 1"),
+        ({"openwork": "1"}, "version of the layout"),
+        ({"shape": [6, -7]}, "expected at most 64 extents"),
+        ({"shape": [6, 10**30]}, "expected at most 64 extents"),
+        ({"shape": [6]}, "dimensions"),
+        ({"shape": [5, 7]}, "3.8"),
+        ({"format": "(i, j) -> (i : dense)"}, "->"),
+        ({"format": 3}, "expected a text"),
+        ({"format": "coo"}, r"buffers are pos_1, crd_1, values; those of .* are pos_0, crd_0, crd_1, values"),
+        ({"scalar": "f63"}, "known: bool"),
+        ({"scalar": "f32"}, "values has the dtype 'f8'; expected f4"),
+        ({"fill_value": "x"}, "not of f64"),
+        ({"fill_value": [0.0, 0.0]}, "not of f64"),
+        ({"buffers": []}, "buffers are"),
+        ({"block": 5}, "blocks of 5 bytes"),
+    ],
+)
+def test_headers_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    path = tmp_path / "t.ow"
+    ow.write(path, matrix())
+    with_header(path, **changes)
+    for get in (ow.open, ow.read):
+        with pytest.raises((ow.FileFormatError, ow.UnsupportedError), match=message):
+            get(path)
+
+
+def test_headers_that_were_changed(tmp_path: Path) -> None:
+    path = tmp_path / "t.ow"
+    ow.write(path, matrix())
+    header = path / "header.json"
+    text = header.read_text()
+    cases = {
+        text.replace('"shape":[6,7]', '"shape":[7,6]'): "it was changed", text[:50]: "no JSON", "[]": "no header",
+        "[" * 10**5: "no JSON",
+    }  # fmt: skip
+    for changed, message in cases.items():
+        header.write_text(changed)
+        with pytest.raises(ow.FileFormatError, match=message):
+            ow.open(path)
+    header.unlink()
+    with pytest.raises(ow.FileFormatError, match=r"no store, there is no header.json"):
+        ow.open(path)
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    for name in ("absent.ow", "absent.npz", "absent.mtx"):
+        with pytest.raises(FileNotFoundError):
+            ow.open(tmp_path / name)
+    ow.write(tmp_path / "t.mtx", matrix())
+    with pytest.raises(ow.UnsupportedError, match=r"mapped are .ow and .npz, got '.mtx'"):
+        ow.open(tmp_path / "t.mtx")
+    (tmp_path / "file.ow").write_text("")
+    with pytest.raises(ow.FileFormatError, match="is a folder, this is a file"):
+        ow.read(tmp_path / "file.ow")
+    (tmp_path / "folder.ow").mkdir()
+    with pytest.raises(ow.UnsupportedError, match="is there, and no openwork store"):
+        ow.write(tmp_path / "folder.ow", matrix())
+    for wrong in ({"verify": 1}, {"check": None}):
+        with pytest.raises(TypeError, match="must be True or False"):
+            ow.open(tmp_path / "t.ow", **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["write", "fsync", "rename"])
+def test_the_old_store_survives_every_fault(tmp_path: Path, kind: Any) -> None:
+    path = tmp_path / "t.ow"
+    ow.write(path, matrix())
+    for n in range(1, 99):
+        hook = nth(kind, n)
+        failed = None
+        try:
+            with injected(hook):
+                ow.write(path, matrix() * 2)
+        except OSError as error:
+            failed = error
+        if failed is not None:
+            assert failed.filename == str(path)
+            np.testing.assert_array_equal(ow.read(path).to_numpy(), DENSE)
+            assert os.listdir(tmp_path) == ["t.ow"]
+        else:
+            break
+    assert n > 1
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), DENSE * 2)
+    assert os.listdir(tmp_path) == ["t.ow"]
+
+
+def test_progress(tmp_path: Path) -> None:
+    path, calls = tmp_path / "t.ow", []
+    ow.write(path, matrix(), progress=lambda *x: calls.append(x))
+    assert calls[-1] == (29, 29)
+    ow.read(path, progress=lambda *x: calls.append(x))
+    assert calls[-1][0] == calls[-1][1]
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ow.write(path, matrix() * 2, progress=stop)
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), DENSE)
+    assert os.listdir(tmp_path) == ["t.ow"]
+
+
+def test_operations_take_memory_for_their_results_alone(tmp_path: Path) -> None:
+    n, k = 1000, 100
+    crd = (np.arange(k) * (n // k) + np.random.default_rng(0).integers(0, n // k, (n, k))).ravel()
+    A = ow.assemble("csr", (n, n), pos={1: np.arange(0, n * k + 1, k)}, crd={1: crd}, values=np.ones(n * k))
+    ow.write(tmp_path / "t.ow", A)
+    nbytes, x, X = A.nbytes, np.ones(n), np.ones((n, 3))
+    del A, crd
+    t = ow.open(tmp_path / "t.ow")
+    calls: dict[str, Callable[[], Any]] = {
+        "open": lambda: ow.open(tmp_path / "t.ow", verify=True), "A @ x": lambda: t @ x, "A.T @ x": lambda: t.T @ x,
+        "A @ X": lambda: t @ X, "A.T @ X": lambda: t.T @ X, "sum": lambda: t.sum(), "sum 0": lambda: t.sum(axis=0),
+        "mean 1": lambda: t.mean(axis=1), "max 0": lambda: t.max(axis=0), "min 1": lambda: t.min(axis=1),
+        "var": lambda: t.var(axis=0), "rows": lambda: t[10:600], "row": lambda: t[7], "nse": lambda: t.nse,
+    }  # fmt: skip
+    for name, call in calls.items():
+        call()
+        tracemalloc.start()
+        call()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < nbytes / 8, (name, peak, nbytes)
+
+
+def test_verify_in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("store", "store_header"):
+        monkeypatch.setattr(f"openwork.io.{name}.BLOCK", 16)
+    ow.write(tmp_path / "t.ow", ow.asarray(np.eye(20), format="coo"))
+    assert ow.open(tmp_path / "t.ow", verify=True).nse == 20
+    with (tmp_path / "t.ow" / "values.bin").open("r+b") as file:
+        file.write(b"x")
+    with pytest.raises(ow.FileFormatError, match=r"values.bin, block 0"):
+        ow.open(tmp_path / "t.ow", verify=True)
+    assert store.is_store(tmp_path / "t.ow")
