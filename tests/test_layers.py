@@ -14,7 +14,19 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 
 LAYERS = (
-    {"errors", "faults", "settings", "checked", "late", "integers", "interruptible", "tables", "tuning", "caller"},
+    {
+        "errors",
+        "faults",
+        "settings",
+        "checked",
+        "late",
+        "integers",
+        "interruptible",
+        "tables",
+        "tuning",
+        "caller",
+        "imported",
+    },
     {"format"},
     {"storage"},
     {"ir"},

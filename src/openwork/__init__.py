@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from .errors import (
+    BlockError,
     CompilerBug,
     ConvergenceWarning,
     DTypeError,
@@ -26,6 +27,7 @@ from .errors import (
 from .errors import suggestion as _suggestion
 from .format import Format
 from .format import format as format
+from .imported import when_imported as _when_imported
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
 from .runtime.overrides import overridable, with_hints
@@ -61,11 +63,12 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 _LAZY = {**HOMES, **{name: home for home, names in _OTHERS.items() for name in names}}
 """The modules that public names are loaded from when first used."""
 _MODULES = ("decomposition", "graph", "linalg", "masked", "plot")
-_WITH_TORCH = ("nn", "torch")
-"""Modules that import torch: there by name, and by no `import *`."""
+_OPTIONAL = ("dask", "nn", "torch")
+"""Modules that import torch or Dask: there by name, and by no `import *`."""
 
 
 __all__ = [
+    "BlockError",
     "CompilerBug",
     "ConvergenceWarning",
     "DTypeError",
@@ -93,8 +96,21 @@ def _substitute() -> None:
 _dynamo.substitute = _substitute
 
 
+def _register_frames(protocol: Any) -> None:
+    """Have `distributed` load what sends Tensors when it first meets a type of this package."""
+
+    def register() -> None:
+        import_module(f"{__name__}.interop.dask_frames").register_frames(protocol)
+
+    protocol.dask_serialize.register_lazy(__name__, register)
+    protocol.dask_deserialize.register_lazy(__name__, register)
+
+
+_when_imported("distributed.protocol.serialize", _register_frames)
+
+
 def __getattr__(name: str) -> Any:
-    if name in _MODULES or name in _WITH_TORCH or name == "lib":
+    if name in _MODULES or name in _OPTIONAL or name == "lib":
         return import_module(f"{__name__}.{name}")
     home = _LAZY.get(name)
     if home is None:

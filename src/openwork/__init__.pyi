@@ -12,6 +12,7 @@ from . import masked as masked
 from . import plot as plot
 from . import nn as nn
 from . import torch as torch
+from .errors import BlockError as BlockError
 from .errors import CompilerBug as CompilerBug
 from .errors import ConvergenceWarning as ConvergenceWarning
 from .errors import DTypeError as DTypeError

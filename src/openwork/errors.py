@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 __all__ = [
+    "BlockError",
     "CompilerBug",
     "ConvergenceWarning",
     "DTypeError",
@@ -56,6 +57,10 @@ class UnsupportedError(NotImplementedError):
 
 class ExportError(UnsupportedError, BufferError):
     """An array that DLPack cannot hold: a BufferError, as the array API asks for."""
+
+
+class BlockError(RuntimeError):
+    """A block of a tensor on workers or on disk that is lost or damaged; the message names it."""
 
 
 class CompilerBug(RuntimeError):

@@ -2,7 +2,7 @@
 
 | variable | value | default |
 | --- | --- | --- |
-| OPENWORK_NUM_THREADS | threads of kernels, from 1 | the processors of this process |
+| OPENWORK_NUM_THREADS | threads of kernels, from 1 | OMP_NUM_THREADS, else the processors of this process |
 | OPENWORK_KERNELS | kernels kept in memory, from 1 | 1024 |
 | OPENWORK_REUSE | MiB of freed buffers kept for reuse, from 0 | an eighth of the memory, at most 512 |
 | OPENWORK_CACHE | 0, off, no or false: no kernels on disk | on |

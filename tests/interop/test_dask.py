@@ -164,20 +164,18 @@ def test_refused_without_being_made_dense() -> None:
         da.argwhere(a).compute()
 
 
-def test_frames_of_distributed_are_the_buffers() -> None:
-    protocol = pytest.importorskip("distributed.protocol")
-    t = ow.asarray(X, format="csr")
-    header, frames = protocol.serialize(t)
-    parts = [np.frombuffer(f, np.uint8) for f in frames if memoryview(f).nbytes]
-    for buffer in (t._storage.pos[1], t._storage.crd[1], t._storage.values):
-        assert any(np.shares_memory(part, buffer) for part in parts)
-    assert np.array_equal(protocol.deserialize(header, frames).to_numpy(), X)
-
-
 CLUSTER = """
 import os, signal
 import numpy as np, openwork as ow, dask.array as da
 from distributed import Client, LocalCluster, wait
+
+def received(t):
+    s = t._storage
+    return [b.base is not None and b.flags.writeable for b in (s.crd[1], s.values)]
+
+def compiled(t):
+    before = ow.cache_info()["compiled"]
+    return float((t * t * 3).sum()), ow.cache_info()["compiled"] - before
 
 def main():
     x = np.random.default_rng(0).random((400, 30)); x[x < 0.9] = 0
@@ -186,6 +184,12 @@ def main():
         a = da.from_array(ow.asarray(x, format="csr"), chunks=(100, 30)).persist()
         wait(a)
         assert np.allclose((a.T @ a).compute().to_numpy(), x.T @ x)
+        first, second = client.run(os.getpid)
+        block = client.scatter(ow.asarray(x, format="csr"), workers=[first], direct=True)
+        assert client.submit(received, block, workers=[second]).result() == [True, True]  # over memory of the message
+        (value, _), (same, count) = (client.submit(compiled, block, workers=[w], pure=False).result() for w in (first, second))
+        assert value == same and count == 0  # the kernels were in the cache on disk
+        assert set(client.run(ow.get_num_threads).values()) == {1}
         for _ in range(KILLS):
             future = client.compute((a * 2).sum(axis=0))
             os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)

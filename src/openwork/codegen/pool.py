@@ -48,10 +48,18 @@ def _cores() -> int:
 
 
 def _default() -> int:
-    return min(settings.number("OPENWORK_NUM_THREADS", 1) or _cores(), _LIMIT)
+    """What the environment says, ours or that of OpenMP, which launchers of many processes set for all; else all."""
+    said = settings.number("OPENWORK_NUM_THREADS", 1) or settings.number("OMP_NUM_THREADS", 1)
+    return min(said or _cores(), _LIMIT)
+
+
+def _said() -> bool:
+    return any(settings.number(name, 1) for name in ("OPENWORK_NUM_THREADS", "OMP_NUM_THREADS"))
 
 
 threads = _default()
+_is_default = not _said()
+"""Whether nobody has said how many threads there are to be."""
 _run: Callable[..., int] | None = None
 
 
@@ -62,11 +70,18 @@ def get_num_threads() -> int:
 
 def set_num_threads(n: int) -> None:
     """Let kernels use `n` threads, the caller's included. Raises ValueError where n < 1."""
-    global threads, _run
+    global threads, _run, _is_default
     n = integer(n, "set_num_threads", "n")
     if n < 1:
         raise ValueError(f"set_num_threads: expected at least 1 thread, got {n}")
-    threads, _run = min(n, _LIMIT), None
+    threads, _run, _is_default = min(n, _LIMIT), None, False
+
+
+def _callers() -> int:
+    """How many threads of Dask's workers in this process may call kernels at a time, 1 at least."""
+    worker = getattr(sys.modules.get("distributed.worker"), "Worker", None)
+    workers = [w for w in list(getattr(worker, "_instances", ())) if w.status.name == "running"]
+    return max(1, sum(int(w.state.nthreads) for w in workers))
 
 
 def available() -> bool:
@@ -199,8 +214,14 @@ def _forget() -> None:
 
 
 def _start() -> Callable[..., int] | None:
-    """Start the threads; returns the function that runs a job on them, or None."""
-    global _run
+    """Start the threads; returns the function that runs a job on them, or None.
+
+    Where nobody has said how many threads there are to be, each thread of Dask's workers in this process has its part
+    of the processors: the pool's threads and theirs do not multiply.
+    """
+    global _run, threads
+    if _is_default:
+        threads = max(1, min(_cores() // _callers(), _LIMIT))
     native = _native() if threads > 1 else None
     if native is None:
         return None
