@@ -51,6 +51,7 @@ LAYERS = (
         "cli",
         "compat",
         "lib",
+        "__main__",
     },
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

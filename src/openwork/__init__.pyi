@@ -29,6 +29,8 @@ from .codegen.cache import cache_info as cache_info
 from .codegen.cache import clear_caches as clear_caches
 from .codegen.cache import get_kernel_limit as get_kernel_limit
 from .codegen.cache import set_kernel_limit as set_kernel_limit
+from .codegen.notice import get_compile_notice as get_compile_notice
+from .codegen.notice import set_compile_notice as set_compile_notice
 from .codegen.pool import get_num_threads as get_num_threads
 from .codegen.pool import set_num_threads as set_num_threads
 from .io import open as open

@@ -9,6 +9,7 @@
 | OPENWORK_CACHE_DIR | the folder of kernels on disk | the user's cache folder |
 | OPENWORK_CHECKED | 0, off or no: kernels trust their indices; anything else: they check them | off |
 | OPENWORK_OPTIMIZE | 0, off, no or false: kernels compiled in linear time | all passes |
+| OPENWORK_NOTICE | 0, off, no or false: nothing is said when a call compiles for long | on, at a terminal or notebook |
 | OPENWORK_POOL | 0, off, no or false: no threads of our own | on |
 """
 

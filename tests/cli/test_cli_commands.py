@@ -1,4 +1,4 @@
-"""Each command of `openwork`, run in this process; bad input is one line on stderr and status 2."""
+"""Each command of `openwork`, run in this process; bad input is a message on stderr and status 2."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def exit_status(arguments: list[str]) -> object:
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_line_and_status_2(case: str, tmp_path: Path, capsys: Capture) -> None:
+def test_bad_input_is_a_message_and_status_2(case: str, tmp_path: Path, capsys: Capture) -> None:
     scipy.io.mmwrite(tmp_path / "good.mtx", sp.eye_array(4))
     (tmp_path / "strange.xyz").write_text("hello")
     (tmp_path / "small.tns").write_text("1 1 1 1.0\n")
@@ -223,8 +223,48 @@ def test_bad_input_is_one_line_and_status_2(case: str, tmp_path: Path, capsys: C
     captured = capsys.readouterr()
     assert status == 2
     assert captured.out == ""
-    assert len(captured.err.strip().splitlines()) == 1
+    lines = captured.err.strip().splitlines()
+    pointed = [k for k, line in enumerate(lines) if line.strip("^~ ") == ""]
+    assert len(lines) == 1 or pointed
+    assert all(" " not in lines[k - 1][lines[k].index("^") : lines[k].index("^") + 1] for k in pointed)
     assert captured.err.startswith("openwork")
+
+
+POINTED = {
+    "y(i) += A(i,j) * x(j": ("A=csr", "  y(i) += A(i,j) * x(j\n                      ^\n"),
+    "y(i) += A(i,j) * x(j)": (
+        "A=(i, j) -> (i : dense, k : compressed)",
+        "(i : dense, k : compressed)\n                        ^\n",
+    ),
+    "y(i) += A(i,j) *": ("A=csr", "  y(i) += A(i,j) *\n"),
+}
+
+
+@pytest.mark.parametrize("expression", POINTED)
+def test_errors_of_kernels_point_at_the_place(expression: str, capsys: Capture) -> None:
+    formats, message = POINTED[expression]
+    assert main(["kernel", expression, "--formats", formats]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "  expected" in err or "  help" in err
+
+
+def test_an_interrupted_bench_prints_what_it_measured(
+    matrix: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from openwork.cli import bench
+
+    def interrupted(problem: contests.Problem, operation: str, budget: float) -> bench.Row:
+        if operation == "sum":
+            raise KeyboardInterrupt
+        return bench.Row(operation, "csr", "csr", True, {"openwork": 1e-6})
+
+    monkeypatch.setattr(bench, "measure", interrupted)
+    assert main(["bench", str(matrix), "--op", "spmv,sum,sum:0", "--formats", "csr"]) == 130
+    captured = capsys.readouterr()
+    assert "spmv" in captured.out
+    assert "sum" not in captured.out
+    assert captured.err == "openwork bench: interrupted\n"
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import numpy as np
 import pytest
@@ -159,3 +160,38 @@ def test_peers() -> None:
     assert same_matrix(a.tocoo(), a)
     assert not same_matrix(a * 2, a)
     assert not same_matrix(a.T, a)
+
+
+def test_time_left() -> None:
+    assert output.time_left(10.0, 1, 4) == ""
+    assert output.time_left(10.0, 2, 4) == "0:10 left"
+    assert output.time_left(200.0, 2, 4) == "3:20 left"
+    assert output.time_left(200.0, 4, 4) == ""
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_progress_at_a_terminal(
+    rich: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is shown is wiped at the end, and when the job is interrupted."""
+    if rich:
+        pytest.importorskip("rich")
+    else:
+        monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(output, "SHOW_AFTER", -1.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    for fails in (False, True):
+        try:
+            with output.counter("job") as show:
+                for done in range(4):
+                    show(done, 5, f"step{done}")
+                if fails:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            assert fails
+        err = capsys.readouterr().err
+        assert "step0" in err
+        assert "3/5" in err
+        assert "0:00 left" in err
+        assert err.endswith("\x1b[K") if not rich else "step3" not in err.rsplit("\x1b[2K", 1)[-1]

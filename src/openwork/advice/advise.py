@@ -21,6 +21,9 @@ from .units import bytes_text, time_text
 
 __all__ = ["OPERATIONS", "Advice", "Candidate", "advise"]
 
+Progress = Callable[[int, int, str], None]
+"""Called with the formats that are done, the number of all, and the next one's name."""
+
 TOO_LARGE = 16
 """Times the bytes of the smallest format, beyond which a format is not tried."""
 
@@ -118,7 +121,15 @@ OPERATIONS: dict[str, tuple[str, Callable[[Tensor, Any], Callable[[], Any]]]] = 
 """Name -> what is timed, in words, and the call for a tensor of some format."""
 
 
-def advise(t: Any, /, *, op: str = "spmm", seconds: float = 1.0, threads: int | None = None) -> Advice:
+def advise(
+    t: Any,
+    /,
+    *,
+    op: str = "spmm",
+    seconds: float = 1.0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Advice:
     """Which formats make sense for an operation: each with its bytes, its measured time, and why.
 
     The tensor is converted to every format that is not out of all proportion (16 times the bytes of the smallest),
@@ -130,6 +141,7 @@ def advise(t: Any, /, *, op: str = "spmm", seconds: float = 1.0, threads: int | 
     op : "spmv", "spmm" (32 columns), "spmv_t", "spgemm", "add", "scale", "sum", "sum:0" or "rows"
     seconds : for all measurements together, about; conversions and compiling come on top
     threads : of our kernels; default as set
+    progress : called with the number of formats that were converted, the number of all, and the next one's name
 
     Returns
     -------
@@ -156,15 +168,20 @@ def advise(t: Any, /, *, op: str = "spmm", seconds: float = 1.0, threads: int | 
     if threads is not None:
         pool.set_num_threads(integer(threads, "advise", "threads", boolean=False))
     try:
-        candidates = _measured(t, op, facts, least, seconds)
+        candidates = _measured(t, op, facts, least, seconds, progress)
     finally:
         pool.set_num_threads(before)
     return Advice(OPERATIONS[op][0], t.shape, int(t.nse), facts.given, candidates)
 
 
-def _measured(t: Tensor, op: str, facts: Facts, least: int, seconds: float) -> list[Candidate]:
+def _measured(
+    t: Tensor, op: str, facts: Facts, least: int, seconds: float, progress: Progress | None
+) -> list[Candidate]:
     candidates, runs, sizes = [], {}, {}
-    for name, nbytes in facts.nbytes.items():
+    total = len(facts.nbytes) + 1
+    for done, (name, nbytes) in enumerate(facts.nbytes.items()):
+        if progress is not None:
+            progress(done, total, name)
         if nbytes > TOO_LARGE * least and name != facts.given:
             candidates.append(
                 Candidate(name, nbytes, None, f"{nbytes / least:,.0f} times the smallest; {facts.why[name]}")
@@ -178,5 +195,7 @@ def _measured(t: Tensor, op: str, facts: Facts, least: int, seconds: float) -> l
             candidates.append(Candidate(name, nbytes, None, str(error).partition("\n")[0]))
             continue
         runs[name], sizes[name] = run, int(converted.nbytes)
+    if progress is not None:
+        progress(total - 1, total, "measure")
     times = samples(runs, seconds) if runs else {}
     return candidates + [Candidate(name, sizes[name], min(times[name]), facts.why[name]) for name in runs]

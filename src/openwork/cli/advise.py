@@ -8,14 +8,18 @@ import openwork as ow
 from openwork.advice import Advice
 
 from .load import read
-from .output import heading, table
+from .output import counter, heading, table
 
 __all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    t = read(arguments.file)
-    advice: Advice = ow.advise(t, op=arguments.op, seconds=arguments.seconds, threads=arguments.threads)
+    with counter("advise") as show:
+        show(0, 0, "read")
+        t = read(arguments.file)
+        advice: Advice = ow.advise(
+            t, op=arguments.op, seconds=arguments.seconds, threads=arguments.threads, progress=show
+        )
     shape = " x ".join(map(str, t.shape))
     heading(f"{advice.operation} of {shape}, {advice.nse} elements: {advice.best}")
     table(["format", "bytes", "time", f"/ {advice.given}", "why"], advice.rows(), left=(0, 4))

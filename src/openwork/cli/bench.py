@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -77,31 +77,29 @@ def measure(problem: Problem | TensorProblem, operation: str, budget: float) -> 
 
 def measure_all(
     subject: Any, formats: Sequence[str], operations: Sequence[str], budget: float, step: Step
-) -> list[Row]:
-    """Every operation on every format of `subject`, a SciPy CSR array or a tensor in COO.
+) -> Iterator[Row]:
+    """Rows of every operation on every format of `subject`, a SciPy CSR array or a tensor in COO, as they are measured.
 
     A format that would take over a gigabyte and ten times CSR is left out.
     """
     matrix = issparse(subject)
-    rows = []
     sizes = {name.replace(" ", ""): count for name, count in bytes_of(subject).items()} if matrix else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in formats:
             need = sizes.get(name.lower().replace(" ", ""), 0)
             if need > DENSE_LIMIT and need > 10 * sizes["csr"]:
-                rows.append(Row("all", name, note=f"the format would take {bytes_text(need)}"))
+                yield Row("all", name, note=f"the format would take {bytes_text(need)}")
                 continue
             step(name)
             try:
                 problem = Problem.of(subject, name) if matrix else TensorProblem.of(subject, name)
             except REFUSALS as reason:
-                rows.append(Row("all", name, note=one_line(reason)))
+                yield Row("all", name, note=one_line(reason))
                 continue
             for operation in operations:
                 step(f"{operation} on {name}")
-                rows.append(measure(problem, operation, budget))
-    return rows
+                yield measure(problem, operation, budget)
 
 
 def print_rows(rows: Sequence[Row]) -> None:
@@ -153,8 +151,14 @@ def run(arguments: argparse.Namespace) -> int:
         split_outside(usual[k] if given is None else given) for k, given in enumerate((arguments.op, arguments.formats))
     )
     check_request(formats, operations, subject.ndim)
-    with progress("bench", len(formats) * (1 + len(operations))) as step:
-        rows = measure_all(subject, formats, operations, arguments.seconds, step)
+    rows: list[Row] = []
+    try:
+        with progress("bench", len(formats) * (1 + len(operations))) as step:
+            rows.extend(measure_all(subject, formats, operations, arguments.seconds, step))
+    except KeyboardInterrupt:
+        if rows and not arguments.json:
+            print_rows(rows)
+        raise
     if arguments.json:
         facts = {"file": arguments.file, "shape": list(subject.shape), "nse": int(subject.nnz)}
         facts |= {"dtype": arguments.dtype, "threads": arguments.threads, "rows": [asdict(row) for row in rows]}

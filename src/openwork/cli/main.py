@@ -1,4 +1,4 @@
-"""Arguments of the command line -> the command's exit status; bad input is one line on stderr and status 2."""
+"""Arguments of the command line -> the command's exit status; bad input is a message on stderr and status 2."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from openwork.codegen.notice import silent
 from openwork.errors import DTypeError, FileFormatError, FormatError, InvariantError, ShapeError, UnsupportedError
 
-__all__ = ["BAD_INPUT", "CliError", "main", "one_line"]
+__all__ = ["BAD_INPUT", "CliError", "main", "one_line", "shown"]
 
 BAD_INPUT = (FormatError, ShapeError, InvariantError, DTypeError, FileFormatError, UnsupportedError, OSError, EOFError)
 
 
 class CliError(Exception):
-    """Input that the command line refuses; the message is the whole line that the user sees."""
+    """Input that the command line refuses; the message is what the user sees."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,6 +39,12 @@ def one_line(error: BaseException) -> str:
         return type(error).__name__
     advice = [line for line in shown[1:] if line.startswith("help:")]
     return "; ".join([shown[0], *advice])
+
+
+def shown(error: BaseException) -> str:
+    """A message as the user sees it: whole where a caret points into the text, else one line."""
+    text = str(error)
+    return text if any(line.strip() and not line.strip("^~ ") for line in text.splitlines()) else one_line(error)
 
 
 def positive(text: str) -> int:
@@ -120,11 +127,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "info" and not arguments.cache and arguments.file is None:
             raise CliError("openwork info: expected a file, or --cache (see openwork info --help)")
         run: Callable[[argparse.Namespace], int] = import_module(f"{__package__}.{arguments.command}").run
-        return run(arguments)
+        with silent():
+            return run(arguments)
     except BrokenPipeError:
         return end_quietly()
     except (CliError, MemoryError, *BAD_INPUT) as error:
-        print(f"openwork {arguments.command}: {one_line(error)}", file=sys.stderr)
+        print(f"openwork {arguments.command}: {shown(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"openwork {arguments.command}: interrupted", file=sys.stderr)

@@ -10,7 +10,10 @@ from typing import Any
 
 from openwork.advice.units import bytes_text, time_text
 
-__all__ = ["bars", "bytes_text", "count_text", "heading", "progress", "ratio_text", "table", "table_text", "time_text"]
+__all__ = [
+    "bars", "bytes_text", "count_text", "counter", "heading", "progress", "ratio_text", "table", "table_text",
+    "time_left", "time_text",
+]  # fmt: skip
 
 SHOW_AFTER = 2.0
 
@@ -82,41 +85,72 @@ def bars(labels: Sequence[str], counts: Sequence[int], width: int = 40) -> str:
     return "\n".join(lines)
 
 
-@contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show how far a job of `total` steps is: call the result with the name of each step as it begins.
+Show = Callable[[int, int, str], None]
+"""Called with the steps that are done, their number and what comes next."""
 
-    Nothing is shown where stderr is no terminal; without rich, nothing before two seconds have gone by.
+
+@contextmanager
+def counter(label: str) -> Iterator[Show]:
+    """Show how far a job is, and the time that is left: call the result as each step begins.
+
+    Nothing is shown where stderr is no terminal; without rich, nothing before two seconds have gone by. What was shown
+    is wiped when the job ends, however it ends.
     """
     console = rich_console(stderr=True)
     if console is None:
-        yield plain_progress(label, total)
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        try:
+            yield plain_counter(label)
+        finally:
+            if sys.stderr.isatty():
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+    )  # fmt: skip
     # Drawn at each step only: a thread that redraws would disturb what is being timed.
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as view:
-        task = view.add_task(label, total=total)
-        begun = 0
+        task = view.add_task(label, total=None, left="")
+        begun = time.monotonic()
+
+        def show(done: int, total: int, name: str) -> None:
+            left = time_left(time.monotonic() - begun, done, total)
+            view.update(task, description=f"{label}: {name}", completed=done, total=total, left=left, refresh=True)
+
+        yield show
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Show how far a job of `total` steps is: call the result with the name of each step as it begins."""
+    done = -1
+    with counter(label) as show:
 
         def step(name: str) -> None:
-            nonlocal begun
-            view.update(task, description=f"{label}: {name}", completed=begun, refresh=True)
-            begun += 1
+            nonlocal done
+            done += 1
+            show(done, total, name)
 
         yield step
 
 
-def plain_progress(label: str, total: int) -> Callable[[str], None]:
-    begun, done = time.monotonic(), 0
+def time_left(seconds: float, done: int, total: int) -> str:
+    """The time of the steps that are left, if each takes as long as those before; nothing before two are done."""
+    if done < 2 or total <= done:
+        return ""
+    left = round(seconds / done * (total - done))
+    return f"{left // 60}:{left % 60:02d} left"
 
-    def step(name: str) -> None:
-        nonlocal done
-        if sys.stderr.isatty() and time.monotonic() - begun > SHOW_AFTER:
-            print(f"\r\x1b[K{label}: {name} {done}/{total}", end="", file=sys.stderr, flush=True)
-        done += 1
 
-    return step
+def plain_counter(label: str) -> Show:
+    begun = time.monotonic()
+
+    def show(done: int, total: int, name: str) -> None:
+        seconds = time.monotonic() - begun
+        if sys.stderr.isatty() and seconds > SHOW_AFTER:
+            text = f"{label}: {name} {done}/{total} {time_left(seconds, done, total)}".rstrip()
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    return show

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 from pathlib import Path
 
 import openwork as ow
@@ -28,6 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     axes = getattr(ow.plot, arguments.kind)(t)
     if out.suffix[1:].lower() not in axes.figure.canvas.get_supported_filetypes():
         raise CliError(f"{out}: {out.suffix} is no kind of picture; help: .png, .svg or .pdf")
-    axes.figure.savefig(out, dpi=150)
+    buffer = io.BytesIO()
+    axes.figure.savefig(buffer, dpi=150, format=out.suffix[1:].lower())
+    out.write_bytes(buffer.getbuffer())
     print(f"{out}: {arguments.kind} of {' x '.join(map(str, t.shape))}, {int(t.nse)} elements")
     return 0

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -24,7 +25,7 @@ from .. import settings, tuning
 from ..checked import CHECKED
 from ..integers import integer
 from ..ir.loop import Kernel
-from . import disk, engine
+from . import disk, engine, notice
 from .checked import CheckedExecutable
 from .emit import emit
 from .emit_checked import emit_checked
@@ -184,11 +185,13 @@ def _from_disk(key: str, build: Callable[[], Kernel]) -> Executable | None:
 
 
 def _compile(key: str, build: Callable[[], Kernel]) -> Executable:
+    begun = time.perf_counter()
     kernel = build()
     code = engine.to_object(emit_checked(kernel) if CHECKED else emit(kernel), CHECKED or engine.is_unoptimised())
     entry = disk.Entry(kernel.name, kernel.params, code)
     disk.write(key, entry)
     _counts.compiled += 1
+    notice.compiled(begun)
     return _executable(key, entry, lambda: kernel)
 
 
