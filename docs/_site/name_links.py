@@ -1,0 +1,34 @@
+"""Names of the API in backticks, in any page -> links to the reference, which is written before Sphinx reads."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import reference_pages
+from docutils import nodes
+from sphinx import addnodes
+
+_CALLED = re.compile(r"(ow\.)?([A-Za-z_][\w.]*?)(?:\([^()]*\))?")
+
+
+def link_names(app: Any, tree: nodes.document) -> None:
+    """`ow.name` and `ow.name(...)` in any page, and a bare `name` in the reference, become links to that name."""
+    for literal in list(tree.findall(nodes.literal)):
+        called = _CALLED.fullmatch(literal.astext())
+        in_reference = app.env.docname.startswith("reference/")
+        target = called and (called[1] or in_reference) and reference_pages.addresses().get(called[2])
+        if not target or isinstance(literal.parent, nodes.reference | addnodes.pending_xref):
+            continue
+        link = addnodes.pending_xref(
+            "", refdomain="py", reftype="obj", reftarget=target, refdoc=app.env.docname, refwarn=True
+        )
+        literal.replace_self(link)
+        link += literal
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """The hook that Sphinx calls."""
+    app.connect("builder-inited", lambda _: reference_pages.write())
+    app.connect("doctree-read", link_names)
+    return {"parallel_read_safe": True}
