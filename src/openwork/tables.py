@@ -112,6 +112,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("pointwise", "operands masked grad", ""),
     ),
     "ops.indexing.structure": (
+        ("iso", "method operands", "iso(value=None, /, *, dtype=None)\n\nOne value at every specified element, which takes no memory for each: an iso tensor, as GraphBLAS calls it."),
         ("pattern", "method operands masked", "pattern()\n\nTrue at every specified element, whatever its value, False elsewhere: a bool tensor over the same pos and crd."),
         ("with_values", "method operands grad", "with_values(values, /, *, fill_value=None)\n\nOther values in the structure of `x`, over the same pos and crd."),
     ),

@@ -1,10 +1,10 @@
-"""An encoding of MLIR's sparse tensors -> its map, which is a format; what its other fields say is checked.
+"""An encoding of MLIR's sparse tensors -> its map, which is a format, and its explicitVal; other fields are checked.
 
     #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>
 
 A format has no index widths: buffers of int32 and int64 are taken as they are, and a conversion chooses those that fit.
 Nor has it a fill value, which a tensor has beside its format: an `implicitVal` is 0. An `explicitVal`, one value that
-all stored elements share, is refused: kernels read a value for each of them.
+all stored elements share, is what conversions to the format hold a tensor to; see `iso`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,16 @@ WIDTHS = ("0", "32", "64")
 NUMBER = r"\s*[-+]?0+(?:\.0*)?(?:e[-+]?\d+)?\s*"
 ZERO = re.compile(rf"(?:{NUMBER}|\({NUMBER},{NUMBER}\)\s*)(?::.*)?", re.I)
 """0, or a complex (0, 0), and its type."""
-FIELDS = "map, posWidth, crdWidth, implicitVal"
+FIELDS = "map, posWidth, crdWidth, explicitVal, implicitVal"
+_DIGITS = r"[-+]?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?"
+VALUE = re.compile(
+    rf"(?P<word>true|false)|(?P<number>{_DIGITS})|\(\s*(?P<real>{_DIGITS})\s*,\s*(?P<imag>{_DIGITS})\s*\)", re.I
+)
+Value = bool | int | float | complex
 
 
-def map_of(text: str) -> str:
-    """The text without comments, with everything but an encoding's map blank: offsets stay.
+def map_of(text: str) -> tuple[str, Value | None]:
+    """The text without comments, with everything but an encoding's map blank: offsets stay; and its explicitVal.
 
     Raises FormatError that points at a field which no format has.
     """
@@ -36,20 +41,22 @@ def map_of(text: str) -> str:
     start = 0 if begin is None else begin.end()
     text = text[:start] + COMMENT.sub(lambda m: " " * len(m[0]), text[start:])
     if begin is None:
-        return text
+        return text, None
     end = END.search(text, begin.end())
     if end is None:
         at = len(text.rstrip())
         detail = f"expected: }}> behind the last field; got: {text[begin.end() :].strip()[-20:] or 'the end'}"
         raise refusal("an encoding is not closed", text, at, detail, "write #sparse_tensor.encoding<{ map = ... }>")
-    found = ""
+    found, explicit = "", None
     for offset, field in _fields(text, begin.end(), end.start()):
-        if _checked(text, offset, field) == "map":
+        name, value = _checked(text, offset, field)
+        if name == "map":
             found = " " * offset + field
+        explicit = value if name == "explicitVal" else explicit
     if not found:
         detail, help = "expected: map = (d0, d1) -> (...); got: none", "write map = (d0, d1) -> (d0 : dense, ...)"
         raise refusal("an encoding without a map", text, begin.end(), detail, help)
-    return found
+    return found, explicit
 
 
 def _fields(text: str, begin: int, end: int) -> Iterator[tuple[int, str]]:
@@ -66,8 +73,8 @@ def _fields(text: str, begin: int, end: int) -> Iterator[tuple[int, str]]:
             depth -= 1
 
 
-def _checked(text: str, offset: int, field: str) -> str:
-    """The name of a field whose value a format can have."""
+def _checked(text: str, offset: int, field: str) -> tuple[str, Value | None]:
+    """The name of a field whose value a format can have, and an explicitVal's number."""
     match = FIELD.match(field)
     assert match is not None
     name, value = match[1], match[2]
@@ -80,10 +87,23 @@ def _checked(text: str, offset: int, field: str) -> str:
         help = "leave it out, and give fill_value= where the tensor is made"
         raise refusal("implicitVal is not 0", text, offset + match.start(2), detail, help)
     if name == "explicitVal":
-        detail = f"expected: {FIELDS}; got: explicitVal = {value}"
-        help = "leave it out; A.pattern() stores a byte for each element"
-        raise refusal("explicitVal: stored elements have a value each", text, at, detail, help)
+        return name, _number(text, offset + match.start(2), value)
     if name not in ("map", "posWidth", "crdWidth", "implicitVal"):
         detail = f"expected: {FIELDS}; got: {name or field.strip()[:20]}"
         raise refusal("a field of an encoding that no format has", text, at, detail, "leave it out")
-    return name
+    return name, None
+
+
+def _number(text: str, at: int, value: str) -> Value:
+    """The number of an attribute such as `1.0 : f64`; of its type only the kind counts, as a tensor has its own."""
+    literal, _, kind = (part.strip() for part in value.partition(":"))
+    match = VALUE.fullmatch(literal)
+    if match is None:
+        detail = f"expected: a number and its type; got: {value or 'nothing'}"
+        raise refusal("explicitVal is no number", text, at, detail, "write explicitVal = 1.0 : f64")
+    if match["word"]:
+        return literal.lower() == "true"
+    if match["number"]:
+        is_integer = literal.lstrip("+-").isdigit() and not kind.startswith(("f", "bf"))
+        return int(literal) if is_integer else float(literal)
+    return complex(float(match["real"]), float(match["imag"]))

@@ -12,7 +12,7 @@ from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub, dime
 from openwork.format.level import LevelFormat
 from openwork.format.level import unpickled as unpickled_format
 from openwork.format.message import Problem, refusal
-from openwork.format.printer import show, show_with_spans
+from openwork.format.printer import encoded, show, show_with_spans
 from openwork.format.rules import check
 from openwork.integers import integers
 
@@ -46,6 +46,7 @@ class Format:
     ----------
     dims : names of the dimensions; they play no part in equality
     levels : the storage levels; a dimension in them is its position in `dims`
+    explicit : what an encoding of MLIR's says that every stored element is, None of others; no part in equality
 
     Guarantees: `format(str(f)) == f`; equal formats have equal hashes; pickling keeps equality in any process.
     Raises FormatError, with a caret under the place, if the levels do not determine every dimension, or a level format
@@ -57,6 +58,7 @@ class Format:
     inverse: tuple[tuple[tuple[int, int], ...], ...] = field(init=False)
     """for every dimension its linear form ((level, coefficient), ...) in level coordinates"""
     _hash: int = field(init=False)
+    explicit: bool | int | float | complex | None = None
 
     def __post_init__(self) -> None:
         dims, levels = tuple(self.dims), tuple(self.levels)
@@ -81,7 +83,7 @@ class Format:
         return self._hash == other._hash and len(self.dims) == len(other.dims) and self.levels == other.levels
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return unpickled, (self.dims, self.levels)
+        return unpickled, (self.dims, self.levels, *(() if self.explicit is None else (self.explicit,)))
 
     def __str__(self) -> str:
         return self.text
@@ -95,7 +97,8 @@ class Format:
     @cached_property
     def text(self) -> str:
         """The format in the language that it is parsed from."""
-        return show(self.dims, self.levels)
+        map = show(self.dims, self.levels)
+        return map if self.explicit is None else encoded(map, self.explicit)
 
     @cached_property
     def canonical(self) -> str:
@@ -224,7 +227,7 @@ class Format:
             )
         position = sorted(range(self.ndim), key=order.__getitem__)
         levels = tuple(Level(rename(level.expression, position), level.format) for level in self.levels)
-        return Format(tuple(self.dims[axis] for axis in order), levels)
+        return Format(tuple(self.dims[axis] for axis in order), levels, self.explicit)
 
     def describe(self) -> str:
         """A table of the levels: coordinate, level format, buffers, children and positions."""
@@ -250,17 +253,18 @@ def unpickled_level(expression: Expression, format: LevelFormat) -> Level:
     return Level(expression, level_format)
 
 
-def unpickled(dims: tuple[str, ...], levels: tuple[Level, ...]) -> Format:
+def unpickled(dims: tuple[str, ...], levels: tuple[Level, ...], explicit: Any = None) -> Format:
     """A format of a pickle, which may hold anything. Raises FormatError where it is none."""
     is_valid = (
         type(dims) is tuple and all(type(d) is str and d.isidentifier() for d in dims) and len({*dims}) == len(dims)
     )
+    is_valid = is_valid and (explicit is None or type(explicit) in (bool, int, float, complex))
     if not is_valid or type(levels) is not tuple or not all(isinstance(level, Level) for level in levels):
         raise FormatError(f"unpickling: no format of {dims!r} and {levels!r}\n  help: the file was changed")
     named = {d for level in levels for d in dimensions(level.expression)}
     if max(named, default=-1) >= len(dims):
         raise FormatError(f"unpickling: dimension {max(named)} of {len(dims)}\n  help: the file was changed")
-    return Format(dims, levels)
+    return Format(dims, levels, explicit)
 
 
 def _is_expression(e: object) -> bool:

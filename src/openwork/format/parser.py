@@ -69,7 +69,8 @@ class _Parser:
         if len(text) > MAX_TEXT:
             detail = f"expected: at most {MAX_TEXT} characters; got: {len(text)}"
             raise refusal("the text is too long", text, MAX_TEXT, detail, "use fewer dimensions and levels")
-        self.tokens = self.scan(map_of(text))
+        map, self.explicit = map_of(text)
+        self.tokens = self.scan(map)
         self.at = 0
         self.dims: list[str] = []
         self.spans: dict[Place, int] = {}
@@ -141,7 +142,7 @@ class _Parser:
                 levels[at] = Level(level.expression, replace(level.format, unique=False))
         if isinstance(problem := check(self.dims, levels), Problem):
             self.fail(problem.what, self.spans[problem.place], problem.detail, problem.help)
-        return Format(tuple(self.dims), tuple(levels))
+        return Format(tuple(self.dims), tuple(levels), self.explicit)
 
     def names(self) -> list[str]:
         names: list[str] = []

@@ -12,7 +12,7 @@ from openwork.format.message import Spans
 if TYPE_CHECKING:
     from openwork.format.format import Level
 
-__all__ = ["repeats", "show", "show_with_spans"]
+__all__ = ["encoded", "repeats", "show", "show_with_spans"]
 
 
 def show(dims: Sequence[str], levels: Sequence[Level]) -> str:
@@ -20,6 +20,14 @@ def show(dims: Sequence[str], levels: Sequence[Level]) -> str:
     kinds = _kinds(levels)
     right = ", ".join(f"{render(level.expression, dims)} : {kind}" for level, kind in zip(levels, kinds, strict=True))
     return f"({', '.join(dims)}) -> ({right})"
+
+
+def encoded(map: str, explicit: bool | float | complex) -> str:
+    """The encoding of MLIR's of a format whose stored elements all are one value."""
+    number = str(explicit).lower() if isinstance(explicit, bool) else repr(explicit)
+    if isinstance(explicit, complex):
+        number = f"({explicit.real!r}, {explicit.imag!r})"
+    return f"#sparse_tensor.encoding<{{ map = {map}, explicitVal = {number} }}>"
 
 
 def repeats(levels: Sequence[Level], at: int) -> bool:

@@ -70,7 +70,7 @@ def dense_tensor(x: Array, policy: BufferPolicy, fill: Any, source: object, form
     """A dense array -> a dense Tensor, row-major, or column-major where `format` asks for it."""
     array = buffers.as_array(x)
     target, shape = parse("dense", array.ndim), tuple(int(n) for n in array.shape)
-    if format is not None and resolve_format(format, array.ndim) == parse("dense_f", array.ndim):
+    if format is not None and resolve_format(format, array.ndim, explicit=True) == parse("dense_f", array.ndim):
         target, array = parse("dense_f", array.ndim), array.T if array.ndim != 1 else array
     out = buffers.flat(array)
     is_copy = (isinstance(source, np.ndarray) or buffers.is_torch(source)) and not buffers.same_memory(out, x)

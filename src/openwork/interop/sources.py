@@ -87,8 +87,9 @@ def asarray(
             raise ValueError(f"asarray: copy=False, but {t.dtype} to {dtype} needs a copy\n  help: leave copy out")
         t = t.astype(dtype)
     if format is not None:
-        target = resolve_format(format, t.ndim, t.format)
-        t = t if target == t.format else t.asformat(target, copy=False if copy is False else None)
+        target = resolve_format(format, t.ndim, t.format, explicit=True)
+        is_there = target == t.format and target.explicit is None
+        t = t if is_there else t.asformat(target, copy=False if copy is False else None)
     return t if device is None else t.to(device)
 
 

@@ -19,7 +19,8 @@ from ..errors import UnsupportedError
 from ..format.expression import Dim
 from ..format.format import Format
 from ..format.named import coo
-from ..storage.buffers import to_numpy
+from ..storage.buffers import scalar_of, to_numpy
+from ..storage.iso import repeated
 from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5
 from .records import Array, Buffers, Coordinates, Options, Progress
 from .scan import index_dtype
@@ -172,7 +173,11 @@ def _arrays(storage: Storage, levels: Levels, name: str) -> tuple[dict[str, Arra
             arrays |= {f"indices_{k + r}": to_numpy(storage.crd[k + r]) for r in range(rank)}
         k += rank
     types = {key: str(a.dtype) for key, a in arrays.items()}
-    arrays["values"], types["values"] = _as_stored(to_numpy(storage.values), name)
+    is_iso = storage.is_iso and levels[-1][0] == "sparse" and len(storage.values) > 0
+    values = to_numpy(storage.values)[: 1 if is_iso else None]
+    arrays["values"], types["values"] = _as_stored(values, name)
+    if is_iso:
+        types["values"] = f"iso[{types['values']}]"
     return arrays, types
 
 
@@ -310,7 +315,7 @@ def _repeat_iso_value(file: Hdf5, values: Array, number_stored: object, crd: dic
     innermost = crd[max(crd)]
     if type(number_stored) is not int or number_stored != innermost.size:
         file.fail(f"{innermost.size} indices; number_of_stored_values is {number_stored!r}")
-    return np.repeat(values, innermost.size)
+    return to_numpy(repeated(values[0], scalar_of(values), innermost.size, values))
 
 
 def _symmetry(file: Hdf5, description: dict[str, Any], levels: Levels) -> str:

@@ -11,7 +11,7 @@ from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..ops.elementwise.maps import elementwise
 from ..tables import OPERATORS
-from ..tensor.inplace import _kind, check_writable, store_result
+from ..tensor.inplace import _kind, make_writable, store_result
 from ..tensor.lazy import ELEMENTWISE, defer, is_lazy
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Arithmetic:
     def _take_over(self, result: MaskedTensor, operation: str = "in place") -> MaskedTensor:
         """Write the elements of a result into this tensor, in its buffer where the structure is the same."""
         me = _me(self)
-        check_writable(me._tensor, operation)
+        make_writable(me._tensor, operation)
         if result.shape != me.shape:
             raise ShapeError(
                 f"{operation}: the result has shape {result.shape}; got {me.shape} to hold it\n  help: m = m + x"

@@ -11,10 +11,11 @@ from ..format.format import Format
 __all__ = ["dense_format", "promises_less", "resolve_format"]
 
 
-def resolve_format(format: object, ndim: int, like: Format | None = None) -> Format:
+def resolve_format(format: object, ndim: int, like: Format | None = None, *, explicit: bool = False) -> Format:
     """`format`, a Format or its text or name, for a tensor of `ndim` dimensions.
 
     A name that stands for fewer dimensions keeps the batch dimensions of `like` and gets dense ones for the rest.
+    explicit : an encoding's `explicitVal` is taken; a FormatError elsewhere, as it says something about values
     """
     if isinstance(format, Format):
         out = format
@@ -32,6 +33,11 @@ def resolve_format(format: object, ndim: int, like: Format | None = None) -> For
     if out.ndim != ndim:
         raise ShapeError(
             f"format {out} has {out.ndim} dimensions, the tensor {ndim}\n  help: give a format of {ndim} dimensions"
+        )
+    if out.explicit is not None and not explicit:
+        raise FormatError(
+            f"format {out}: explicitVal is about the values of a tensor that is there\n  expected: a map; got:"
+            f" explicitVal = {out.explicit}\n  help: leave it out, and call asformat with it, or iso, on the result"
         )
     return out
 

@@ -24,8 +24,10 @@ from .buffers import (
     length,
     library_of,
     scalar_of,
+    to_numpy,
     with_memory,
 )
+from .iso import alive, is_iso, repeated
 from .scalars import python_scalar
 from .specified import count
 from .structure import Plans, Structure, keep
@@ -100,9 +102,13 @@ class Storage:
                 _refuse(shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles keep the data only, never addresses."""
+        """Copies and pickles keep the data only, never addresses; one value where all are that one."""
         pos, crd = (tuple(map(bare_alias, group)) for group in (self.pos, self.crd))
-        return unpickled, (self.shape, self.format, self.scalar, self.fill_value, pos, crd, self.values)
+        parts = (self.shape, self.format, self.scalar, self.fill_value, pos, crd)
+        n = length(self.values)
+        if n > 1 and self.is_iso:
+            return unpickled, (*parts, copied(self.values[:1]), n)
+        return unpickled, (*parts, self.values)
 
     @property
     def watch(self) -> Watch:
@@ -196,9 +202,17 @@ class Storage:
         return structure.nse
 
     @property
+    def is_iso(self) -> bool:
+        """Whether the stored elements are one value that takes no memory for each; see `iso`."""
+        return bool(alive) and is_iso(self.values)
+
+    @property
     def nbytes(self) -> int:
-        """Bytes of all buffers."""
-        return sum(length(b) * itemsize(scalar_of(b)) for b in self.buffers)
+        """Bytes of all buffers; values that are iso are one."""
+        sizes = [length(b) * itemsize(scalar_of(b)) for b in self.buffers]
+        if self.is_iso:
+            sizes[-1] = min(sizes[-1], itemsize(self.scalar))
+        return sum(sizes)
 
     @property
     def signature(self) -> int:
@@ -308,10 +322,13 @@ def _refuse(shape: tuple[int, ...]) -> None:
 
 def unpickled(
     shape: tuple[int, ...], format: Format, scalar: str, fill_value: Any, pos: tuple[Any, ...], crd: tuple[Any, ...],
-    values: Any,
+    values: Any, count: int | None = None,
 ) -> Storage:  # fmt: skip
     """The storage of a pickle, which may hold anything: types of its parts are checked here, invariants by the tensor
-    that it belongs to."""
+    that it belongs to.
+
+    count : the elements that all are the one of `values`, None of others
+    """
     tuples = all(type(x) is tuple for x in (shape, pos, crd)) and all(type(n) is int for n in shape)
     arrays = all(b is None or is_array(b) for b in (*pos, *crd)) and is_array(values) if tuples else False
     if not tuples or not arrays or not isinstance(format, Format) or scalar not in SCALARS:
@@ -322,7 +339,12 @@ def unpickled(
     except (TypeError, ValueError, OverflowError) as error:
         raise InvariantError(f"1.4 fill value of {scalar}\n  got: {fill_value!r}\n  help: save it anew") from error
     pos, crd = (tuple(None if b is None else _plain(b) for b in group) for group in (pos, crd))
-    return Storage(shape, format, scalar, fill, pos, crd, _plain(values))
+    values = _plain(values)
+    if count is not None:
+        if type(count) is not int or count < 0 or tuple(values.shape) != (1,) or scalar_of(values) != scalar:
+            raise InvariantError(f"unpickling: {count!r} times values of {tuple(values.shape)}\n  help: save it anew")
+        values = repeated(to_numpy(values)[0], scalar, count, values)
+    return Storage(shape, format, scalar, fill, pos, crd, values)
 
 
 def _plain(x: Any) -> Any:

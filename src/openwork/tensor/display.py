@@ -27,6 +27,7 @@ def line(t: Tensor) -> str:
     """Shape, dtype, format, nse and bytes."""
     name = t.format.name or str(t.format)
     fill = "" if not t.fill_value else f", fill_value={t.fill_value}"
+    fill += ", iso" if t.is_iso and t.nse else ""
     return f'Tensor(shape={t.shape}, dtype={t.dtype}, format="{name}", nse={t.nse}, nbytes={t.nbytes}{fill})'
 
 

@@ -28,16 +28,22 @@ else:
     asarray = late("interop.sources", "asarray")
 
 
-__all__ = ["assign_result", "check_writable", "replace_storage", "store_result"]
+__all__ = ["assign_result", "make_writable", "replace_storage", "store_result"]
 
 _KINDS = {"i": 1, "u": 1, "f": 2, "b": 2, "c": 3}
 
 
-def check_writable(t: Tensor, operation: str) -> None:
-    """Raise where a tensor's elements may not be changed: read-only memory, or a leaf that requires a gradient."""
+def make_writable(t: Tensor, operation: str) -> None:
+    """Raise where a tensor's elements may not be changed: read-only memory, or a leaf that requires a gradient.
+
+    Where they are one value in the place of all, the tensor gets values of its own.
+    """
     values = t._storage.values
     if isinstance(values, np.ndarray):
         if not values.flags.writeable:
+            if t._storage.is_iso:
+                t._storage = t._storage.with_own_values(buffers.copied(values))
+                return
             raise ReadOnlyError(
                 f"{operation}: the values of the tensor are read-only, as the array is that they were taken from"
                 "\n  help: clone() the tensor, or asarray(..., copy=True)"
@@ -52,7 +58,7 @@ def check_writable(t: Tensor, operation: str) -> None:
 def assign_result(t: Tensor, operation: str, result: Any) -> Tensor:
     """Replace the elements of `t` by those of `result`. Raises ShapeError or DTypeError where it cannot hold them."""
 
-    check_writable(t, operation)
+    make_writable(t, operation)
     return store_result(t, operation, result)
 
 

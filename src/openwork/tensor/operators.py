@@ -13,7 +13,7 @@ from ..late import late
 from ..runtime.gradient_hook import rule
 from ..runtime.too_large import FAILURES, size_error
 from ..tables import OPERATORS
-from .inplace import check_writable, replace_storage, store_result
+from .inplace import make_writable, replace_storage, store_result
 from .python_protocol import PythonProtocol
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _inplace(method: str, operation: str, op: str) -> Callable[[Any, Any], Any]:
             return NotImplemented
         if (type(other) is float or type(other) is int) and write_scaled(op, self, other):
             return self
-        check_writable(self, operation)
+        make_writable(self, operation)
         result = getattr(self, method)(other)
         return result if result is NotImplemented or _is_deferred(result) else store_result(self, operation, result)
 
@@ -201,7 +201,7 @@ class Operators(PythonProtocol):
         """Set elements. Tensors that share the values follow where the structure stays, and else stay as they are."""
 
         me = cast("Tensor", self)
-        check_writable(me, "A[key] = value")
+        make_writable(me, "A[key] = value")
         replace_storage(me, assign(me, key, values)._storage)
 
     @property

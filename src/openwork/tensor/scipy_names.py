@@ -12,7 +12,7 @@ from ..late import late
 from ..runtime.conversion.assembly import full
 from ..runtime.conversion.remap import canonical
 from ..storage.buffers import length
-from .inplace import check_writable, replace_storage
+from .inplace import make_writable, replace_storage
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -116,14 +116,14 @@ class ScipyNames:
 
     def eliminate_zeros(self) -> None:
         """Leave out the stored elements that equal the fill value, -0.0 for 0 too, in place."""
-        check_writable(_me(self), "eliminate_zeros")
+        make_writable(_me(self), "eliminate_zeros")
         replace_storage(_me(self), drop_fill(_me(self))._storage)
 
     def sum_duplicates(self) -> None:
         """Sum elements that are stored at one place, and sort them, in place: the format is the canonical one then."""
         me = _me(self)
         if not (me.format.is_unique and me.format.is_ordered):
-            check_writable(me, "sum_duplicates")
+            make_writable(me, "sum_duplicates")
             me._storage = me.asformat(canonical(me.format))._storage
 
     def sort_indices(self) -> None:
@@ -136,7 +136,7 @@ class ScipyNames:
         shape_ = extents(shape[0] if len(shape) == 1 else shape, "resize")
         if len(shape_) != me.ndim:
             raise ShapeError(f"resize: {len(shape_)} extents of {me.ndim} dimensions\n  help: reshape changes the rank")
-        check_writable(me, "resize")
+        make_writable(me, "resize")
         me._storage = resize_structure(me, shape_)._storage
 
     def matvec(self, x: Any) -> Any:

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 from ..format import coo
+from ..format.format import Format
 from ..integers import integer, integers
 from ..late import late
 from ..runtime.check import check, renewed
 from ..runtime.conversion.convert import convert
+from ..runtime.conversion.iso import own_value
 from ..runtime.formats import dense_format, promises_less, resolve_format
 from ..runtime.layouts import Layout, layout_of
 from ..runtime.too_large import sized
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
+from ..storage.iso import spread
 from ..storage.scalars import python_scalar, rounds
 from ..storage.storage import Storage
 from ..storage.watch import read_only
@@ -24,7 +27,7 @@ from .autograd_mixin import AutogradMixin
 from .casting import may_cast
 from .display import html, line, text
 from .exports import Exports
-from .inplace import check_writable, replace_storage
+from .inplace import make_writable, replace_storage
 from .methods import Methods
 from .operators import Operators
 from .scipy_names import ScipyNames
@@ -32,7 +35,7 @@ from .torch_attributes import TorchAttributes
 from .torch_names import CallableInt, CallableSize, TorchNames
 
 if TYPE_CHECKING:
-    from ..format.format import Format, Level
+    from ..format.format import Level
 
 if TYPE_CHECKING:
     from ..interop.constructors import asarray
@@ -168,6 +171,11 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         return self._storage.nbytes
 
     @property
+    def is_iso(self) -> bool:
+        """Whether the stored elements are one value that takes no memory for each: `ow.iso` makes such a tensor."""
+        return self._storage.is_iso
+
+    @property
     def values(self) -> Array:
         """The values, the 1-D buffer itself."""
         return self._storage.values
@@ -254,7 +262,8 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
 
         Parameters
         ----------
-        format : Format, its text, or its name
+        format : Format, its text, or its name; with an encoding's `explicitVal` the result is iso, InvariantError
+            where a stored element has another value
         copy : True always copies; False raises ValueError where data would have to move; None copies where needed
 
         Returns
@@ -264,7 +273,10 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         are shared unless `copy` is True: all of them where the format only promises less (nonunique, unordered),
         columns and values between CSR and sorted COO.
         """
-        target = resolve_format(format, self.ndim, self.format)
+        target = resolve_format(format, self.ndim, self.format, explicit=True)
+        if target.explicit is not None:
+            plain = self.asformat(Format(target.dims, target.levels), copy)
+            return Tensor._from_storage(own_value(plain._storage, "asformat", target.explicit))
         storage = self._storage
         if target == storage.format or promises_less(target, storage.format):
             shared = storage.with_format(target)
@@ -298,7 +310,8 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         if scalar == storage.scalar:
             if not copy and device is None:
                 return self
-            values = buffers.copied(storage.values) if copy else storage.values
+            shares = not copy or (storage.is_iso and storage.library == "numpy")
+            values = storage.values if shares else buffers.copied(storage.values)
         else:
             if storage.scalar in ("c64", "c128") and scalar not in ("c64", "c128", "bool"):
                 raise DTypeError(
@@ -306,7 +319,8 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
                 )
             if not storage.format.is_unique and rounds(storage.scalar, scalar):
                 return self.coalesce().astype(dtype, device=device)  # the parts of an element are rounded together
-            values = buffers.cast(storage.values, scalar)
+            n = buffers.length(storage.values)
+            values = spread(buffers.cast(storage.values[: 1 if storage.is_iso else n], scalar), n)
         result = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
         return result if device is None else result.to(device)
 
@@ -384,7 +398,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
 
     def zero_(self) -> Tensor:
         """Set every element to zero in place; the structure stays. Raises ReadOnlyError where values are read-only."""
-        check_writable(self, "zero_")
+        make_writable(self, "zero_")
         s = self._storage
         if s.fill_value or (is_torch(s.values) and buffers.is_recorded(s.values)):
             self._storage = s.with_values(
@@ -400,7 +414,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         source = asarray(other)
         if source.shape != self.shape:
             raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
-        check_writable(self, "copy_")
+        make_writable(self, "copy_")
         source, like = source.to(self.device), self._storage.values
         converted = source.asformat(self.format).astype(self.dtype, copy=False)._storage
         replace_storage(self, converted.mapped(lambda b: buffers.as_array(b, like=like)).copied())

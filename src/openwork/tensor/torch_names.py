@@ -13,7 +13,7 @@ from ..late import late
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import is_torch, length
 from ..storage.storage import Storage
-from .inplace import assign_result, check_writable
+from .inplace import assign_result, make_writable
 from .numpy_names import array_method
 
 if TYPE_CHECKING:
@@ -226,22 +226,22 @@ class TorchNames:
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add `alpha * other` in place: the tensor gets a new structure where it needs one, and keeps its format."""
-        check_writable(_me(self), "add_")
+        make_writable(_me(self), "add_")
         return self._assign_result("add_", _me(self) + (other if alpha == 1 else other * alpha))
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """Subtract `alpha * other` in place."""
-        check_writable(_me(self), "sub_")
+        make_writable(_me(self), "sub_")
         return self._assign_result("sub_", _me(self) - (other if alpha == 1 else other * alpha))
 
     def mul_(self, other: Any) -> Tensor:
         """Multiply by `other` in place."""
-        check_writable(_me(self), "mul_")
+        make_writable(_me(self), "mul_")
         return self._assign_result("mul_", _me(self) * other)
 
     def div_(self, other: Any) -> Tensor:
         """Divide by `other` in place."""
-        check_writable(_me(self), "div_")
+        make_writable(_me(self), "div_")
         return self._assign_result("div_", _me(self) / other)
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:

@@ -25,6 +25,7 @@ from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, apply_with_warnings, negative_power, user_name
 from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of
+from ...storage.iso import alive, spread
 from ...storage.scalars import python_scalar
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
@@ -70,10 +71,14 @@ def unary(op: str, t: Tensor) -> Tensor:
     call = apply if has_gaps(s) else apply_with_warnings
     x = s.values
     if type(x) is np.ndarray:
+        n = len(x)
+        if alive and s.is_iso:
+            x = x[:1]
         values, fill = (
             call(op, x),
             apply_scalar(op, x, (s.fill_value,), loud=call is apply_with_warnings and _is_partial(s)),
         )
+        values = values if len(values) == n else spread(values, n)
     else:
         values = _on_values(s, lambda v: call(op, v)) if is_recorded(x) else call(op, x)
         fill = cached_fill(s, op, lambda: apply_scalar(op, x, (s.fill_value,)))
@@ -202,7 +207,8 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
     t: Tensor = a if left else b
     number_operand = b if left else a
     number = type(number_operand) in _NUMBERS
-    if type(number_operand) is float or type(number_operand) is int:
+    one = bool(alive) and type(t._raw_storage.values) is np.ndarray and t._raw_storage.is_iso
+    if not one and (type(number_operand) is float or type(number_operand) is int):
         prepared_result = scaled(op, t, number_operand, left)
         if prepared_result is not None:
             return prepared_result
@@ -225,9 +231,10 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Ten
         fill = apply_scalar(
             op, s.values, *((fill_operand, number_operand) if left else (number_operand, fill_operand)), loud=loud
         )
-    x = s.values
+    x = s.values[:1] if one and s.is_iso else s.values
     if type(x) is np.ndarray or not is_recorded(x):
         values = call(op, x, number_operand) if left else call(op, number_operand, x)
+        values = values if len(values) == len(s.values) else spread(values, len(s.values))
     else:
         values = _on_values(s, lambda v: call(op, v, number_operand) if left else call(op, number_operand, v))
     result = s.with_values(values, python_scalar(0, scalar_of(values)) if zero_stays else fill)

@@ -14,7 +14,7 @@ from ...format.expression import Dim, rename
 from ...format.format import Format, Level
 from ...runtime import trace
 from ...runtime.conversion.assembly import full
-from ...runtime.conversion.remap import NAMES, Program, remap
+from ...runtime.conversion.remap import NAMES, Program, has_gaps, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import FEW_ROWS, RowGather, drop_outer, outer_dim, pick, slice_outer, take_outer
 from ...runtime.locate import ABSENT, SEVERAL, locator
@@ -22,6 +22,7 @@ from ...runtime.overrides import answering
 from ...runtime.prepared_moves import key_part, learn, recall
 from ...runtime.too_large import sized
 from ...storage.buffers import is_torch, length, to_numpy
+from ...storage.iso import alive, spread
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...tensor.tensor import Tensor
@@ -60,6 +61,8 @@ def index(t: Tensor, key: Any) -> Tensor:
     if type(t) is not Tensor or trace.steps:
         return _index(t, key)
     key_type, s = type(key), t._storage
+    if alive and s.is_iso:
+        return _with_one_value(s, _index(t, key))
     if type(s.values) is np.ndarray:
         if key_type is tuple:
             prepared_result = _prepared_element(s, key)
@@ -78,6 +81,14 @@ def index(t: Tensor, key: Any) -> Tensor:
     result = _index(t, key)
     learn(s, slot, result._storage, lambda numbers: _index(Tensor._from_storage(numbers), key)._storage)
     return result
+
+
+def _with_one_value(s: Storage, selected: Tensor) -> Tensor:
+    """A selection from a storage whose elements are one value, so that its own are, unless some are sums or padding."""
+    out = selected._storage
+    if s.format.is_dense or not s.format.is_unique or out.format.is_dense or has_gaps(out):
+        return selected
+    return Tensor._from_storage(out.with_values(spread(s.values[:1], length(out.values)), s.fill_value))
 
 
 def _prepared_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:

@@ -1,19 +1,23 @@
-"""A tensor -> its pattern, True at every specified element; a tensor and other values -> these in its structure."""
+"""A tensor -> its pattern, True at every specified element; a tensor and other values, or one value -> these in its
+structure."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import DTypeError, ShapeError
+from ...runtime.conversion.iso import own_value
 from ...runtime.operation import operation
-from ...storage.buffers import as_array, flat, is_array, is_torch, length, scalar_of, zeros
+from ...storage.buffers import as_array, flat, is_array, is_torch, length, numpy_dtype, scalar_name, scalar_of, zeros
+from ...storage.iso import repeated
 from ...storage.scalars import python_scalar
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 
-__all__ = ["pattern", "with_values"]
+__all__ = ["iso", "pattern", "with_values"]
 
 
 @operation(
@@ -39,6 +43,58 @@ def pattern(x: Any, /) -> Tensor:
     values = zeros(length(s.values), "bool", s.values)
     values[...] = True
     return Tensor._from_storage(s.with_values(values, False))
+
+
+@operation(method=True, grad=False, shape="same", format="same")
+def iso(x: Any, value: Any = None, /, *, dtype: Any = None) -> Tensor:
+    """One value at every specified element, which takes no memory for each: an iso tensor, as GraphBLAS calls it.
+
+    Parameters
+    ----------
+    x : Tensor, any format
+    value : a number; without one, the value that all elements have already
+    dtype : of the result; that of `x` without
+
+    Returns
+    -------
+    Tensor in the structure of `x`, over the same pos and crd. `values` is as long as that of `x`, over the same few
+    pages of memory again and again, and read-only over NumPy buffers. Every operation takes it; transposes, selections,
+    reshapes, conversions to formats without padding, functions of it and with a number (over NumPy buffers), pickles
+    and binsparse files are iso too; in-place forms, `clone()`, merges and joins give values of their own.
+
+    Guarantees: iso(x, v).nbytes is that of the indices and one value; equal to x.with_values(v) for a v of its dtype.
+    Raises InvariantError where no value is given and the elements have several, UnsupportedError for recorded values.
+
+    Examples
+    --------
+    >>> import openwork as ow
+    >>> A = ow.iso(ow.sparse_coo_tensor([[0, 1], [1, 1]], [3.0, 2.0], (2, 2)), 1)
+    >>> A.is_iso, (A * 2).is_iso, A.to_numpy().tolist()
+    (True, True, [[0.0, 1.0], [0.0, 1.0]])
+    """
+    s = as_tensor(x)._storage
+    scalar = s.scalar if dtype is None else scalar_name(dtype)
+    if value is None:
+        return Tensor._from_storage(own_value(s, "iso")).astype(scalar, copy=False)
+    number = value.item() if isinstance(value, np.generic) or (is_array(value) and value.ndim == 0) else value
+    if not isinstance(number, bool | int | float | complex):
+        raise DTypeError(f"iso: expected a number; got {type(value).__name__}\n  help: with_values takes an array")
+    kind = numpy_dtype(scalar).kind
+    real = kind == "c" or not number.imag
+    if not real or (kind in "iub" and not _is_integer(number.real, scalar)):
+        raise DTypeError(f"iso: {number} does not fit {scalar}\n  help: dtype= gives the result another one")
+    values = repeated(python_scalar(number, scalar), scalar, length(s.values), s.values)
+    return Tensor._from_storage(s.with_values(values, python_scalar(s.fill_value, scalar)))
+
+
+def _is_integer(number: float, scalar: str) -> bool:
+    """Whether a real number is one of an integer type, or of bool."""
+    if not math.isfinite(number) or number != int(number):
+        return False
+    if scalar == "bool":
+        return number in (0, 1)
+    limits = np.iinfo(numpy_dtype(scalar))
+    return bool(limits.min <= int(number) <= limits.max)
 
 
 @operation(method=True, shape="same", format="same")

@@ -19,7 +19,7 @@ from ...runtime.operation import namespace
 from ...runtime.overrides import is_long
 from ...tables import NUMPY
 from ...tensor.casting import may_cast, plain_dtype
-from ...tensor.inplace import check_writable, replace_storage
+from ...tensor.inplace import make_writable, replace_storage
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from ..elementwise.by_elements import by_elements
@@ -157,7 +157,7 @@ def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: 
         arrays = [x.to_numpy() if isinstance(x, Tensor) else x for x in (key, *values)]
         ufunc.at(t, *arrays)
         return
-    check_writable(t, f"{ufunc.__name__}.at")
+    make_writable(t, f"{ufunc.__name__}.at")
     if values:
         may_cast(namespace().result_type(t, _result_type_operand(values[0])), t, "same_kind", f"{ufunc.__name__}.at")
     replace_storage(t, combine(t, key, values[0] if values else None, ufunc)._storage)

@@ -18,6 +18,7 @@ from ...format.expression import interval
 from ...format.format import Format
 from ...ir.loop import Kernel
 from ...storage.buffers import address, dtype_of, itemsize, length, scalar_of, to_numpy
+from ...storage.iso import alive
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from .. import trace
@@ -30,6 +31,7 @@ from .batch import batched
 from .bucket import bucket
 from .copy_blocks import move_blocks
 from .group import group
+from .iso import moved_iso
 from .radix_sort import sort
 from .ranges import of_walk
 
@@ -61,6 +63,10 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     """
     if storage.format == format:
         return storage
+    if alive and storage.is_iso and not format.is_dense:
+        one = moved_iso(storage, lambda marks: convert(marks, format, share=share))
+        if one is not None:
+            return one
     key = format, share
     gather = recall(storage, key)
     if gather is not None:

@@ -17,11 +17,13 @@ from ...format import build
 from ...format.cached import cached
 from ...format.expression import Dim
 from ...format.format import Format, Level
-from ...storage.buffers import Array, address, as_array, copied, empty, length, numpy_dtype, scalar_of
+from ...storage.buffers import Array, address, as_array, copied, empty, length, numpy_dtype, scalar_of, to_numpy
+from ...storage.iso import alive, repeated
 from ...storage.storage import Storage
 from .. import trace
 from ..single_operand import operand_of
 from .conversion_kernels import Words, buffer_names, call, slice_lengths
+from .iso import marks_of, shared_value
 
 __all__ = ["Program", "coordinates_format", "remap", "source_words"]
 
@@ -184,6 +186,10 @@ def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], oper
     first = parts[0][0]
     for storage, _ in parts:
         on_host(storage, operation)
+    one = shared_value([s for s, _ in parts]) if alive else None
+    if one is not None:
+        moved = remap([(marks_of(s), p) for s, p in parts], shape, operation)
+        return moved.with_values(repeated(to_numpy(one)[0], first.scalar, length(moved.values), one), first.fill_value)
     sizes = np.zeros(1, np.int64)
     bound = sum(length(s.values) * (1 if p.copies is None else p.copies) for s, p in parts)
     bound_index = index_scalar([s for s, _ in parts], shape, bound)

@@ -1,0 +1,190 @@
+"""Tensors whose stored elements are one value that takes no memory for each: what keeps it, what gives them their own."""
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.errors import DTypeError, FormatError, InvariantError, UnsupportedError
+from openwork.faults import injected, nth
+from openwork.storage import iso
+from openwork.storage.buffers import torch_dtype
+
+ENCODING = "#sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j : compressed), explicitVal = %s }>"
+rng = np.random.default_rng(7)
+D = np.where(rng.random((7, 9)) < 0.3, rng.random((7, 9)), 0)
+E = np.where(rng.random((9, 6)) < 0.3, rng.random((9, 6)), 0)
+OPERATIONS = (
+    lambda t: t @ E, lambda t: E.T @ t.T, lambda t: t @ ow.asarray(E, format="csr"), lambda t: t + ow.asarray(D, format="coo"),
+    lambda t: t * D, ow.exp, lambda t: t * 3, lambda t: 1 - t, lambda t: t.sum(axis=0), lambda t: t.max(), lambda t: t[2:5],
+    lambda t: t[:, [3, 1, 1]], lambda t: t.reshape(9, 7), lambda t: ow.concat([t, t]), lambda t: t > 1, ow.tril,
+    lambda t: t.astype("float32"), lambda t: ow.softmax(t, 1), lambda t: t.T.asformat("dcsr"), lambda t: t.coalesce(),
+)  # fmt: skip
+
+
+def test_every_operation_is_that_of_as_many_values() -> None:
+    for format in ("csr", "coo", "bsr(2, 3)", "dia", "bitmap"):
+        A = ow.asarray(D, format=format)
+        one, many = ow.iso(A, 2.5), A.with_values(2.5)
+        assert one.is_iso
+        assert not many.is_iso
+        assert one.nbytes == many.nbytes - many.values.nbytes + 8
+        for operation in OPERATIONS:
+            x, y = operation(one), operation(many)
+            assert np.array_equal(np.asarray(ow.asarray(x).to_numpy()), np.asarray(ow.asarray(y).to_numpy()))
+
+
+def test_what_stays_iso() -> None:
+    A = ow.iso(ow.asarray(D, format="csr"), 1)
+    kept = (
+        A.T, A[1:4], A[[3, 1]], A[:, 2:5], A * 2, -A, ow.sin(A), A > 0, A.astype("int8"), A.asformat("coo"), A.asformat("csc"),
+        A.reshape(9, 7), ow.tril(A), copy.copy(A), copy.deepcopy(A), pickle.loads(pickle.dumps(A)), ow.iso(A.clone()),
+        ow.asarray((D != 0) * 1.0, format=ENCODING % "1.0 : f64"),
+    )  # fmt: skip
+    for B in kept:
+        assert B.is_iso
+        assert "iso" in repr(B)
+    assert len(pickle.dumps(ow.iso(ow.asarray(np.ones((500, 500)), format="dense"), 3))) < 2000
+    for B in (A.clone(), A + A, A.asformat("dense"), A.asformat("bsr(2, 2)"), A.with_values(1.0)):
+        assert not B.is_iso
+    assert ow.iso(ow.asarray(np.zeros((3, 3)), format="csr"), 1).nse == 0
+
+
+def test_in_place_forms_give_values_of_their_own() -> None:
+    for change in (
+        lambda t: t.__imul__(3),
+        lambda t: t.__setitem__((0, 0), 7.0),
+        lambda t: t.zero_(),
+        lambda t: t.__iadd__(t),
+    ):
+        A = ow.iso(ow.asarray(D, format="csr"), 1)
+        B, W = A.T, A.clone()
+        change(A)
+        change(W)
+        assert np.array_equal(A.to_numpy(), W.to_numpy())
+        assert not A.is_iso
+        assert np.array_equal(B.to_numpy(), (D.T != 0) * 1.0)
+        assert B.is_iso
+    with pytest.raises(ValueError, match="read-only"):
+        ow.iso(ow.asarray(D, format="csr"), 1).values[0] = 2
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        ow.iso(ow.asarray(D, format="csr"), 1).values.flags.writeable = True
+
+
+def test_memory_is_that_of_a_few_pages_and_given_back() -> None:
+    like, n = np.zeros(1), 3_000_000
+    values = iso.repeated(0.5, "f64", n, like)
+    assert values.sum() == n / 2
+    assert iso.is_iso(values[5:9][1:])
+    assert iso.repeated(0.5, "f64", 10, like).ctypes.data == values.ctypes.data  # a view of the longest
+    with open("/proc/self/smaps") as file:
+        sizes, mapped = [], False
+        for line in file:
+            mapped = "openwork-iso" in line if "-" in line.split()[0] else mapped
+            sizes += [int(line.split()[1])] if mapped and line.startswith("Pss:") else []
+    assert sizes
+    assert sum(sizes) < 2000
+    del values
+    gc.collect()
+    assert not [key for key in iso._longest if key[0] == "f64" and key[1] == np.float64(0.5).tobytes()]
+    with pytest.raises(MemoryError):
+        iso.repeated(0.5, "f64", 1 << 60, like)
+    with injected(nth("allocate", 1)), pytest.raises(MemoryError):
+        iso.repeated(0.5, "f64", 10, like)
+
+
+def test_every_type_has_such_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    for scalar in ("bool", "i8", "u16", "i64", "f16", "f32", "c64", "c128"):
+        x = iso.repeated(1, scalar, 20_001, np.zeros(1))
+        assert len(x) == 20_001
+        assert bool((x == 1).all())
+    x = iso.repeated(1, "f32", 20_001, torch.zeros(1))
+    assert x.dtype == torch_dtype("f32")
+    assert float(x.sum()) == 20_001
+    assert iso.is_iso(x)
+    monkeypatch.setattr(iso, "_libc", lambda: None)  # a system without mappings: ordinary arrays
+    for like in (np.zeros(1), torch.zeros(1)):
+        y = iso.repeated(3.25, "f64", 5, like)
+        assert y.tolist() == [3.25] * 5
+        assert not iso.is_iso(y)
+
+
+def test_torch_values_that_are_written_to_become_their_own() -> None:
+    torch = pytest.importorskip("torch")
+    A = ow.iso(ow.asarray(D, format="csr", like="torch"), 1)
+    assert A.is_iso
+    assert A.asformat("coo").is_iso
+    assert pickle.loads(pickle.dumps(A)).is_iso
+    x = torch.ones(9, dtype=torch.float64)
+    assert torch.equal(A @ x, torch.from_numpy((D != 0).sum(1) * 1.0))
+    other = ow.iso(ow.asarray(D, format="csr", like="torch"), 1)
+    A.values[0] = 5
+    assert not A.is_iso
+    assert other.is_iso
+    assert A.values[1] == 1
+    A *= 2
+    assert A.values[0] == 10
+    assert other.values[0] == 1
+    leaf = ow.iso(A, 1).requires_grad_()
+    (leaf @ x).sum().backward()
+    assert not leaf.is_iso
+    assert leaf.grad.nse == A.nse
+    with pytest.raises(UnsupportedError, match="no gradient"):
+        ow.iso(leaf)
+
+
+def test_refusals() -> None:
+    A = ow.asarray(D, format="csr")
+    for call, error, match in (
+        (lambda: ow.iso(A), InvariantError, "at every position; got: .* at position 1"),
+        (lambda: ow.iso(A, [1, 2]), DTypeError, "expected a number; got list"),
+        (lambda: ow.iso(A, 1j), DTypeError, "1j does not fit f64"),
+        (lambda: ow.iso(A, 0.5, dtype="int32"), DTypeError, "0.5 does not fit i32"),
+        (lambda: ow.iso(A, 300, dtype="int8"), DTypeError, "300 does not fit i8"),
+        (lambda: A.asformat(ENCODING % "1.0 : f64"), InvariantError, "asformat: .*\n.*expected: 1.0"),
+        (lambda: ow.einsum("ij->ij", A, format=ENCODING % "1.0 : f64"), FormatError, "about the values"),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+    restored, parts = ow.iso(A, 1)._storage.__reduce__()
+    for count in (-1, 2.0, "3"):
+        with pytest.raises(InvariantError, match="times values"):
+            restored(*parts[:-1], count)
+
+
+def test_explicit_values_of_an_encoding() -> None:
+    for text, value in (
+        ("1.0 : f64", 1.0),
+        ("3 : i32", 3),
+        ("-2", -2),
+        ("true", True),
+        ("(1.0, 2.0) : complex<f64>", 1 + 2j),
+        ("1 : f32", 1.0),
+    ):
+        f = ow.format(ENCODING % text)
+        assert f.explicit == value
+        assert type(f.explicit) is type(value)
+        assert f == ow.format("csr")
+        again = ow.format(str(f))
+        assert again.explicit == value
+        assert pickle.loads(pickle.dumps(f)).explicit == value
+        assert f.permute((1, 0)).explicit == value
+        B = ow.asarray(np.array([[0, value], [value, 0]]), format=f)
+        assert B.is_iso
+        assert B.format.explicit is None
+        assert B.asformat(f).is_iso
+
+
+def test_binsparse_files_keep_one_value(tmp_path) -> None:
+    pytest.importorskip("h5py")
+    for dtype in ("float64", "bool", "complex64"):
+        A = ow.iso(ow.asarray(D, format="csr"), 1, dtype=dtype)
+        ow.write(tmp_path / "a.bsp.h5", A)
+        B = ow.read(tmp_path / "a.bsp.h5")
+        assert B.is_iso
+        assert B.dtype == A.dtype
+        assert np.array_equal(B.to_numpy(), A.to_numpy())
