@@ -71,6 +71,9 @@ def test_levels_are_a_tree(format: str, nodes: list[str], titles: list[str]) -> 
     )
     lines = sum(line.get_xdata().size == 2 for line in ax.lines)
     assert lines == len(nodes) - 1
+    for line in ax.lines:
+        below, above = line.get_ydata()
+        assert abs(above - below) == 1  # an edge joins two levels
 
 
 def test_levels_of_blocks_batches_and_tensors() -> None:

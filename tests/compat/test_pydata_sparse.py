@@ -118,3 +118,9 @@ def test_the_names_are_those_of_pydata():
     assert all(hasattr(sparse, name) for name in sparse.__all__)
     with pytest.raises(AttributeError):
         sparse.nothing_of_that_name  # noqa: B018
+
+
+def test_clip_puts_its_result_into_out():
+    a, out = sparse.COO.from_numpy(A), sparse.COO.from_numpy(np.zeros_like(A))
+    assert sparse.clip(a, 1, 3, out=out) is out
+    np.testing.assert_array_equal(out.todense(), A.clip(1, 3))

@@ -136,3 +136,7 @@ def test_results_without_missing_elements() -> None:
     assert points(r) == "while A: {A}"
     assert regions("A + B", masked=False).masked
     assert not regions("A + B", zeros="AB", masked=False).masked
+
+
+def test_missing_of_a_type_and_of_its_name() -> None:
+    assert missing(NONE.type) == NONE

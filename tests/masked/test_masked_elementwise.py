@@ -177,3 +177,12 @@ def test_rank_0() -> None:
         again = ow.masked_tensor(ow.asarray(np.array(3.0)), np.array(known))
         assert (s + again).filled(-1).item() == (4.5 if known else -1)
         assert (again * 2).filled(-1).item() == (6 if known else -1)
+
+
+def test_a_number_of_the_other_library() -> None:
+    torch = pytest.importorskip("torch")
+    m = ow.masked_tensor(np.array([[1.0, 2], [3, 4]]), np.array([[True, False], [True, True]]))
+    for result in (m * torch.tensor(2.0), ow.multiply(m, torch.tensor(2.0))):
+        assert result.filled(0).to_numpy().tolist() == [[2, 0], [6, 8]]
+    with pytest.raises(TypeError, match="len"):
+        len(ow.masked_tensor(np.array(2.0), np.array(True)))

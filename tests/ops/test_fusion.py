@@ -363,6 +363,12 @@ def test_programs_hold_no_operands_and_are_kept_by_structure() -> None:
         assert not any(isinstance(c, ow.Tensor) for c in program.constants)
 
 
+def test_programs_tell_operands_from_what_was_computed() -> None:
+    A, B, _ = operands()
+    agree(ow.fused(lambda A, B: A * B - (A * B + A))(A, B), A * B - (A * B + A))
+    agree(ow.fused(lambda A, B: A * B - (B + A))(A, B), A * B - (B + A))
+
+
 def test_what_a_function_reads_is_never_out_of_date() -> None:
     A, B, _ = operands()
     factor = [2.0]

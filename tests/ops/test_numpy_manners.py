@@ -158,6 +158,7 @@ def test_as_of_the_arrays(call: str, format: str) -> None:
         lambda a: np.put(a, [0, 3, -1], [5.0, 6.0]),
         lambda a: np.place(a, X > 0, [5.0, 6.0]),
         lambda a: np.putmask(a, X > 0, [5.0, 6.0, 7.0]),
+        lambda a: np.putmask(a, (X < 0).tolist(), 8.0),
         lambda a: np.fill_diagonal(a, 4.0),
         lambda a: np.put_along_axis(a, np.array([[1], [2], [0], [4]]), 9.0, axis=1),
         lambda a: np.copyto(a, 3, where=X > 1),

@@ -200,6 +200,8 @@ WRAPPERS: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
         F.triplet_margin_loss(D, t, t * 2, reduction="none"),
         F.triplet_margin_with_distance_loss(t, D, D.flip(1), distance_function=lambda a, b: (a - b).abs().sum(1)))),
     "kl_div": (X, lambda t: (F.kl_div(t, SHARES, reduction="batchmean"), F.kl_div(t, SHARES, reduction="none"))),
+    "losses of tensors by name": (X, lambda t: (
+        F.mse_loss(t, target=SHARES), F.binary_cross_entropy_with_logits(t, pos_weight=D.abs(), weight=SHARES.abs(), target=SHARES))),
     "addbmm": (STACK, lambda t: (
         torch.addbmm(D @ D.mT, t, t.mT, beta=2, alpha=3), torch.baddbmm(D[:, :3], t, STACK.mT, beta=0), torch.addbmm(D @ D.mT, t, STACK.mT))),
     "dot and inner": (V, lambda t: (torch.dot(t, V), torch.inner(t, V), torch.vdot(V, t))),

@@ -91,6 +91,14 @@ def test_double_backward(layout: str, family: str) -> None:
     assert gradgradcheck(function, (values, x), fast_mode=True)
 
 
+@pytest.mark.parametrize("reduce", ["mean", "amax"])
+def test_double_backward_of_reduced_products(reduce: str) -> None:
+    t = make(*LAYOUTS["csr"]).tensor
+    values = torch.rand(len(t.values), generator=torch.Generator().manual_seed(1), dtype=torch.float64).add(0.1)
+    given = values.requires_grad_(), X.clone().requires_grad_()
+    assert gradgradcheck(lambda v, x: plain(torch.sparse.mm(over(t, v), x, reduce)), given, fast_mode=True)
+
+
 def test_the_gradient_of_a_product_is_sampled_never_dense(monkeypatch: pytest.MonkeyPatch) -> None:
     """No buffer of the size of the matrix is made, forward or backward."""
     n = 3000
