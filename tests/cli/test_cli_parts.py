@@ -41,6 +41,8 @@ def test_stencil_is_blocked_and_structurally_symmetric() -> None:
     assert symmetry(a) == "symmetric structure, not values"
     assert block_count(a, 2, 2) * 4 == a.nnz
     assert diagonal_count(a) == 3 * 7  # -3 to 3 around each of three rows of points
+    diagonal = a.diagonal()
+    assert (diagonal > abs(a).sum(axis=1) - diagonal).all()
 
 
 def test_blocked_has_full_blocks() -> None:

@@ -43,7 +43,7 @@ def stencil(side: int, dofs: int = 2, seed: int = 0) -> Any:
                     rows.append(point * dofs + a)
                     cols.append((point + dy * side + dx) * dofs + b)
     i, j = np.concatenate(rows), np.concatenate(cols)
-    values = np.where(i == j, 8.0 * dofs, -1.0) * (1 + 0.1 * rng.uniform(-1, 1, len(i)))
+    values = np.where(i == j, 11.0 * dofs, -1.0) * (1 + 0.1 * rng.uniform(-1, 1, len(i)))
     n = side * side * dofs
     return unique_coo(i, j, values, (n, n))
 
