@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,6 +65,68 @@ def test_every_page_is_in_one_list() -> None:
                 listed += [page.parent / f"{line}.md" for line in body.splitlines() if line and line[0] != ":"]
     pages = set(WRITTEN) - {DOCS / "index.md", DOCS / "reference.md"}
     assert sorted(listed) == sorted({*pages, *(page for page in listed if str(page.parent) in BUILT)})
+
+
+def cells(page: Path) -> list[tuple[str, str]]:
+    """The pairs of code in the tables of a page."""
+    found = re.findall(r"^\| `(.+?)` \| `(.+?)` \|$", page.read_text(), re.MULTILINE)
+    return [(theirs.replace("\\|", "|"), ours.replace("\\|", "|")) for theirs, ours in found]
+
+
+def dense(x: Any, fill: Any = 0) -> Any:
+    """What a cell gives, as something to compare; None where it is no number. `fill` is for peers that have none."""
+    if isinstance(x, tuple | list):
+        return [dense(part, fill) for part in x]
+    if type(x).__module__.startswith("torch"):
+        return x.detach().to_dense().numpy() if hasattr(x, "to_dense") else None
+    for name in ("to_numpy", "toarray", "todense", "to_dense"):
+        if hasattr(x, name):
+            return np.asarray(x.to_dense(fill_value=fill) if name == "to_dense" else getattr(x, name)())
+    array = np.asarray(x)
+    return array if array.dtype.kind in "biufc" else None
+
+
+def run_cell(code: str, names: dict[str, Any], state: str) -> Any:
+    """The value of an expression, or what a statement has made of `state`."""
+    try:
+        return eval(code, names)
+    except SyntaxError:
+        exec(code, names)
+        return names[state]
+
+
+def same(got: Any, want: Any) -> bool:
+    if got is None or want is None:
+        return True
+    if isinstance(want, list):
+        return all(map(same, got, want))
+    return np.shape(got) == np.shape(want) and np.allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+PEERS = {"scipy": "scipy", "torch": "torch", "pydata": "sparse", "graphblas": "graphblas"}
+"""The pages whose left side is Python, and what it is of."""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", sorted((DOCS / "coming-from").glob("[!i]*.md")), ids=lambda page: page.stem)
+def test_tables_of_spellings(page: Path) -> None:
+    """Every right cell runs; every left one where the library is there, and then they are equal."""
+    setup, more = (
+        re.compile(f"^```{kind}\\n(.*?)^```$", re.M | re.S).search(page.read_text()) for kind in ("python", "py")
+    )
+    peer = PEERS.get(page.stem)
+    there = peer is not None and importlib.util.find_spec(peer) is not None
+    wrong = []
+    pairs = cells(page)
+    assert len(pairs) > 10
+    for theirs, ours in pairs:
+        names: dict[str, Any] = {}
+        exec(setup[1] + (more[1] if more and there else ""), names)  # type: ignore[index]
+        got = run_cell(ours, names, "A")
+        if there and not same(dense(got), dense(run_cell(theirs, names, "S"), getattr(got, "fill_value", 0))):
+            wrong.append((theirs, ours))
+    assert not wrong
 
 
 def test_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
