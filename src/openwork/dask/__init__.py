@@ -1,16 +1,34 @@
-"""Tensors as chunks of Dask arrays: what Dask asks of a type of chunks, registered with its dispatchers.
+"""Tensors as chunks of Dask arrays, and sparse matrices and tensors in blocks that stay on Dask's workers.
 
-There is nothing to call. Dask finds the sizes of Tensors by the entry point "dask.sizeof" of the installed
-package, and the rest is registered when it first asks for a Tensor's token, which is how Tensors get into its
-arrays; to import `openwork.dask` does it at once. Chunks are sparse and stay so. A process has one pool of
-threads, whose kernels use it by turns: a task that finds it busy runs its kernel by itself, so that threads do
-not multiply.
+For chunks there is nothing to call. Dask finds the sizes of Tensors by the entry point "dask.sizeof" of the installed
+package, the rest is registered when it first asks for a Tensor's token, which is how Tensors get into its
+arrays, or when `distributed` is imported; to import `openwork.dask` does it at once.
+
+`BlockMatrix` is a linear operator over blocks on workers, `BlockTensor` the same for more dimensions, `partition` says
+how a tensor is cut and what products send. They need `distributed`, which is imported when they are first used.
 """
 
 from __future__ import annotations
 
-from ..interop.dask import register
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["register"]
+from ..errors import absent as _absent
+from ..interop.dask import register
+from .partition import Partition, partition
+
+if TYPE_CHECKING:
+    from .kept import BlockTensor
+    from .matrix import BlockMatrix
+
+__all__ = ["BlockMatrix", "BlockTensor", "Partition", "partition", "register"]
+
+_HOMES = {"BlockMatrix": "matrix", "BlockTensor": "kept"}
+_missing = _absent(__name__, __all__)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name) if name in _HOMES else _missing(name)
+
 
 register()

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.products.tensor_times import mttkrp
-from ..tensor.tensor import Tensor
-from .operands import Factor, host, operand, positive, square_norm, start
+from .operands import Factor, host, is_kept, operand, positive, square_norm, start
 
 __all__ = ["CP", "cp_als"]
 
@@ -53,7 +52,7 @@ def cp_als(
 
     Parameters
     ----------
-    x : Tensor of rank 2 or more, any format with fill value 0, real
+    x : Tensor of rank 2 or more, any format with fill value 0, real; or an `openwork.dask.BlockTensor`
     rank : how many outer products
     maxiter : iterations, in each of which every factor is solved for once
     tol : the change of the fit at which it ends
@@ -69,7 +68,7 @@ def cp_als(
     Raises ShapeError for a rank below 1 or factors of other shapes, DTypeError for complex numbers, UnsupportedError
     for another fill value. Source: Kolda and Bader 2009, section 3.4.
     """
-    t = operand(x, "cp_als")
+    t = operand(x, "cp_als", kept=True)
     rank, maxiter = positive(rank, "cp_als", "rank"), positive(maxiter, "cp_als", "maxiter")
     factors = start(t, [rank] * t.ndim, init, rng, "cp_als")
     total = square_norm(t)
@@ -84,13 +83,14 @@ def cp_als(
     return CP(weights[order], [f[:, order] for f in factors], fits[-1], fits, converged)
 
 
-def _sweep(t: Tensor, factors: list[Factor]) -> tuple[Factor, Factor]:
+def _sweep(t: Any, factors: list[Factor]) -> tuple[Factor, Factor]:
     """Solve for every factor once, in place; the weights, and the last right side."""
     weights = right = np.ones(0)
     for d in range(t.ndim):
         grams = [f.T @ f for k, f in enumerate(factors) if k != d]
         gram = np.prod(grams, axis=0)
-        right = host(mttkrp(t, [None if k == d else f for k, f in enumerate(factors)], d))
+        others = [None if k == d else f for k, f in enumerate(factors)]
+        right = t.mttkrp(others, d) if is_kept(t) else host(mttkrp(t, others, d))
         solved = right @ np.linalg.pinv(gram, hermitian=True)
         weights = np.sqrt((solved * solved).sum(0))
         factors[d] = (solved / np.where(weights > 0, weights, 1)).astype(t.dtype)

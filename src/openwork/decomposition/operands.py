@@ -14,13 +14,17 @@ from ..storage.buffers import is_recorded, is_torch, to_numpy
 from ..tensor.dtypes import isdtype
 from ..tensor.tensor import Tensor
 
-__all__ = ["Factor", "host", "operand", "positive", "square_norm", "start"]
+__all__ = ["Factor", "host", "is_kept", "operand", "positive", "square_norm", "start"]
 
 Factor = np.ndarray[Any, Any]
 
 
-def operand(x: Any, operation: str) -> Tensor:
-    """The tensor in float32 or float64, over NumPy's buffers, stored once."""
+def operand(x: Any, operation: str, kept: bool = False) -> Any:
+    """The tensor in float32 or float64, over NumPy's buffers, stored once; with `kept` one on workers as it is."""
+    if kept and is_kept(x):
+        if x.ndim < 2 or str(x.dtype) not in ("float32", "float64"):
+            raise DTypeError(f"{operation} of blocks of shape {x.shape}, {x.dtype}\n  help: astype('float64') before")
+        return x
     t = asarray(x)
     if t.ndim < 2:
         raise ShapeError(f"{operation}: expected two dimensions or more; got shape {t.shape}\n  help: reshape it")
@@ -39,17 +43,24 @@ def operand(x: Any, operation: str) -> Tensor:
     return t if t.format.is_unique else t.coalesce()
 
 
+def is_kept(x: Any) -> bool:
+    """Whether `x` has products of its own, as an `openwork.dask.BlockTensor`."""
+    return hasattr(x, "square_norm")
+
+
 def host(x: Any) -> Factor:
     """An array of NumPy of what a product gave."""
     return x.to_numpy() if isinstance(x, Tensor) else to_numpy(x)
 
 
-def square_norm(t: Tensor) -> float:
+def square_norm(t: Any) -> float:
     """The sum of the squares of all elements, in float64."""
+    if is_kept(t):
+        return float(t.square_norm())
     return float((t.astype(np.float64) ** 2).sum())
 
 
-def start(t: Tensor, ranks: Sequence[int], init: Any, rng: Any, operation: str) -> list[Factor]:
+def start(t: Any, ranks: Sequence[int], init: Any, rng: Any, operation: str) -> list[Factor]:
     """Factors to start from: uniform random ones, or copies of those that are given, shapes (n_k, ranks[k])."""
     wanted = list(zip(t.shape, ranks, strict=True))
     if isinstance(init, str):

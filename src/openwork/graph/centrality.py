@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
+from ..linalg.operator import is_operator
 from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
 from .adjacency import adjacency, nodes
@@ -29,7 +31,8 @@ def pagerank(
 
     Parameters
     ----------
-    A : graph, (n, n), of weights from 0
+    A : graph, (n, n), of weights from 0; or a LinearOperator with its products, such as `openwork.dask.BlockMatrix`, of
+        which only sums of rows are known not to be negative
     personalization : (n,) shares of jumps, from 0; by default all nodes alike
     tolerance : the iteration ends where the sum of changes is below n * tolerance
 
@@ -37,28 +40,40 @@ def pagerank(
     -------
     float64 (n,), of sum 1. Raises ValueError where it does not converge or a weight is negative.
     """
-    g = adjacency(A, "pagerank")
     if not 0 <= damping < 1:
         raise ValueError(f"pagerank: damping is at least 0 and less than 1; got {damping!r}")
-    t, ones = g.tensor.astype("float64"), np.ones(g.n)
-    weights = to_numpy(t.values)
-    if weights.size and not float(weights.min()) >= 0:
-        raise ValueError("pagerank: a weight is negative or NaN\n  help: ow.abs(A), or ow.pattern(A)")
-    jump = ones / max(g.n, 1) if personalization is None else _shares(personalization, g.n)
-    plain = Tensor._from_storage(t._storage.mapped(to_numpy))
-    out = np.asarray(plain @ ones)
-    ends = out == 0
-    scale = damping / np.where(ends, 1, out)
-    back = plain.T.asformat("csr")
+    n, out, back, like = _walk(A)
+    jump = np.full(n, 1 / max(n, 1)) if personalization is None else _shares(personalization, n)
+    scale = damping / np.where(out == 0, 1, out)
     rank = jump.copy()
     for _ in range(max_iterations):
-        moved = np.asarray(back @ (rank * scale))
+        moved = np.asarray(back(rank * scale))
         fresh = moved + (1 - float(moved.sum())) * jump
         change = float(np.abs(fresh - rank).sum())
         rank = fresh
-        if change <= g.n * tolerance:
-            return g.like(rank)
+        if change <= n * tolerance:
+            return like(rank)
     raise ValueError(f"pagerank: no convergence in {max_iterations} iterations\n  help: max_iterations=, tolerance=")
+
+
+def _walk(A: Any) -> tuple[int, Array, Callable[[Array], Any], Callable[[Array], Any]]:
+    """Nodes, the sums of rows, the product with the transposed matrix, and what results are converted by."""
+    like: Callable[[Array], Any] = np.asarray
+    if is_operator(A):
+        n, columns = A.shape
+        if n != columns:
+            raise ShapeError(f"pagerank: a graph's matrix is square; got shape {A.shape}")
+        out = np.asarray(A.matvec(np.ones(n)))
+        least, back = float(out.min()) if n else 0.0, A.rmatvec
+    else:
+        g = adjacency(A, "pagerank")
+        plain = Tensor._from_storage(g.tensor.astype("float64")._storage.mapped(to_numpy))
+        n, like, out = g.n, g.like, np.asarray(plain @ np.ones(g.n))
+        least = float(plain.values.min()) if len(plain.values) else 0.0
+        back = plain.T.asformat("csr").__matmul__
+    if not least >= 0:
+        raise ValueError("pagerank: a weight is negative or NaN\n  help: ow.abs(A), or ow.pattern(A)")
+    return n, out, back, like
 
 
 def _shares(given: Any, n: int) -> Array:

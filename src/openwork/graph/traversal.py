@@ -10,7 +10,7 @@ from ..errors import DTypeError, UnsupportedError
 from .adjacency import Adjacency, adjacency, nodes
 from .kernels import kernel
 
-__all__ = ["bfs", "components", "shortest_paths"]
+__all__ = ["bfs", "components", "first_nodes", "shortest_paths"]
 
 Array = np.ndarray[Any, Any]
 
@@ -99,7 +99,7 @@ def components(A: Any, *, connection: str = "weak") -> tuple[int, Any]:
 
     Parameters
     ----------
-    A : graph, (n, n)
+    A : graph, (n, n), or an `openwork.dask.BlockMatrix`, weak only, of whose blocks each worker finds the components
     connection : "weak", where the direction of an edge means nothing, or "strong", where there is a way and one back
 
     Returns
@@ -109,6 +109,8 @@ def components(A: Any, *, connection: str = "weak") -> tuple[int, Any]:
     """
     if connection not in ("weak", "strong"):
         raise UnsupportedError(f"components: connection={connection!r}\n  supported: weak, strong")
+    if hasattr(A, "forest"):
+        return _of_forest(A, connection)
     g = adjacency(A, "components")
     kind, count = g.crd.dtype, np.zeros(1, np.int64)
     if connection == "weak":
@@ -119,3 +121,26 @@ def components(A: Any, *, connection: str = "weak") -> tuple[int, Any]:
         number, low, stack, calls, edge = (np.zeros(g.n, kind) for _ in range(5))
         kernel("strong", kind)(g.work, g.pos, g.crd, number, low, labels, stack, calls, edge, count, g.n)
     return int(count[0]), g.like(labels)
+
+
+def _of_forest(A: Any, connection: str) -> tuple[int, Any]:
+    """The components of a matrix that gives edges between the same nodes, few of them."""
+    if connection == "strong" or A.shape[0] != A.shape[1]:
+        raise UnsupportedError(
+            f"components: a matrix of shape {A.shape} in blocks, connection={connection!r}"
+            "\n  supported: square ones, 'weak'"
+        )
+    nodes, others = A.forest()
+    first = first_nodes(nodes, others, A.shape[0])
+    labels = np.cumsum(first == np.arange(len(first))) - 1
+    return int(labels[-1] + 1) if len(labels) else 0, labels[first]
+
+
+def first_nodes(u: Array, v: Array, n: int) -> Array:
+    """The first node of the weak component of each of n nodes, for edges from u to v."""
+    pos = np.concatenate([[0], np.cumsum(np.bincount(u, minlength=n))]).astype(np.int64)
+    crd = v[np.argsort(u, kind="stable")].astype(np.int64)
+    root, labels, count = np.arange(n), np.zeros(n, np.int64), np.zeros(1, np.int64)
+    kernel("components", crd.dtype)(n + len(crd), pos, crd, root, labels, count, n)
+    firsts: Array = np.unique(labels, return_index=True)[1]
+    return firsts[labels]

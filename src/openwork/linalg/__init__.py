@@ -27,6 +27,7 @@ from .norms import matrix_norm, matrix_power, norm, trace, vector_norm
 from .operator import aslinearoperator
 from .pca import PCA, pca
 from .preconditioners import ic0, ilu0, jacobi, ssor
+from .randomized import SVD, randomized_svd
 from .triangular import solve_triangular, spsolve_triangular
 from .tridiagonal import solve_tridiagonal
 
@@ -34,6 +35,7 @@ __all__ = [
     "AMG",
     "LU",
     "PCA",
+    "SVD",
     "ConvergenceWarning",
     "Factorization",
     "InverseOperator",
@@ -79,6 +81,7 @@ __all__ = [
     "pinv",
     "qmr",
     "qr",
+    "randomized_svd",
     "slogdet",
     "solve",
     "solve_triangular",

@@ -38,13 +38,13 @@ __all__ = ["eigs", "eigsh", "expm", "expm_multiply", "lobpcg", "onenormest", "sv
 def _eigenvalues(name: str, a: Any, k: int, options: dict[str, Any]) -> Any:
     import scipy.sparse.linalg as scipys
 
-    t, k = square(a, name), integer(k, name, "k")
+    t, k = a if is_operator(a) else square(a, name), integer(k, name, "k")
     counts(name, options)
     for matrix_option in ("M", "Minv", "OPinv"):
         if options.get(matrix_option) is not None:
             options[matrix_option] = aslinearoperator(options[matrix_option])
     # Shift and invert factorises the matrix; else its products are enough.
-    operator = aslinearoperator(t) if options.get("sigma") is None else scipy_matrix(t, "csc")
+    operator = aslinearoperator(t) if options.get("sigma") is None or is_operator(t) else scipy_matrix(t, "csc")
     return getattr(scipys, name)(operator, k=k, **options)
 
 
@@ -65,7 +65,7 @@ def _in_library(result: Any, a: Any) -> Any:
 
 @differentiable(_values_of)
 def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
-    """`k` eigenvalues (and eigenvectors) of a Hermitian matrix of any format, by ARPACK.
+    """`k` eigenvalues (and eigenvectors) of a Hermitian matrix of any format, or of a LinearOperator, by ARPACK.
 
     `options` and the result are those of `scipy.sparse.linalg.eigsh` (which, sigma, v0, tol, ...): (w, v), or w alone
     with `return_eigenvectors=False`, as arrays of the library of `a`. Gradients of a real matrix are at its elements;
@@ -81,7 +81,7 @@ def eigs(a: Any, k: int = 6, **options: Any) -> Any:
 
 @differentiable(_values_of)
 def svds(a: Any, k: int = 6, **options: Any) -> Any:
-    """`k` singular values (and vectors) of a matrix of any format: (u, s, vh), as `scipy.sparse.linalg.svds`.
+    """`k` singular values (and vectors) of a matrix of any format, or of a LinearOperator: (u, s, vh), as SciPy's.
 
     Arrays of the library of `a`; gradients as of `eigsh`.
     """
@@ -92,7 +92,9 @@ def _singular_values(a: Any, k: int, options: dict[str, Any]) -> Any:
     import scipy.sparse.linalg as scipys
 
     counts("svds", options)
-    return scipys.svds(aslinearoperator(matrix(a, "svds")), k=integer(k, "svds", "k"), **options)
+    return scipys.svds(
+        aslinearoperator(a if is_operator(a) else matrix(a, "svds")), k=integer(k, "svds", "k"), **options
+    )
 
 
 def lobpcg(a: Any, x: Any, **options: Any) -> Any:
@@ -103,7 +105,7 @@ def lobpcg(a: Any, x: Any, **options: Any) -> Any:
     for name in ("B", "M"):
         if options.get(name) is not None:
             options[name] = preconditioner(options[name])
-    operator, start = aslinearoperator(square(a, "lobpcg")), dense(x)
+    operator, start = aslinearoperator(a if is_operator(a) else square(a, "lobpcg")), dense(x)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = scipys.lobpcg(operator, start, **options)

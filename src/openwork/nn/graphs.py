@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
-from ..errors import ShapeError
+from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.constructors import asarray
 from ..interop.layouts import sparse_coo_tensor
+from ..linalg.operator import is_operator
 from ..ops.products.matmul import matmul
 from ..storage.buffers import is_torch
 from ..tensor.dtypes import astype
@@ -82,8 +83,13 @@ class GraphConv(torch.nn.Module):  # type: ignore[misc]
         self.bias = torch.nn.Parameter(torch.zeros(out_features)) if bias else None
 
     def forward(self, adjacency: Tensor, x: Any) -> torch.Tensor:
-        """The new features (n, out_features), for features (m, in_features), dense or sparse, and edges (n, m)."""
+        """The new features (n, out_features), for features (m, in_features), dense or sparse, and edges (n, m).
+
+        The adjacency may be a LinearOperator, such as `openwork.dask.BlockMatrix`, where torch records nothing.
+        """
         _check(self, adjacency, x)
+        if is_operator(adjacency):
+            return _of_operator(adjacency, matmul(x, self.weight), self.bias)
         adjacency, x, weight, bias = autocast(adjacency, x, self.weight, self.bias)
         out: torch.Tensor = matmul(adjacency, matmul(x, weight))
         if torch.is_autocast_enabled(weight.device.type):
@@ -131,8 +137,17 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
         return f"in_features={self.in_features}, out_features={self.out_features}, heads={self.heads}"
 
 
+def _of_operator(adjacency: Any, inner: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """`adjacency @ inner + bias` by the operator's own product. Raises UnsupportedError where torch would record it."""
+    if inner.requires_grad:
+        raise UnsupportedError("GraphConv: an operator has no gradients\n  help: with torch.no_grad(), or a Tensor")
+    out = torch.from_numpy(adjacency.matmat(inner.numpy())).to(inner.dtype)
+    return out if bias is None else out + bias
+
+
 def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
-    shape, given = adjacency._raw_storage.shape, tuple(x._raw_storage.shape if isinstance(x, Tensor) else x.shape)
+    shape = tuple(adjacency.shape) if is_operator(adjacency) else adjacency._raw_storage.shape
+    given = tuple(x._raw_storage.shape if isinstance(x, Tensor) else x.shape)
     if len(shape) != 2 or given != (shape[1], layer.in_features):
         raise ShapeError(
             f"{type(layer).__name__}: adjacency {shape}, features {given}"

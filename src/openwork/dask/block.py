@@ -1,0 +1,138 @@
+"""A chunk of a tensor and its place in the whole -> a block that a worker keeps, and its part of products.
+
+The coordinates of a block are renumbered to those that have elements, so that a product is sent the rows of the other
+factors that the block reads, and gives back the rows that it writes, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from distributed.protocol.serialize import dask_deserialize, dask_serialize, deserialize, serialize
+
+from ..decomposition.operands import host
+from ..errors import BlockError
+from ..graph.traversal import first_nodes
+from ..interop.layouts import sparse_coo_tensor
+from ..interop.sources import asarray
+from ..ops.products.matmul import matmul
+from ..ops.products.tensor_times import mttkrp
+from ..storage.buffers import to_numpy
+from ..tensor.tensor import Tensor
+from .partition import Array, Indices, length, rows_sent
+
+__all__ = ["Block", "block", "cut", "forest", "gram", "normal_product", "places", "product", "square_sum"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Elements of a tensor: element [i, j] is that at [places[0][i], places[1][j]] of the whole."""
+
+    name: str
+    places: tuple[Indices, ...]
+    tensor: Tensor
+
+
+def block(name: str, sets: tuple[Indices, ...], chunk: Any) -> Block:
+    """The block of a chunk whose coordinates are those of the index sets."""
+    t = asarray(chunk)
+    if t.format.is_dense:
+        return Block(name, sets, t)
+    coo = t.asformat("coo")
+    crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
+    kept, numbered = zip(*(_used(c, n) for c, n in zip(crd, t.shape, strict=True)), strict=True)
+    if all(k is None for k in kept):
+        return Block(name, sets, t)
+    shape = tuple(n if k is None else len(k) for k, n in zip(kept, t.shape, strict=True))
+    values = to_numpy(coo.values)
+    renumbered = sparse_coo_tensor(np.stack(numbered), values, shape, is_coalesced=True).asformat(t.format)
+    return Block(name, tuple(map(_composed, sets, kept)), renumbered)
+
+
+def _used(crd: Array, extent: int) -> tuple[Array | None, Array]:
+    """The coordinates that occur, None where nearly all do, and the number of each element's among them."""
+    mark = np.zeros(extent, np.bool_)
+    mark[crd] = True
+    if rows_sent(int(np.count_nonzero(mark)), extent) == extent:
+        return None, crd
+    return np.flatnonzero(mark), (np.cumsum(mark) - 1)[crd]
+
+
+def _composed(indices: Indices, kept: Array | None) -> Indices:
+    if kept is None:
+        return indices
+    return kept + indices.start if isinstance(indices, slice) else indices[kept]
+
+
+def cut(t: Tensor, sets: tuple[Indices, ...]) -> Tensor:
+    """The elements of a tensor at the index sets, in the tensor's own format."""
+    for d, indices in enumerate(sets):
+        if not (isinstance(indices, slice) and length(indices) == t.shape[d]):
+            t = t[(slice(None),) * d + (indices,)]
+    return t
+
+
+def places(b: Block) -> tuple[Indices, ...]:
+    """The index sets of a block, which its client asks for once."""
+    return b.places
+
+
+def product(b: Block, dim: int, factors: Sequence[Array | None]) -> Array:
+    """The block's part of `mttkrp`: rows at `places[dim]`. Of a matrix that is the product with the other factor."""
+    if b.tensor.ndim == 2:
+        return host(matmul(b.tensor if dim == 0 else b.tensor.T, factors[1 - dim]))
+    return host(mttkrp(b.tensor, list(factors), dim))
+
+
+def normal_product(b: Block, x: Array) -> Array:
+    """B.H @ (B @ x), for rows of x at the columns of B: nothing of the size of the rows is sent."""
+    inner = host(matmul(b.tensor, x))
+    found: Array = host(matmul(b.tensor.T, inner.conj())).conj()
+    return found
+
+
+def gram(b: Block, columns: int) -> Tensor:
+    """B.T @ B at its places in the matrix of all columns."""
+    coo = asarray(b.tensor.T @ b.tensor).asformat("coo")
+    names = np.arange(columns)[b.places[1]]
+    crd = np.stack([names[to_numpy(c)] for c in coo._storage.crd if c is not None])
+    return sparse_coo_tensor(crd, to_numpy(coo.values), (columns, columns), is_coalesced=True).asformat("csr")
+
+
+def square_sum(b: Block) -> float:
+    """The sum of the squares of all elements."""
+    return float((b.tensor.astype(np.float64) ** 2).sum())
+
+
+def forest(b: Block) -> tuple[Array, Array]:
+    """Nodes that have edges in the block, and for each the first node of its component there.
+
+    The pairs are edges of a graph with the same components as the block's.
+    """
+    coo = b.tensor.asformat("coo")
+    u, v = (to_numpy(c) for c in coo._storage.crd if c is not None)
+    ends = [p.start + c if isinstance(p, slice) else p[c] for p, c in zip(b.places, (u, v), strict=True)]
+    nodes, number = np.unique(np.concatenate(ends), return_inverse=True)
+    return nodes, nodes[first_nodes(number[: len(u)], number[len(u) :], len(nodes))]
+
+
+def _serialize(b: Block) -> tuple[dict[str, Any], list[Any]]:
+    header, frames = serialize((b.tensor, *(p for p in b.places if not isinstance(p, slice))))
+    ranges = [[p.start, p.stop] if isinstance(p, slice) else [] for p in b.places]
+    return {"name": b.name, "ranges": ranges, "parts": header}, frames
+
+
+def _deserialize(header: dict[str, Any], frames: list[Any]) -> Block:
+    try:
+        tensor, *arrays = deserialize(header["parts"], frames)
+    except BlockError as error:
+        raise BlockError(f"{header['name']}: {error}") from None
+    rest = iter(arrays)
+    return Block(header["name"], tuple(slice(*r) if r else next(rest) for r in header["ranges"]), tensor)
+
+
+dask_serialize.register(Block, _serialize)
+dask_deserialize.register(Block, _deserialize)

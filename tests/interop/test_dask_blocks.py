@@ -1,0 +1,281 @@
+"""Matrices and tensors in blocks on workers: products, methods over them, what is sent, and blocks that are lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork import decomposition, graph, linalg
+from openwork.dask.partition import length, partition
+
+distributed = pytest.importorskip("distributed")
+
+import dask.array as da  # noqa: E402
+
+from openwork.dask import BlockMatrix, BlockTensor  # noqa: E402
+from openwork.dask.block import block  # noqa: E402
+
+_draw = np.random.default_rng(0)
+X = np.where(_draw.random((24, 20)) < 0.8, 0, _draw.random((24, 20)))
+T = np.where(_draw.random((6, 5, 4)) < 0.6, 0, _draw.random((6, 5, 4)))
+SQUARE = np.where(_draw.random((24, 24)) < 0.95, 0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
+    ):
+        yield c
+
+
+def csr(x: Any) -> ow.Tensor:
+    return ow.asarray(x, format="csr")
+
+
+def test_parts_have_about_as_many_elements() -> None:
+    skewed = np.zeros((40, 30))
+    skewed[:10] = _draw.random((10, 30))
+    skewed[10:, 0] = 1
+    for by, parts in (("nse", 4), ("grid", 4), ("grid", 6)):
+        cut = partition(csr(skewed), parts, by=by)
+        assert len(cut.blocks) == parts
+        assert cut.imbalance < 1.6
+        whole = np.zeros((40, 30), int)
+        for rows, columns in cut.blocks:
+            whole[rows, columns] += 1
+        assert (whole == 1).all()
+        assert sum(cut.nse) == np.count_nonzero(skewed)
+        assert str(cut).splitlines()[-1].startswith(f"all  {sum(cut.nse)}  imbalance")
+    assert [length(r) for (r, _) in partition(csr(np.zeros((3, 2))), 3).blocks] == [1, 1, 1]
+    assert partition(csr(np.zeros((0, 2))), 1).nse == (0,)
+
+
+def test_a_graph_partitioner_is_asked_for_sets_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    fake = ModuleType("pymetis")
+
+    def part_graph(parts: int, xadj: Any, adjncy: Any, vweights: Any) -> tuple[int, list[int]]:
+        asked.append((xadj, adjncy, vweights))
+        return 0, [k % parts for k in range(len(xadj) - 1)]
+
+    fake.part_graph = part_graph  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pymetis", fake)
+    cut = partition(csr([[1, 1, 0], [0, 0, 0], [1, 0, 0.0]]), 2, by="graph")
+    assert asked == [([0, 2, 3, 4], [1, 2, 0, 0], [3, 1, 2])]  # both ways, without loops
+    assert [rows.tolist() for rows, _ in cut.blocks] == [[0, 2], [1]]
+    assert cut.nse == (3, 0)
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    with pytest.raises(ow.UnsupportedError, match=r"pip install openwork\[partition\]"):
+        partition(csr(SQUARE), 2, by="graph")
+
+
+def test_a_real_graph_partitioner_sends_less() -> None:
+    pytest.importorskip("pymetis")
+    n = 20
+    line = ow.diags_array([np.ones(n - 1)] * 2, offsets=[-1, 1])
+    order = _draw.permutation(n * n)
+    mesh = (ow.kron(line, ow.eye(n)) + ow.kron(ow.eye(n), line)).asformat("csr")[order][:, order]
+    assert partition(mesh, 4, by="graph").sent() < 0.7 * partition(mesh, 4).sent()
+
+
+def test_products_are_those_of_the_whole_and_send_what_was_predicted(client: Any) -> None:
+    t = csr(X)
+    sources: list[tuple[Any, Any]] = [
+        (t, None), (ow.asarray(X, format="coo"), 5), (t, partition(t, 6, by="grid")),
+        (da.from_array(t, chunks=(10, 20)), None), (da.from_array(X, chunks=(24, 7)), None),
+    ]  # fmt: skip
+    x, y = _draw.random(20), _draw.random((24, 3))
+    for source, cut in sources:
+        A = BlockMatrix(source, cut, client=client)
+        assert (A.shape, A.dtype) == ((24, 20), np.float64)
+        assert np.allclose(A @ x, X @ x)
+        assert A.blocks.sent == A.blocks.predicted()
+        assert np.allclose(A.T @ y, X.T @ y)
+        assert A.blocks.sent == A.blocks.predicted(4)
+        if not isinstance(cut, type(None) | int):
+            assert A.blocks.sent == cut.sent(4)
+    assert "5 blocks on 2 workers" in repr(BlockMatrix(t, 5, client=client))
+
+
+def test_index_sets_and_complex_numbers(client: Any) -> None:
+    t = csr(X * (1 + 2j))
+    cut = partition(t, 2)
+    odd = (np.arange(1, 24, 2), np.arange(0, 24, 2))
+    A = BlockMatrix(t, type(cut)(cut.shape, (odd, (slice(0, 20),)), (0, 0), ()), client=client)
+    z = _draw.random((24, 2)) + 1j
+    assert np.allclose(A.H @ z, t.to_numpy().conj().T @ z)
+    assert np.allclose(A.normal_matmat(z[:20]), t.to_numpy().conj().T @ (t.to_numpy() @ z[:20]))
+    assert np.allclose(A.gram().to_numpy(), t.to_numpy().T @ t.to_numpy())
+
+
+def test_methods_over_blocks_are_those_over_the_matrix(client: Any) -> None:
+    t = csr(SQUARE)
+    A = BlockMatrix(t, 3, client=client)
+    options = {"damping": 0.5, "tolerance": 1e-4}
+    assert np.allclose(graph.pagerank(A, **options), graph.pagerank(t, **options))
+    for one, other in zip(graph.components(A), graph.components(t), strict=True):
+        assert np.array_equal(one, other)
+    S = BlockMatrix(csr(np.eye(24) * 4 + (SQUARE + SQUARE.T) / 4), 2, client=client)
+    b = np.ones(24)
+    x, info = linalg.cg(S, b)
+    assert info == 0
+    assert np.linalg.norm(S @ x - b) < 1e-4 * np.linalg.norm(b)
+    found, expected = (linalg.randomized_svd(m, 2, iterations=2, rng=0) for m in (A, t))
+    assert np.allclose(found.s, expected.s)
+    assert np.allclose((found.u * found.s) @ found.vh, (expected.u * expected.s) @ expected.vh)
+
+
+@pytest.mark.slow
+def test_scipys_methods_take_operators(client: Any) -> None:
+    A = BlockMatrix(csr(X), 1, client=client)
+    assert np.allclose(np.sort(linalg.svds(A, k=2, tol=1e-3)[1]), np.sort(np.linalg.svd(X)[1])[-2:])
+
+
+def test_decompositions_of_blocks(client: Any) -> None:
+    t = ow.asarray(T, format="csf")
+    expected = decomposition.cp_als(t, 2, maxiter=2, rng=0)
+    for K in (BlockTensor(t, 2, client=client), BlockTensor(da.from_array(t, chunks=(6, 3, 4)), client=client)):
+        assert np.isclose(decomposition.cp_als(K, 2, maxiter=2, rng=0).fit, expected.fit)
+    with pytest.raises(ow.DTypeError, match=r"astype\('float64'\)"):
+        decomposition.cp_als(BlockTensor(t.astype("i4"), 2, client=client), 2)
+
+
+def test_graph_convolution_without_gradients(client: Any) -> None:
+    torch = pytest.importorskip("torch")
+    from openwork.nn import GraphConv, normalized_adjacency
+
+    A = normalized_adjacency(csr(SQUARE.astype("f4")))
+    layer, features = GraphConv(3, 2), torch.ones(24, 3)
+    kept = BlockMatrix(A, 2, client=client)
+    with torch.no_grad():
+        assert torch.allclose(layer(kept, features), layer(A, features))
+    with pytest.raises(ow.UnsupportedError, match="no_grad"):
+        layer(kept, features)
+
+
+def test_lost_blocks_are_sent_again_or_named(client: Any) -> None:
+    A = BlockMatrix(csr(X), 3, client=client)
+    client.cancel(A.blocks.futures[1:2], force=True)
+    assert np.allclose(A @ np.ones(20), X.sum(1))
+    late = BlockMatrix(csr(X), 2, client=client, timeout=0)
+    with pytest.raises(
+        ow.BlockError, match=r"block 0 \(rows 0 to \d+, columns 0 to 19\)(, block 1.*)?: no result in 0 s"
+    ):
+        late @ np.ones(20)
+
+
+def test_a_damaged_block_is_named() -> None:
+    made = block("block 7 (rows 0 to 23, columns 0 to 19)", (slice(0, 24), slice(0, 20)), csr(X))
+    sent = bytearray(distributed.protocol.serialize_bytes(made))
+    again = distributed.protocol.deserialize_bytes(bytes(sent))
+    assert (again.name, again.places) == (made.name, made.places)
+    sent[-5] ^= 1
+    with pytest.raises(ow.BlockError, match=r"block 7 .rows 0 to 23.*is damaged"):
+        distributed.protocol.deserialize_bytes(bytes(sent))
+
+
+def test_what_is_refused(client: Any) -> None:
+    t = csr(X)
+    for call, error, text in (
+        (lambda: partition(t, 0), ow.ShapeError, "parts=0"),
+        (lambda: partition(t, 2, by="rows"), ow.UnsupportedError, "'nse', 'grid', 'graph'"),
+        (lambda: partition(ow.asarray([1.0]), 1), ow.ShapeError, "two dimensions"),
+        (lambda: BlockMatrix(ow.add(t, 1), 2, client=client), ow.UnsupportedError, "unspecified elements are 1"),
+        (lambda: BlockMatrix(ow.asarray(T), 2, client=client), ow.ShapeError, "BlockTensor"),
+        (lambda: BlockMatrix(t, partition(csr(SQUARE), 2), client=client), ow.ShapeError, r"a partition of shape \(24, 24\)"),
+        (lambda: BlockMatrix(t, partition(t, 4, by="grid"), client=client).gram(), ow.UnsupportedError, "by='nse'"),
+        (lambda: BlockTensor(t, 2, client=client).mttkrp([None, np.ones(3)], 0), ow.ShapeError, r"factor of shape \(3,\)"),
+        (lambda: graph.pagerank(BlockMatrix(t, 2, client=client)), ow.ShapeError, "square"),
+        (lambda: graph.components(BlockMatrix(csr(SQUARE), 2, client=client), connection="strong"), ow.UnsupportedError, "'weak'"),
+        (lambda: linalg.randomized_svd(t, 21), ow.ShapeError, "k from 1 to 20"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=text):
+            call()
+
+
+FAULTS = """
+import os, resource, signal, sys, threading, time
+import dask, numpy as np, openwork as ow, dask.array as da
+from distributed import Client, LocalCluster, wait
+from openwork import linalg
+
+def written(dask_worker):
+    from distributed.comm import tcp
+    write, total = tcp.TCP.write, [0]
+    async def counted(self, *a, **k):
+        n = await write(self, *a, **k)
+        total[0] += n
+        return n
+    tcp.TCP.write = counted
+    sys.written = total
+
+def full_disk():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12))
+
+def main():
+    rng = np.random.default_rng(0)
+    n = 20000
+    A = ow.random_array((n, n), density=5e-4, format="csr", rng=rng)
+    x = rng.random(n)
+    expected = A @ x
+    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit="2GiB")
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        # what is sent is what was predicted, by the bytes that the sockets of client and workers wrote
+        M = ow.dask.BlockMatrix(A, 2)
+        M @ x
+        written(None)
+        client.run(written)
+        before = sum(client.run(lambda: sys.written[0]).values()) + sys.written[0]
+        M @ x
+        after = sum(client.run(lambda: sys.written[0]).values()) + sys.written[0]
+        predicted = M.blocks.predicted()
+        assert predicted <= after - before <= 1.1 * predicted + 60000, (after - before, predicted)
+        # workers that are killed, while blocks are the client's or Dask's
+        for source in (A, da.from_array(A, chunks=(5000, n))):
+            M = ow.dask.BlockMatrix(source)
+            assert np.allclose(M @ x, expected)
+            victim = next(iter(client.run(os.getpid).values()))
+            threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
+            for _ in range(40):
+                assert np.allclose(M @ x, expected)
+            client.wait_for_workers(1)
+        # a slow worker
+        slow = next(iter(client.run(os.getpid).values()))
+        os.kill(slow, signal.SIGSTOP)
+        threading.Timer(2, os.kill, (slow, signal.SIGCONT)).start()
+        assert np.allclose(M @ x, expected)
+        # a full disk while chunks are spilled
+    dask.config.set({"distributed.worker.memory.target": 0.0002, "distributed.worker.memory.spill": False})
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        client.run(full_disk)
+        a = da.from_array(A, chunks=(2500, n)).persist()
+        wait(a)
+        assert np.allclose((a @ x).compute(), expected)
+
+if __name__ == "__main__":
+    main()
+    print("right")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="asks for signals")
+def test_faults_on_a_cluster_of_processes(tmp_path: Path) -> None:
+    (tmp_path / "cluster_faults.py").write_text(FAULTS)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "cluster_faults.py"], cwd=tmp_path, capture_output=True, text=True, timeout=280,
+        env={**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"},
+    )  # fmt: skip
+    assert done.stdout.strip().endswith("right"), done.stderr[-3000:]
