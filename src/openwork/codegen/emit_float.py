@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..ir.ops import COMPARISONS
 from ..ir.types import Type, real_of
 from .emit_builder import PURE, Builder, register_type
+from .emit_exponential import exponential, is_expanded
 
 __all__ = ["float_op", "math_call"]
 
@@ -41,7 +42,9 @@ def float_op(b: Builder, op: str, t: Type, *args: str) -> str:
 
 
 def math_call(b: Builder, op: str, t: Type, *args: str) -> str:
-    """A mathematical function: an intrinsic, or a call per lane of libm (libdevice on a GPU)."""
+    """A mathematical function: expanded, an intrinsic, or a call per lane of libm (libdevice on a GPU)."""
+    if is_expanded(op, b.target):
+        return exponential(b, op, t, *args)
     if op in _EVERYWHERE or (b.target.is_cpu and op in _INTRINSICS):
         return b.intrinsic(_INTRINSICS[op], t, *args)
     scalar = register_type(t.scalar)
