@@ -46,7 +46,7 @@ def test_batches_heads_and_masks() -> None:
 def test_tiles_of_registers_and_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = MASKS["random"][:4, :4].repeat_interleave(4, 0).repeat_interleave(8, 1)  # 16 queries, 32 keys
     monkeypatch.setattr(attend_operator, "TILE_ELEMENTS", 0)
-    monkeypatch.setattr(attend_operator, "TILE_BYTES", 9 * 4 * 16)  # tiles of nine columns
+    monkeypatch.setattr(attend_operator, "TILE_BYTES", (9 * 4 * 11,))  # tiles of nine columns
     for format, dtype in (("bsr(4, 8)", torch.float32), ("bsr(4, 8)", torch.float64), ("csc", torch.float32)):
         given = [
             numbers(3, 16, 5), numbers(3, 32, 5, seed=1), numbers(3, 32, 11, seed=2),
@@ -61,6 +61,25 @@ def test_tiles_of_registers_and_of_columns(monkeypatch: pytest.MonkeyPatch) -> N
     assert attend(t, *half).dtype == torch.bfloat16
     with torch.autocast("cpu", torch.bfloat16):
         assert attend(t, *given).dtype == torch.bfloat16
+
+
+def test_groups_of_neighbouring_queries() -> None:
+    causal = torch.ones(21, 21, dtype=torch.bool).tril()  # groups of 16 queries, and of the 5 that are left
+    causal[7] = False
+    t = ow.asarray(causal).asformat("csr")
+    given = [numbers(2, 21, 3, seed=s).detach().float().mul_(9).requires_grad_() for s in range(3)]
+    got, want = attend(t, *given), dense_attention(causal, *given)
+    seen = causal.any(1)[:, None]
+    torch.testing.assert_close(torch.where(seen, got, 0), torch.where(seen, want, 0))
+    assert not got[:, 7].any()
+    loss = torch.where(seen, want, 0).square().sum()
+    for a, b in zip(*(torch.autograd.grad(x, given) for x in (got.square().sum(), loss)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+    k, v = (x.detach().clone() for x in given[1:])
+    v[:, 20], k[:, 19] = torch.inf, torch.nan
+    out = attend(t, given[0].detach(), k, v)  # of a key that is not seen nothing is seen
+    torch.testing.assert_close(out[:, :19], got[:, :19].detach())
+    assert out[:, 19:].isnan().all()
 
 
 def test_stacks_of_masks_and_masks_over_numpy() -> None:

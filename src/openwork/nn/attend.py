@@ -11,6 +11,7 @@ from ..errors import DTypeError, ShapeError
 from ..format.format import Format
 from ..storage.buffers import to_numpy
 from ..storage.specified import coordinates
+from ..storage.structure import keep as keep_fact
 from ..tensor.tensor import Tensor
 from .attend_operator import attention
 from .autocast import autocast
@@ -30,8 +31,8 @@ def attend(
     Parameters
     ----------
     mask : Tensor, shape (n, m) or (..., n, m), any sparse format: query i sees key j where it has an element, whatever
-        its value. Of "csr" and "bsr(b0, b1)" the buffers are used as they are, also by torch.compile; blocks of
-        multiples of 4 queries and 8 keys (4 of float64) are computed in register tiles
+        its value. Of "csr" and "bsr(b0, b1)" the buffers are read as they are, also by torch.compile. Where neighbours
+        see much the same keys, whatever the format, 2 vectors of queries and 4 keys are a register tile
     queries, keys, values : torch tensors, shapes (..., n, d), (..., m, d), (..., m, e); batches and heads are leading
         dimensions, which broadcast
     dropout : the part of the weights that is set to 0, and the others are made larger
@@ -43,7 +44,8 @@ def attend(
 
     Guarantees: equal to torch's scaled_dot_product_attention with the dense mask, where a query sees a key.
     Cost: O(nse * (d + e)) for each batch and head, and memory for the results and one number of each query; with
-    dropout one of each element. Half precision is computed in float32.
+    dropout one of each element. A mask is analysed in O(nse) at its first call, and keeps two numbers of each element
+    at most. Half precision is computed in float32.
     Raises ShapeError for shapes that do not fit and a dropout outside 0 to 1, DTypeError for numbers that are not real
     floating-point ones.
     Source: the row-wise softmax of Rabe and Staats, Self-attention does not need O(n^2) memory, 2021.
@@ -54,10 +56,7 @@ def attend(
     if not dtype.is_floating_point:
         raise DTypeError(f"attend: queries, keys and values of {dtype}\n  expected: real floating-point numbers")
     computed = dtype if dtype == torch.float64 else torch.float32
-    q, k, v = (
-        x.to(computed).expand(*lead, *x.shape[-2:]).reshape(math.prod(lead), *x.shape[-2:])
-        for x in (queries, keys, values)
-    )
+    q, k, v = (_stacked(x, lead, computed) for x in (queries, keys, values))
     pos, crd, block = _rows(mask, lead)
     keep = None
     if dropout:
@@ -67,25 +66,43 @@ def attend(
         )
         keep = (drawn >= dropout).to(computed) / (1 - dropout)
     out = attention(pos, crd, block, q, k, v, keep, q.shape[-1] ** -0.5 if scale is None else scale)
-    return out.reshape(*lead, *out.shape[1:]).to(dtype)
+    out = out if len(lead) == 1 else out.reshape(*lead, *out.shape[1:])
+    return out if out.dtype == dtype else out.to(dtype)
+
+
+def _stacked(x: torch.Tensor, lead: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """A stack of matrices, one for each of the leading indices."""
+    x = x if x.dtype == dtype else x.to(dtype)
+    if tuple(x.shape[:-2]) != lead:
+        x = x.expand(*lead, *x.shape[-2:])
+    return x if len(lead) == 1 else x.reshape(math.prod(lead), *x.shape[-2:])
 
 
 def _rows(mask: Tensor, lead: tuple[int, ...]) -> Rows:
     """The mask's buffers where it is in compressed rows or blocks that divide it; else it is brought there."""
     s = mask._raw_storage
     block = _block(s.format)
-    if len(s.shape) > 2:
+    if len(s.shape) == 2 and block is not None and isinstance(s.pos[1], torch.Tensor) and _divides(block, s.shape):
+        return s.pos[1], s.crd[1], block
+    if torch.compiler.is_compiling():
+        return _converted(mask, lead)
+    facts, key = s.plans.facts, ("attention", lead if len(s.shape) > 2 else ())
+    if key not in facts:
+        keep_fact(facts, key, _converted(mask, lead))
+    rows: Rows = facts[key]
+    return rows
+
+
+def _divides(block: tuple[int, int], shape: tuple[int, ...]) -> bool:
+    return shape[0] % block[0] == 0 and shape[1] % block[1] == 0
+
+
+def _converted(mask: Tensor, lead: tuple[int, ...]) -> Rows:
+    if len(mask._raw_storage.shape) > 2:
         return _stack(mask, lead)
-    if block is None or s.shape[0] % block[0] or s.shape[1] % block[1] or not isinstance(s.pos[1], torch.Tensor):
-        s = _converted(mask)._raw_storage
-        block = (1, 1)
-    return s.pos[1], s.crd[1], block
-
-
-def _converted(mask: Tensor) -> Tensor:
     t = mask if isinstance(mask.values, torch.Tensor) else _over_torch(mask)
-    result: Tensor = t.detach().asformat("csr")
-    return result
+    s = t.detach().asformat("csr")._raw_storage
+    return s.pos[1], s.crd[1], (1, 1)
 
 
 def _over_torch(mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Types and widths -> kernels of attention over compressed rows or blocks, as loop IR: forward, and backward.
+"""Types and widths -> kernels of attention over compressed rows of elements, as loop IR: forward, and backward.
 
     for r in range(begin, last):                     # a group of queries of a batch and head
         for p in range(pos[row], pos[row + 1]):      # w[p] = scale * q[r] . k[crd[p]], several p at a time
@@ -6,59 +6,51 @@
         out[r] = sum of w[p] * v[crd[p]] / total     # in registers
 
 The scores of a group stand in a workspace; nothing of nse elements is written. Both loops over p go by tiles of
-columns, whose keys or values stay in the first cache for all queries of the group. Blocks whose sizes suit
-(`suits_tiles`) compute scores and results of several queries at a time, in register tiles.
+columns, whose keys or values stay in a cache for all queries of the group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from textwrap import indent
-from typing import Any
 
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..ir.text import parse
+from .attend_tiles import LANES, tiled
 
-__all__ = ["GROUP", "LANES", "ROWS", "kernel", "suits_tiles"]
+__all__ = ["GROUP", "kernel", "tile_kernel"]
 
-LANES = {"f32": 8, "f64": 4}
-"""Lanes of the vectors: 32 bytes."""
-GROUP = 32
+GROUP = 64
 """Queries whose scores stand in the workspace."""
 _TILE = 8
 """Vectors of a result's row that are summed in registers at a time."""
-ROWS, _VECTORS = 4, 2
-"""Queries, and vectors of keys or of values, of a register tile."""
-_TERMS, _BITS, _LOWEST = {"f32": 8, "f64": 14}, {"f32": 7, "f64": 10}, {"f32": -87.0, "f64": -708.0}
-_LN2_HIGH = {"f32": 0.693359375, "f64": 0.69314718036912381649}
-"""The upper half of log(2)'s digits, of which few enough multiples are exact."""
-_LN2_LOW = {"f32": -2.12194440054690582e-4, "f64": 1.9082149292705877e-10}
-
-
-def suits_tiles(block: Sequence[int], scalar: str) -> bool:
-    """Whether blocks of this size run on register tiles."""
-    return block[0] % ROWS == 0 and block[1] % LANES[scalar] == 0
 
 
 @planned("kernels of attention")
-def kernel(kind: str, scalar: str, index: str, d: int, e: int, drop: bool, block: tuple[int, int]) -> Executable:
-    """The compiled kernel: "forward", "rows" or "columns"; `block` is (1, 1) but for "forward" of blocks in tiles."""
-    text = {"forward": _forward, "rows": _rows, "columns": _columns}[kind] if block == (1, 1) else _blocks
-    name = f"attention {kind} {scalar} {index} {d} {e} {drop} {block}"
+def kernel(kind: str, scalar: str, index: str, d: int, e: int, drop: bool) -> Executable:
+    """The compiled kernel by rows: "forward", "rows" or "columns"."""
+    write = {"forward": _forward, "rows": _rows, "columns": _columns}[kind]
+    return _compiled(write(_Widths(scalar, d, e, drop)), T=scalar, I=index)
 
-    def build() -> Any:
-        return parse(text(_Widths(scalar, d, e, drop, block)), reassociate=True, T=scalar, I=index)
 
-    return kernels.get(name, build)
+@planned("kernels of attention in tiles")
+def tile_kernel(kind: str, scalar: str) -> Executable:
+    """The compiled kernel in register tiles: "forward", "rows" or "columns"."""
+    return _compiled(tiled(kind, scalar), T=scalar)
+
+
+def _compiled(text: str, **types: str) -> Executable:
+    """The key is the text, so that a kernel of another version is not taken from disk."""
+    return kernels.get(f"{types}\n{text}", lambda: parse(text, reassociate=True, **types))
 
 
 class _Widths:
     """What the texts depend on."""
 
-    def __init__(self, scalar: str, d: int, e: int, drop: bool, block: tuple[int, int]) -> None:
-        self.scalar, self.d, self.e, self.drop, self.block = scalar, d, e, drop, block
+    def __init__(self, scalar: str, d: int, e: int, drop: bool) -> None:
+        self.scalar, self.d, self.e, self.drop = scalar, d, e, drop
         self.lanes = LANES[scalar]
         self.vector = f"Tx{self.lanes}"
 
@@ -79,30 +71,6 @@ def _dot(w: _Widths, to: str, pairs: Sequence[tuple[str, str, str, str]], width:
     return "\n".join(lines)
 
 
-def _exp(w: _Widths, to: str, x: str) -> str:
-    """`to` = exp(x) of a vector of numbers that are at most 0 or so: 2**-m times a polynomial."""
-    lowest = f"{w.vector}({_LOWEST[w.scalar]})"
-    lines = [
-        f"{to}x = {x} if {x} > {lowest} else {lowest}",
-        f"{to}n = round({to}x * {w.vector}({1.4426950408889634}))",
-        f"{to}f = fma({to}n, {w.vector}({-_LN2_LOW[w.scalar]}), fma({to}n, {w.vector}({-_LN2_HIGH[w.scalar]}), {to}x))",
-        f"{to}m = i32x{w.lanes}(neg({to}n))",
-    ]
-    factorial, series = 1.0, [1.0]
-    for k in range(1, _TERMS[w.scalar]):
-        factorial *= k
-        series.append(1 / factorial)
-    polynomial = f"{w.vector}({series[-1]!r})"
-    for c in reversed(series[:-1]):
-        polynomial = f"fma({polynomial}, {to}f, {w.vector}({c!r}))"
-    lines.append(f"{to}p0 = {polynomial}")
-    for k in range(_BITS[w.scalar]):
-        half = f"{w.vector}({2.0 ** -(2**k)!r})"
-        lines.append(f"{to}p{k + 1} = {to}p{k} * {half} if bit({to}m, i32x{w.lanes}({k})) else {to}p{k}")
-    lines.append(f"{to} = {to}p{_BITS[w.scalar]} if {x} > {lowest} else {w.vector}(0.0)")
-    return "\n".join(lines)
-
-
 def _vectors(w: _Widths, body: str) -> str:
     """`body` for every vector u of a row's workspace; what is behind the last element takes part."""
     return f"for u in range(base, base + count, {w.lanes}):\n" + indent(body, "    ")
@@ -119,7 +87,7 @@ def _positions(body: Callable[[int], str]) -> str:
 def _sums(w: _Widths, to: str, source: str, weights: str, width: int, factor: str) -> str:
     """`to`[r] += sum of weights[p] * source[crd[p]] over a tile's p, in registers; times `factor` after the last."""
     lines, whole = [], width - width % w.lanes
-    last = f"{factor} if limit >= m else T(1.0)"
+    last = f"{factor} if t == tiles - 1 else T(1.0)"
     for start in range(0, whole, _TILE * w.lanes):
         columns = range(start, min(whole, start + _TILE * w.lanes), w.lanes)
         lines += [
@@ -158,33 +126,23 @@ def _rows_of_group(body: str) -> str:
 
 def _tiles(body: str) -> str:
     """`body` for every tile of columns, which stays in the cache, and every row of a group: positions first to stop."""
-    text = f"""
-limit: i64 = 0
-while limit < m:
-    above = limit > 0
-    limit += tile
+    return f"""for t in range(0, tiles):
+    above = t > 0
     for r in range(begin, last):
         row = r % rows
         at = (r - begin) * longest - i64(pos[row])
-        first = reached[r - begin] if above else i64(pos[row])
-        end = i64(pos[row + 1])
-        stop: i64 = end
-        if limit < m:
-            stop = first
-            while stop < end and i64(crd[stop]) < limit:
-                stop += 1
-            reached[r - begin] = stop
+        first = cuts[row * tiles + t]
+        stop = cuts[row * tiles + t + 1]
 {indent(body, " " * 8)}"""
-    return "if m > 0:" + indent(text, "    ")
 
 
 def _text(w: _Widths, extra: str, results: str, workspaces: str, body: Sequence[str]) -> str:
     """A kernel over groups of rows."""
     spaces = "".join(f"    {name}: T[longest * {GROUP}] = empty\n" for name in workspaces)
     return (
-        f"def attend(lo: i64, hi: i64, pos: I[const], crd: I[const], q: T[const], k: T[const], v: T[const],{extra}"
-        f" {results}, n: i64, m: i64, rows: i64, stride: i64, longest: i64, groups: i64, tile: i64, scale: T):\n"
-        f"{spaces}    reached: i64[{GROUP}] = empty\n    best: T[{GROUP}] = empty\n"
+        f"def attend(lo: i64, hi: i64, pos: I[const], crd: I[const], cuts: i64[const], q: T[const], k: T[const],"
+        f" v: T[const],{extra} {results}, n: i64, m: i64, rows: i64, stride: i64, longest: i64, groups: i64,"
+        f" tiles: i64, scale: T):\n{spaces}    best: T[{GROUP}] = empty\n"
         + indent(_GROUP.lstrip("\n") + indent("\n".join(body), "    "), "    ")
     )
 
@@ -202,7 +160,7 @@ def _forward(w: _Widths) -> str:
         f"vstore(w, base + count, {w.vector}(-inf))",
         f"sums: {w.vector} = {w.vector}(0.0)",
         f"most = {w.vector}(best[r - begin])",
-        _vectors(w, f"y = vload(w, u, {w.lanes}) - most\n{_exp(w, 'z', 'y')}\nvstore(w, u, z)\nsums += z"),
+        _vectors(w, f"z = exp(vload(w, u, {w.lanes}) - most)\nvstore(w, u, z)\nsums += z"),
         "total = hsum(sums)",
         "lse[r] = best[r - begin] + log(total) if count > 0 else T(0.0)",
         "best[r - begin] = T(1.0) / total if count > 0 else T(0.0)",
@@ -233,7 +191,7 @@ def _rows(w: _Widths) -> str:
             lines += [f"w[at + p + {c}] = s{c} * scale - lse[r]", f"h[at + p + {c}] = g{c}{kept} - delta[r]"]
         return "\n".join(lines)
 
-    product = f"y = vload(w, u, {w.lanes})\n{_exp(w, 'z', 'y')}\nvstore(w, u, z * vload(h, u, {w.lanes}))"
+    product = f"vstore(w, u, exp(vload(w, u, {w.lanes})) * vload(h, u, {w.lanes}))"
     clear = f"vstore(w, base + count, {w.vector}(-inf))\nvstore(h, base + count, {w.vector}(0.0))"
     body = [
         _tiles(_positions(scores)),
@@ -262,10 +220,7 @@ def _columns(w: _Widths) -> str:
     spaces = "whf" if w.drop else "wh"
     clear = [f"vstore({x}, base + count, {w.vector}({'-inf' if x == 'w' else '0.0'}))" for x in spaces]
     weight = f"z * vload(f, u, {w.lanes})" if w.drop else "z"
-    product = (
-        f"y = vload(w, u, {w.lanes})\n{_exp(w, 'z', 'y')}\nvstore(w, u, {weight})\n"
-        f"vstore(h, u, z * vload(h, u, {w.lanes}))"
-    )
+    product = f"z = exp(vload(w, u, {w.lanes}))\nvstore(w, u, {weight})\nvstore(h, u, z * vload(h, u, {w.lanes}))"
     both = _sums(w, "dv", "grad", "w", w.e, "T(1.0)"), _sums(w, "dk", "q", "h", w.d, "scale")
     body = [
         _tiles(_positions(scores)),
@@ -274,87 +229,3 @@ def _columns(w: _Widths) -> str:
     ]
     extra = " keep: T[const], order: i64[const]," if w.drop else ""
     return _text(w, extra + _GRADIENT, "dk: T[mut], dv: T[mut]", spaces, body)
-
-
-def _blocks(w: _Widths) -> str:
-    """Forward of blocks, for `ROWS` queries at a time; kt has the keys of each block by columns (d, width)."""
-    height, width = w.block
-    body = [f"first = i64(pos[row])\nend = i64(pos[row + 1])\ncount = (end - first) * {width}"]
-    body += [f"best{i}: {w.vector} = {w.vector}(-inf)" for i in range(ROWS)]
-    body.append("for p in range(first, end):\n" + indent(_block_scores(w, width), "    "))
-    body += [_block_weights(w, i) for i in range(ROWS)]
-    body += [_block_sums(w, width, start) for start in range(0, w.e - w.e % w.lanes, _VECTORS * w.lanes)]
-    body += [_block_rest(w, width, c) for c in range(w.e - w.e % w.lanes, w.e)]
-    return (
-        "def attend(lo: i64, hi: i64, pos: I[const], crd: I[const], q: T[const], kt: T[const], v: T[const],"
-        " out: T[mut], lse: T[mut], n: i64, m: i64, rows: i64, stride: i64, longest: i64, groups: i64, tile: i64,"
-        f" scale: T):\n    w: T[longest * {ROWS}] = empty\n    for g in range(lo, hi):\n"
-        f"        place = g * {ROWS} // n\n        r = g * {ROWS}\n        row = r // {height} % rows\n"
-    ) + indent("\n".join(body), " " * 8)
-
-
-def _register_tile(w: _Widths, start: int, width: int) -> tuple[range, list[tuple[int, int]]]:
-    """The first columns of a register tile's vectors, and all its (query, column)."""
-    columns = range(start, min(width - width % w.lanes, start + _VECTORS * w.lanes), w.lanes)
-    return columns, [(i, c) for i in range(ROWS) for c in columns]
-
-
-def _block_scores(w: _Widths, width: int) -> str:
-    lines = [
-        "j = i64(crd[p])",
-        f"t = (p - first) * {width}",
-        f"block = (place * (m // {width}) + j) * {w.d * width}",
-    ]
-    for start in range(0, width, _VECTORS * w.lanes):
-        columns, tile = _register_tile(w, start, width)
-        lines += [f"a{i}_{c}: {w.vector} = {w.vector}(0.0)" for i, c in tile]
-        lines.append(f"for x in range(0, {w.d}):")
-        lines += [f"    b{c} = vload(kt, block + x * {width} + {c}, {w.lanes})" for c in columns]
-        lines += [f"    q{i} = {w.vector}(q[(r + {i}) * {w.d} + x])" for i in range(ROWS)]
-        lines += [f"    a{i}_{c} = fma(q{i}, b{c}, a{i}_{c})" for i, c in tile]
-        for i, c in tile:
-            lines += [
-                f"y{i}_{c} = a{i}_{c} * {w.vector}(scale)",
-                f"vstore(w, {i} * longest + t + {c}, y{i}_{c})",
-                f"best{i} = y{i}_{c} if y{i}_{c} > best{i} else best{i}",
-            ]
-    return "\n".join(lines)
-
-
-def _block_weights(w: _Widths, i: int) -> str:
-    """The exponentials of query i's scores, the logarithm of their sum, and 1 / the sum."""
-    inner = f"y = vload(w, {i} * longest + u, {w.lanes}) - {w.vector}(most{i})\n{_exp(w, 'z', 'y')}\n"
-    inner += f"vstore(w, {i} * longest + u, z)\nsums{i} += z"
-    return "\n".join(
-        [
-            f"most{i} = hmax(best{i})",
-            f"sums{i}: {w.vector} = {w.vector}(0.0)",
-            f"for u in range(0, count, {w.lanes}):\n{indent(inner, '    ')}",
-            f"total{i} = hsum(sums{i})",
-            f"lse[r + {i}] = most{i} + log(total{i}) if count > 0 else T(0.0)",
-            f"part{i} = T(1.0) / total{i} if count > 0 else T(0.0)",
-        ]
-    )
-
-
-def _block_sums(w: _Widths, width: int, start: int) -> str:
-    columns, tile = _register_tile(w, start, w.e)
-    lines = [f"o{i}_{c}: {w.vector} = {w.vector}(0.0)" for i, c in tile]
-    lines += ["for p in range(first, end):", f"    j = (place * m + i64(crd[p]) * {width}) * {w.e}"]
-    lines.append(f"    for x in range(0, {width}):")
-    lines += [f"        b{c} = vload(v, j + x * {w.e} + {c}, {w.lanes})" for c in columns]
-    lines += [f"        w{i} = {w.vector}(w[{i} * longest + (p - first) * {width} + x])" for i in range(ROWS)]
-    lines += [f"        o{i}_{c} = fma(w{i}, b{c}, o{i}_{c})" for i, c in tile]
-    lines += [f"vstore(out, (r + {i}) * {w.e} + {c}, o{i}_{c} * {w.vector}(part{i}))" for i, c in tile]
-    return "\n".join(lines)
-
-
-def _block_rest(w: _Widths, width: int, c: int) -> str:
-    """A column of the results that no vector has."""
-    lines = [f"z{i}_{c}: T = 0.0" for i in range(ROWS)]
-    lines += ["for p in range(first, end):", f"    j = (place * m + i64(crd[p]) * {width}) * {w.e} + {c}"]
-    lines.append(f"    for x in range(0, {width}):")
-    weight = f"w[{{i}} * longest + (p - first) * {width} + x]"
-    lines += [f"        z{i}_{c} += {weight.format(i=i)} * v[j + x * {w.e}]" for i in range(ROWS)]
-    lines += [f"out[(r + {i}) * {w.e} + {c}] = z{i}_{c} * part{i}" for i in range(ROWS)]
-    return "\n".join(lines)

@@ -18,20 +18,23 @@ from ..ops.products.matmul import matmul
 from ..ops.products.sddmm import sddmm
 from ..ops.reductions.softmax import softmax
 from ..runtime.launch import even_bounds
-from ..storage.buffers import scalar_of
+from ..storage.buffers import is_recorded, scalar_of
 from ..tensor.tensor import Tensor
-from .attend_kernels import GROUP, LANES, ROWS, kernel, suits_tiles
+from .attend_kernels import GROUP, kernel, tile_kernel
+from .attend_structure import Groups, columns_of, cuts_of, elements_of, groups_of
+from .attend_tiles import LANES, lanes_of_a_group
 
 __all__ = ["attention"]
 
 PARALLEL_WORK = 1 << 16
 """Multiplications from which on threads share the rows, as products do."""
+VECTOR = 8
+"""Multiplications that take about as long as an element of other work."""
 PARTS = 8
 """Ranges for each thread, as rows of masks differ in length."""
 
-TILE_BYTES = 1 << 19
-"""Keys and values of a tile of columns, which fit the second cache. Of 1 << 14, for the first cache, twice as many
-positions were mispredicted as were read faster: 12.8 ns for an element of a random mask of density 0.3, 9.3 without."""
+TILE_BYTES = (1 << 14, 1 << 18)
+"""Keys or values of a tile of columns, which fit the first cache, or the second."""
 TILE_ELEMENTS = 16
 """Elements of a row in a tile, on average, from which on a tile pays for reading and writing the row's sums."""
 
@@ -56,8 +59,16 @@ def attention(
         after the other, with columns of their own
     keep : what each element's weight is multiplied with, (places, nse) or, of many masks, (1, nse); None for 1
     """
-    result: torch.Tensor = torch.ops.openwork.attend(pos, crd, block, q, k, v, keep, scale)[0]
+    arguments = (pos, crd, block, q, k, v, keep, scale)
+    if not torch.compiler.is_compiling() and not torch._C._len_torch_dispatch_stack() and _is_plain(q, k, v):
+        return _attend(*arguments)[0]
+    result: torch.Tensor = torch.ops.openwork.attend(*arguments)[0]
     return result
+
+
+def _is_plain(*operands: torch.Tensor) -> bool:
+    """Whether nothing records the operation, so that no dispatcher need see it: that takes 0.1 ms."""
+    return all(type(x) is torch.Tensor and x.device.type == "cpu" and not is_recorded(x) for x in operands)
 
 
 @torch.library.impl(_library, "attend", "CPU")  # type: ignore[untyped-decorator,unused-ignore]
@@ -67,14 +78,20 @@ def _attend(
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     q, k, v = (x.contiguous() for x in (q, k, v))
     out, lse = q.new_empty(*q.shape[:2], v.shape[2]), q.new_empty(q.shape[:2])
-    is_tiled = (block[0], block[1]) != (1, 1) and keep is None and suits_tiles(block, scalar_of(q))
-    if not is_tiled:
-        pos, crd = _elements(pos, crd, block)
-        block = (1, 1)
+    groups = None if keep is not None else _groups(pos, crd, block, (q, k))
+    if groups is not None:
+        _launch_tiles("forward", groups, [q, k, v, out, lse], scale, (q, k, v))
+        if not (groups.is_partial and _is_nonfinite(out)):
+            return out, lse
+    pos, crd = elements_of(pos, crd, block)
     kept = [] if keep is None else [keep]
-    keys = k.reshape(len(k), -1, block[1], k.shape[2]).mT.contiguous() if is_tiled else k
-    _launch("forward", [pos, crd, q, keys, v, *kept, out, lse], (pos, crd, block), scale, (q, k, v))
+    _launch("forward", [pos, crd, q, k, v, *kept, out, lse], scale, (q, k, v))
     return out, lse
+
+
+def _is_nonfinite(*results: torch.Tensor) -> bool:
+    """Whether results may have infinity or NaN, which may come of keys that a query does not see: 0 * NaN is NaN."""
+    return not all(bool(x.sum().isfinite()) for x in results)
 
 
 @torch.library.impl(_library, "attend_backward", "CPU")  # type: ignore[untyped-decorator,unused-ignore]
@@ -84,95 +101,84 @@ def _attend_backward(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     q, k, v, grad = (x.contiguous() for x in (q, k, v, grad))
     delta = (grad * out).sum(-1)
-    pos, crd = _elements(pos, crd, block)
-    kept = [] if keep is None else [keep]
     dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
-    rows = [pos, crd, q, k, v, *kept, lse, grad, delta, dq]
-    _launch("rows", rows, (pos, crd, (1, 1)), scale, (q, k, v))
-    of_columns, rows_of, order = _transposed(pos, crd, q.shape[1], k.shape[1])
+    groups = None if keep is not None else _groups(pos, crd, block, (q, k))
+    pos, crd = elements_of(pos, crd, block)
+    of_columns, rows_of, order = columns_of(pos, crd, q.shape[1], k.shape[1])
+    if groups is not None:
+        transposed = _groups(of_columns, rows_of, (1, 1), (k, q))
+        given = [q, k, v, lse, grad, delta]
+        if transposed is not None:
+            _launch_tiles("rows", groups, [*given, dq], scale, (q, k, v))
+            _launch_tiles("columns", transposed, [*given, dk, dv], scale, (k, q, v))
+            is_partial = groups.is_partial or transposed.is_partial
+            if not (is_partial and _is_nonfinite(dq, dk, dv)):
+                return dq, dk, dv
+    kept = [] if keep is None else [keep]
+    _launch("rows", [pos, crd, q, k, v, *kept, lse, grad, delta, dq], scale, (q, k, v))
     kept = [] if keep is None else [keep, order]
-    columns = [of_columns, rows_of, q, k, v, *kept, lse, grad, delta, dk, dv]
-    _launch("columns", columns, (of_columns, rows_of, (1, 1)), scale, (k, q, v))
+    _launch("columns", [of_columns, rows_of, q, k, v, *kept, lse, grad, delta, dk, dv], scale, (k, q, v))
     return dq, dk, dv
 
 
-def _launch(
-    kind: str, arrays: list[torch.Tensor], mask: tuple[torch.Tensor, torch.Tensor, Sequence[int]], scale: float,
+def _groups(
+    pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int], sides: tuple[torch.Tensor, torch.Tensor]
+) -> Groups | None:
+    """The unions that the kernels in tiles read, of the mask of these queries and keys."""
+    shape = (sides[0].shape[1], sides[1].shape[1])
+    return groups_of(pos, crd, block, shape, lanes_of_a_group(scalar_of(sides[0])))
+
+
+def _launch_tiles(
+    kind: str, groups: Groups, arrays: list[torch.Tensor], scale: float,
     operands: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
 ) -> None:  # fmt: skip
-    """Run a kernel for all groups of rows, in parallel where that is worth it; `operands` are rows, columns, values."""
-    pos, crd, block = mask
+    """Run a kernel in register tiles for all groups of rows; `operands` are rows, columns, values."""
     of_rows, other, values = operands
     (places, n, d), m, e = of_rows.shape, other.shape[1], values.shape[2]
-    rows, stored = len(pos) - 1, len(crd) * block[0] * block[1]
-    is_shared, is_tiled = rows * block[0] == n, block[0] * block[1] > 1
+    scalar, rows = scalar_of(values), len(groups.pos) - 1
+    size = lanes_of_a_group(scalar)
+    of_place = -(-n // size)
+    made = tile_kernel(kind, scalar)
+    numbers = [n, m, rows, groups.longest, of_place, d, e, scale]
+    words = made.pack([groups.pos, groups.crd, groups.bits, *arrays, *numbers])
+    _run(made, words, places * of_place, len(groups.crd) * size * places * of_place // rows * (d + e))
+
+
+def _launch(
+    kind: str, arrays: list[torch.Tensor], scale: float, operands: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+) -> None:
+    """Run a kernel for all groups of rows; `arrays` begin with pos and crd, `operands` are rows, columns, values."""
+    (pos, crd), (of_rows, other, values) = arrays[:2], operands
+    (places, n, d), m, e = of_rows.shape, other.shape[1], values.shape[2]
+    rows, stored = len(pos) - 1, len(crd)
+    is_shared = rows == n
     scalar, index = scalar_of(values), "i32" if crd.dtype == torch.int32 else "i64"
     has_keep = len(arrays) > {"forward": 7, "rows": 9, "columns": 10}[kind]
-    made: Executable = kernel(kind, scalar, index, d, e, has_keep, (block[0], block[1]))
-    longest = (int(pos.diff().max()) if rows else 0) * block[1] + LANES[scalar]
-    groups = -(-n // GROUP)
-    count = places * n // ROWS if is_tiled else places * groups
-    tile = _columns_of_a_tile(stored / max(rows, 1) / max(m, 1), m, (d + e) * values.element_size())
-    numbers = [n, m, rows, stored if is_shared else 0, longest, groups, tile, scale]
-    words = made.pack([*arrays, *numbers])
-    work = stored * (places if is_shared else 1) * (d + e)
+    made: Executable = kernel(kind, scalar, index, d, e, has_keep)
+    tile = _columns_of_a_tile(stored / max(rows * m, 1), m, max(d, e) * values.element_size())
+    cuts, tiles, longest = cuts_of(pos, crd, m, tile)
+    numbers = [n, m, rows, stored if is_shared else 0, longest + LANES[scalar], -(-n // GROUP), tiles, scale]
+    words = made.pack([pos, crd, cuts, *arrays[2:], *numbers])
+    _run(made, words, places * -(-n // GROUP), stored * (places if is_shared else 1) * (d + e))
+
+
+def _run(made: Executable, words: list[int], count: int, work: int) -> None:
+    """Run a kernel for `count` groups, in parallel where that is worth it; `work` is multiplications."""
     threads = pool.get_num_threads() if work >= PARALLEL_WORK else 1
     if threads == 1:
-        made.run_sized(work, words, 0, count)
+        made.run_sized(work // VECTOR, words, 0, count)
     else:
-        pool.parallel(made, words, even_bounds(0, count, min(count, PARTS * threads)), work)
+        pool.parallel(made, words, even_bounds(0, count, min(count, PARTS * threads)), work // VECTOR)
 
 
 def _columns_of_a_tile(density: float, m: int, width: int) -> int:
-    """Columns whose keys and values fill the first cache; all where a query has too few of these to gain by that."""
-    fitting = max(1, TILE_BYTES // width)
-    return fitting if density * fitting >= TILE_ELEMENTS else m
-
-
-def _cached(crd: torch.Tensor, name: str, key: Any, build: Any) -> Any:
-    """What is computed of a mask, kept with its last buffer."""
-    kept = crd.__dict__.setdefault("_openwork_attention", {})
-    entry = kept.get(name)
-    if entry is None or entry[0] != key:
-        entry = kept[name] = (key, build())
-    return entry[1]
-
-
-def _elements(pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The compressed rows of elements of compressed rows of blocks."""
-    height, width = block
-    if (height, width) == (1, 1):
-        return pos, crd
-
-    def build() -> tuple[torch.Tensor, torch.Tensor]:
-        counts = (pos.diff() * width).repeat_interleave(height)
-        wide = torch.cat([pos.new_zeros(1), counts.cumsum(0).to(pos.dtype)])
-        columns = (crd[:, None] * width + torch.arange(width, dtype=crd.dtype)).reshape(-1)
-        first = (pos[:-1].to(torch.int64) * width).repeat_interleave(height)
-        of_row = torch.arange(len(counts)).repeat_interleave(counts.to(torch.int64))
-        at = torch.arange(len(of_row)) - wide.to(torch.int64)[of_row] + first[of_row]
-        return wide, columns[at]
-
-    result: tuple[torch.Tensor, torch.Tensor] = _cached(crd, "elements", (pos.data_ptr(), height, width), build)
-    return result
-
-
-def _transposed(
-    pos: torch.Tensor, crd: torch.Tensor, n: int, m: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Compressed columns: pos, rows, and each element's number in the compressed rows; of each mask on its own."""
-
-    def build() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        masks = (len(pos) - 1) // max(n, 1)
-        row = torch.arange(len(pos) - 1).repeat_interleave(pos.diff().to(torch.int64))
-        column = row // max(n, 1) * m + crd
-        order = column.argsort(stable=True)
-        of_columns = torch.zeros(masks * m + 1, dtype=torch.int64)
-        of_columns[1:] = torch.bincount(column, minlength=masks * m).cumsum(0)
-        return of_columns.to(pos.dtype), (row % max(n, 1))[order].to(crd.dtype), order
-
-    result: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = _cached(crd, "columns", (pos.data_ptr(), n, m), build)
-    return result
+    """Columns whose keys fit a cache; all where a query has too few of these to gain by that."""
+    for size in TILE_BYTES:
+        fitting = size // max(width, 1)
+        if density * fitting >= TILE_ELEMENTS:
+            return min(fitting, max(m, 1))
+    return max(m, 1)
 
 
 @torch.library.register_fake("openwork::attend", lib=_library)  # type: ignore[untyped-decorator,unused-ignore]
@@ -202,7 +208,7 @@ def _backward(ctx: Any, grad: torch.Tensor, _: Any) -> Any:
     pos, crd, q, k, v, keep, out, lse = ctx.saved_tensors
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
         with torch.enable_grad():
-            composed = _composed(*_elements(pos, crd, ctx.block), q, k, v, keep, ctx.scale)
+            composed = _composed(*elements_of(pos, crd, ctx.block), q, k, v, keep, ctx.scale)
             needed = [x for x in (q, k, v) if x.requires_grad]
             found = iter(torch.autograd.grad(composed, needed, grad, create_graph=True))
         gradients = [next(found) if x.requires_grad else None for x in (q, k, v)]

@@ -1,0 +1,161 @@
+"""The buffers of a mask -> what attention's kernels read in their place, computed once and kept with them.
+
+`elements_of` are compressed rows of elements, `columns_of` compressed columns, `cuts_of` rows cut at tiles of columns,
+and `groups_of` the unions of the keys of neighbouring queries, for masks whose neighbours see much the same keys:
+blocks, bands, causal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from .attend_tiles import KEYS
+
+__all__ = ["Groups", "columns_of", "cuts_of", "elements_of", "groups_of"]
+
+T = TypeVar("T")
+FILLED = 0.5
+"""The part of a group's (query, key) that the mask must have: one of them takes 4 ns in a register tile, an element 8
+by rows (AMD EPYC, float32 of 64 features)."""
+SAMPLES = 8
+"""Groups that are looked at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The united keys of each group of queries: pos, crd, and as bits which of its queries see a key; the most keys of
+    a group; whether some query does not see some key of its group."""
+
+    pos: torch.Tensor
+    crd: torch.Tensor
+    bits: torch.Tensor
+    longest: int
+    is_partial: bool
+
+
+def _cached(crd: torch.Tensor, name: str, key: Any, build: Callable[[], T]) -> T:
+    """What is computed of a mask, kept with its last buffer."""
+    kept = crd.__dict__.setdefault("_openwork_attention", {})
+    entry = kept.get(name)
+    if entry is None or entry[0] != key:
+        entry = kept[name] = (key, build())
+    result: T = entry[1]
+    return result
+
+
+def elements_of(pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The compressed rows of elements of compressed rows of blocks."""
+    if tuple(block) == (1, 1):
+        return pos, crd
+    return _cached(crd, "elements", (pos.data_ptr(), *block), lambda: _elements(pos, crd, *block))
+
+
+def _elements(pos: torch.Tensor, crd: torch.Tensor, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    counts = (pos.diff() * width).repeat_interleave(height)
+    wide = torch.cat([pos.new_zeros(1), counts.cumsum(0).to(pos.dtype)])
+    columns = (crd[:, None] * width + torch.arange(width, dtype=crd.dtype)).reshape(-1)
+    first = (pos[:-1].to(torch.int64) * width).repeat_interleave(height)
+    of_row = torch.arange(len(counts)).repeat_interleave(counts.to(torch.int64))
+    at = torch.arange(len(of_row)) - wide.to(torch.int64)[of_row] + first[of_row]
+    return wide, columns[at]
+
+
+def columns_of(pos: torch.Tensor, crd: torch.Tensor, n: int, m: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Compressed columns: pos, rows, and each element's number in the compressed rows; of each mask on its own."""
+
+    def build() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        masks = (len(pos) - 1) // max(n, 1)
+        row = torch.arange(len(pos) - 1).repeat_interleave(pos.diff().to(torch.int64))
+        column = row // max(n, 1) * m + crd
+        order = column.argsort(stable=True)
+        of_columns = torch.zeros(masks * m + 1, dtype=torch.int64)
+        of_columns[1:] = torch.bincount(column, minlength=masks * m).cumsum(0)
+        return of_columns.to(pos.dtype), (row % max(n, 1))[order].to(crd.dtype), order
+
+    return _cached(crd, "columns", (pos.data_ptr(), n, m), build)
+
+
+def cuts_of(pos: torch.Tensor, crd: torch.Tensor, m: int, tile: int) -> tuple[torch.Tensor, int, int]:
+    """Where each row's elements of each `tile` columns begin; the number of tiles, and the most elements of a row."""
+
+    def build() -> tuple[torch.Tensor, int, int]:
+        counts, tiles = pos.diff(), max(1, -(-m // tile))
+        longest = int(counts.max()) if len(counts) else 0
+        if tiles == 1:
+            return pos.to(torch.int64), 1, longest
+        row = torch.arange(len(counts)).repeat_interleave(counts.to(torch.int64))
+        in_tile = torch.bincount(row * tiles + crd // tile, minlength=len(counts) * tiles)
+        return torch.cat([in_tile.new_zeros(1), in_tile.cumsum(0)]), tiles, longest
+
+    return _cached(crd, "cuts", (pos.data_ptr(), m, tile), build)
+
+
+def groups_of(
+    pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int], shape: tuple[int, int], size: int
+) -> Groups | None:
+    """The united keys of each `size` neighbouring queries; None where most of these do not see most of them.
+
+    pos, crd, block : compressed rows of blocks of one mask (n, m) = `shape`, or of several one after the other
+    """
+    key = (pos.data_ptr(), *block, *shape, size)
+    return _cached(crd, "groups", key, lambda: _groups(pos, crd, block, shape, size))
+
+
+def _groups(
+    pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int], shape: tuple[int, int], size: int
+) -> Groups | None:
+    height, width = block
+    if not len(crd):
+        return None
+    if height % size == 0 and width % KEYS == 0:
+        pos, crd = elements_of(pos, crd, (height // size, width))
+        bits = torch.full((len(crd),), (1 << size) - 1, dtype=torch.int32)
+        return Groups(pos.to(torch.int64), crd.to(torch.int32), bits, int(pos.diff().max()), False)
+    pos, crd = elements_of(pos, crd, block)
+    if _is_scattered(pos, crd, shape, size):
+        return None
+    return _united(pos, crd, shape, size)
+
+
+def _is_scattered(pos: torch.Tensor, crd: torch.Tensor, shape: tuple[int, int], size: int) -> bool:
+    """Whether a few groups show that the queries of a group see different keys."""
+    count = (len(pos) - 1) // size
+    stored = united = 0
+    for g in range(0, count, max(1, count // SAMPLES)):
+        keys = crd[int(pos[g * size]) : int(pos[(g + 1) * size])]
+        stored += len(keys)
+        united += size * int(torch.bincount(keys, minlength=1).count_nonzero())
+    return stored < FILLED / 2 * united
+
+
+def _united(pos: torch.Tensor, crd: torch.Tensor, shape: tuple[int, int], size: int) -> Groups | None:
+    n, m = shape
+    groups = -(-n // size)
+    row = torch.arange(len(pos) - 1).repeat_interleave(pos.diff().to(torch.int64))
+    group = row // n * groups + row % n // size
+    at, bits = _bits(group * m + crd, (1 << (row % n % size)).to(torch.int32), (len(pos) - 1) // n * groups * m)
+    counts = torch.bincount(at // m, minlength=(len(pos) - 1) // n * groups)
+    padded = (counts + KEYS - 1) // KEYS * KEYS
+    if len(crd) < FILLED * size * int(padded.sum()):
+        return None
+    first, wide = (torch.cat([x.new_zeros(1), x.cumsum(0)]) for x in (counts, padded))
+    of_group = torch.arange(len(padded)).repeat_interleave(padded)
+    place = torch.arange(len(of_group)) - wide[of_group]
+    source = first[of_group] + place.minimum(counts[of_group] - 1)
+    bits = torch.where(place < counts[of_group], bits[source], 0)
+    is_partial = bool((bits != (1 << size) - 1).any())
+    return Groups(wide, (at % m)[source].to(torch.int32), bits, int(padded.max()), is_partial)
+
+
+def _bits(keys: torch.Tensor, bits: torch.Tensor, extent: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The different keys, ascending, and the sum of each one's bits."""
+    if extent <= 16 * len(keys):
+        table = torch.zeros(extent, dtype=torch.int32).index_add_(0, keys, bits)
+        at = table.nonzero()[:, 0]
+        return at, table[at]
+    at, inverse = keys.unique(return_inverse=True)
+    return at, torch.zeros(len(at), dtype=torch.int32).index_add_(0, inverse, bits)
