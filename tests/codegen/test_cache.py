@@ -195,3 +195,17 @@ def test_code_that_is_compiled_quickly_has_keys_of_its_own(files: Path, monkeypa
     np.testing.assert_array_equal(scaled(cache.get("scale", forbidden)), scaled(whole))
     monkeypatch.delenv("OPENWORK_OPTIMIZE")
     np.testing.assert_array_equal(scaled(cache.get("scale", forbidden)), scaled(whole))
+
+
+def test_the_stamp_is_of_sources_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Python and editors write beside them asks for no new object code."""
+    folder = tmp_path / "codegen"
+    folder.mkdir()
+    (folder / "emit.py").write_text("a = 1\n")
+    monkeypatch.setattr(disk, "__file__", str(folder / "disk.py"))
+    before = disk._stamp.__wrapped__()
+    (folder / "emit.pyc").write_bytes(b"0")
+    (folder / "folder.py").mkdir()
+    assert disk._stamp.__wrapped__() == before
+    (folder / "emit.py").write_text("a = 12\n")
+    assert disk._stamp.__wrapped__() != before

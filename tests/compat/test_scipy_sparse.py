@@ -225,3 +225,8 @@ def test_strangers_get_their_turn():
         x + sp.csr_array((2, 2))
     with pytest.raises(ValueError, match="dimension mismatch"):
         x @ np.ones(3)
+
+
+def test_sums_are_numbers_and_arrays_of_numpy() -> None:
+    a = sp.csr_array(np.eye(3))
+    assert (type(a.sum()), type(a.mean()), type(a.sum(axis=0))) == (np.float64, np.float64, np.ndarray)
