@@ -11,6 +11,7 @@ import pytest
 import openwork as ow
 from openwork import tables
 from openwork.errors import UnsupportedError
+from openwork.ops.result_format import named_family
 from openwork.runtime.operation import Operation, block
 from openwork.runtime.result_rules import DTYPES, FILLS, FORMATS, SHAPES, result_scalar
 from openwork.storage.buffers import scalar_name
@@ -181,3 +182,8 @@ def test_rules_of_two_operands(o: Operation) -> None:
 def test_a_rule_of_several_operands_is_refused_for_one() -> None:
     with pytest.raises(ow.UnsupportedError, match="of several operands"):
         result_scalar("promoted", "f64", "numpy")
+
+
+def test_the_family_of_a_format_in_another_rank() -> None:
+    for name in ("bitmap", "coo", "dense"):
+        assert named_family(ow.format(name, ndim=3), 2) == ow.format(name, ndim=2)

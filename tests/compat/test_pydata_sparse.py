@@ -88,6 +88,8 @@ def test_out_and_assignment():
     want = np.array([[0, 5.0, 6, 0], [0, 0, 0, 0], [0, 0, 0, 7]])
     np.testing.assert_array_equal(dok.todense(), want)
     assert dok.nnz == 3
+    with pytest.raises(IndexError, match="out of bounds for extent 4"):
+        dok[[1, 2], [0, 4]]
     coo = sparse.COO(A)
     np.multiply(coo, 2, out=coo)
     np.testing.assert_array_equal(coo.todense(), 2 * A)

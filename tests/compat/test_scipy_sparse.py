@@ -230,3 +230,9 @@ def test_strangers_get_their_turn():
 def test_sums_are_numbers_and_arrays_of_numpy() -> None:
     a = sp.csr_array(np.eye(3))
     assert (type(a.sum()), type(a.mean()), type(a.sum(axis=0))) == (np.float64, np.float64, np.ndarray)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
+def test_blocks_of_nothing(shape: tuple[int, int]) -> None:
+    found = ow.asarray(np.zeros(shape), format="bsr(2, 2)").to_scipy()
+    assert (found.format, found.shape, found.blocksize, found.nnz) == ("bsr", shape, (2, 2), 0)

@@ -142,3 +142,16 @@ def test_random_sets(data: st.DataObject) -> None:
     shape = A[key].shape
     values = dense_array(data.draw(st.sampled_from([shape, shape[1:], ()])), 8)
     same(tensor(A, "csr").at[key].set(values), expected(A, key, values, "set"))
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0])
+def test_few_places_of_a_large_matrix(value: float) -> None:
+    """Keys are looked up by search where a table of all places would be much longer."""
+    draw = np.random.default_rng(0)
+    rows, columns = draw.integers(0, 300, (2, 200))
+    want = np.zeros((300, 300))
+    want[rows, columns] = 1
+    t = ow.asarray(want, format="csr")
+    t[rows[:20], columns[:20]] = value
+    want[rows[:20], columns[:20]] = value
+    np.testing.assert_array_equal(t.to_numpy(), want)

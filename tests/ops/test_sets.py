@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
+from openwork.errors import ShapeError
 
 ALL = [(rank, spec) for rank in (1, 2, 3, 4) for spec in FORMATS[rank] if "nm(" not in spec]
 PLACES = {1: (7,), 2: (7, 11), 3: (4, 6, 5), 4: (3, 4, 2, 5)}
@@ -121,3 +122,9 @@ def test_errors() -> None:
     t = ow.sparse_coo_tensor([[0], [0], [0]], [1.0], (big, big, big))
     with pytest.raises(ow.UnsupportedError, match=r"unique: shape (.|\n)*help: unique of t.values"):
         ow.unique_values(t)
+
+
+def test_only_integers_of_a_vector_are_counted() -> None:
+    for x in (np.ones((2, 2), int), np.ones(3)):
+        with pytest.raises(ShapeError, match="vector of integers"):
+            np.bincount(ow.asarray(x, format="coo"))

@@ -231,12 +231,6 @@ def _scipy_blocked(t: Tensor, layout: Layout) -> Any:
     s = t._storage
     pos, crd = _equal_widths(_host(s.pos[layout.level]), _host(s.crd[layout.level]))
     data = _blocks(_host(s.values), (len(crd),), layout, ())
-    if any(n == 0 for n in t.shape):
-        return (
-            sp.csr_array(t.shape, dtype=data.dtype).tobsr()
-            if layout.block == (1, 1)
-            else sp.csr_array(t.shape, dtype=data.dtype)
-        )
     out = sp.bsr_array(t.shape, blocksize=layout.block, dtype=data.dtype)
     out.indptr, out.indices, out.data = pos, crd, data
     return out
