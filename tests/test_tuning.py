@@ -23,6 +23,7 @@ LIMITS = {
     "codegen/float_flags.py": {"_LARGE"},
     "codegen/linker.py": {"_ALLOC, _WRITE, _EXEC", "_NOBITS, _SYMTAB, _RELA", "_ABS64, _PC32, _PLT32, _PC64", "_GOT", "_STUB"},
     "codegen/llvm.py": {"_ARENA_MAX", "LAST"},
+    "codegen/notice.py": {"SECONDS", "PAUSE"},
     "codegen/plan_cache.py": {"LIMIT"},
     "codegen/pool.py": {"_LIMIT", "_FOREIGN, _BUSY"},
     "compiler/coiterate/code_size.py": {"SLACK"},

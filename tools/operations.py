@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+import numpy as np
 from stubs import methods, namespace
 
 import openwork
@@ -76,13 +77,52 @@ def _row(o: Operation) -> str:
     return f"({', '.join(map(json.dumps, (o.name, ' '.join(k for k, v in kinds.items() if v), text)))}),"
 
 
+OPERANDS = {
+    "ints": ("[0, 6]", "[1, 3]"),
+    "complex": ("[0, 1 + 2j]", ""),
+    "limits": ("[0, np.nan, np.inf]", ""),
+    "large": ("[1.0, 4.0]", "[2.0, 3.0]"),
+    "signs": ("[0, -2.5]", "[1.0, 2.0]"),
+    "": ("[0, 0.5]", "[1.0, 2.0]"),
+}
+KINDS = {
+    "ints": "bitwise_and bitwise_or bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift",
+    "complex": "conj imag real",
+    "limits": "isfinite isinf isnan",
+    "large": "acosh log log10 log2 reciprocal sqrt nextafter",
+    "signs": "abs ceil floor trunc sign signbit negative copysign round",
+}
+"""Operands of the examples, and the functions that take them; all others take the last ones."""
+
+
+def examples(all_: list[Operation]) -> str:
+    """Rows of each elementwise function with a call on small operands, run here."""
+    rows = []
+    for o in all_:
+        if o.op is None or not hasattr(o.function, "op"):
+            continue
+        kind = next((k for k, names in KINDS.items() if o.name in names.split()), "")
+        first, second = OPERANDS[kind]
+        call = f"ow.{o.name}(A)" if o.arity == 1 else f"ow.{o.name}(A, B)"
+        lines = [f'A = ow.asarray({first}, format="coo")']
+        lines += [f'B = ow.asarray({second}, format="coo")'] if o.arity == 2 else []
+        scope = {"np": np, "ow": openwork}
+        for line in lines:
+            exec(line, scope)
+        result = eval(call, scope).to_numpy()
+        shown = f"{call}.to_numpy()" + (".round(3)" if result.dtype.kind in "fc" else "")
+        text = "\n".join([*(f">>> {line}" for line in (*lines, shown)), repr(eval(shown, scope))])
+        rows.append(f"    {json.dumps(o.name)}: {json.dumps(text)},\n")
+    return "".join(rows)
+
+
 HEAD = '''"""Public operations by name: made by `python tools/operations.py` from their blocks; change those."""
 
 from __future__ import annotations
 
 __all__ = [
-    "ATTRIBUTES", "GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "OPERATORS", "PLACES",
-    "SPOKEN", "TORCH",
+    "ATTRIBUTES", "EXAMPLES", "GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "OPERATORS",
+    "PLACES", "SPOKEN", "TORCH",
 ]  # fmt: skip
 '''
 
@@ -124,6 +164,8 @@ def tables(all_: list[Operation]) -> str:
     doc = '"""By module: names, kinds, and the documentation of methods."""\n'
     return "\n".join((
         HEAD,
+        f"EXAMPLES: dict[str, str] = {{\n{examples(all_)}}}",
+        '"""Elementwise functions, and one call of each with its result."""\n',
         f"_ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {{\n{rows}}}\n{doc}",
         _wrapped("NUMPY", _pairs(numpy), "NumPy's names that the namespace has not, or that spell their arguments."),
         _wrapped("OPERATORS", _pairs(operators), "Python's operators, and the operation of the loop IR that each is."),

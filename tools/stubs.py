@@ -46,7 +46,7 @@ def signature(o: Operation, types: dict[str, str], *, method: bool, grad: bool, 
     out = ["self"] if method else []
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    grads = ["grad: str | None = ..."] if grad else []
+    grads = ["grad: str | None = None"] if grad else []
     for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not starred:
             out.append("*")
@@ -55,13 +55,18 @@ def signature(o: Operation, types: dict[str, str], *, method: bool, grad: bool, 
             out += [*([] if starred else ["*"]), *grads]
             starred, grads = True, []
         star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        default = "" if p.default is p.empty else " = ..."
+        default = "" if p.default is p.empty else f" = {default_text(p.default)}"
         out.append(f"{star}{p.name}: {types.get(p.name) or annotation(p.annotation)}{default}")
         if positional and p is positional[-1]:
             out.append("/")
     if grads:
         out += grads if starred else ["*", *grads]
     return f"({', '.join(out)})"
+
+
+def default_text(value: object) -> str:
+    """A default as an editor shows it: a plain value as it is, anything else as dots."""
+    return repr(value) if value is None or type(value) in (bool, int, float, str) else "..."
 
 
 def operands(o: Operation) -> list[str]:
@@ -105,12 +110,23 @@ def overloads(o: Operation, *, method: bool) -> Iterator[tuple[dict[str, str], s
     yield {}, "Any"
 
 
-def definitions(o: Operation, rows: list[tuple[dict[str, str], str]], *, method: bool, grad: bool) -> Iterator[str]:
-    """A function's lines, one for each of its overloads."""
-    for types, result in rows:
+def definitions(
+    o: Operation, rows: list[tuple[dict[str, str], str]], *, method: bool, grad: bool, doc: str = ""
+) -> Iterator[str]:
+    """A function's lines, one for each of its overloads; the first has the documentation, which editors show."""
+    for k, (types, result) in enumerate(rows):
         if len(rows) > 1:
             yield "@overload"
-        yield f"def {o.name}{signature(o, types, method=method, grad=grad)} -> {result}: ..."
+        line = f"def {o.name}{signature(o, types, method=method, grad=grad)} -> {result}:"
+        yield f"{line}\n{quoted(doc)}" if doc and not k else f"{line} ..."
+
+
+def quoted(doc: str) -> str:
+    """A documentation as the body of a function."""
+    text = doc.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if text.endswith('"'):
+        text += " "
+    return "\n".join(f"    {line}".rstrip() for line in f'"""{text}"""'.split("\n"))
 
 
 def of_tensors(o: Operation) -> Iterator[str]:
@@ -121,7 +137,7 @@ def of_tensors(o: Operation) -> Iterator[str]:
         yield f"@overload\ndef {o.name}{signature(o, {}, method=True, grad=True, named=True)} -> Tensor: ..."
         yield f"@overload\ndef {o.name}{signature(o, {}, method=True, grad=True)} -> Any: ..."
     else:
-        yield from definitions(o, list(overloads(o, method=True)), method=True, grad=True)
+        yield from definitions(o, list(overloads(o, method=True)), method=True, grad=True, doc=o.summary)
 
 
 def attribute(o: Operation, result: str) -> Iterator[str]:
@@ -229,9 +245,12 @@ def _result(o: Operation) -> str:
 def namespace(all_: list[Operation], others: dict[str, tuple[str, ...]], errors: list[str]) -> str:
     """The stub of `openwork`: its functions with their overloads, and where its other names come from."""
     lines = [
-        line.replace("bool", "_builtins.bool")
+        head.replace("bool", "_builtins.bool") + end + body
         for o in all_ if not o.name.startswith("__")
-        for line in definitions(o, list(overloads(o, method=False)), method=False, grad=o.grad)
+        for line in definitions(
+            o, list(overloads(o, method=False)), method=False, grad=o.grad, doc=inspect.getdoc(o.function) or ""
+        )
+        for head, end, body in (line.partition(":\n"),)
     ]  # fmt: skip
     return "\n".join([
         MADE + "import builtins as _builtins",

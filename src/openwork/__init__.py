@@ -1,7 +1,25 @@
-"""openwork: a universal sparse tensor.
+"""Sparse tensors in any storage format, with NumPy's functions, SciPy's solvers and torch's gradients.
 
-One tensor type whose storage format is a value of a small language, and a compiler that makes every operation work
-on every format. The functions of this namespace are loaded when first used.
+>>> import numpy as np, openwork as ow
+>>> A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")      # from lists, NumPy, SciPy, torch, pandas, networkx
+>>> A @ np.array([10.0, 20.0])                              # an array, as in SciPy
+array([40., 10.])
+>>> B = A.asformat("bsr(2, 2)")                             # another format; every operation takes every format
+>>> C = 2 * A + B.T
+>>> C.to_numpy(), B.nbytes
+(array([[0., 5.],
+       [4., 0.]]), 44)
+
+In and out    ow.asarray, ow.read, ow.write, ow.random, ow.zeros, ow.eye;  A.to_numpy(), A.to_scipy(), A.to_torch()
+Formats       ow.format("csr"), A.format, A.asformat(f), ow.advise(A) says which one is fast
+Arithmetic    A @ x, A + B, A * B, A > 0, A[2:5], ow.sum, ow.where, ow.concat, ...: the array API, by NumPy's names
+Expressions   ow.einsum, ow.evaluate("C[i,k] += A[i,j] * B[j,k]", ...), @ow.fused and ow.lazy for one pass over all
+Fields        ow.linalg (solvers, factorisations, eigenvalues), ow.graph, ow.decomposition, ow.masked (missing values),
+              ow.nn and ow.torch (layers and gradients over torch), ow.plot
+What happens  A.pos(l), A.crd(l), A.values are what is stored; ow.explain(f, A, x) shows the loops that ran
+
+Over torch's memory (`ow.asarray(A, like="torch")`) functions have gradients, and take `grad="dense"` for those of
+elements that are not stored. `help(ow.name)` has an example of each. `openwork doctor` checks an installation.
 """
 
 from __future__ import annotations

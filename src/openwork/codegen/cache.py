@@ -103,7 +103,16 @@ def compile_kernel(kernel: Kernel) -> Executable:
 
 
 def get_kernel_limit() -> int:
-    """How many kernels are kept in memory."""
+    """How many kernels are kept in memory.
+
+    Cost: O(1).
+    See also: set_kernel_limit, cache_info.
+
+    Examples
+    --------
+    >>> ow.get_kernel_limit() > 0
+    True
+    """
     return _limit
 
 
@@ -113,6 +122,13 @@ def set_kernel_limit(n: int) -> None:
     Those asked for least recently go first. A kernel takes some 80 KiB; one that has gone is read from disk again in a
     few milliseconds. Kernels that a tensor has prepared calls with stay as long as the tensor.
     Raises DTypeError where n is no integer, ValueError where n < 1.
+
+    Cost: O(kernels that go).
+    See also: get_kernel_limit, cache_info.
+
+    Examples
+    --------
+    >>> ow.set_kernel_limit(ow.get_kernel_limit())
     """
     global _limit
     n = integer(n, "set_kernel_limit", "n", boolean=False)
@@ -135,6 +151,13 @@ def clear_caches(*, disk: bool = False) -> None:
     """Forget all compiled kernels in memory and the plans that hold them, and with `disk=True` also those on disk.
 
     Nothing changes but that the next calls take longer. Tensors keep the calls that they have prepared.
+
+    Cost: O(kernels); later calls compile or read theirs again.
+    See also: cache_info, set_kernel_limit.
+
+    Examples
+    --------
+    >>> ow.clear_caches()
     """
     clear_memory()
     if disk:
@@ -149,6 +172,14 @@ def cache_info() -> dict[str, int | str | None]:
     dict : in memory `kernels`, `limit`, `bytes` (of code), `plans` that hold some; what this process did, `hits` and
         `misses` in memory, `from_disk`, `compiled`, `evicted`; on disk `folder`, `files`, `file_bytes`, and `ignored`:
         why the folder is not used, or None
+
+    Cost: lists the folder of kernels.
+    See also: clear_caches, set_kernel_limit.
+
+    Examples
+    --------
+    >>> sorted(ow.cache_info())[:4]
+    ['bytes', 'compiled', 'evicted', 'file_bytes']
     """
     with _LOCK:
         code = sum(e.code.nbytes for e in _MEMORY.values())

@@ -39,7 +39,16 @@ _wait = _Wait()
 
 
 def get_compile_notice() -> float | None:
-    """How many seconds a call compiles before a line says so; None for never."""
+    """How many seconds a call compiles before a line says so; None for never.
+
+    Cost: O(1).
+    See also: set_compile_notice.
+
+    Examples
+    --------
+    >>> ow.get_compile_notice() is None or ow.get_compile_notice() >= 0
+    True
+    """
     return _wait.after
 
 
@@ -49,6 +58,9 @@ def set_compile_notice(seconds: float | None) -> None:
     Nothing is said where stderr is neither a terminal nor a notebook's, in tests and in worker processes.
     `OPENWORK_NOTICE=0` in the environment is `set_compile_notice(None)`.
     Raises DTypeError where seconds is no number, ValueError for a negative one.
+
+    Cost: O(1).
+    See also: get_compile_notice.
 
     Examples
     --------

@@ -64,12 +64,29 @@ _run: Callable[..., int] | None = None
 
 
 def get_num_threads() -> int:
-    """How many threads a kernel may use, the caller's included."""
+    """How many threads a kernel may use, the caller's included.
+
+    Cost: O(1).
+    See also: set_num_threads.
+
+    Examples
+    --------
+    >>> ow.get_num_threads() >= 1
+    True
+    """
     return threads
 
 
 def set_num_threads(n: int) -> None:
-    """Let kernels use `n` threads, the caller's included. Raises ValueError where n < 1."""
+    """Let kernels use `n` threads, the caller's included. Raises ValueError where n < 1.
+
+    Cost: O(1); threads start with the first call that uses them.
+    See also: get_num_threads.
+
+    Examples
+    --------
+    >>> ow.set_num_threads(ow.get_num_threads())
+    """
     global threads, _run, _is_default
     n = integer(n, "set_num_threads", "n")
     if n < 1:

@@ -67,6 +67,15 @@ def cp_als(
     the same factors. Cost per iteration: O(ndim * nse * rank) and O(sum of n_k * rank**2).
     Raises ShapeError for a rank below 1 or factors of other shapes, DTypeError for complex numbers, UnsupportedError
     for another fill value. Source: Kolda and Bader 2009, section 3.4.
+
+    See also: tucker, mttkrp.
+
+    Examples
+    --------
+    >>> T = ow.asarray(np.ones((2, 2, 2)), format="csf")
+    >>> model = ow.decomposition.cp_als(T, 1, rng=0)
+    >>> round(model.fit, 3)
+    1.0
     """
     t = operand(x, "cp_als", kept=True)
     rank, maxiter = positive(rank, "cp_als", "rank"), positive(maxiter, "cp_als", "maxiter")

@@ -73,6 +73,15 @@ def tucker(
     to rounding; the same seed gives the same factors, up to signs.
     Cost per iteration: O(ndim * nse * product of ranks); arrays of n_k * product of the other ranks.
     Raises ShapeError for ranks that are no such extents. Source: Kolda and Bader 2009, section 4.2.
+
+    See also: cp_als, ttm.
+
+    Examples
+    --------
+    >>> T = ow.asarray(np.ones((2, 2, 2)), format="csf")
+    >>> model = ow.decomposition.tucker(T, (1, 1, 1), rng=0)
+    >>> model.core.shape
+    (1, 1, 1)
     """
     t = operand(x, "tucker")
     sizes = _ranks(ranks, t.shape)

@@ -152,11 +152,14 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
     Guarantees: `format(str(f)) == f` for every format.
     Raises FormatError, pointing at the place, for anything else.
 
+    Cost: O(length of the text); named formats are kept.
+    See also: Format, advise.
+
     Examples
     --------
-    >>> format("csr")
+    >>> ow.format("csr")
     format('(i, j) -> (i : dense, j : compressed)')
-    >>> print(format("bsr(2, 3)", batch=1))
+    >>> print(ow.format("bsr(2, 3)", batch=1))
     (b, i, j) -> (b : batch, i // 2 : dense, j // 3 : compressed, i % 2 : dense, j % 3 : dense)
     """
     if type(spec) is not str or not ((ndim is None or type(ndim) is int) and type(batch) is type(dense) is int):

@@ -92,6 +92,15 @@ def explain(what: Any, /, *args: Any) -> Plan:
     Plan; print it, or read `plan.loops`, `plan.llvm`, `plan.asm`; `plan.result` is what the call returned
 
     Raises TypeError for what is none of these, and whatever the call raises.
+
+    Cost: that of the call, which is run.
+    See also: lazy, fused.
+
+    Examples
+    --------
+    >>> A = ow.eye(3, format="csr")
+    >>> print(ow.explain(lambda A: A @ np.ones(3), A).loops.splitlines()[0])
+    # y[i] += A[i, j] * B[j]
     """
     with trace.record() as steps:
         if is_lazy(what):

@@ -72,6 +72,8 @@ def evaluate(
     statement uses.
     Source: index notation as in Kjolstad et al., The Tensor Algebra Compiler, OOPSLA 2017.
 
+    See also: einsum, lazy, explain.
+
     Examples
     --------
     >>> import numpy as np, openwork as ow
@@ -82,7 +84,6 @@ def evaluate(
     0
     >>> ow.evaluate("T(i, j) = A(i, j) + A(j, i); s max= T(i, j)", A=A)
     Tensor(shape=(), dtype=float64, format="dense", nse=1, nbytes=8)
-    values = ( 3 )
     """
     for value in tensors.values():
         if takes_over(value):

@@ -73,6 +73,8 @@ def compute(*expressions: Any) -> Any:
     which parts there are.
     Cost: that of the loop nests, and some microseconds for each operation. Kernels and plans are kept by structure.
 
+    See also: lazy, fused, explain.
+
     Examples
     --------
     >>> import numpy as np, openwork as ow
@@ -105,6 +107,9 @@ def fused(function: Callable[..., Any], /) -> Callable[..., Any]:
     Guarantees: equal to the function itself, as `ow.compute` says; with masked tensors it is the function itself (whose
     masks have to agree at every operation; `ow.pointwise` is one pass over them). The function is called every time, so
     that what it reads beside its arguments is never out of date; plans and kernels are kept.
+
+    Cost: the first call with operands of new kinds compiles; later ones run.
+    See also: lazy, compute, explain.
 
     Examples
     --------

@@ -28,7 +28,12 @@ def bfs(A: Any, source: Any, *, parents: bool = False) -> Any:
     -------
     integers (n,); with `parents` a pair of such. One pass over the edges that are reached, on one thread.
 
-    >>> bfs(ow.asarray([[0, 1, 0], [0, 0, 1], [0, 0, 0]]), 0)
+    Cost: O(nodes + edges).
+    See also: shortest_paths, components.
+
+    Examples
+    --------
+    >>> ow.graph.bfs(ow.asarray([[0, 1, 0], [0, 0, 1], [0, 0, 0]]), 0)
     array([0, 1, 2], dtype=int32)
     """
     g = adjacency(A, "bfs")
@@ -56,6 +61,15 @@ def shortest_paths(A: Any, source: Any, *, method: str = "auto") -> Any:
 
     Dijkstra's way is ours, with a binary heap; Bellman and Ford's is SciPy's.
     Raises ValueError for a cycle of negative weight, DTypeError for complex weights.
+
+    Cost: O(edges * log nodes) for each source.
+    See also: shortest_paths.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0, 5.0], [0, 0, 1.0], [0, 0, 0]], format="csr")
+    >>> ow.graph.sssp(A, 0)
+    array([0., 2., 3.])
     """
     g = adjacency(A, "shortest_paths")
     weights = _weights(g)
@@ -106,6 +120,15 @@ def components(A: Any, *, connection: str = "weak") -> tuple[int, Any]:
     -------
     number of components; integers (n,) from 0. Weak components are numbered by their first nodes, strong ones such that
     an edge between two leads to the smaller number. Union-find over the edges, and Tarjan's depth-first search (1972).
+
+    Cost: O(nodes + edges).
+    See also: bfs, core_numbers.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0, 5.0], [0, 0, 1.0], [0, 0, 0]], format="csr")
+    >>> ow.graph.components(A)
+    (1, array([0, 0, 0], dtype=int32))
     """
     if connection not in ("weak", "strong"):
         raise UnsupportedError(f"components: connection={connection!r}\n  supported: weak, strong")

@@ -64,9 +64,12 @@ def assemble(
     Raises InvariantError, with the number of the invariant, where the buffers do not fit together; ShapeError where
     a shape that was left out does not follow.
 
+    Cost: checks take O(nse); nothing is copied.
+    See also: asarray, sparse_csr_tensor.
+
     Examples
     --------
-    >>> assemble("csr", (2, 3), pos={1: [0, 2, 3]}, crd={1: [0, 2, 1]}, values=[1.0, 2.0, 3.0]).nse
+    >>> ow.assemble("csr", (2, 3), pos={1: [0, 2, 3]}, crd={1: [0, 2, 1]}, values=[1.0, 2.0, 3.0]).nse
     3
     """
     sizes = None if shape is None else as_shape(shape, "assemble")

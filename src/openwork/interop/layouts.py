@@ -93,6 +93,15 @@ def sparse_coo_tensor(
     Tensor, format COO with as many dense dimensions as the values have axes behind the first
 
     Raises InvariantError where the buffers break an invariant.
+
+    Cost: checks take O(nse); nothing is copied.
+    See also: asarray, assemble, Tensor.coalesce.
+
+    Examples
+    --------
+    >>> ow.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 1.0], (2, 2)).to_numpy()
+    array([[0., 2.],
+           [1., 0.]])
     """
     pinned = _check_layout("coo", layout, pin_memory)
     options: dict[str, Any] = {
@@ -224,6 +233,15 @@ def sparse_csr_tensor(
     layout, pin_memory : as of `sparse_coo_tensor`
 
     Raises InvariantError, with the number of the invariant, where the buffers break one.
+
+    Cost: checks take O(nse); nothing is copied.
+    See also: sparse_csc_tensor, assemble, asarray.
+
+    Examples
+    --------
+    >>> ow.sparse_csr_tensor([0, 1, 2], [1, 0], [2.0, 1.0], (2, 2)).to_numpy()
+    array([[0., 2.],
+           [1., 0.]])
     """
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
     options["pin_memory"] = _check_layout("csr", layout, pin_memory)
@@ -254,6 +272,15 @@ def sparse_csc_tensor(
     layout, pin_memory : as of `sparse_coo_tensor`
 
     Raises InvariantError, with the number of the invariant, where the buffers break one.
+
+    Cost: checks take O(nse); nothing is copied.
+    See also: sparse_csr_tensor, assemble.
+
+    Examples
+    --------
+    >>> ow.sparse_csc_tensor([0, 1, 2], [1, 0], [1.0, 2.0], (2, 2)).to_numpy()
+    array([[0., 2.],
+           [1., 0.]])
     """
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
     options["pin_memory"] = _check_layout("csc", layout, pin_memory)
@@ -285,6 +312,15 @@ def sparse_bsr_tensor(
     layout, pin_memory : as of `sparse_coo_tensor`
 
     Raises InvariantError, with the number of the invariant, where the buffers break one.
+
+    Cost: checks take O(nse); nothing is copied.
+    See also: sparse_csr_tensor, assemble.
+
+    Examples
+    --------
+    >>> ow.sparse_bsr_tensor([0, 1], [0], [[[1.0, 2.0], [3.0, 4.0]]], (2, 2)).to_numpy()
+    array([[1., 2.],
+           [3., 4.]])
     """
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
     options["pin_memory"] = _check_layout("bsr", layout, pin_memory)
@@ -316,6 +352,15 @@ def sparse_bsc_tensor(
     layout, pin_memory : as of `sparse_coo_tensor`
 
     Raises InvariantError, with the number of the invariant, where the buffers break one.
+
+    Cost: checks take O(nse); nothing is copied.
+    See also: sparse_bsr_tensor, assemble.
+
+    Examples
+    --------
+    >>> ow.sparse_bsc_tensor([0, 1], [0], [[[1.0, 2.0], [3.0, 4.0]]], (2, 2)).to_numpy()
+    array([[1., 2.],
+           [3., 4.]])
     """
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
     options["pin_memory"] = _check_layout("bsc", layout, pin_memory)
@@ -340,6 +385,15 @@ def sparse_compressed_tensor(
     options : dtype, device, requires_grad, check_invariants, pin_memory
 
     Raises InvariantError where the buffers break one, UnsupportedError for another layout.
+
+    Cost: checks take O(nse); nothing is copied.
+    See also: sparse_csr_tensor, assemble.
+
+    Examples
+    --------
+    >>> ow.sparse_compressed_tensor([0, 1, 2], [1, 0], [2.0, 1.0], (2, 2), layout="csc").to_numpy()
+    array([[0., 1.],
+           [2., 0.]])
     """
     make = _COMPRESSED.get(_layout_name(layout))
     if make is None:

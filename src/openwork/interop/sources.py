@@ -63,6 +63,15 @@ def asarray(
     that says so; what the buffers hold decides, not a flag.
 
     Raises DTypeError for elements that are no numbers, UnsupportedError for objects that are no arrays.
+
+    Cost: nothing is copied where the format stays; else O(nse log nse).
+    See also: assemble, read, Tensor.asformat.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0], [1, 0]], format="csr")
+    >>> A.pos(1), A.crd(1), A.values
+    (array([0, 1, 2], dtype=int32), array([1, 0], dtype=int32), array([2., 1.]))
     """
     if copy is format is dtype is device is like is None and type(fill_value) is int and not fill_value:
         t = _source(obj)

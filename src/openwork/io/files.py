@@ -152,7 +152,18 @@ def _check_options(path: Path_, kind: _Kind, options: Options) -> None:
 
 
 def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
-    """The file's contents as a plain record, symmetry not expanded."""
+    """The file's contents as a plain record, symmetry not expanded.
+
+    Cost: O(size of the file).
+    See also: read, header.
+
+    Examples
+    --------
+    >>> path = "small.npz"
+    >>> ow.write(path, ow.eye(2))
+    >>> ow.io.load(path).values
+    array([1., 1.])
+    """
     kind = _kind_of(path)
     _check_options(path, kind, options)
     if kind.path is not None:
@@ -201,6 +212,17 @@ def read(
 
     Raises FileFormatError that names the file and the line where the file breaks its own rules. Memory is in
     proportion to the file, whatever sizes it declares.
+
+    Cost: O(size of the file).
+    See also: write, open, io.header.
+
+    Examples
+    --------
+    >>> ow.write("small.mtx", ow.eye(2))
+    >>> A = ow.read("small.mtx", format="csr")
+    >>> A.to_numpy()
+    array([[1., 0.],
+           [0., 1.]])
     """
     base = None if base is None else integer(base, "read", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
@@ -248,7 +270,18 @@ def _read(path: Path_, format: object, options: Options) -> Any:
 
 def header(path: Path_) -> Header:
     """The Header of a file: kind, shape, field, symmetry, entries. The entries are not read where the kind of
-    file has a header; elsewhere (svmlight, MATLAB, ...) they are, because nothing else tells the shape."""
+    file has a header; elsewhere (svmlight, MATLAB, ...) they are, because nothing else tells the shape.
+
+    Cost: O(header of the file).
+    See also: read, load.
+
+    Examples
+    --------
+    >>> path = "small.npz"
+    >>> ow.write(path, ow.eye(2))
+    >>> ow.io.header(path).shape
+    (2, 2)
+    """
     kind = _kind_of(path)
     if kind.name == "npz":
         return npz.header(path)
@@ -302,6 +335,15 @@ def write(
 
     Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz and .ow keep any format,
     .bsp.h5 those of dense, compressed and coordinate levels; all but .rb and .petsc keep the dtype.
+
+    Cost: O(nse).
+    See also: read, open.
+
+    Examples
+    --------
+    >>> ow.write("small.npz", ow.eye(2, format="bsr(2, 2)"))
+    >>> ow.read("small.npz").format == ow.format("bsr(2, 2)")
+    True
     """
 
     kind = _check_write(path, symmetry, comment, compress, progress)

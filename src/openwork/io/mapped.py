@@ -56,6 +56,14 @@ def open(path: Path_, *, verify: bool = False, check: bool = True) -> Any:
     Cost: O(nse) of the index buffers with `check`, which are read once; else O(1).
     Raises UnsupportedError for arrays that cannot be mapped, FileFormatError, with the name of the file and the block,
     for what is corrupt.
+
+    See also: read, write.
+
+    Examples
+    --------
+    >>> ow.write("large.npz", ow.eye(3, format="csr"))
+    >>> ow.open("large.npz") @ np.ones(3)
+    array([1., 1., 1.])
     """
     for name, flag in (("verify", verify), ("check", check)):
         if flag is not True and flag is not False:

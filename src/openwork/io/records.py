@@ -90,6 +90,17 @@ def expand(record: Coordinates) -> Coordinates:
     """The full tensor of a stored triangle: each element off the diagonal is mirrored after all stored ones.
 
     Guarantees: the diagonal is kept as stored; a general record is returned as it is.
+
+    Cost: O(nse).
+    See also: load, read.
+
+    Examples
+    --------
+    >>> path = "small.npz"
+    >>> ow.write(path, ow.eye(2))
+    >>> record = ow.io.Coordinates((2, 2), (np.array([1]), np.array([0])), np.array([5.0]), "symmetric")
+    >>> ow.io.expand(record).values
+    array([5., 5.])
     """
     if record.symmetry == "general" or record.dense is not None:
         return record

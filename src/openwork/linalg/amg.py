@@ -238,6 +238,17 @@ def amg(
 
     Cost: the set-up is some ten products with the matrix; a cycle some five.
     Raises numpy.linalg.LinAlgError for a matrix that is not symmetric, or seen not to be positive definite.
+
+    See also: cg, ic0, ssor.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> M = ow.linalg.amg(L)
+    >>> x, info = ow.linalg.cg(L, b, M=M)
+    >>> info, np.allclose(L @ x, b, atol=1e-3)
+    (0, True)
     """
     strength = real(strength, "amg", "strength")
     counts = [

@@ -34,6 +34,15 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     Cost: that of SuperLU without pivoting. `factorized` orders columns to keep the factors small, which is better for
     solving. Of a dense tensor over torch values torch's, with gradients.
     Raises numpy.linalg.LinAlgError where a matrix is not positive definite.
+
+    See also: solve, ic0, det.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[4.0, 2.0], [2.0, 2.0]])
+    >>> ow.linalg.cholesky(A).to_numpy()
+    array([[2., 0.],
+           [1., 1.]])
     """
     t = square(x, "cholesky")
     array = dense_array(t)

@@ -63,13 +63,31 @@ def eigh(x: Any, /) -> EighResult:
 
     Eigenvalues ascend, shape (..., n); eigenvectors are columns. Only the lower triangle is read.
     Raises UnsupportedError for a sparse format.
+
+    Cost: O(n**3).
+    See also: eigsh, eigvalsh, svd.
+
+    Examples
+    --------
+    >>> values, vectors = ow.linalg.eigh(ow.asarray([[2.0, 0], [0, 3.0]]))
+    >>> values.to_numpy()
+    array([2., 3.])
     """
     a = _dense_operand(square(x, "eigh"), "eigh", "eigsh(A, k) gives k of the eigenvalues and eigenvectors")
     return EighResult(*(Tensor._from_dense(part) for part in linear_algebra("eigh", a)))
 
 
 def eigvalsh(x: Any, /) -> Tensor:
-    """The eigenvalues of Hermitian matrices, of dense format: ascending, shape (..., n). See `eigh`."""
+    """The eigenvalues of Hermitian matrices, of dense format: ascending, shape (..., n). See `eigh`.
+
+    Cost: O(n**3).
+    See also: eigh, eigsh.
+
+    Examples
+    --------
+    >>> ow.linalg.eigvalsh(ow.asarray([[2.0, 0], [0, 3.0]])).to_numpy()
+    array([2., 3.])
+    """
     remedy = "eigsh(A, k, return_eigenvectors=False) gives k of the eigenvalues"
     return Tensor._from_dense(linear_algebra("eigvalsh", _dense_operand(square(x, "eigvalsh"), "eigvalsh", remedy)))
 
@@ -78,13 +96,31 @@ def eig(x: Any, /) -> EigResult:
     """(eigenvalues, eigenvectors) of square matrices of dense format, shape (..., n, n): complex, in no order.
 
     Eigenvectors are columns. Raises UnsupportedError for a sparse format.
+
+    Cost: O(n**3).
+    See also: eigh, eigs, eigvals.
+
+    Examples
+    --------
+    >>> values, vectors = ow.linalg.eig(ow.asarray([[2.0, 0], [0, 3.0]]))
+    >>> np.sort(values.to_numpy().real)
+    array([2., 3.])
     """
     a = _dense_operand(square(x, "eig"), "eig", "eigs(A, k) gives k of the eigenvalues and eigenvectors")
     return EigResult(*(Tensor._from_dense(_as_complex(part)) for part in linear_algebra("eig", a)))
 
 
 def eigvals(x: Any, /) -> Tensor:
-    """The eigenvalues of square matrices of dense format: complex, in no order, shape (..., n). See `eig`."""
+    """The eigenvalues of square matrices of dense format: complex, in no order, shape (..., n). See `eig`.
+
+    Cost: O(n**3).
+    See also: eig, eigs.
+
+    Examples
+    --------
+    >>> np.sort(ow.linalg.eigvals(ow.asarray([[2.0, 0], [0, 3.0]])).to_numpy().real)
+    array([2., 3.])
+    """
     remedy = "eigs(A, k, return_eigenvectors=False) gives k of the eigenvalues"
     return Tensor._from_dense(
         _as_complex(linear_algebra("eigvals", _dense_operand(square(x, "eigvals"), "eigvals", remedy)))
@@ -106,13 +142,31 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     full_matrices : U and Vh square; without, of min(m, n) columns and rows
 
     Singular values descend. Raises UnsupportedError for a sparse format.
+
+    Cost: O(n**3).
+    See also: svds, svdvals, pca.
+
+    Examples
+    --------
+    >>> U, S, Vh = ow.linalg.svd(ow.asarray([[3.0, 0], [0, 2.0]]))
+    >>> S.to_numpy()
+    array([3., 2.])
     """
     a = _dense_operand(matrix(x, "svd"), "svd", "svds(A, k) gives k of the singular values and vectors")
     return SVDResult(*(Tensor._from_dense(p) for p in linear_algebra("svd", a, full_matrices=full_matrices)))
 
 
 def svdvals(x: Any, /) -> Tensor:
-    """The singular values of matrices of dense format: descending, shape (..., min(m, n)). See `svd`."""
+    """The singular values of matrices of dense format: descending, shape (..., min(m, n)). See `svd`.
+
+    Cost: O(n**3).
+    See also: svd, svds.
+
+    Examples
+    --------
+    >>> ow.linalg.svdvals(ow.asarray([[3.0, 0], [0, 2.0]])).to_numpy()
+    array([3., 2.])
+    """
     remedy = "svds(A, k, return_singular_vectors=False) gives k of the singular values"
     return Tensor._from_dense(_singular_values(_dense_operand(matrix(x, "svdvals"), "svdvals", remedy)))
 
@@ -125,6 +179,15 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     mode : "reduced", Q of shape (..., m, min(m, n)), or "complete", Q of shape (..., m, m)
 
     Raises ValueError for another mode, UnsupportedError for a sparse format.
+
+    Cost: O(n**3).
+    See also: svd, lsqr.
+
+    Examples
+    --------
+    >>> Q, R = ow.linalg.qr(ow.asarray([[0, 2.0], [1.0, 0]]))
+    >>> np.allclose((Q @ R).to_numpy(), [[0, 2], [1, 0]])
+    True
     """
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr: mode {mode!r}\n  expected: 'reduced' or 'complete'")
@@ -141,6 +204,15 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
         where it is an array
 
     Raises UnsupportedError for a sparse format.
+
+    Cost: O(n**3).
+    See also: inv, lsqr.
+
+    Examples
+    --------
+    >>> ow.linalg.pinv(ow.asarray([[2.0, 0], [0, 0]])).to_numpy()
+    array([[0.5, 0. ],
+           [0. , 0. ]])
     """
     a = _dense_operand(matrix(x, "pinv"), "pinv", "lsqr(A, b) for pinv(A) @ b")
     tolerance = _tolerance(a, rtol)
@@ -157,6 +229,14 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     rtol : max(m, n) * eps without; one for each matrix where it is an array
 
     Raises UnsupportedError for a sparse format.
+
+    Cost: O(n**3).
+    See also: svdvals.
+
+    Examples
+    --------
+    >>> int(ow.linalg.matrix_rank(ow.asarray([[1.0, 0], [0, 0]])))
+    1
     """
     remedy = "svds(A, k) shows how fast the singular values fall"
     a = _dense_operand(matrix(x, "matrix_rank"), "matrix_rank", remedy)

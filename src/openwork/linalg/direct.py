@@ -170,6 +170,17 @@ def factorized(a: Any, **options: Any) -> Factorization:
     """The LU factorisation of a square matrix of any format; a CSR or CSC one is handed over without a copy.
 
     `options` are those of `scipy.sparse.linalg.splu`. Raises numpy.linalg.LinAlgError for a singular matrix.
+
+    Cost: one factorisation, as `splu`; a solution O(nse of the factors).
+    See also: splu, solve.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> solve = ow.linalg.factorized(L)
+    >>> np.allclose(L @ solve(b), b)
+    True
     """
     t = _single_matrix(a, "factorized")
     return Factorization(t, solve_scalar(t), **options)
@@ -200,6 +211,16 @@ def solve(a: Any, b: Any, /) -> Any:
     diagonals, which is solved by a compiled kernel. A matrix of dense format is solved by NumPy, or by torch with
     gradients where it has torch values.
     Raises numpy.linalg.LinAlgError for a singular matrix, ShapeError where the shapes do not fit.
+
+    See also: factorized, cg, spsolve, solve_triangular.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x = ow.linalg.solve(L, b)
+    >>> np.allclose(L @ x, b)
+    True
     """
     t = square(a, "solve")
     if t.format.is_dense:
@@ -278,7 +299,18 @@ def solve_stack(
 
 
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
-    """`solve`, by SciPy's name and signature; SuperLU factorises, with `permc_spec` its order of columns."""
+    """`solve`, by SciPy's name and signature; SuperLU factorises, with `permc_spec` its order of columns.
+
+    Cost: that of `splu`.
+    See also: solve, factorized.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> np.allclose(L @ ow.linalg.spsolve(L, b), b)
+    True
+    """
     return solve(A, b) if permc_spec is None else factorized(A, permc_spec=permc_spec).solve(b)
 
 
@@ -287,6 +319,15 @@ def inv(a: Any, /) -> Any:
 
     Raises numpy.linalg.LinAlgError for a singular matrix, UnsupportedError for a sparse format: the inverse of a sparse
     matrix is dense, and not what solves systems.
+
+    Cost: O(n**3).
+    See also: solve, pinv, factorized.
+
+    Examples
+    --------
+    >>> ow.linalg.inv(ow.asarray([[2.0, 0], [0, 4.0]])).to_numpy()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
     """
     t = square(a, "inv")
     array = dense_array(t)
@@ -315,6 +356,15 @@ def slogdet(a: Any, /) -> SlogdetResult:
     """(sign, logabsdet) of the determinants of square matrices, through LU; (0, -inf) for a singular one.
 
     Dense Tensors of the batch dimensions; the logarithms are real.
+
+    Cost: that of `splu`.
+    See also: det, splu.
+
+    Examples
+    --------
+    >>> sign, logabs = ow.linalg.slogdet(ow.asarray([[2.0, 0], [0, 3.0]], format="csr"))
+    >>> float(sign), round(float(logabs), 3)
+    (1.0, 1.792)
     """
     t = square(a, "slogdet")
     scalar, array = solve_scalar(t), dense_array(t)
@@ -345,6 +395,14 @@ def det(a: Any, /) -> Tensor:
     """The determinants of square matrices, through LU; 0 for a singular one. Large ones overflow: see `slogdet`.
 
     A dense Tensor of the batch dimensions.
+
+    Cost: that of `splu`.
+    See also: slogdet, splu.
+
+    Examples
+    --------
+    >>> float(ow.linalg.det(ow.asarray([[2.0, 0], [0, 3.0]], format="csr")))
+    6.0
     """
     t = square(a, "det")
     array = dense_array(t)
@@ -362,6 +420,17 @@ def splu(a: Any, **options: Any) -> LU:
     `options` are those of `scipy.sparse.linalg.splu` (permc_spec, diag_pivot_thresh, options, ...). A matrix of another
     format is converted to CSC; `factorized` takes CSR without a copy.
     Raises numpy.linalg.LinAlgError for a singular matrix, or one with elements that are nan or inf.
+
+    Cost: by the fill of the factors; a solution O(their nse).
+    See also: factorized, solve, spilu.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> lu = ow.linalg.splu(L)
+    >>> np.allclose(L @ lu.solve(b), b)
+    True
     """
     t = _single_matrix(a, "splu")
     return LU("splu", t, solve_scalar(t), options)
@@ -372,6 +441,17 @@ def spilu(a: Any, **options: Any) -> LU:
 
     `options` are those of `scipy.sparse.linalg.spilu` (drop_tol, fill_factor, ...); the result is as that of `splu`.
     `ilu0` keeps to the elements of the matrix. Raises numpy.linalg.LinAlgError as `splu` does.
+
+    Cost: by drop_tol and fill_factor; O(nse of the factors) for each application.
+    See also: ilu0, splu, gmres.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> M = ow.linalg.spilu(L)
+    >>> np.allclose(L @ M.solve(b), b)
+    True
     """
     t = _single_matrix(a, "spilu")
     return LU("spilu", t, solve_scalar(t), options)

@@ -70,12 +70,35 @@ def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
     `options` and the result are those of `scipy.sparse.linalg.eigsh` (which, sigma, v0, tol, ...): (w, v), or w alone
     with `return_eigenvectors=False`, as arrays of the library of `a`. Gradients of a real matrix are at its elements;
     those of vectors take the solution of a system for each, of eigenvalues that are apart.
+
+    Cost: products, some tens for each eigenvalue.
+    See also: eigs, lobpcg, eigh.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> values, vectors = ow.linalg.eigsh(L, k=2, v0=b)
+    >>> values.round(3)
+    array([2.618, 3.618])
     """
     return _in_library(_eigenvalues("eigsh", a, k, options), a)
 
 
 def eigs(a: Any, k: int = 6, **options: Any) -> Any:
-    """`k` eigenvalues (and eigenvectors) of a square matrix of any format, by ARPACK; see `eigsh`."""
+    """`k` eigenvalues (and eigenvectors) of a square matrix of any format, by ARPACK; see `eigsh`.
+
+    Cost: products, some tens for each eigenvalue.
+    See also: eigsh, eig, svds.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> values, vectors = ow.linalg.eigs(L, k=1, v0=b)
+    >>> values.real.round(3)
+    array([3.618])
+    """
     return _in_library(_eigenvalues("eigs", a, k, options), a)
 
 
@@ -84,6 +107,17 @@ def svds(a: Any, k: int = 6, **options: Any) -> Any:
     """`k` singular values (and vectors) of a matrix of any format, or of a LinearOperator: (u, s, vh), as SciPy's.
 
     Arrays of the library of `a`; gradients as of `eigsh`.
+
+    Cost: products with the matrix and its adjoint, some tens for each value.
+    See also: pca, svd, eigsh.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> u, s, vh = ow.linalg.svds(L, k=1, v0=b)
+    >>> s.round(3)
+    array([3.618])
     """
     return _in_library(_singular_values(a, k, options), a)
 
@@ -98,7 +132,18 @@ def _singular_values(a: Any, k: int, options: dict[str, Any]) -> Any:
 
 
 def lobpcg(a: Any, x: Any, **options: Any) -> Any:
-    """Extreme eigenvalues of a Hermitian matrix of any format from the block of vectors `x`; as SciPy's `lobpcg`."""
+    """Extreme eigenvalues of a Hermitian matrix of any format from the block of vectors `x`; as SciPy's `lobpcg`.
+
+    Cost: one product with the block for each iteration.
+    See also: eigsh, amg.
+
+    Examples
+    --------
+    >>> A = ow.diags_array([np.arange(1.0, 31.0)], format="csr")
+    >>> values, vectors = ow.linalg.lobpcg(A, np.eye(30)[:, :2] + 0.01, largest=False, maxiter=100, tol=1e-6)
+    >>> np.sort(values).round(2)
+    array([1., 2.])
+    """
     import scipy.sparse.linalg as scipys
 
     counts("lobpcg", options)
@@ -138,6 +183,14 @@ def expm_multiply(
     """`expm(a) @ b` without the exponential, for a square matrix of any format; `b` a vector or a matrix.
 
     `start`, `stop`, `num`, `endpoint` and `traceA` are those of `scipy.sparse.linalg.expm_multiply`: several times `a`.
+
+    Cost: O(norm) products with vectors.
+    See also: expm.
+
+    Examples
+    --------
+    >>> ow.linalg.expm_multiply(ow.asarray([[0, 1.0], [0, 0]], format="csr"), np.array([1.0, 2.0]))
+    array([3., 2.])
     """
     import scipy.sparse.linalg as scipys
 
@@ -168,6 +221,15 @@ def expm(a: Any, /) -> Tensor:
     format of `a` where that suits. Where every row reaches every other it has no zeros: see `expm_multiply`
 
     Raises UnsupportedError where torch records a sparse matrix: it has no gradient.
+
+    Cost: O(log norm) products of matrices that fill up.
+    See also: expm_multiply.
+
+    Examples
+    --------
+    >>> ow.linalg.expm(ow.asarray([[0, 1.0], [0, 0]], format="csr")).to_numpy()
+    array([[1., 1.],
+           [0., 1.]])
     """
     t = square(a, "expm")
     array = dense_array(t)
@@ -200,7 +262,17 @@ def _in_library_of(t: Tensor, values: Any) -> Tensor:
 
 
 def onenormest(a: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, compute_w: bool = False) -> Any:
-    """A lower bound of the 1-norm of a matrix or LinearOperator (n, n), as `scipy.sparse.linalg.onenormest`."""
+    """A lower bound of the 1-norm of a matrix or LinearOperator (n, n), as `scipy.sparse.linalg.onenormest`.
+
+    Cost: some ten products with few columns.
+    See also: norm.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> float(ow.linalg.onenormest(L))
+    4.0
+    """
     import scipy.sparse.linalg as scipys
 
     operator = aslinearoperator(a if is_operator(a) else square(a, "onenormest"))

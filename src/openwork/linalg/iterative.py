@@ -174,54 +174,173 @@ def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     (x, info): x of the kind of `b`; info 0 where it converged, else the number of iterations
 
     Warns with ConvergenceWarning where the tolerance was not reached: iterations, residual and what may help.
+
+    Cost: one product, and one of M, for each iteration.
+    See also: minres, gmres, ic0, amg, solve.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.cg(L, b, M="ic0")
+    >>> info, np.allclose(L @ x, b, atol=1e-3)
+    (0, True)
     """
     return _solver("cg", a, b, x0, options)
 
 
 def cgs(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """Conjugate gradients squared for any square matrix; see `cg`."""
+    """Conjugate gradients squared for any square matrix; see `cg`.
+
+    Cost: two products for each iteration.
+    See also: bicgstab, gmres, cg.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.cgs(L, b)
+    >>> info
+    0
+    """
     return _solver("cgs", a, b, x0, options)
 
 
 def bicg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """Bi-conjugate gradients for any square matrix; takes products with its adjoint; see `cg`."""
+    """Bi-conjugate gradients for any square matrix; takes products with its adjoint; see `cg`.
+
+    Cost: two products for each iteration, one with the adjoint.
+    See also: bicgstab, gmres, cg.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.bicg(L, b)
+    >>> info
+    0
+    """
     return _solver("bicg", a, b, x0, options)
 
 
 def bicgstab(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """Stabilised bi-conjugate gradients for any square matrix; see `cg`."""
+    """Stabilised bi-conjugate gradients for any square matrix; see `cg`.
+
+    Cost: two products for each iteration.
+    See also: gmres, bicg, cg.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.bicgstab(L, b)
+    >>> info
+    0
+    """
     return _solver("bicgstab", a, b, x0, options)
 
 
 def gmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """Generalised minimal residuals for any square matrix; see `cg`, and SciPy's `restart`, `callback_type`."""
+    """Generalised minimal residuals for any square matrix; see `cg`, and SciPy's `restart`, `callback_type`.
+
+    Cost: one product for each iteration, and O(n * restart).
+    See also: bicgstab, lgmres, ilu0.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.gmres(L, b, M="ilu0")
+    >>> info
+    0
+    """
     if options.get("callback_type") is None:
         options["callback_type"] = "pr_norm"
     return _solver("gmres", a, b, x0, options)
 
 
 def lgmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """GMRES that keeps directions over restarts, for any square matrix; see `cg`, and SciPy's `inner_m`, `outer_k`."""
+    """GMRES that keeps directions over restarts, for any square matrix; see `cg`, and SciPy's `inner_m`, `outer_k`.
+
+    Cost: one product for each iteration.
+    See also: gmres, gcrotmk.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.lgmres(L, b)
+    >>> info
+    0
+    """
     return _solver("lgmres", a, b, x0, options)
 
 
 def gcrotmk(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """GCROT(m, k) for any square matrix; see `cg`, and SciPy's `m`, `k`, `truncate`."""
+    """GCROT(m, k) for any square matrix; see `cg`, and SciPy's `m`, `k`, `truncate`.
+
+    Cost: one product for each iteration.
+    See also: gmres, lgmres.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.gcrotmk(L, b)
+    >>> info
+    0
+    """
     return _solver("gcrotmk", a, b, x0, options)
 
 
 def minres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """Minimal residuals for a symmetric matrix, definite or not; see `cg`."""
+    """Minimal residuals for a symmetric matrix, definite or not; see `cg`.
+
+    Cost: one product for each iteration.
+    See also: cg, gmres.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.minres(L, b)
+    >>> info
+    0
+    """
     return _solver("minres", a, b, x0, options)
 
 
 def qmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """Quasi-minimal residuals for any square matrix; takes products with its adjoint; `M1` and `M2`; see `cg`."""
+    """Quasi-minimal residuals for any square matrix; takes products with its adjoint; `M1` and `M2`; see `cg`.
+
+    Cost: two products for each iteration, one with the adjoint.
+    See also: bicg, gmres.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.qmr(L, b)
+    >>> info
+    0
+    """
     return _solver("qmr", a, b, x0, options)
 
 
 def tfqmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
-    """Transpose-free quasi-minimal residuals for any square matrix; see `cg`."""
+    """Transpose-free quasi-minimal residuals for any square matrix; see `cg`.
+
+    Cost: two products for each iteration.
+    See also: qmr, gmres.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x, info = ow.linalg.tfqmr(L, b)
+    >>> info
+    0
+    """
     return _solver("tfqmr", a, b, x0, options)
 
 
@@ -267,10 +386,33 @@ def lsqr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
 
     Returns what `scipy.sparse.linalg.lsqr` does, x first and of the kind of `b`; takes its options (`atol`, `btol`,
     `conlim`, `iter_lim`, `x0`, ...) and `progress`. Warns with ConvergenceWarning where it stops early; see `cg`.
+
+    Cost: two products for each iteration.
+    See also: lsmr, solve.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x = ow.linalg.lsqr(L, b)[0]
+    >>> np.allclose(L @ x, b)
+    True
     """
     return _least_squares("lsqr", a, b, {**options, "damp": damp})
 
 
 def lsmr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
-    """The least-squares solution of `a @ x = b` by LSMR, as `scipy.sparse.linalg.lsmr` gives it; see `lsqr`."""
+    """The least-squares solution of `a @ x = b` by LSMR, as `scipy.sparse.linalg.lsmr` gives it; see `lsqr`.
+
+    Cost: two products for each iteration.
+    See also: lsqr, solve.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x = ow.linalg.lsmr(L, b, atol=1e-10, btol=1e-10)[0]
+    >>> np.allclose(L @ x, b)
+    True
+    """
     return _least_squares("lsmr", a, b, {**options, "damp": damp})

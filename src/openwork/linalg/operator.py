@@ -25,6 +25,15 @@ def aslinearoperator(a: Any, dtype: Any = None) -> Any:
 
     Its products, those with the adjoint too, are openwork's compiled kernels over the tensor's own buffers; nothing
     is converted. An object that is no Tensor or array is left to SciPy's function.
+
+    Cost: O(1); a product is ours.
+    See also: cg, eigsh.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> ow.linalg.aslinearoperator(L).shape
+    (4, 4)
     """
     from scipy.sparse.linalg import LinearOperator
     from scipy.sparse.linalg import aslinearoperator as scipys

@@ -59,9 +59,11 @@ def pca(a: Any, k: int = 2, *, center: bool = True, **options: Any) -> PCA:
     Cost: products with the matrix and two vectors each; nothing of its size is made.
     Raises ShapeError for `k` out of range, DTypeError for complex numbers.
 
+    See also: svds, to_sklearn.
+
     Examples
     --------
-    >>> pca([[1.0, 0], [2, 0.0], [3, 0]], 1).components.tolist()
+    >>> ow.linalg.pca([[1.0, 0], [2, 0.0], [3, 0]], 1).components.tolist()
     [[1.0, 0.0]]
     """
     import scipy.sparse.linalg as scipys

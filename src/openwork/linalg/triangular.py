@@ -104,6 +104,14 @@ def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bo
     Cost: O(nse * k). Rows that depend on none of each other are a level set; where these are wide, and it was
     faster when tried, they are solved in parallel from the third call on, and the schedule is kept with the structure.
     Raises numpy.linalg.LinAlgError, with the row, where an element of the diagonal is 0.
+
+    See also: solve, ilu0.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[2.0, 0], [1.0, 4.0]], format="csr")
+    >>> ow.linalg.solve_triangular(A, np.array([2.0, 9.0]))
+    array([1., 2.])
     """
     if check_transposition(trans, "solve_triangular") != "N":
         t, lower = square(a, "solve_triangular"), not lower
@@ -115,7 +123,17 @@ def spsolve_triangular(
     A: Any, b: Any, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:  # fmt: skip
-    """`solve_triangular`, by SciPy's name and signature; nothing is overwritten."""
+    """`solve_triangular`, by SciPy's name and signature; nothing is overwritten.
+
+    Cost: O(nse).
+    See also: solve_triangular.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[2.0, 0], [1.0, 4.0]], format="csr")
+    >>> ow.linalg.spsolve_triangular(A, np.array([2.0, 9.0]))
+    array([1., 2.])
+    """
     return solve_triangular(A, b, lower=lower, unit_diagonal=unit_diagonal)
 
 

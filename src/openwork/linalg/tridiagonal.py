@@ -105,6 +105,16 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
     Guarantees: rows are exchanged where that keeps the elimination stable.
     Cost: O(stack * n * k); a stack runs in parallel.
     Raises numpy.linalg.LinAlgError for a singular matrix, UnsupportedError for a matrix with other diagonals.
+
+    See also: solve.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> x = ow.linalg.solve_tridiagonal(L, b)
+    >>> np.allclose(L @ x, b)
+    True
     """
     t = square(a, "solve_tridiagonal")
     right, to_result = right_side(b, a)

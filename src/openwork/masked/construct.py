@@ -42,6 +42,15 @@ def masked_tensor(data: Any, mask: Any = None, requires_grad: bool = False) -> M
 
     Raises ShapeError where shapes differ, FormatError where formats do, DTypeError where the mask is no bool,
     ValueError that names the first element which the mask specifies and the data has not.
+
+    Cost: O(size of the mask), or O(nse) of a sparse one.
+    See also: as_masked_tensor, masked.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0]), np.array([True, False]))
+    >>> float(m.sum())
+    1.0
     """
     tensor = _made(_detached(data), mask)
     out = wrap(tensor._tensor.detach(), tensor._scalar)
@@ -54,6 +63,17 @@ def as_masked_tensor(data: Any, mask: Any = None) -> MaskedTensor:
     """A masked tensor over the values of `data`, on its graph; see `masked_tensor`.
 
     Gradients of missing elements are 0 where they leave for `data`, whatever was computed with their values.
+
+    Cost: O(nse); values are shared.
+    See also: masked_tensor.
+
+    Examples
+    --------
+    >>> m = ow.as_masked_tensor(np.array([1.0, 2.0]), np.array([True, False]))
+    >>> m.to_dense()
+    MaskedTensor(
+      [  1.0000,       --]
+    )
     """
     return _made(data, mask)
 

@@ -57,6 +57,16 @@ def einsum(
     Cost: that of `openwork.einsum`, and of the same product of the patterns where an operand is dense.
     Raises UnsupportedError where a sparse Tensor, which has a value everywhere, makes far more elements specified than
     the operands have.
+
+    See also: matmul.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.einsum("i,i->i", m, m))
+    MaskedTensor(
+      [  1.0000,   4.0000,       --]
+    )
     """
     ring = semiring_of(semiring)
     if not isinstance(subscripts, str):

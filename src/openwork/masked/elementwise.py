@@ -61,6 +61,17 @@ def binary(op: str, a: Any, b: Any, how: str = "equal") -> MaskedTensor:
     of a sparse Tensor is its fill value where it stores none
 
     Raises ShapeError where shapes do not broadcast, or masks that have to agree differ; it names the first place.
+
+    Cost: O(nse of both).
+    See also: lift, select.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.binary("add", m, m))
+    MaskedTensor(
+      [  2.0000,   4.0000,       --]
+    )
     """
     return lift(lambda x, y: apply(op, x, y), (a, b), op, how, op if arity(op) is not None else None)
 
@@ -78,6 +89,17 @@ def lift(
 
     op : the operation of the loop IR that the function is, if it is one: masks that differ are then walked once, and
         computed on the way
+
+    Cost: O(nse of the operands).
+    See also: binary.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.lift(np.square, [m], "square"))
+    MaskedTensor(
+      [  1.0000,   4.0000,       --]
+    )
     """
 
     if all(type(x) is MaskedTensor for x in operands) and how in HOW:
@@ -209,6 +231,17 @@ def select(condition: Any, a: Any, b: Any) -> MaskedTensor:
     condition : bool array, or masked tensor
     a, b : masked tensors, of one format where both are; a dense operand or scalar is specified everywhere, so that
         the result is strided
+
+    Cost: O(nse of all).
+    See also: binary, lift.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.select(np.array([True, True, False]), m, m * 2))
+    MaskedTensor(
+      [  1.0000,   2.0000,       --]
+    )
     """
 
     named = {name: _operand(x) for name, x in zip("cab", (condition, a, b), strict=True)}

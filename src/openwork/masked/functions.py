@@ -100,49 +100,139 @@ def _reduced(
 
 
 def sum(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """The sum of what takes part; integers are summed in 64 bits."""
+    """The sum of what takes part; integers are summed in 64 bits.
+
+    Cost: O(nse).
+    See also: mean, prod, cumsum.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.sum(m))
+    3.0
+    """
     return _reduced("sum", input, dim, keepdim, dtype, mask)
 
 
 def prod(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """The product of what takes part; integers are multiplied in 64 bits."""
+    """The product of what takes part; integers are multiplied in 64 bits.
+
+    Cost: O(nse).
+    See also: sum, cumprod.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.prod(m))
+    2.0
+    """
     return _reduced("prod", input, dim, keepdim, dtype, mask)
 
 
 def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """The mean of what takes part."""
+    """The mean of what takes part.
+
+    Cost: O(nse).
+    See also: sum, var, median.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.mean(m))
+    1.5
+    """
     return _reduced("mean", input, dim, keepdim, dtype, mask)
 
 
 def amax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """The largest of what takes part."""
+    """The largest of what takes part.
+
+    Cost: O(nse).
+    See also: amin, argmax.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.amax(m))
+    2.0
+    """
     return _reduced("max", input, dim, keepdim, dtype, mask)
 
 
 def amin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """The least of what takes part."""
+    """The least of what takes part.
+
+    Cost: O(nse).
+    See also: amax, argmin.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.amin(m))
+    1.0
+    """
     return _reduced("min", input, dim, keepdim, dtype, mask)
 
 
 def argmax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """Where the largest of what takes part is first."""
+    """Where the largest of what takes part is first.
+
+    Cost: O(nse).
+    See also: amax.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> int(ow.masked.argmax(m))
+    1
+    """
     return _reduced("argmax", input, dim, keepdim, dtype, mask)
 
 
 def argmin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """Where the least of what takes part is first."""
+    """Where the least of what takes part is first.
+
+    Cost: O(nse).
+    See also: amin.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> int(ow.masked.argmin(m))
+    0
+    """
     return _reduced("argmin", input, dim, keepdim, dtype, mask)
 
 
 def logsumexp(input: Any, dim: Any, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """The logarithm of the sum of exponentials of what takes part."""
+    """The logarithm of the sum of exponentials of what takes part.
+
+    Cost: O(nse).
+    See also: log_softmax.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> round(float(ow.masked.logsumexp(m, 0)), 3)
+    2.313
+    """
     return _reduced("logsumexp", input, dim, keepdim, dtype, mask)
 
 
 def norm(
     input: Any, ord: float = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> MaskedTensor:
-    """The vector norm of what takes part."""
+    """The vector norm of what takes part.
+
+    Cost: O(nse).
+    See also: normalize.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.norm(m))
+    2.23606797749979
+    """
     return _reduced("norm", input, dim, keepdim, dtype, mask, ord=ord)
 
 
@@ -150,7 +240,17 @@ def var(
     input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
     keepdim: bool = False, dtype: Any = None, mask: Any = None,
 ) -> MaskedTensor:  # fmt: skip
-    """The variance of what takes part; divided by one less than its number, unless `correction` is another."""
+    """The variance of what takes part; divided by one less than its number, unless `correction` is another.
+
+    Cost: O(nse).
+    See also: std, mean.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.var(m))
+    0.5
+    """
     return _reduced("var", input, dim, keepdim, dtype, mask, correction=_correction(unbiased, correction))
 
 
@@ -158,7 +258,17 @@ def std(
     input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
     keepdim: bool = False, dtype: Any = None, mask: Any = None,
 ) -> MaskedTensor:  # fmt: skip
-    """The square root of `var`."""
+    """The square root of `var`.
+
+    Cost: O(nse).
+    See also: var, mean.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> round(float(ow.masked.std(m)), 3)
+    0.707
+    """
     return _reduced("std", input, dim, keepdim, dtype, mask, correction=_correction(unbiased, correction))
 
 
@@ -169,34 +279,104 @@ def _correction(unbiased: bool | None, correction: float | None) -> float:
 
 
 def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """The lower of the two in the middle of what takes part."""
+    """The lower of the two in the middle of what takes part.
+
+    Cost: O(nse log nse).
+    See also: mean.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.median(m, 0))
+    1.0
+    """
     return order.lower_median(_combined("median", input, mask, dtype), dim, bool(keepdim))[0]
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """Running sums of what takes part; missing elsewhere."""
+    """Running sums of what takes part; missing elsewhere.
+
+    Cost: O(size).
+    See also: cumprod, sum.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.cumsum(m, 0))
+    MaskedTensor(
+      [  1.0000,   3.0000,       --]
+    )
+    """
     return order.cumulative_sum(_combined("cumsum", input, mask, dtype), axis=dim)
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """Running products of what takes part; missing elsewhere."""
+    """Running products of what takes part; missing elsewhere.
+
+    Cost: O(size).
+    See also: cumsum, prod.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.cumprod(m, 0))
+    MaskedTensor(
+      [  1.0000,   2.0000,       --]
+    )
+    """
     return order.cumulative_prod(_combined("cumprod", input, mask, dtype), axis=dim)
 
 
 def softmax(input: Any, axis: int = -1, *, dim: int | None = None, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """Exponentials along an axis, divided by their sum, of what takes part."""
+    """Exponentials along an axis, divided by their sum, of what takes part.
+
+    Cost: O(nse).
+    See also: log_softmax, softmin.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.softmax(m, 0))
+    MaskedTensor(
+      [  0.2689,   0.7311,       --]
+    )
+    """
     return products.softmax(_combined("softmax", input, mask, dtype), axis if dim is None else dim)
 
 
 def log_softmax(
     input: Any, axis: int = -1, *, dim: int | None = None, dtype: Any = None, mask: Any = None
 ) -> MaskedTensor:
-    """The logarithm of `softmax`."""
+    """The logarithm of `softmax`.
+
+    Cost: O(nse).
+    See also: softmax, logsumexp.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.log_softmax(m, 0))
+    MaskedTensor(
+      [ -1.3133,  -0.3133,       --]
+    )
+    """
     return products.log_softmax(_combined("log_softmax", input, mask, dtype), axis if dim is None else dim)
 
 
 def softmin(input: Any, dim: int = -1, *, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """`softmax` of the negatives."""
+    """`softmax` of the negatives.
+
+    Cost: O(nse).
+    See also: softmax.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.softmin(m, 0))
+    MaskedTensor(
+      [  0.7311,   0.2689,       --]
+    )
+    """
     return products.softmax(unary("neg", _combined("softmin", input, mask, dtype)), dim)
 
 
@@ -204,7 +384,19 @@ def normalize(
     input: Any, p: float = 2, axis: int = -1, eps: float = 1e-12, *, ord: float | None = None, dim: int | None = None,
     dtype: Any = None, mask: Any = None,
 ) -> MaskedTensor:  # fmt: skip
-    """The elements divided by the norm along an axis of what takes part, no less than `eps`."""
+    """The elements divided by the norm along an axis of what takes part, no less than `eps`.
+
+    Cost: O(nse).
+    See also: norm, layer_norm.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.normalize(m, 2, 0))
+    MaskedTensor(
+      [  0.4472,   0.8944,       --]
+    )
+    """
     m = _combined("normalize", input, mask, dtype)
     return products.normalize(m, p if ord is None else ord, axis if dim is None else dim, eps)
 
@@ -212,7 +404,19 @@ def normalize(
 def logaddexp(
     input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None
 ) -> MaskedTensor:
-    """`log(exp(input) + exp(other))` where both take part, the one that does where one does."""
+    """`log(exp(input) + exp(other))` where both take part, the one that does where one does.
+
+    Cost: O(nse of both).
+    See also: logsumexp.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.logaddexp(m, m))
+    MaskedTensor(
+      [  1.6931,   2.6931,       --]
+    )
+    """
     a, b = _combined("logaddexp", input, input_mask), _combined("logaddexp", other, other_mask)
     out = binary("logaddexp", a, b, "union")
     return out if dtype is None else out.astype(dtype)

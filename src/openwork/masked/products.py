@@ -39,6 +39,16 @@ def matmul(a: Any, b: Any) -> MaskedTensor:
     """The matrix product with NumPy's rules for vectors and stacks: sums over pairs that are both specified.
 
     Raises ShapeError where the inner extents differ.
+
+    Cost: that of `ow.matmul`.
+    See also: einsum, linear.
+
+    Examples
+    --------
+    >>> print(ow.masked.matmul(ow.masked_tensor(np.eye(2), np.eye(2) > 0), np.ones(2)))
+    MaskedTensor(
+      [  1.0000,   1.0000]
+    )
     """
     ranks = [x.ndim if hasattr(x, "ndim") else np.ndim(x) for x in (a, b)]
     if 0 in ranks:
@@ -54,7 +64,21 @@ def matmul(a: Any, b: Any) -> MaskedTensor:
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> MaskedTensor:
-    """`x @ weight.T`, and `bias` added to what is specified."""
+    """`x @ weight.T`, and `bias` added to what is specified.
+
+    Cost: O(nse * columns).
+    See also: matmul.
+
+    Examples
+    --------
+    >>> print(ow.masked.linear(ow.masked_tensor(np.eye(2), np.eye(2) > 0), np.ones((1, 2))))
+    MaskedTensor(
+      [
+        [  1.0000],
+        [  1.0000]
+      ]
+    )
+    """
     product = matmul(x, weight.T if hasattr(weight, "get_mask") or isinstance(weight, np.ndarray) else weight.mT)
     return product if bias is None else binary("add", product, bias, "intersection")
 
@@ -86,7 +110,19 @@ def normalize(m: MaskedTensor, p: float = 2, axis: int = -1, eps: float = 1e-12)
 def layer_norm(
     m: MaskedTensor, axis: Any = -1, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> MaskedTensor:
-    """Mean 0 and variance 1 of the specified elements along `axis`; then times `weight`, plus `bias`, dense arrays."""
+    """Mean 0 and variance 1 of the specified elements along `axis`; then times `weight`, plus `bias`, dense arrays.
+
+    Cost: O(nse).
+    See also: normalize, mean, var.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.layer_norm(m))
+    MaskedTensor(
+      [ -1.0000,   1.0000,       --]
+    )
+    """
     away = _against("sub", m, reduce("mean", m, axis, True))
     out = _against("div", away, (reduce("var", m, axis, True) + eps).sqrt())
     out = out if weight is None else out * weight
@@ -94,7 +130,17 @@ def layer_norm(
 
 
 def mse_loss(input: Any, target: Any, reduction: str = "mean", how: str = "intersection") -> MaskedTensor:
-    """Squared differences where both are specified; their mean, their sum, or themselves ("none")."""
+    """Squared differences where both are specified; their mean, their sum, or themselves ("none").
+
+    Cost: O(nse of both).
+    See also: nll_loss.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> float(ow.masked.mse_loss(m, np.array([1.0, 1.0, 1.0])))
+    0.5
+    """
     return _reduced(binary("sub", input, target, how).square(), reduction)
 
 
@@ -109,6 +155,16 @@ def nll_loss(log_probabilities: Any, target: MaskedTensor, reduction: str = "mea
 
     log_probabilities : shape (n, classes), masked or dense
     target : masked tensor of class numbers, shape (n,)
+
+    Cost: O(targets).
+    See also: cross_entropy.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([[-1.0, -2.0]]), np.array([[True, True]]))
+    >>> target = ow.as_masked_tensor(np.array([1]), np.array([True]))
+    >>> float(ow.masked.nll_loss(m, target))
+    2.0
     """
 
     rows = np.flatnonzero(to_numpy(target.get_mask().to_dense()))
@@ -120,7 +176,18 @@ def nll_loss(log_probabilities: Any, target: MaskedTensor, reduction: str = "mea
 
 
 def cross_entropy(logits: MaskedTensor, target: MaskedTensor, reduction: str = "mean") -> MaskedTensor:
-    """`nll_loss` of the log-softmax over the specified classes of each row."""
+    """`nll_loss` of the log-softmax over the specified classes of each row.
+
+    Cost: O(nse).
+    See also: nll_loss, log_softmax.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([[1.0, 2.0]]), np.array([[True, True]]))
+    >>> target = ow.as_masked_tensor(np.array([1]), np.array([True]))
+    >>> round(float(ow.masked.cross_entropy(m, target)), 3)
+    0.313
+    """
     return nll_loss(log_softmax(logits, -1), target, reduction)
 
 
@@ -141,6 +208,18 @@ def attention(query: Array, key: Array, value: Array, mask: Any, scale: float | 
     Cost: O(nse(mask) * (d + e)) time and O(nse(mask)) memory beside the result, for each of the leading dimensions'
     places: the matrix of scores is never dense. Several places are the blocks of one block-diagonal matrix.
     Raises ShapeError where shapes do not fit.
+
+    See also: matmul, softmax, nn.attend.
+
+    Examples
+    --------
+    >>> ow.masked.attention(np.ones((2, 4)), np.ones((2, 4)), np.eye(2, 4), ow.eye(2, format="csr"))
+    MaskedTensor(
+      [
+        [  1.0000,   0.0000,   0.0000,   0.0000],
+        [  0.0000,   1.0000,   0.0000,   0.0000]
+      ]
+    )
     """
 
     pattern_tensor = mask._tensor if isinstance(mask, MaskedTensor) else mask

@@ -99,12 +99,34 @@ def _plain(x: Any) -> Any:
 
 
 def concat(parts: Sequence[MaskedTensor], axis: int | None = 0) -> MaskedTensor:
-    """The masked tensors one behind the other along an axis, flattened first for None; in the format of the first."""
+    """The masked tensors one behind the other along an axis, flattened first for None; in the format of the first.
+
+    Cost: O(nse).
+    See also: stack, pad.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.concat([m, m]))
+    MaskedTensor(
+      [  1.0000,   2.0000,       --,   1.0000,   2.0000,       --]
+    )
+    """
     return _settled(joining.concat(_alike(parts), axis=axis), parts[0])
 
 
 def stack(parts: Sequence[MaskedTensor], axis: int = 0) -> MaskedTensor:
-    """The masked tensors side by side along a new axis, in the format that the first has with one more."""
+    """The masked tensors side by side along a new axis, in the format that the first has with one more.
+
+    Cost: O(nse).
+    See also: concat.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> ow.masked.stack([m, m]).shape
+    (2, 3)
+    """
     if parts and parts[0]._scalar:
         return concat(parts)
     return _settled(joining.stack(_alike(parts), axis=axis), parts[0])
@@ -123,7 +145,19 @@ def _alike(parts: Sequence[MaskedTensor]) -> list[Tensor]:
 
 
 def pad(m: MaskedTensor, widths: Sequence[tuple[int, int]], value: Any = None) -> MaskedTensor:
-    """With `widths[d]` elements before and behind in dimension d: missing ones, or all of `value`."""
+    """With `widths[d]` elements before and behind in dimension d: missing ones, or all of `value`.
+
+    Cost: O(nse).
+    See also: concat.
+
+    Examples
+    --------
+    >>> m = ow.masked_tensor(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    >>> print(ow.masked.pad(m, [(1, 0)]))
+    MaskedTensor(
+      [      --,   1.0000,   2.0000,       --]
+    )
+    """
 
     if len(widths) != m.ndim:
         raise ShapeError(f"pad: {len(widths)} pairs of widths for {m.ndim} dimensions\n  help: give one for each")

@@ -49,6 +49,14 @@ def attend(
     Raises ShapeError for shapes that do not fit and a dropout outside 0 to 1, DTypeError for numbers that are not real
     floating-point ones.
     Source: the row-wise softmax of Rabe and Staats, Self-attention does not need O(n^2) memory, 2021.
+
+    See also: SparseAttention, GraphAttention, sddmm.
+
+    Examples
+    --------
+    >>> ow.nn.attend(ow.eye(2, format="csr"), torch.ones(2, 4), torch.ones(2, 4), torch.eye(2, 4))
+    tensor([[1., 0., 0., 0.],
+            [0., 1., 0., 0.]])
     """
     lead = _leading(mask, queries, keys, values, dropout)
     queries, keys, values = autocast(queries, keys, values)

@@ -36,6 +36,14 @@ def normalized_adjacency(adjacency: Tensor, self_loops: bool | float = True) -> 
 
     Cost: O(nse + n). Raises ShapeError for a matrix that is not square.
     Source: Kipf and Welling, Semi-supervised classification with graph convolutional networks, ICLR 2017.
+
+    See also: GraphConv.
+
+    Examples
+    --------
+    >>> ow.nn.normalized_adjacency(ow.asarray([[0, 1.0], [1.0, 0]], format="csr")).to_numpy().round(2)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
     """
     n = adjacency.shape[0]
     if adjacency.shape != (n, n):

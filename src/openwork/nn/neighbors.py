@@ -51,6 +51,14 @@ def neighbor_batches(
     Guarantees: a layer of block k at `x[nodes]` gives its first rows as on the whole graph, where all neighbours are
     taken. Cost of a batch: O(its edges and nodes, and their logarithm). Raises ShapeError for sizes out of range.
     Source: Hamilton, Ying and Leskovec, Inductive representation learning on large graphs, NIPS 2017.
+    See also: graph.sample_neighbors, GraphConv.
+
+    Examples
+    --------
+    >>> A = ow.eye(4, format="csr", dtype="float32")
+    >>> batches = ow.nn.neighbor_batches(A, [0, 1, 2], [1], batch_size=2, shuffle=False)
+    >>> [batch.seeds.tolist() for batch in batches]
+    [[0, 1], [2]]
     """
     batch_size = integer(batch_size, "neighbor_batches", "batch_size")
     taken = [integer(k, "neighbor_batches", "sizes") for k in sizes]
@@ -58,7 +66,7 @@ def neighbor_batches(
         raise ShapeError(
             f"neighbor_batches: batch_size={batch_size}, sizes={taken}\n  expected: at least 1; -1 or more"
         )
-    t = adjacency if is_torch(adjacency.values) else asarray(adjacency.to_torch())
+    t = adjacency if is_torch(adjacency.values) else asarray(adjacency, like="torch")
     t = t.detach().asformat("csr")
     order = np.asarray(seeds).reshape(-1).astype(np.int64)
     generator = np.random.default_rng(rng)

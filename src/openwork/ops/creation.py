@@ -49,9 +49,12 @@ def full(
 
     Raises ShapeError for a negative extent, DTypeError for a value that the dtype has not.
 
+    Cost: O(1); dense O(size).
+    See also: full_like, zeros, ones.
+
     Examples
     --------
-    >>> full((3, 4), 2.5).nse
+    >>> ow.full((3, 4), 2.5).nse
     0
     """
     shape = extents(shape, "full")
@@ -96,19 +99,47 @@ def _constant(target: Format, shape: tuple[int, ...], scalar: str, fill: Any, li
 
 @operation(operands=False)
 def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
-    """A tensor of zeros: COO without stored elements unless `format=` is given; float64 unless `dtype=` is."""
+    """A tensor of zeros: COO without stored elements unless `format=` is given; float64 unless `dtype=` is.
+
+    Cost: O(1); dense O(size).
+    See also: zeros_like, full, eye.
+
+    Examples
+    --------
+    >>> ow.zeros((1000, 1000)).nse
+    0
+    """
     return full(shape, 0, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
 
 
 @operation(operands=False)
 def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
-    """A tensor of ones: COO of fill value 1 without stored elements unless `format=` is given."""
+    """A tensor of ones: COO of fill value 1 without stored elements unless `format=` is given.
+
+    Cost: O(1); dense O(size).
+    See also: ones_like, full, pattern.
+
+    Examples
+    --------
+    >>> A = ow.ones((1000, 1000))
+    >>> A.nse, A.fill_value
+    (0, 1.0)
+    """
     return full(shape, 1, dtype=np.float64 if dtype is None else dtype, device=device, format=format)
 
 
 @operation(operands=False)
 def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
-    """`zeros`: there is nothing uninitialised in a tensor that stores nothing."""
+    """`zeros`: there is nothing uninitialised in a tensor that stores nothing.
+
+    Cost: O(1).
+    See also: zeros.
+
+    Examples
+    --------
+    >>> ow.empty((2, 3)).nse
+    0
+    """
     return zeros(shape, dtype=dtype, device=device, format=format)
 
 
@@ -120,6 +151,15 @@ def full_like(
     """A tensor of one value everywhere, with the shape, dtype and device of `x` unless others are given.
 
     A dense `x` gives a dense tensor, column-major for `order="F"`, any other a COO tensor without stored elements.
+
+    Cost: O(1); dense O(size).
+    See also: full.
+
+    Examples
+    --------
+    >>> ow.full_like(ow.eye(2), 7.0).to_numpy()
+    array([[7., 7.],
+           [7., 7.]])
     """
     t = x if isinstance(x, Tensor) else asarray(x)
     if order not in ("K", "C", "A", "F"):
@@ -138,7 +178,17 @@ def full_like(
 def zeros_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
 ) -> Tensor:
-    """`full_like` of 0."""
+    """`full_like` of 0.
+
+    Cost: O(1); dense O(size).
+    See also: zeros, full_like.
+
+    Examples
+    --------
+    >>> ow.zeros_like(ow.eye(2)).to_numpy()
+    array([[0., 0.],
+           [0., 0.]])
+    """
     return full_like(x, 0, dtype=dtype, device=device, format=format, shape=shape, order=order)
 
 
@@ -146,7 +196,17 @@ def zeros_like(
 def ones_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
 ) -> Tensor:
-    """`full_like` of 1."""
+    """`full_like` of 1.
+
+    Cost: O(1); dense O(size).
+    See also: full_like, pattern.
+
+    Examples
+    --------
+    >>> ow.ones_like(ow.eye(2)).to_numpy()
+    array([[1., 1.],
+           [1., 1.]])
+    """
     return full_like(x, 1, dtype=dtype, device=device, format=format, shape=shape, order=order)
 
 
@@ -154,7 +214,16 @@ def ones_like(
 def empty_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
 ) -> Tensor:
-    """`zeros_like`."""
+    """`zeros_like`.
+
+    Cost: O(1).
+    See also: zeros_like.
+
+    Examples
+    --------
+    >>> ow.empty_like(ow.eye(3)).shape
+    (3, 3)
+    """
     return full_like(x, 0, dtype=dtype, device=device, format=format, shape=shape, order=order)
 
 
@@ -163,7 +232,17 @@ def empty_like(
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
-    """Ones on the diagonal `k`, zeros elsewhere: COO unless `format=` is given; float64 unless `dtype=` is."""
+    """Ones on the diagonal `k`, zeros elsewhere: COO unless `format=` is given; float64 unless `dtype=` is.
+
+    Cost: O(n).
+    See also: eye_array, diags_array, zeros.
+
+    Examples
+    --------
+    >>> ow.eye(2, 3, k=1).to_numpy()
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
     sizes = (n_rows, n_rows if n_cols is None else n_cols)
     rows, cols = extents(integers(sizes, "eye", "an extent", boolean=False), "eye")
     check_extents((rows, cols))
@@ -186,7 +265,16 @@ def eye(
 def eye_array(
     m: int, n: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
-    """`eye` in SciPy's format of it: DIA unless `format=` is given."""
+    """`eye` in SciPy's format of it: DIA unless `format=` is given.
+
+    Cost: O(n).
+    See also: eye, diags_array.
+
+    Examples
+    --------
+    >>> ow.eye_array(3).format == ow.format("dia")
+    True
+    """
     return eye(m, n, k=k, dtype=dtype, device=device, format="dia" if format is None else format)
 
 
@@ -211,7 +299,16 @@ def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None,
     format: Any = None,
 ) -> Tensor:  # fmt: skip
-    """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given."""
+    """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given.
+
+    Cost: O(size).
+    See also: linspace, zeros.
+
+    Examples
+    --------
+    >>> ow.arange(2, 8, 2).to_numpy()
+    array([2, 4, 6])
+    """
     numbers: list[Any] = [x if type(x) in (int, float, type(None)) else _number(x) for x in (start, stop, step)]
     start, stop, step = numbers
     if stop is None:
@@ -232,6 +329,14 @@ def linspace(
     """`num` numbers from `start` to `stop`, evenly spaced: dense unless `format=` is given.
 
     start, stop : numbers, those of a tensor of rank 0 among them, or arrays, between whose elements the numbers lie
+
+    Cost: O(size).
+    See also: arange.
+
+    Examples
+    --------
+    >>> ow.linspace(0, 1, 3).to_numpy()
+    array([0. , 0.5, 1. ])
     """
     start, stop = (x.to_numpy() if isinstance(x, Tensor) else x for x in (start, stop))
     (num,) = extents((integer(num, "linspace", "num"),), "linspace")
@@ -241,7 +346,18 @@ def linspace(
 
 @operation(operands=False)
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
-    """Vectors -> the dense coordinate tensors of the grid that they span."""
+    """Vectors -> the dense coordinate tensors of the grid that they span.
+
+    Cost: O(size).
+    See also: broadcast_arrays.
+
+    Examples
+    --------
+    >>> x, y = ow.meshgrid(ow.arange(3), ow.arange(2))
+    >>> x.to_numpy()
+    array([[0, 1, 2],
+           [0, 1, 2]])
+    """
     if indexing not in ("xy", "ij"):
         raise UnsupportedError(f"meshgrid: indexing={indexing!r}\n  supported: 'xy', 'ij'")
     vectors = [x.to_numpy() if isinstance(x, Tensor) else np.asarray(x) for x in arrays]
@@ -250,7 +366,16 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
 
 @operation(operands=False)
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A dense Tensor over the memory of an object that has `__dlpack__`, copied only where `copy=True`."""
+    """A dense Tensor over the memory of an object that has `__dlpack__`, copied only where `copy=True`.
+
+    Cost: nothing is copied.
+    See also: asarray.
+
+    Examples
+    --------
+    >>> ow.from_dlpack(np.array([1.0, 2.0])).to_numpy()
+    array([1., 2.])
+    """
     if isinstance(x, Tensor):
         return asarray(x, copy=copy, device=device)
     return asarray(x, copy=copy, device=device)

@@ -54,6 +54,14 @@ def random(
     Tensor; all sets of places are equally likely, no place is drawn twice
 
     Cost: O(nse log nse) time, O(nse) memory.
+
+    See also: random_array, asarray.
+
+    Examples
+    --------
+    >>> A = ow.random((100, 100), 0.05, format="csr", rng=0)
+    >>> A.shape, A.nse
+    ((100, 100), 500)
     """
     shape = extents(shape, "random")
     if not 0 <= density <= 1:
@@ -95,6 +103,14 @@ def random_array(
     """`random` with SciPy's arguments: `data_sampler(size=n)`, or `data_sampler(size=n, dtype=dtype)`, gives values.
 
     dtype : of the values; what `data_sampler` gives without, or float64
+
+    Cost: O(nse log nse).
+    See also: random.
+
+    Examples
+    --------
+    >>> ow.random_array((100, 100), density=0.05, rng=np.random.default_rng(0)).nse
+    500
     """
     if data_sampler is None:
         return random(shape, density, format=format, dtype="float64" if dtype is None else dtype, rng=rng)

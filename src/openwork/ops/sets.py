@@ -66,6 +66,13 @@ def unique_all(x: Any, /) -> UniqueAll:
     Guarantees: values[inverse_indices] == x; sum(counts) == x.size; x.reshape(-1)[indices] == values.
     Cost: O(nse log nse), and as many more as there are unspecified NaNs.
     Raises UnsupportedError where x.size has no 64-bit number.
+
+    See also: unique_values, unique_counts.
+
+    Examples
+    --------
+    >>> ow.unique_all(ow.asarray([3, 0, 3], format="coo")).counts.to_numpy()
+    array([1, 2])
     """
     distinct = _distinct(as_tensor(x))
     return UniqueAll(
@@ -75,14 +82,33 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 @operation(grad=False, shape="counted", fill="dense")
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The distinct elements, and how often each occurs: (values, counts), as of `unique_all`."""
+    """The distinct elements, and how often each occurs: (values, counts), as of `unique_all`.
+
+    Cost: O(nse log nse).
+    See also: unique_all, unique_values.
+
+    Examples
+    --------
+    >>> values, counts = ow.unique_counts(ow.asarray([3, 0, 3], format="coo"))
+    >>> counts.to_numpy()
+    array([1, 2])
+    """
     distinct = _distinct(as_tensor(x))
     return UniqueCounts(distinct.values(), distinct.vector(distinct.counts()))
 
 
 @operation(grad=False)
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The distinct elements, and which of them each element is: (values, inverse_indices), as of `unique_all`."""
+    """The distinct elements, and which of them each element is: (values, inverse_indices), as of `unique_all`.
+
+    Cost: O(nse log nse).
+    See also: unique_all, unique_values.
+
+    Examples
+    --------
+    >>> ow.unique_inverse(ow.asarray([3, 0, 3], format="coo")).inverse_indices.to_numpy()
+    array([1, 0, 1])
+    """
     distinct = _distinct(as_tensor(x))
     return UniqueInverse(distinct.values(), distinct.inverse())
 
@@ -91,7 +117,16 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     numpy="unique", grad=False, masked=late("masked.order", "unique"), shape="counted", dtype="same", fill="dense"
 )
 def unique_values(x: Any, /) -> Tensor:
-    """The distinct elements as a dense vector, ascending, NaN last and every NaN one of its own."""
+    """The distinct elements as a dense vector, ascending, NaN last and every NaN one of its own.
+
+    Cost: O(nse log nse).
+    See also: unique_all, isin.
+
+    Examples
+    --------
+    >>> ow.unique_values(ow.asarray([3, 0, 3], format="coo")).to_numpy()
+    array([0, 3])
+    """
     return _distinct(as_tensor(x)).values()
 
 

@@ -56,6 +56,13 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     Guarantees: sort(sort(x)) == sort(x); a format without blocks stores as many elements as x.coalesce().
     Cost: O(nse log nse); of a dense format O(size log size). Gradients go to where the elements came from.
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
+
+    See also: argsort, topk, median.
+
+    Examples
+    --------
+    >>> ow.sort(ow.asarray([3, 0, -2], format="coo")).to_numpy()
+    array([-2,  0,  3])
     """
     t, d = comparable_operand(x, axis, "sort")
     if t.format.is_dense:
@@ -95,6 +102,13 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
 
     Cost: O(size + nse log nse), `x` itself is not made dense; of a dense format O(size log size).
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
+
+    See also: sort, topk, take_along_axis.
+
+    Examples
+    --------
+    >>> ow.argsort(ow.asarray([3, 0, 2], format="coo")).to_numpy()
+    array([1, 2, 0])
     """
     t, d = comparable_operand(x, axis, "argsort")
     if t.format.is_dense:
@@ -126,6 +140,14 @@ def find(x: Any, /) -> tuple[Tensor, ...]:
 
     Guarantees: `nonzero(x)`, and `x` at these places.
     Cost and errors: those of `nonzero`.
+
+    See also: nonzero, argwhere, Tensor.to_scipy.
+
+    Examples
+    --------
+    >>> rows, columns, values = ow.find(ow.asarray([[0, 2], [1, 0]], format="csr"))
+    >>> values
+    Tensor(shape=(2,), dtype=int64, format="dense", nse=2, nbytes=16)
     """
     t = as_tensor(x)
     coordinates = nonzero(t)
@@ -150,6 +172,13 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
     Cost: O(nse log nse) of both: unspecified elements of `x1` are counted, not visited.
     Raises ShapeError where `x1` is no vector or `sorter` has not its shape, ValueError for another side.
+
+    See also: sort, interp.
+
+    Examples
+    --------
+    >>> ow.searchsorted(ow.asarray([1, 3, 5]), ow.asarray([0, 4], format="coo")).to_numpy()
+    array([0, 2])
     """
     a, b = as_tensor(x1), as_tensor(x2)
     if a.ndim != 1:
@@ -194,6 +223,13 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     Guarantees: all(x[nonzero(x)] != 0).
     Cost: O(nse log nse) for fill value 0, O(size) for any other.
     Raises ShapeError for rank 0.
+
+    See also: argwhere, find, Tensor.indices.
+
+    Examples
+    --------
+    >>> ow.nonzero(ow.asarray([[0, 2], [1, 0]], format="csr"))[1].to_numpy()
+    array([1, 0])
     """
     t = as_tensor(x)
     if not t.ndim:
@@ -221,7 +257,17 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     fill="dense",
 )
 def argwhere(x: Any, /) -> Tensor:
-    """The coordinates of the elements that are not zero, in row-major order: a dense matrix with a row for each."""
+    """The coordinates of the elements that are not zero, in row-major order: a dense matrix with a row for each.
+
+    Cost: O(nse log nse).
+    See also: nonzero, find.
+
+    Examples
+    --------
+    >>> ow.argwhere(ow.asarray([[0, 2], [1, 0]], format="csr")).to_numpy()
+    array([[0, 1],
+           [1, 0]])
+    """
     t = as_tensor(x)
     return (
         _coordinate_matrix(nonzero(t), t.ndim)

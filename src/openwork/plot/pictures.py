@@ -40,9 +40,12 @@ def spy(t: Any, /, *, ax: Any = None, color: str = "tab:blue") -> Any:
 
     Raises ShapeError for another number of dimensions, UnsupportedError where matplotlib is not installed.
 
+    Cost: O(nse).
+    See also: rows, levels.
+
     Examples
     --------
-    >>> ow.plot.spy(A).figure.savefig("a.png")  # doctest: +SKIP
+    >>> ow.plot.spy(ow.eye(10)).figure.savefig("spy.png")
     """
     t = _matrix("spy", t)
     ax = axes_of("spy", ax)
@@ -81,6 +84,15 @@ def rows(t: Any, /, *, axis: int = 0, ax: Any = None, color: str = "tab:blue") -
 
     Raises ShapeError for another number of dimensions or another axis, UnsupportedError where matplotlib is not
     installed.
+
+    Cost: O(nse).
+    See also: spy, levels.
+
+    Examples
+    --------
+    >>> axes = ow.plot.rows(ow.eye(3))
+    >>> axes.get_xlabel() != ""
+    True
     """
     t = _matrix("rows", t)
     axis = integer(axis, "plot.rows", "axis", boolean=False)

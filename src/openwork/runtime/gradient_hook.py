@@ -82,15 +82,13 @@ def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
     return mark
 
 
-_GRAD = """
-
-grad : "sparse", the default, gives a sparse operand the gradient of its stored elements; "dense" that of every element,
-as far back as operations say so: to a tensor of `ow.asarray(obj, grad="dense")`, which says it for all that follow."""
-
-
 @cache
 def with_grad(function: F) -> F:
-    """A public function that takes `grad=`, "sparse" or "dense", besides its own arguments."""
+    """A public function that takes `grad=` besides its own arguments.
+
+    "sparse", the default, gives a sparse operand the gradient of its stored elements; "dense" that of every element, as
+    far back as operations say so: to a tensor of `ow.asarray(obj, grad="dense")`, which says it for all that follow.
+    """
     name = function.__name__
 
     @wraps(function)
@@ -100,7 +98,6 @@ def with_grad(function: F) -> F:
         return rule("dense_gradient")(function, name, grad, args, kwargs)
 
     call.__module__ = __name__.partition(".")[0]
-    call.__doc__ = (function.__doc__ or "") + _GRAD
     call.plain = function  # type: ignore[attr-defined]
     return cast("F", call)
 

@@ -191,6 +191,9 @@ def lazy(x: Any, /) -> Lazy:
     -------
     Lazy; nothing is copied or computed
 
+    Cost: O(1); nothing is computed.
+    See also: compute, fused, explain.
+
     Examples
     --------
     >>> import numpy as np, openwork as ow

@@ -102,13 +102,32 @@ def gradcheck(function: Callable[..., Any], inputs: Any, **options: Any) -> bool
 
     Structures are constant, so the derivatives of a sparse tensor are those by its values.
     Raises torch's GradcheckError where derivatives differ, unless `raise_exception=False` gives False.
+
+    Cost: two calls for each stored element.
+    See also: gradgradcheck.
+
+    Examples
+    --------
+    >>> S = ow.asarray(torch.eye(2, dtype=torch.float64), format="csr").requires_grad_()
+    >>> ow.torch.gradcheck(lambda t: (t * t).sum(), (S,))
+    True
     """
     inner, values = _of_values(function, _sequence(inputs))
     return bool(torch.autograd.gradcheck(inner, values, **options))
 
 
 def gradgradcheck(function: Callable[..., Any], inputs: Any, grad_outputs: Any = None, **options: Any) -> bool:
-    """`torch.autograd.gradgradcheck` of a function that takes and gives Tensors; see `gradcheck`."""
+    """`torch.autograd.gradgradcheck` of a function that takes and gives Tensors; see `gradcheck`.
+
+    Cost: two gradients for each stored element.
+    See also: gradcheck.
+
+    Examples
+    --------
+    >>> S = ow.asarray(torch.eye(2, dtype=torch.float64), format="csr").requires_grad_()
+    >>> ow.torch.gradgradcheck(lambda t: (t * t).sum(), (S,))
+    True
+    """
     inner, values = _of_values(function, _sequence(inputs))
     handed = None if grad_outputs is None else tuple(map(_values, _sequence(grad_outputs)))
     return bool(torch.autograd.gradgradcheck(inner, values, handed, **options))

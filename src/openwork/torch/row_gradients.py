@@ -73,6 +73,15 @@ def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
     Guarantees: equal to `a @ weight`; the gradient, made dense, equal to the dense one. Differentiable once.
     Cost: O(nse * k), forward and backward; the backward never makes a tensor of the weight's size.
     Raises ShapeError where the shapes do not fit, UnsupportedError for a fill value other than 0.
+
+    See also: linear, nn.SparseEmbedding.
+
+    Examples
+    --------
+    >>> S = ow.asarray(torch.eye(2, dtype=torch.float64), format="csr").requires_grad_()
+    >>> ow.torch.rows_matmul(S, torch.ones(2, 1, dtype=torch.float64))
+    tensor([[1.],
+            [1.]], dtype=torch.float64, grad_fn=<_RowsProductBackward>)
     """
     if not isinstance(a, Tensor) or a.ndim != 2 or weight.ndim != 2 or a.shape[1] != weight.shape[0]:
         raise ShapeError(
@@ -90,7 +99,18 @@ def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
 
 
 def linear(input: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """`input @ weight + bias` for a sparse input and a weight of shape (in, out), whose gradient is sparse by rows."""
+    """`input @ weight + bias` for a sparse input and a weight of shape (in, out), whose gradient is sparse by rows.
+
+    Cost: O(nse * columns).
+    See also: rows_matmul, nn.SparseLinear.
+
+    Examples
+    --------
+    >>> S = ow.asarray(torch.eye(2, dtype=torch.float64), format="csr").requires_grad_()
+    >>> ow.torch.linear(S, torch.ones(2, 1, dtype=torch.float64))
+    tensor([[1.],
+            [1.]], dtype=torch.float64, grad_fn=<_RowsProductBackward>)
+    """
     product = rows_matmul(input, weight)
     result: torch.Tensor = product if bias is None else elementwise("add", product, bias)
     return result

@@ -51,6 +51,14 @@ def isclose(a: Any, b: Any, /, *, rtol: Any = 1e-05, atol: Any = 1e-08, equal_na
     equal_nan : whether NaN is close to NaN
 
     Returns a Tensor of bool; its fill value is True where those of the operands are close.
+
+    Cost: O(nse of both).
+    See also: equal.
+
+    Examples
+    --------
+    >>> ow.isclose(ow.asarray([0, 1.0], format="coo"), ow.asarray([0, 1.0 + 1e-9], format="coo")).to_numpy()
+    array([ True,  True])
     """
     return _close(_subtractable(asarray(_computed(a))), _subtractable(asarray(_computed(b))), rtol, atol, equal_nan)
 
@@ -74,6 +82,14 @@ def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = N
     """`nan` in the place of NaN, the largest and the least finite numbers, or what is given, in that of infinities.
 
     Complex numbers by their parts. Raises DTypeError for values that are no numbers of the dtype.
+
+    Cost: O(nse).
+    See also: isnan.
+
+    Examples
+    --------
+    >>> ow.nan_to_num(ow.asarray([0, np.nan, 2.0], format="coo")).to_numpy()
+    array([0., 0., 2.])
     """
     t = asarray(_computed(x))
     if isdtype(t.dtype, "complex floating"):
@@ -93,6 +109,13 @@ def isin(x: Any, elements: Any, /, *, invert: bool = False) -> Any:
     """Whether each element is one of `elements`, an array or Tensor of any shape; with `invert`, whether it is none.
 
     Cost: that of `numpy.isin` on the stored values.
+
+    See also: unique_values.
+
+    Examples
+    --------
+    >>> ow.isin(ow.asarray([0, 2, 3], format="coo"), [2, 5]).to_numpy()
+    array([False,  True, False])
     """
     test_values = _test_values(elements)
     return by_elements(lambda v: np.isin(v, test_values, invert=invert), [asarray(_computed(x))], "isin")
@@ -125,6 +148,14 @@ def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None, 
     left, right : below the first and beyond the last point; the values there without
 
     Returns a Tensor in the structure of `x`, float64 or complex128. Raises ShapeError for points that do not pair.
+
+    Cost: O(nse log points).
+    See also: searchsorted.
+
+    Examples
+    --------
+    >>> ow.interp(ow.asarray([0, 0.5, 2], format="coo"), [0, 1, 2], [0, 10, 40]).to_numpy()
+    array([ 0.,  5., 40.])
     """
     points, values = _host(xp), _host(fp)
     if points.ndim != 1 or points.shape != values.shape or not points.size:

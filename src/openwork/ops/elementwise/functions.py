@@ -28,6 +28,7 @@ from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from .by_elements import by_elements
+from .documentation import ANNIHILATES, documented
 from .maps import elementwise, unary
 from .pointwise import pointwise
 
@@ -176,7 +177,7 @@ def _register(
     numpy, torch, attribute, operator : of the block, see `runtime.operation`
     """
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = documented(name, arity, doc, numpy, operator)
     function.op = op  # type: ignore[attr-defined]
     block = operation(
         method=not attribute, attribute=attribute, operator=operator, numpy=numpy, torch=torch, masked="elements",
@@ -184,11 +185,6 @@ def _register(
     )  # fmt: skip
     return block(function)
 
-
-_ANNIHILATES = """
-
-zero_annihilates: an unspecified zero stays zero whatever it meets, as in SciPy; without, the result is NumPy's on the
-dense arrays (0 * inf, 0 * NaN and 0 / 0 are NaN), and one pass over the operands tells whether the two differ."""
 
 _NOT_COMPILED = ("logaddexp", "nextafter")
 """Operations that the loop IR has not."""
@@ -265,7 +261,7 @@ bitwise_right_shift = _binary_function(
 bitwise_xor = _binary_function("bitwise_xor", "bxor", "`x1 ^ x2`.", torch="xor", operator="xor")
 copysign = _binary_function("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
 divide = _annihilating_function(
-    "divide", "div", "`x1 / x2`." + _ANNIHILATES, numpy="true_divide", torch=("div", "truediv"), operator="truediv"
+    "divide", "div", "`x1 / x2`." + ANNIHILATES, numpy="true_divide", torch=("div", "truediv"), operator="truediv"
 )
 equal = _binary_function("equal", "eq", "`x1 == x2`.", torch="eq", operator="eq")
 floor_divide = _binary_function("floor_divide", "floordiv", "`x1 // x2`.", torch="floordiv", operator="floordiv")
@@ -280,7 +276,7 @@ logical_or = _binary_function("logical_or", "or", "Whether one is true.")
 logical_xor = _binary_function("logical_xor", "xor", "Whether exactly one is true.")
 maximum = _binary_function("maximum", "max", "The larger of two; NaN where one is NaN.")
 minimum = _binary_function("minimum", "min", "The smaller of two; NaN where one is NaN.")
-multiply = _annihilating_function("multiply", "mul", "`x1 * x2`." + _ANNIHILATES, torch="mul", operator="mul")
+multiply = _annihilating_function("multiply", "mul", "`x1 * x2`." + ANNIHILATES, torch="mul", operator="mul")
 nextafter = _binary_function("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
 not_equal = _binary_function("not_equal", "ne", "`x1 != x2`.", torch="ne", operator="ne")
 pow = _binary_function("pow", "pow", "`x1 ** x2`.", numpy="power", operator="pow")
@@ -290,7 +286,16 @@ subtract = _binary_function("subtract", "sub", "`x1 - x2`.", torch="sub", operat
 
 @operation(lazy=True, shape="same", dtype="same", fill="same")
 def positive(x: Any, /) -> Any:
-    """`+x`: the elements in memory of their own, as NumPy's; pos and crd are shared."""
+    """`+x`: the elements in memory of their own, as NumPy's; pos and crd are shared.
+
+    Cost: O(nse).
+    See also: negative, copy.
+
+    Examples
+    --------
+    >>> ow.positive(ow.asarray([0, 2], format="coo")).to_numpy()
+    array([0, 2])
+    """
 
     if is_lazy(x):
         return x
@@ -323,6 +328,14 @@ def round(x: Any, /, decimals: int = 0) -> Any:
     """The nearest number with so many decimal places, integers without; the even one of two.
 
     decimals : places behind the point; negative ones count in front of it. Integers stay integers.
+
+    Cost: O(nse).
+    See also: floor, ceil, trunc.
+
+    Examples
+    --------
+    >>> ow.round(ow.asarray([0, 2.57], format="coo"), 1).to_numpy()
+    array([0. , 2.6])
     """
     if integer(decimals, "round", "decimals"):
         return _rounded(_operand(x), decimals)
@@ -333,7 +346,16 @@ def round(x: Any, /, decimals: int = 0) -> Any:
 
 @operation(method=True, masked=lambda m: 1.0 / m.sqrt(), lazy=True, shape="same", dtype="floating", fill="f(fill)")
 def rsqrt(x: Any, /) -> Any:
-    """The reciprocal of the square root, `1 / sqrt(x)`: infinite at 0, NaN below."""
+    """The reciprocal of the square root, `1 / sqrt(x)`: infinite at 0, NaN below.
+
+    Cost: O(nse).
+    See also: sqrt, reciprocal.
+
+    Examples
+    --------
+    >>> ow.rsqrt(ow.asarray([1.0, 4.0])).to_numpy()
+    array([1. , 0.5])
+    """
     return reciprocal(sqrt(x))
 
 
@@ -357,6 +379,14 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     The dtype is that of `x` where the limits are of its kind, as the standard says, else the one that `x` and the
     limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
     limits nothing.
+
+    Cost: O(nse).
+    See also: maximum, minimum.
+
+    Examples
+    --------
+    >>> ow.clip(ow.asarray([0, 5, -3], format="coo"), -1, 2).to_numpy()
+    array([ 0,  2, -1])
     """
     if min is None and max is None:
         return x if is_lazy(x) else _operand(x).clone()
@@ -413,6 +443,15 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     fill value the choice of the fill values
 
     Raises ShapeError if the shapes do not broadcast, or one of `x1` and `x2` alone is given.
+
+    Cost: O(nse of all operands); dense O(size).
+    See also: clip, nonzero, masked.select.
+
+    Examples
+    --------
+    >>> A = ow.asarray([0, 5, -3], format="coo")
+    >>> ow.where(A > 0, A, 0).to_numpy()
+    array([0, 5, 0])
     """
     if x1 is None or x2 is None:
         if x1 is not x2:

@@ -170,6 +170,15 @@ def pointwise(
 
     Guarantees: equal to NumPy's result on the dense arrays, see `merge`.
     Raises ShapeError where shapes do not agree, UnsupportedError for reductions.
+
+    Cost: O(nse of all operands).
+    See also: lazy, evaluate.
+
+    Examples
+    --------
+    >>> A = ow.asarray([0, 2.0], format="coo")
+    >>> ow.pointwise("A + 2 * B", {"A": A, "B": A}).to_numpy()
+    array([0., 6.])
     """
 
     tensors = dict(zip(tensors, one_library(*tensors.values()), strict=True))

@@ -44,6 +44,16 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again.
 
     Raises IndexError for an index out of bounds.
+
+    Cost: O(nse of what is taken) in compressed rows, else O(nse).
+    See also: take_along_axis, Tensor.__getitem__.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2], [1, 0]], format="csr")
+    >>> ow.take(A, [1, 1], axis=0).to_numpy()
+    array([[1, 0],
+           [1, 0]])
     """
     t = as_tensor(x)
     if axis is None:
@@ -57,6 +67,16 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     """For each place of `indices`, of the rank of `x`, the element whose coordinate along `axis` stands there.
 
     `indices` broadcasts with `x` beside `axis`.
+
+    Cost: O(size of the places).
+    See also: take, argsort.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2], [1, 0]], format="csr")
+    >>> ow.take_along_axis(A, np.array([[1], [0]]), axis=1).to_numpy()
+    array([[2],
+           [1]])
     """
     t, crd = as_tensor(x), _integers(indices, "take_along_axis")
     d = axis_of(axis, t.ndim, "take_along_axis")
@@ -92,6 +112,15 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
         is 0.0: 1 / x tells them apart
 
     Guarantees: nse(out) <= nse(x), every kept value as it was.
+
+    Cost: O(nse).
+    See also: pattern, sparse_mask, Tensor.eliminate_zeros.
+
+    Examples
+    --------
+    >>> A = ow.asarray([0, 0.1, 2.0], format="coo")
+    >>> ow.prune(A, 0.5).to_numpy()
+    array([0., 0., 2.])
     """
     t = as_tensor(x)
     if t.format.is_dense:
@@ -148,6 +177,15 @@ def sparse_mask(x: Any, mask: Any, /) -> Tensor:
 
     Cost: O(nse of both) where they are walked in one order, a search per element of `mask` otherwise.
     Raises ShapeError where the shapes differ.
+
+    See also: sddmm, pattern, prune.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[1, 2], [3, 4]])
+    >>> ow.sparse_mask(A, ow.eye(2, format="csr")).to_numpy()
+    array([[1, 0],
+           [0, 4]])
     """
     t: Tensor
     m: Tensor

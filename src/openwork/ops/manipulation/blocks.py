@@ -48,6 +48,15 @@ def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
     dtype : of the result; the promotion of the operands' without
 
     Cost: O(nse). Raises what `concat` raises.
+
+    See also: vstack, concat, block_array.
+
+    Examples
+    --------
+    >>> A = ow.eye(2, format="csr")
+    >>> ow.hstack([A, 2 * A]).to_numpy()
+    array([[1., 0., 2., 0.],
+           [0., 1., 0., 2.]])
     """
     tensors = [as_tensor(x) for x in blocks]
     axis = 0 if tensors and tensors[0].ndim == 1 else 1
@@ -56,7 +65,18 @@ def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
 
 @operation(masked=_masked_vstack, shape="joined", dtype="promoted", fill="same", format="like")
 def vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Tensor:
-    """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`."""
+    """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`.
+
+    Cost: O(nse).
+    See also: hstack, concat, block_array.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2]], format="csr")
+    >>> ow.vstack([A, A]).to_numpy()
+    array([[0, 2],
+           [0, 2]])
+    """
     tensors = [as_tensor(x) for x in blocks]
     rows = [expand_dims(t, axis=0) if t.ndim == 1 else t for t in tensors]
     return _with_format_and_dtype(concat(rows, axis=0, format=format), None, dtype)
@@ -82,9 +102,11 @@ def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dt
     Tensor of rank 2, canonical. Cost: O(nse).
     Raises ShapeError where extents do not agree or do not follow.
 
+    See also: block_diag, hstack, vstack, concat.
+
     Examples
     --------
-    >>> block_array([[[[1, 2]], None], [None, [[3]]]]).to_numpy().tolist()
+    >>> ow.block_array([[[[1, 2]], None], [None, [[3]]]]).to_numpy().tolist()
     [[1, 2, 0], [0, 0, 3]]
     """
     grid = [[None if x is None else _matrix(x, "block_array") for x in row] for row in blocks]
@@ -116,9 +138,11 @@ def block_diag(blocks: Sequence[Any], /, format: object = None, dtype: Any = Non
     -------
     Tensor of rank 2, canonical. Cost: O(nse).
 
+    See also: block_array, kron.
+
     Examples
     --------
-    >>> block_diag([[[1, 2]], 3]).to_numpy().tolist()
+    >>> ow.block_diag([[[1, 2]], 3]).to_numpy().tolist()
     [[1, 2, 0], [0, 0, 3]]
     """
     tensors = [_matrix(x, "block_diag") for x in blocks]

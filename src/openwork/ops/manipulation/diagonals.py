@@ -40,9 +40,12 @@ def diags_array(
 
     Raises ShapeError for a diagonal that is too short or lies outside, or for offsets that do not fit the diagonals.
 
+    Cost: O(elements of the diagonals).
+    See also: diag, eye_array, kronsum.
+
     Examples
     --------
-    >>> diags_array([[1, 2], [3]], offsets=[0, 1]).to_numpy().tolist()
+    >>> ow.diags_array([[1, 2], [3]], offsets=[0, 1]).to_numpy().tolist()
     [[1, 3], [0, 2]]
     """
     offset_list, vectors = _offsets_and_vectors(diagonals, offsets)

@@ -33,6 +33,13 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
 
     Cost: O(n * nse).
     Raises AxisError for an axis that is not there, ShapeError for a negative n.
+
+    See also: cumulative_sum.
+
+    Examples
+    --------
+    >>> ow.diff(ow.asarray([0, 2, 2, 7], format="coo")).to_numpy()
+    array([2, 0, 5])
     """
     t, n = as_tensor(x), integer(n, "diff", "n")
     d = axis_of(axis, t.ndim, "diff")

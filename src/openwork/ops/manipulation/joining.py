@@ -49,6 +49,13 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
     Tensor, canonical; its dtype is the promotion of the operands'. Dense where every operand is.
 
     Cost: O(nse). Raises ShapeError where shapes differ, UnsupportedError where fill values do.
+
+    See also: concat, stack.
+
+    Examples
+    --------
+    >>> ow.concatenate([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
+    array([0, 2, 0, 0])
     """
     joined = concat_recalled(arrays, axis) if format is None else None
     if joined is not None:
@@ -169,7 +176,18 @@ def _shift_program(ndim: int, d: int, offset: int, single: bool) -> Program:
     format="like",
 )
 def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> Tensor:
-    """The operands, of one shape, side by side along a new dimension at `axis`."""
+    """The operands, of one shape, side by side along a new dimension at `axis`.
+
+    Cost: O(nse).
+    See also: concat, unstack.
+
+    Examples
+    --------
+    >>> a = ow.asarray([0, 2], format="coo")
+    >>> ow.stack([a, a], axis=1).to_numpy()
+    array([[0, 0],
+           [2, 2]])
+    """
     tensors = [as_tensor(x) for x in arrays]
     if not tensors:
         raise ShapeError("stack: need at least one array to stack\n  help: give a list of tensors")
@@ -191,7 +209,16 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> 
     format="like",
 )
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The tensors of which `x` consists along `axis`, without that dimension."""
+    """The tensors of which `x` consists along `axis`, without that dimension.
+
+    Cost: O(nse) for each.
+    See also: stack.
+
+    Examples
+    --------
+    >>> [t.to_numpy() for t in ow.unstack(ow.asarray([[0, 2], [1, 0]], format="csr"))]
+    [array([0, 2]), array([1, 0])]
+    """
     t = as_tensor(x)
     if t.ndim == 0:
         raise ShapeError("unstack: a tensor of rank 0 has no axis\n  help: use reshape first")

@@ -79,6 +79,13 @@ def pad(
 
     Cost: O(nse of the result). Raises ShapeError for widths that are no such numbers, UnsupportedError for modes whose
     elements depend on values.
+
+    See also: concat, roll.
+
+    Examples
+    --------
+    >>> ow.pad(ow.asarray([0, 2], format="coo"), 1).to_numpy()
+    array([0, 0, 2, 0])
     """
     t = asarray(x.compute() if is_lazy(x) else x)
     if mode in _INDEX_MODES:

@@ -42,7 +42,16 @@ __all__ = [
 
 @operation(masked="moves", lazy=True)
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
-    """The dimensions in another order, over the same buffers: dimension k of the result is `axes[k]` of `x`."""
+    """The dimensions in another order, over the same buffers: dimension k of the result is `axes[k]` of `x`.
+
+    Cost: O(1): buffers are shared.
+    See also: moveaxis, swapaxes, Tensor.T.
+
+    Examples
+    --------
+    >>> ow.permute_dims(ow.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     if is_lazy(x):
         order = tuple(axes)
         return defer("transpose", "permute_dims", lambda t: permute_dims(t, order), (x,), order)  # type: ignore[return-value]
@@ -55,13 +64,32 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
 
 @operation(method=True, masked=lambda m: m.clone(), shape="same", dtype="same", fill="same")
 def copy(x: Any, /) -> Tensor:
-    """The same tensor in buffers of its own, structure included: nothing that is done to one changes the other."""
+    """The same tensor in buffers of its own, structure included: nothing that is done to one changes the other.
+
+    Cost: O(nse).
+    See also: Tensor.clone, asarray.
+
+    Examples
+    --------
+    >>> A = ow.eye(2)
+    >>> ow.copy(A).values is A.values
+    False
+    """
     return as_tensor(x).clone()
 
 
 @operation(method=True, masked="moves", torch=("transpose", "swapaxes", "swapdims"))
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
-    """Two dimensions exchanged, over the same buffers. Raises AxisError for an axis that is not there."""
+    """Two dimensions exchanged, over the same buffers. Raises AxisError for an axis that is not there.
+
+    Cost: O(1): buffers are shared.
+    See also: permute_dims, moveaxis.
+
+    Examples
+    --------
+    >>> ow.swapaxes(ow.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     t = as_tensor(x)
     first, second = (axis_of(d, t.ndim, "swapaxes", name) for d, name in ((axis1, "axis1"), (axis2, "axis2")))
     order = list(range(t.ndim))
@@ -71,7 +99,17 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
 
 @operation(masked="moves", lazy=True)
 def matrix_transpose(x: Any, /) -> Tensor:
-    """The transpose of the last two dimensions, over the same buffers."""
+    """The transpose of the last two dimensions, over the same buffers.
+
+    Cost: O(1): buffers are shared.
+    See also: permute_dims, Tensor.T.
+
+    Examples
+    --------
+    >>> ow.matrix_transpose(ow.asarray([[0, 2], [0, 0]], format="csr")).to_numpy()
+    array([[0, 0],
+           [2, 0]])
+    """
     if is_lazy(x):
         return defer("transpose", "mT", matrix_transpose, (x,))  # type: ignore[return-value]
     return as_tensor(x).mT
@@ -79,7 +117,16 @@ def matrix_transpose(x: Any, /) -> Tensor:
 
 @operation(method=True, masked="moves", torch=("moveaxis", "movedim"))
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
-    """The dimensions `source` at the places `destination`, the others in their order; over the same buffers."""
+    """The dimensions `source` at the places `destination`, the others in their order; over the same buffers.
+
+    Cost: O(1): buffers are shared.
+    See also: permute_dims, swapaxes.
+
+    Examples
+    --------
+    >>> ow.moveaxis(ow.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     t = as_tensor(x)
     sources, targets = (
         axes_of(source, t.ndim, "moveaxis", "source"),
@@ -95,7 +142,16 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 
 @operation(method=True, masked="moves", torch="unsqueeze(dim: axis)")
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> Tensor:
-    """`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."""
+    """`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers.
+
+    Cost: O(1) or O(nse), by format.
+    See also: squeeze, reshape.
+
+    Examples
+    --------
+    >>> ow.expand_dims(ow.eye(3), axis=1).shape
+    (3, 1, 3)
+    """
     t = as_tensor(x)
     axes = integers(axis, "expand_dims", "axis", sequences=(tuple, list))
     new = tuple(sorted(axes_of(axes, t.ndim + len(axes), "expand_dims")))
@@ -107,6 +163,14 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     """`x` without the dimensions `axis` (all of extent 1, where left out).
 
     Raises ShapeError where one has another extent.
+
+    Cost: O(1) or O(nse), by format.
+    See also: expand_dims, reshape.
+
+    Examples
+    --------
+    >>> ow.squeeze(ow.zeros((1, 3, 1))).shape
+    (3,)
     """
     t = as_tensor(x)
     ones = tuple(d for d, n in enumerate(t.shape) if n == 1)
@@ -121,7 +185,16 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
 
 @operation(method=True, masked="moves", torch="flip(dims: axis)")
 def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
-    """The elements along `axis` (all, where left out) in reverse order."""
+    """The elements along `axis` (all, where left out) in reverse order.
+
+    Cost: O(nse log nse).
+    See also: roll, Tensor.__getitem__.
+
+    Examples
+    --------
+    >>> ow.flip(ow.asarray([0, 2, 3], format="coo")).to_numpy()
+    array([3, 2, 0])
+    """
     t = as_tensor(x)
     flipped = range(t.ndim) if axis is None else axes_of(axis, t.ndim, "flip")
     return index(t, tuple(slice(None, None, -1 if d in flipped else 1) for d in range(t.ndim)))
@@ -132,6 +205,14 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
     """The elements moved by `shift` along `axis`, those that leave at one end coming in at the other.
 
     Without `axis` the elements are rolled in row-major order.
+
+    Cost: O(nse log nse).
+    See also: flip, pad.
+
+    Examples
+    --------
+    >>> ow.roll(ow.asarray([0, 2, 3], format="coo"), 1).to_numpy()
+    array([3, 0, 2])
     """
     t = as_tensor(x)
     if axis is None:
@@ -168,6 +249,14 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, order: str = "C", copy: bo
 
     Cost: O(nse), and a sort where the format is not walked in row-major order.
     Raises ShapeError where the sizes differ, ValueError for copy=False where the elements have to move.
+
+    See also: Tensor.reshape, expand_dims, squeeze.
+
+    Examples
+    --------
+    >>> ow.reshape(ow.asarray([0, 2, 3, 0], format="coo"), (2, 2)).to_numpy()
+    array([[0, 2],
+           [3, 0]])
     """
     t = as_tensor(x)
     if order != "C":
@@ -265,6 +354,14 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     """`x` repeated along new dimensions in front and along those of extent 1, as NumPy broadcasts.
 
     Cost: O(nse of the result). Raises ShapeError where the shapes do not broadcast.
+
+    See also: tile, expand_dims.
+
+    Examples
+    --------
+    >>> ow.broadcast_to(ow.asarray([0, 2], format="coo"), (2, 2)).to_numpy()
+    array([[0, 2],
+           [0, 2]])
     """
     t, target_shape = as_tensor(x), extents(shape, "broadcast_to")
     new_dims = len(target_shape) - t.ndim
@@ -299,7 +396,17 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
 
 @operation(shape="broadcast", dtype="same", fill="same", format="like")
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
-    """The operands, all broadcast to their common shape."""
+    """The operands, all broadcast to their common shape.
+
+    Cost: that of `broadcast_to`, for each.
+    See also: broadcast_to, broadcast_shapes.
+
+    Examples
+    --------
+    >>> a, b = ow.broadcast_arrays(ow.ones((3, 1)), ow.ones((2,)))
+    >>> a.shape, b.shape
+    ((3, 2), (3, 2))
+    """
     tensors = [as_tensor(x) for x in arrays]
     shape = _common_shape("broadcast_arrays", [t.shape for t in tensors])
     return [broadcast_to(t, shape) for t in tensors]
@@ -307,7 +414,16 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
 
 @operation(operands=False)
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that operands of these shapes broadcast to. Raises ShapeError where they do not."""
+    """The shape that operands of these shapes broadcast to. Raises ShapeError where they do not.
+
+    Cost: O(dimensions).
+    See also: broadcast_to.
+
+    Examples
+    --------
+    >>> ow.broadcast_shapes((3, 1), (2,))
+    (3, 2)
+    """
     return _common_shape("broadcast_shapes", [extents(s, "broadcast_shapes") for s in shapes])
 
 
@@ -328,6 +444,14 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Each element along `axis` repeated: `repeats` times, or as often as the entry of an array says.
 
     Without `axis` the elements in row-major order.
+
+    Cost: O(nse of the result).
+    See also: tile.
+
+    Examples
+    --------
+    >>> ow.repeat(ow.asarray([0, 2], format="coo"), 2).to_numpy()
+    array([0, 0, 2, 2])
     """
     t = as_tensor(x)
     if axis is None:
@@ -387,7 +511,16 @@ def take_coordinates(t: Tensor, crd: np.ndarray[Any, Any], d: int) -> Tensor:
 
 @operation(method=True, masked="moves")
 def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
-    """`x` laid side by side with itself, `repetitions` times along each dimension."""
+    """`x` laid side by side with itself, `repetitions` times along each dimension.
+
+    Cost: O(nse of the result).
+    See also: repeat, broadcast_to.
+
+    Examples
+    --------
+    >>> ow.tile(ow.asarray([0, 2], format="coo"), 2).to_numpy()
+    array([0, 2, 0, 2])
+    """
     t, counts = as_tensor(x), integers(repetitions, "tile", "repetitions")
     if min(counts, default=0) < 0:
         raise ShapeError(f"tile: repetitions {counts} are negative\n  help: 0 gives an empty tensor")

@@ -32,13 +32,32 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """The lower triangles of the last two dimensions: elements (i, j) with j - i <= k, all others zero.
 
     Raises UnsupportedError where the fill value is not zero and the format sparse, as the result has no fill value.
+
+    Cost: O(nse).
+    See also: triu, linalg.solve_triangular.
+
+    Examples
+    --------
+    >>> ow.tril(ow.asarray([[1, 2], [3, 4]], format="csr")).to_numpy()
+    array([[1, 0],
+           [3, 4]])
     """
     return _triangle(as_tensor(x), k, "tril")
 
 
 @operation(method=True, masked="moves", torch="triu(diagonal: k = 0)")
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
-    """The upper triangles of the last two dimensions: elements (i, j) with j - i >= k, all others zero."""
+    """The upper triangles of the last two dimensions: elements (i, j) with j - i >= k, all others zero.
+
+    Cost: O(nse).
+    See also: tril, linalg.solve_triangular.
+
+    Examples
+    --------
+    >>> ow.triu(ow.asarray([[1, 2], [3, 4]], format="csr"), k=1).to_numpy()
+    array([[0, 2],
+           [0, 0]])
+    """
     return _triangle(as_tensor(x), k, "triu")
 
 
@@ -72,6 +91,14 @@ def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     """The sum of the diagonal of two dimensions, the first ones as NumPy's: those with `j - i == offset`.
 
     Returns a Tensor of the other dimensions, summed as `sum` does. Raises ShapeError for less than two dimensions.
+
+    Cost: O(nse).
+    See also: diagonal, linalg.trace.
+
+    Examples
+    --------
+    >>> int(ow.trace(ow.asarray([[1, 2], [3, 4]], format="csr")))
+    5
     """
     return sum(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1, dtype=dtype)
 
@@ -84,7 +111,16 @@ def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     torch="diagonal(offset = 0, dim1: axis1 = 0, dim2: axis2 = 1)",
 )
 def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
-    """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension."""
+    """The elements (i, i + offset) of dimensions `axis1` and `axis2`, as a last dimension.
+
+    Cost: O(nse), O(rows) of a compressed matrix.
+    See also: diag, trace, Tensor.setdiag.
+
+    Examples
+    --------
+    >>> ow.diagonal(ow.asarray([[1, 2], [3, 4]], format="csr"), offset=1).to_numpy()
+    array([2])
+    """
     key = "diagonal", offset, axis1, axis2
     cacheable = type(offset) is int and type(axis1) is int and type(axis2) is int
     if cacheable and type(x) is Tensor:
@@ -135,7 +171,16 @@ def _walked_after(t: Tensor, d: int, outer_dim: int) -> bool:
 
 @operation(masked="moves", torch="diag(diagonal: k = 0)")
 def diag(x: Any, /, *, k: int = 0) -> Tensor:
-    """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal and zeros elsewhere."""
+    """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal and zeros elsewhere.
+
+    Cost: O(nse).
+    See also: diagonal, diags_array, trace.
+
+    Examples
+    --------
+    >>> ow.diag(ow.asarray([[1, 2], [3, 4]], format="csr")).to_numpy()
+    array([1, 4])
+    """
     t, k = as_tensor(x), integer(k, "diag", "k")
     if t.ndim == 2:
         return diagonal(t, offset=k)

@@ -28,6 +28,8 @@ def addmm(input: Any, a: Any, b: Any, /, *, beta: Any = 1, alpha: Any = 1) -> An
     Cost: that of `matmul`, and of the sum. Raises ShapeError for shapes that do not fit.
     Source: torch.addmm.
 
+    See also: matmul, linalg.solve.
+
     Examples
     --------
     >>> import numpy as np, openwork as ow

@@ -26,6 +26,13 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     Tensor, sparse where a product of the operands is
 
     Cost: O(nse). Raises ShapeError where an extent along `axis` is not 3.
+
+    See also: outer, vecdot.
+
+    Examples
+    --------
+    >>> ow.linalg.cross(ow.asarray([1, 0, 0], format="coo"), ow.asarray([0, 1, 0], format="coo")).to_numpy()
+    array([0, 0, 1])
     """
     a, b = as_tensor(x1), as_tensor(x2)
     ndim = max(a.ndim, b.ndim)

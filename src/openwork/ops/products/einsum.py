@@ -55,6 +55,8 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
     Raises ShapeError if extents disagree, UnsupportedError for fill values that are not the semiring's zero.
     Source: numpy.einsum's notation; Kjolstad et al., The Tensor Algebra Compiler, OOPSLA 2017.
 
+    See also: evaluate, tensordot, matmul.
+
     Examples
     --------
     >>> import numpy as np, openwork as ow

@@ -55,6 +55,14 @@ def matmul(a: Any, b: Any, /) -> Any:
     differ from a dense product in their order.
     Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
     Raises ShapeError if the inner extents differ.
+
+    See also: einsum, addmm, spgemm, sddmm.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")
+    >>> ow.matmul(A, np.array([10.0, 20.0]))
+    array([40., 10.])
     """
     left = type(b) is np.ndarray
     if left is not (type(a) is np.ndarray) and not trace.steps:

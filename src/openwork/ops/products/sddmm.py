@@ -44,6 +44,15 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     product of sparse matrices.
     Raises ShapeError if the shapes do not fit.
     Source: the sampled product of Canny and Zhao, Big data analytics with small footprint, KDD 2013.
+
+    See also: matmul, sparse_mask, nn.attend.
+
+    Examples
+    --------
+    >>> S = ow.eye(2, format="csr")
+    >>> ow.sddmm(S, np.ones((2, 3)), np.ones((3, 2))).to_numpy()
+    array([[3., 0.],
+           [0., 3.]])
     """
 
     mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))

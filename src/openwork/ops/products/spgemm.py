@@ -64,6 +64,8 @@ def spgemm(
     Raises ShapeError if the shapes do not fit, UnsupportedError for fill values that are not the semiring's zero.
     Source: Gustavson, Two fast algorithms for sparse matrices, TOMS 1978; Davis, SuiteSparse:GraphBLAS, TOMS 2019.
 
+    See also: matmul, einsum, semiring.
+
     Examples
     --------
     >>> import numpy as np, openwork as ow

@@ -55,6 +55,16 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     two dimensions of the tensor or more stay, sparse with the tensor's levels of these and dense along the array's
 
     Raises ShapeError if the dimensions' extents differ or there are fewer than asked for.
+
+    Cost: that of `einsum`.
+    See also: einsum, matmul, ttm.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")
+    >>> ow.tensordot(A, A, axes=1).to_numpy()
+    array([[2., 0.],
+           [0., 2.]])
     """
     a, b = _array(a), _array(b)
     pairs: Any = axes
@@ -94,6 +104,14 @@ def dot(a: Any, b: Any, /) -> Any:
     the other dimensions of `a`, then those of `b`
 
     Raises ShapeError if the extents differ.
+
+    Cost: that of `matmul` and `tensordot`.
+    See also: matmul, vdot, tensordot.
+
+    Examples
+    --------
+    >>> ow.dot(ow.asarray([[0, 2], [1, 0]], format="csr"), np.array([10, 20]))
+    array([40, 10])
     """
     a, b = (x if getattr(x, "_storage", None) is not None else _array(x) for x in (a, b))
     if not a.ndim or not b.ndim:
@@ -105,14 +123,32 @@ def dot(a: Any, b: Any, /) -> Any:
 
 @operation(returns="product", shape="product", dtype="promoted", fill="zero", format="product")
 def inner(a: Any, b: Any, /) -> Any:
-    """NumPy's `inner`: the sums over the last dimensions of both; `a * b` where one is a number."""
+    """NumPy's `inner`: the sums over the last dimensions of both; `a * b` where one is a number.
+
+    Cost: that of `tensordot`.
+    See also: matmul, vecdot, tensordot.
+
+    Examples
+    --------
+    >>> int(ow.inner(ow.asarray([0, 2, 3], format="coo"), ow.asarray([4, 5, 0], format="coo")))
+    10
+    """
     a, b = _array(a), _array(b)
     return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else a * b
 
 
 @operation(returns="product", shape="product", dtype="promoted", fill="dense")
 def vdot(a: Any, b: Any, /) -> Any:
-    """NumPy's `vdot`: the sum of conj(a) * b over all elements, both read as vectors."""
+    """NumPy's `vdot`: the sum of conj(a) * b over all elements, both read as vectors.
+
+    Cost: O(nse of both).
+    See also: vecdot, inner, dot.
+
+    Examples
+    --------
+    >>> int(ow.vdot(ow.asarray([0, 2, 3], format="coo"), ow.asarray([4, 5, 0], format="coo")))
+    10
+    """
     return vecdot(_vector(_array(a)), _vector(_array(b)))
 
 
@@ -130,6 +166,15 @@ def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
 
     Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
+
+    Cost: O(nse of the result).
+    See also: kron, sddmm.
+
+    Examples
+    --------
+    >>> ow.outer(ow.asarray([0, 2], format="coo"), ow.asarray([3, 0], format="coo")).to_numpy()
+    array([[0, 0],
+           [6, 0]])
     """
     a, b = (_vector(_array(x)) for x in (a, b))
     if not any(_is_tensor(x) and not x.format.is_dense for x in (a, b)) or not _all_finite(a, b):
@@ -162,6 +207,15 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     """The sum over `axis` of conj(a) * b, the other dimensions broadcast.
 
     Raises ShapeError if the extents along `axis` differ.
+
+    Cost: O(nse of both).
+    See also: vdot, inner, matmul.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2], [1, 3]], format="csr")
+    >>> ow.vecdot(A, A).to_numpy()
+    array([ 4, 10])
     """
     a, b = (_axis_last(_array(x), axis) for x in (a, b))
     if a.shape[-1] != b.shape[-1]:
@@ -186,6 +240,14 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
 
     Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
     Cost: O(nse of the result) and one conversion.
+
+    See also: kronsum, outer, block_diag.
+
+    Examples
+    --------
+    >>> ow.kron(ow.eye(2), np.array([[1, 2]])).to_numpy()
+    array([[1., 2., 0., 0.],
+           [0., 0., 1., 2.]])
     """
     a, b = one_library(*(x if _is_tensor(x) else asarray(x) for x in (a, b)))
     ndim = max(a.ndim, b.ndim)
@@ -219,6 +281,18 @@ def kronsum(a: Any, b: Any, /, format: object = None) -> Tensor:
     """The Kronecker sum `kron(I, a) + kron(b, I)` of square matrices, the identities as large as the other one.
 
     format : the result's; without, that of the sum. Raises ShapeError for what is no square matrix.
+
+    Cost: O(nse of the result).
+    See also: kron, diags_array.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 1], [1, 0]], format="csr")
+    >>> ow.kronsum(A, A).to_numpy()
+    array([[0, 1, 1, 0],
+           [1, 0, 0, 1],
+           [1, 0, 0, 1],
+           [0, 1, 1, 0]])
     """
     a, b = (x if _is_tensor(x) else asarray(x) for x in (a, b))
     for x in (a, b):

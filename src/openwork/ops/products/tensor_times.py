@@ -61,6 +61,15 @@ def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> An
 
     Cost: O(nse * r), less where factors are shared by a fibre.
     Source: Bader and Kolda, Efficient MATLAB computations with sparse and factored tensors, SISC 2007.
+
+    See also: ttm, ttv, decomposition.cp_als.
+
+    Examples
+    --------
+    >>> T = ow.asarray(np.ones((2, 2, 2)), format="csf")
+    >>> ow.mttkrp(T, [None, np.eye(2), np.eye(2)], 0)
+    array([[1., 1.],
+           [1., 1.]])
     """
     text, others = mttkrp_subscripts(t.ndim, dim)
     return einsum(text, t, *(factors[k] for k in others), format=format)
@@ -79,6 +88,16 @@ def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense vector, sparse with the
         tensor's levels of the other dimensions; of a matrix an array, as that of `A @ v`
+
+    Cost: O(nse).
+    See also: ttm, mttkrp, tensordot.
+
+    Examples
+    --------
+    >>> T = ow.asarray(np.ones((2, 2, 2)), format="csf")
+    >>> ow.ttv(T, np.array([1.0, 2.0]), 0).to_numpy()
+    array([[3., 3.],
+           [3., 3.]])
     """
     return contract_to_kept_format(t, v, *ttv_letters(t.ndim, dim), format)
 
@@ -95,6 +114,15 @@ def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense matrix, sparse with the
         tensor's levels of the other dimensions and dense along `dim`; of a matrix an array, as that of `A @ m`
+
+    Cost: O(nse * r).
+    See also: ttv, mttkrp, tensordot, decomposition.tucker.
+
+    Examples
+    --------
+    >>> T = ow.asarray(np.ones((2, 2, 2)), format="csf")
+    >>> ow.ttm(T, np.ones((2, 3)), 2).shape
+    (2, 2, 3)
     """
     return contract_to_kept_format(t, m, *ttm_letters(t.ndim, dim), format)
 

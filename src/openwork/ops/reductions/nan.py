@@ -82,6 +82,14 @@ def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     """The sum over `axis` of the elements that are not NaN; 0 where none is.
 
     Returns a Tensor as `sum` does: integers and bool are summed in 64 bits.
+
+    Cost: O(nse).
+    See also: sum.
+
+    Examples
+    --------
+    >>> float(ow.nansum(ow.asarray([0, np.nan, 2.0], format="coo")))
+    2.0
     """
     return sum(_replace_nan(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -94,7 +102,16 @@ def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     fill="dense",
 )
 def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The product over `axis` of the elements that are not NaN; 1 where none is."""
+    """The product over `axis` of the elements that are not NaN; 1 where none is.
+
+    Cost: O(nse).
+    See also: prod.
+
+    Examples
+    --------
+    >>> float(ow.nanprod(ow.asarray([3.0, np.nan, 2.0], format="coo")))
+    6.0
+    """
     return prod(_replace_nan(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -107,7 +124,16 @@ def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     fill="dense",
 )
 def nanmean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The mean over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
+    """The mean over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
+
+    Cost: O(nse).
+    See also: mean.
+
+    Examples
+    --------
+    >>> float(ow.nanmean(ow.asarray([0, np.nan, 2.0], format="coo")))
+    1.0
+    """
     t = as_tensor(x)
     if not _has_nan(t):
         return mean(t, axis=axis, dtype=dtype, keepdims=keepdims)
@@ -143,6 +169,14 @@ def nanmax(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
 
     Raises ShapeError over an extent of 0.
+
+    Cost: O(nse).
+    See also: max.
+
+    Examples
+    --------
+    >>> float(ow.nanmax(ow.asarray([0, np.nan, 2.0], format="coo")))
+    2.0
     """
     return _extreme(x, axis, keepdims, True)
 
@@ -158,6 +192,14 @@ def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The least over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
 
     Raises ShapeError over an extent of 0.
+
+    Cost: O(nse).
+    See also: min.
+
+    Examples
+    --------
+    >>> float(ow.nanmin(ow.asarray([0, np.nan, 2.0], format="coo")))
+    0.0
     """
     return _extreme(x, axis, keepdims, False)
 
@@ -174,7 +216,16 @@ def nanvar(
     dtype: Any = None,
 ) -> Any:  # fmt: skip
     """The variance over `axis` of the elements that are not NaN: their squared distances from their mean, summed and
-    divided by their number less `correction`; NaN where that is not positive. `ddof` and `dtype` as of `var`."""
+    divided by their number less `correction`; NaN where that is not positive. `ddof` and `dtype` as of `var`.
+
+    Cost: O(nse).
+    See also: var, nanstd.
+
+    Examples
+    --------
+    >>> float(ow.nanvar(ow.asarray([0, np.nan, 2.0], format="coo")))
+    1.0
+    """
     t = as_tensor(x) if dtype is None else as_tensor(x).astype(dtype)
     correction = correction if ddof is None else ddof
     if not _has_nan(t):
@@ -199,7 +250,16 @@ def nanstd(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The standard deviation over `axis` of the elements that are not NaN: the square root of `nanvar`."""
+    """The standard deviation over `axis` of the elements that are not NaN: the square root of `nanvar`.
+
+    Cost: O(nse).
+    See also: std, nanvar.
+
+    Examples
+    --------
+    >>> float(ow.nanstd(ow.asarray([0, np.nan, 2.0], format="coo")))
+    1.0
+    """
     t = as_tensor(x) if dtype is None else as_tensor(x).astype(dtype)
     correction = correction if ddof is None else ddof
     if not _has_nan(t):
@@ -230,6 +290,14 @@ def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> 
     """Where the largest over `axis` of the elements that are not NaN is first, int64.
 
     Raises ShapeError, a ValueError as NumPy's, where none is.
+
+    Cost: O(nse).
+    See also: argmax, nanmax.
+
+    Examples
+    --------
+    >>> int(ow.nanargmax(ow.asarray([0, np.nan, 2.0], format="coo")))
+    2
     """
     return _arg_extreme(x, axis, keepdims, True)
 
@@ -245,6 +313,14 @@ def nanargmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> 
     """Where the least over `axis` of the elements that are not NaN is first, int64.
 
     Raises ShapeError, a ValueError as NumPy's, where none is.
+
+    Cost: O(nse).
+    See also: argmin, nanmin.
+
+    Examples
+    --------
+    >>> int(ow.nanargmin(ow.asarray([0, np.nan, -2.0], format="coo")))
+    2
     """
     return _arg_extreme(x, axis, keepdims, False)
 
@@ -263,7 +339,16 @@ def _cumulative(function: Any, x: Any, neutral: int, axis: int | None, dtype: An
     fill="dense",
 )
 def nancumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
-    """The running sum along `axis`, of all elements without, NaN counting as 0: a dense Tensor."""
+    """The running sum along `axis`, of all elements without, NaN counting as 0: a dense Tensor.
+
+    Cost: O(size): the result is dense.
+    See also: cumulative_sum, nansum.
+
+    Examples
+    --------
+    >>> ow.nancumsum(ow.asarray([2.0, np.nan, 3.0])).to_numpy()
+    array([2., 2., 5.])
+    """
     return _cumulative(cumulative_sum, x, 0, axis, dtype)
 
 
@@ -274,5 +359,14 @@ def nancumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
     fill="dense",
 )
 def nancumprod(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
-    """The running product along `axis`, of all elements without, NaN counting as 1: a dense Tensor."""
+    """The running product along `axis`, of all elements without, NaN counting as 1: a dense Tensor.
+
+    Cost: O(size): the result is dense.
+    See also: cumulative_prod, nanprod.
+
+    Examples
+    --------
+    >>> ow.nancumprod(ow.asarray([2.0, np.nan, 3.0])).to_numpy()
+    array([2., 2., 6.])
+    """
     return _cumulative(cumulative_prod, x, 1, axis, dtype)

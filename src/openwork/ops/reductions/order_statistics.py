@@ -53,6 +53,14 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Ten
     Guarantees: equal elements are in the order of their coordinates, the unspecified ones among them; NaN is the
     largest value. Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
     Raises ShapeError where k is negative or beyond the extent, DTypeError for complex numbers.
+
+    See also: sort, argmax.
+
+    Examples
+    --------
+    >>> values, indices = ow.topk(ow.asarray([0, 5, 7, 1], format="coo"), 2)
+    >>> values.to_numpy(), indices.to_numpy()
+    (array([7, 5]), array([2, 1]))
     """
     t, d = comparable_operand(x, axis, "topk")
     k = integer(k, "topk", "k")
@@ -125,6 +133,13 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
 
     Cost: O(nse log nse); `x` is not made dense. Gradients go to the elements in the middle.
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
+
+    See also: quantile, nanmedian, mean.
+
+    Examples
+    --------
+    >>> float(ow.median(ow.asarray([0, 4.0, 9.0], format="coo")))
+    4.0
     """
     t = as_tensor(x)
     axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, "median")

@@ -183,6 +183,13 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
 
     Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
     Raises ValueError for `q` beyond 0 and 1, DTypeError for bool and complex numbers.
+
+    See also: median, percentile, nanquantile.
+
+    Examples
+    --------
+    >>> ow.quantile(ow.asarray([0, 4.0, 9.0], format="coo"), [0.5, 1.0]).to_numpy()
+    array([4., 9.])
     """
     return _quantile(x, q, axis, method, keepdims, "quantile")
 
@@ -191,7 +198,16 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
     method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="dense"
 )
 def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
-    """`quantile` of `q / 100`."""
+    """`quantile` of `q / 100`.
+
+    Cost: O(nse log nse).
+    See also: quantile, median.
+
+    Examples
+    --------
+    >>> float(ow.percentile(ow.asarray([0, 4.0, 9.0], format="coo"), 50))
+    4.0
+    """
     return _quantile(x, _hundredths(q), axis, method, keepdims, "percentile")
 
 
@@ -207,7 +223,16 @@ def _hundredths(q: Any) -> Any:
     fill="dense",
 )
 def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
-    """`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
+    """`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
+
+    Cost: O(nse log nse).
+    See also: quantile.
+
+    Examples
+    --------
+    >>> float(ow.nanquantile(ow.asarray([0, np.nan, 2.0], format="coo"), 0.5))
+    1.0
+    """
     return _quantile(x, q, axis, method, keepdims, "nanquantile", True)
 
 
@@ -215,7 +240,16 @@ def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear",
     method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="dense"
 )
 def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
-    """`nanquantile` of `q / 100`."""
+    """`nanquantile` of `q / 100`.
+
+    Cost: O(nse log nse).
+    See also: percentile, nanquantile.
+
+    Examples
+    --------
+    >>> float(ow.nanpercentile(ow.asarray([0, np.nan, 2.0], format="coo"), 50))
+    1.0
+    """
     return _quantile(x, _hundredths(q), axis, method, keepdims, "nanpercentile", True)
 
 
@@ -227,7 +261,16 @@ def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear
     fill="dense",
 )
 def nanmedian(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
+    """The median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
+
+    Cost: O(nse log nse).
+    See also: median.
+
+    Examples
+    --------
+    >>> float(ow.nanmedian(ow.asarray([0, np.nan, 2.0], format="coo")))
+    1.0
+    """
     t = asarray(x.compute() if is_lazy(x) else x)
     if isdtype(t.dtype, "bool"):
         t = t.astype(np.float64)

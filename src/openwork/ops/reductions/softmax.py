@@ -43,6 +43,15 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     Guarantees: no overflow; an axis without specified elements stays without.
     Cost: O(nse + size of the other dimensions). Raises ShapeError for an axis that is not there.
     Source: torch.sparse.softmax's meaning of unspecified elements, as of minus infinity.
+
+    See also: log_softmax, logsumexp, nn.attend.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 1.0], [2.0, 2.0]], format="csr")
+    >>> ow.softmax(A, axis=1).to_numpy()
+    array([[0. , 1. ],
+           [0.5, 0.5]])
     """
     prepared_result = softmax_recalled(x, axis)
     if prepared_result is not None:
@@ -58,7 +67,17 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
 
 @operation(method=True, masked=late("masked.products", "log_softmax"), shape="same", dtype="float", format="same")
 def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
-    """The logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified."""
+    """The logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified.
+
+    Cost: O(nse).
+    See also: softmax, logsumexp.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 1.0], [2.0, 2.0]], format="csr")
+    >>> ow.log_softmax(A, axis=1).values.round(3)
+    array([ 0.   , -0.693, -0.693])
+    """
     s, shifted, total = _subtract_maximum(as_tensor(x), axis)
     log_total = apply("log", _one_in_padding(s, _gather_along(s, total, axis)))
     return Tensor._from_storage(s.with_values(shifted - log_total, 0))
@@ -78,6 +97,14 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     Returns
     -------
     Tensor of dense format. Cost: O(nse + size of the result). Raises ShapeError over an extent of 0.
+
+    See also: log_softmax, sum.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 1.0], [2.0, 2.0]], format="csr")
+    >>> ow.logsumexp(A, axis=1).to_numpy().round(3)
+    array([1.313, 2.693])
     """
     t = _floating(as_tensor(x))
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))

@@ -45,7 +45,17 @@ def _tensor(x: Any) -> Tensor:
     fill="dense",
 )
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`."""
+    """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`.
+
+    Cost: O(nse).
+    See also: mean, prod, cumulative_sum, nansum.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2], [1, 3]], format="csr")
+    >>> int(ow.sum(A)), ow.sum(A, axis=0).to_numpy()
+    (6, array([1, 5]))
+    """
     return reduce("sum", _operand(x), axis, keepdims, dtype)
 
 
@@ -61,7 +71,16 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
     fill="dense",
 )
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The product over `axis`; integers and bool are multiplied in 64 bits."""
+    """The product over `axis`; integers and bool are multiplied in 64 bits.
+
+    Cost: O(nse).
+    See also: sum, cumulative_prod, nanprod.
+
+    Examples
+    --------
+    >>> int(ow.prod(ow.asarray([2, 3, 4])))
+    24
+    """
     return reduce("prod", _operand(x), axis, keepdims, dtype)
 
 
@@ -81,6 +100,15 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
     """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0.
 
     explicit : of the stored elements only; the fill value where none is
+
+    Cost: O(nse).
+    See also: argmin, minimum, nanmin, topk.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 5], [-7, 0]], format="csr")
+    >>> ow.min(A, axis=0).to_numpy()
+    array([-7,  0])
     """
     if explicit:
         return explicit_extreme("min", _tensor(x), axis, keepdims)
@@ -103,6 +131,15 @@ def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
     """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0.
 
     explicit : of the stored elements only; the fill value where none is
+
+    Cost: O(nse).
+    See also: argmax, maximum, nanmax, topk.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 5], [-7, 0]], format="csr")
+    >>> ow.max(A, axis=0).to_numpy()
+    array([0, 5])
     """
     if explicit:
         return explicit_extreme("max", _tensor(x), axis, keepdims)
@@ -120,7 +157,16 @@ def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
     fill="dense",
 )
 def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN."""
+    """The mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN.
+
+    Cost: O(nse).
+    See also: sum, nanmean, median, std.
+
+    Examples
+    --------
+    >>> float(ow.mean(ow.asarray([0, 4.0, 0, 0], format="coo")))
+    1.0
+    """
     return reduce("mean", _operand(x), axis, keepdims, dtype)
 
 
@@ -140,6 +186,14 @@ def var(
     """The variance over `axis`: squared distances from the mean, summed and divided by count - `correction`.
 
     ddof, dtype : NumPy's: `correction` by another name, and what the elements are cast to first
+
+    Cost: O(nse).
+    See also: std, mean, nanvar.
+
+    Examples
+    --------
+    >>> float(ow.var(ow.asarray([0, 4.0], format="coo")))
+    4.0
     """
     t = _tensor(x) if dtype is None else _tensor(x).astype(dtype)
     return variance(t, axis, correction if ddof is None else ddof, keepdims)
@@ -158,7 +212,16 @@ def std(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The standard deviation over `axis`: the square root of `var`; `ddof` and `dtype` as there."""
+    """The standard deviation over `axis`: the square root of `var`; `ddof` and `dtype` as there.
+
+    Cost: O(nse).
+    See also: var, mean, nanstd.
+
+    Examples
+    --------
+    >>> float(ow.std(ow.asarray([0, 4.0], format="coo")))
+    2.0
+    """
     t = _tensor(x) if dtype is None else _tensor(x).astype(dtype)
     return deviation(t, axis, correction if ddof is None else ddof, keepdims)
 
@@ -175,7 +238,17 @@ def std(
     fill="dense",
 )
 def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Whether any element over `axis` is true; NaN is."""
+    """Whether any element over `axis` is true; NaN is.
+
+    Cost: O(nse).
+    See also: all, count_nonzero.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2], [0, 0]], format="csr")
+    >>> ow.any(A, axis=1).to_numpy()
+    array([ True, False])
+    """
     return reduce("any", _operand(x), axis, keepdims)
 
 
@@ -191,7 +264,17 @@ def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     fill="dense",
 )
 def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Whether all elements over `axis` are true."""
+    """Whether all elements over `axis` are true.
+
+    Cost: O(nse).
+    See also: any, count_nonzero.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[1, 2], [0, 3]], format="csr")
+    >>> ow.all(A, axis=1).to_numpy()
+    array([ True, False])
+    """
     return reduce("all", _operand(x), axis, keepdims)
 
 
@@ -205,7 +288,16 @@ def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     fill="dense",
 )
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """How many elements over `axis` are not zero, int64."""
+    """How many elements over `axis` are not zero, int64.
+
+    Cost: O(nse).
+    See also: nonzero, sum.
+
+    Examples
+    --------
+    >>> int(ow.count_nonzero(ow.asarray([[0, 2], [1, 0]], format="csr")))
+    2
+    """
     return reduce("count_nonzero", _operand(x), axis, keepdims)
 
 
@@ -222,6 +314,15 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
     """Where the least element over `axis` is first, int64; row-major over all elements without an axis.
 
     explicit : of the stored elements only; 0 where none is
+
+    Cost: O(nse).
+    See also: min, argmax, topk.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, -5], [-7, 0]], format="csr")
+    >>> int(ow.argmin(A)), ow.argmin(A, axis=1).to_numpy()
+    (2, array([1, 0]))
     """
     if explicit:
         return explicit_arg_extreme("min", _tensor(x), axis, keepdims)
@@ -241,6 +342,15 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
     """Where the largest element over `axis` is first, int64; row-major over all elements without an axis.
 
     explicit : of the stored elements only; 0 where none is
+
+    Cost: O(nse).
+    See also: max, argmin, topk.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 5], [7, 0]], format="csr")
+    >>> int(ow.argmax(A)), ow.argmax(A, axis=1).to_numpy()
+    (2, array([1, 0]))
     """
     if explicit:
         return explicit_arg_extreme("max", _tensor(x), axis, keepdims)
@@ -255,7 +365,16 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
     fill="dense",
 )
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """The running sum along `axis`: a dense tensor; `include_initial` puts a 0 in front."""
+    """The running sum along `axis`: a dense tensor; `include_initial` puts a 0 in front.
+
+    Cost: O(size): the result is dense.
+    See also: cumulative_prod, diff, sum.
+
+    Examples
+    --------
+    >>> ow.cumulative_sum(ow.asarray([0, 2, 0, 3], format="coo")).to_numpy()
+    array([0, 2, 2, 5])
+    """
 
     return cumulative("sum", _tensor(x), axis, dtype, include_initial)
 
@@ -268,6 +387,15 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     fill="dense",
 )
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """The running product along `axis`: a dense tensor; `include_initial` puts a 1 in front."""
+    """The running product along `axis`: a dense tensor; `include_initial` puts a 1 in front.
+
+    Cost: O(size): the result is dense.
+    See also: cumulative_sum, prod.
+
+    Examples
+    --------
+    >>> ow.cumulative_prod(ow.asarray([2, 3, 4])).to_numpy()
+    array([ 2,  6, 24])
+    """
 
     return cumulative("prod", _tensor(x), axis, dtype, include_initial)
