@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.schedule.kept_format import kept_format
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..format import coo
 from ..format import format as parse
@@ -245,6 +246,9 @@ def _reduce_meta(node: Lazy, m: Meta) -> Meta | None:
     if m.storage is None and node.options[0]:
         return None
     axes = axes_of(axis, len(m.shape))
+    kept = tuple(d for d in range(len(m.shape)) if d not in axes)
+    if m.storage is not None and m.is_sparse and kept_format(m.storage.format, kept) is not None:
+        return None
     shape = tuple(1 if d in axes else n for d, n in enumerate(m.shape) if keepdims or d not in axes)
     rule = block(node.name).dtype
     assert rule is not None

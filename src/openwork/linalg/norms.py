@@ -10,16 +10,15 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer, integers
 from ..interop.sources import asarray
-from ..interruptible import add_at
 from ..ops.axes import axes_of
 from ..ops.creation import eye
 from ..ops.elementwise.maps import unary
+from ..ops.manipulation import triangles
 from ..ops.reductions import statistics as st
 from ..runtime import trace as explained
 from ..runtime.prepared_results import DenseResult, SquareRoot
-from ..runtime.promote import accumulator
 from ..runtime.zero_annihilation import FEW
-from ..storage.buffers import cast, is_torch, numpy_dtype, scalar_name, to_numpy
+from ..storage.buffers import cast, is_torch, numpy_dtype
 from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra, svdvals
@@ -50,7 +49,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 
     Returns
     -------
-    Tensor of dense format, real
+    Tensor, real, sparse or dense as that of `sum`
 
     Raises UnsupportedError for norms that need all singular values.
 
@@ -147,9 +146,7 @@ def matrix_norm(
     if ord in (1, -1, math.inf, -math.inf):
         first, second = (rows, cols) if abs(ord) == 1 else (cols, rows)
         sums = st.sum(unary("abs", t), axis=first, keepdims=True)
-        extreme = (st.max if ord > 0 else st.min)(sums, axis=second, keepdims=True)
-        shape = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
-        return Tensor._from_dense(extreme.to_dense().reshape(shape))
+        return (st.max if ord > 0 else st.min)(sums, axis=(first, second), keepdims=keepdims)
     if ord in (2, -2, "nuc") and t.format.is_dense:
         return _by_singular_values(t, ord, rows, cols, keepdims)
     if ord == 2 and t.ndim == 2:
@@ -188,7 +185,7 @@ def _spectral(t: Tensor, keepdims: bool) -> Tensor:
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sum of the diagonal `offset` of matrices of any format: a dense Tensor of the batch dimensions.
+    """The sum of the diagonal `offset` of matrices of any format: a Tensor of the batch dimensions.
 
     Cost: O(nse).
     See also: diagonal.
@@ -199,24 +196,10 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     >>> float(ow.linalg.trace(L).to_numpy())
     8.0
     """
-    t, offset = x if isinstance(x, Tensor) else asarray(x), integer(offset, "trace", "offset")
+    t = x if isinstance(x, Tensor) else asarray(x)
     if t.ndim < 2:
         raise ShapeError(f"trace: expected a matrix; got shape {t.shape}\n  help: a trace is over two dimensions")
-    scalar = accumulator(t._storage.scalar, t._storage.library) if dtype is None else scalar_name(dtype)
-    coo = t.asformat("coo")
-    *batch, rows, cols = (to_numpy(c) for c in coo._storage.crd if c is not None)
-    on_diagonal = np.flatnonzero(cols.astype(np.int64) - rows == offset)
-    values = cast(to_numpy(coo.values)[on_diagonal], scalar)
-    shape = t.shape[:-2]
-    batch_index = np.zeros(len(on_diagonal), np.int64)
-    for c, n in zip(batch, shape, strict=True):
-        batch_index = batch_index * n + c[on_diagonal]
-    out = np.zeros(math.prod(shape), values.dtype)
-    add_at(out, batch_index, values)
-    if t.fill_value:
-        length = max(0, min(t.shape[-2] + min(offset, 0), t.shape[-1] - max(offset, 0)))
-        out += (length - np.bincount(batch_index, minlength=len(out))) * t.fill_value
-    return Tensor._from_dense(out.reshape(shape))
+    return triangles.trace(t, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 def matrix_power(a: Any, n: int, /) -> Any:

@@ -21,18 +21,20 @@ from ..ops.reductions.folds import _statement, accumulation_type, axes_of, fold,
 from ..ops.reductions.moments import _squared_distances
 from ..ops.reductions.search import extremes
 from ..ops.reductions.softmax import _gather
+from ..ops.stored_fibres import SparseReduction, sparse_reduction
 from ..runtime.contract import contract
 from ..runtime.full_sum import extreme, total, total_and_count
 from ..runtime.gradient_hook import tracked
 from ..runtime.promote import accumulator
 from ..runtime.strided import strided
 from ..runtime.values import apply
-from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name, scalar_of, to_numpy
 from ..storage.storage import Storage
 from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
+from .tensor import wrap, zero
 
 if TYPE_CHECKING:
     from ..format.format import Format
@@ -62,14 +64,19 @@ def reduce(
 
     Returns
     -------
-    MaskedTensor, strided; missing where nothing is specified over `axis` ("count" is 0 there)
+    MaskedTensor; missing where nothing is specified over `axis` ("count" is 0 there). Strided; sparse, in levels of the
+    tensor, where the reduction of a Tensor is
 
     Guarantees: equal to the reduction over the specified elements, up to the order of floating-point sums.
     Cost: O(nse + size of the result).
     """
+    given = axes_of(axis, m.ndim)
+    plan = None if op == "count" or forms.has_bits(m.format) else sparse_reduction(m._tensor, given, keepdims)
+    if plan is not None:
+        rows = wrap(Tensor._from_storage(plan.rows))
+        return _by_fibres(plan, reduce(op, rows, plan.places.over, False, dtype, correction, ord))
     if op in _PLACES:
         return arg_reduce(_PLACES[op], m, axis, keepdims)
-    given = axes_of(axis, m.ndim)
     s, axes = m._tensor._storage, (0,) if m._scalar else given
     if op in ("sum", "mean") and _bits_of_all(s, axes) is not None and not tracked((s.values,)):
         return _total(op, s, dtype, m, given, keepdims)
@@ -85,6 +92,13 @@ def reduce(
     options = {key: x for key, x in (("correction", correction), ("ord", ord)) if x is not None}
     values, left = function(s, axes, found, **options)
     return _finish(values, left > 0, m, given, keepdims)
+
+
+def _by_fibres(plan: SparseReduction, values: MaskedTensor) -> MaskedTensor:
+    """The values of fibres, of which some may be missing -> a masked tensor that stores the others."""
+    bits = to_numpy(values.get_mask().to_dense())
+    stored = None if bits.all() else bits
+    return wrap(plan.result(values.values, zero(scalar_of(values.values)), stored))
 
 
 def _summed_in(op: str, s: Storage, dtype: Any) -> str:

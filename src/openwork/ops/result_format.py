@@ -23,7 +23,16 @@ from ..storage.buffers import as_array, flat, scalar_of, to_numpy
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 
-__all__ = ["ROOM", "dense_array", "from_dense_array", "named_family", "remap_one", "sum_at_origin", "to_result_format"]
+__all__ = [
+    "ROOM",
+    "dense_array",
+    "fits",
+    "from_dense_array",
+    "named_family",
+    "remap_one",
+    "sum_at_origin",
+    "to_result_format",
+]
 
 ROOM = tuning.RESULT_ROOM
 
@@ -52,10 +61,10 @@ def _to_format(s: Storage, target: Format) -> Storage:
 def _candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Format]:
     if like.ndim == len(shape):
         for candidate in dict.fromkeys((canonical(like), canonical(unbatched(like)))):
-            if _fits(candidate, shape, nse):
+            if fits(candidate, shape, nse):
                 yield candidate
     relative = named_family(like, len(shape))
-    if _fits(relative, shape, nse):
+    if fits(relative, shape, nse):
         yield relative
 
 
@@ -81,7 +90,7 @@ def named_family(like: Format, ndim: int) -> Format:
     return parse("coo", ndim)
 
 
-def _fits(format: Format, shape: tuple[int, ...], nse: int) -> bool:
+def fits(format: Format, shape: tuple[int, ...], nse: int) -> bool:
     """Whether no level has many more positions than there are elements."""
     intervals = format.level_intervals(shape)
     positions, limit = 1, 8 * nse + ROOM

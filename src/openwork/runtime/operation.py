@@ -105,7 +105,7 @@ class Operation:
         return next((s for s in spellings if s.name == name), spelling(name))
 
 
-_FORMATS = {"dense": "dense", "f(fill)": "same", "same": "same"}
+_FORMATS = {"dense": "dense", "f(fill)": "same", "same": "same", "reduced": "reduced"}
 """The rule of the format that follows from that of the fill value."""
 
 OPERATIONS: dict[str, Operation] = {}

@@ -40,6 +40,7 @@ FILLS = {
     "same": "that of the operand",
     "zero": "0, or the identity of a semiring's sum",
     "dense": "none: the result is dense",
+    "reduced": "the reduction of a fibre that stores nothing; none where the result is dense",
 }
 FORMATS = {
     "same": "that of the operand; of several of different formats, that of the first that has all dimensions",
@@ -47,6 +48,8 @@ FORMATS = {
     "product": "of sparse operands theirs where it has the result's rank, else CSR or COO; with a dense one dense",
     "sparse": "sparse, of dense operands too",
     "dense": "dense",
+    "reduced": "dense where fewer than two dimensions stay, or only dense ones of the operand; else sparse, in the"
+    " operand's levels of these",
 }
 
 

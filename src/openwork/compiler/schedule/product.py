@@ -15,11 +15,12 @@ from ...errors import UnsupportedError
 from ...format.format import Format
 from ...ir.index import Access, Apply, Assignment, Expression
 from ..semiring import Semiring
+from .kept_format import kept_format
 from .path import Size, find_path
 from .path import Step as Pair
 from .plan import OperandFacts, Plan, Route, Step
 
-__all__ = ["index_notation_of", "plan_product", "prefers_sparse", "product_statement"]
+__all__ = ["index_notation_of", "plan_product", "prefers_sparse", "product_statement", "sum_format"]
 
 _INDEX_NOTATION = {
     ("x + y", "x * y"): ("+=", "mul"),
@@ -80,10 +81,20 @@ def plan_product(
             return steps.single_walk(sparse[0], Route.SAMPLE, *_INDEX_NOTATION["x + y", "x * y"])
         if _scatters(inputs, output, operands, format):
             return steps.by_pairs(stored=True)
-    reduces = any(c not in output for c in inputs[0])
-    if notation and len(sparse) == 1 and (len(operands) > 1 or (format is None and reduces)):
+    is_dense = format is None and _sums_densely(inputs[0], output, operands[0].format)
+    if notation and len(sparse) == 1 and (len(operands) > 1 or is_dense):
         return steps.single_walk(sparse[0], Route.WALK, *notation)
     return steps.by_pairs(stored=ring.name != "plus_times")
+
+
+def sum_format(letters: str, output: str, format: Format) -> Format | None:
+    """The format of the sum of one sparse operand over the letters that `output` lacks; None where it is dense."""
+    return kept_format(format, tuple(letters.index(c) for c in output if c in letters))
+
+
+def _sums_densely(letters: str, output: str, format: Format | None) -> bool:
+    reduces = any(c not in output for c in letters)
+    return reduces and format is not None and sum_format(letters, output, format) is None
 
 
 def _samples(inputs: tuple[str, ...], output: str, driver: OperandFacts, at: int, format: Format) -> bool:

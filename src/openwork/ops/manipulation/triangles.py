@@ -86,7 +86,7 @@ def _trace_of_masked(m: Any, /, *, dtype: Any = None, axis1: int = 0, axis2: int
     return m.__array_namespace__().diagonal(m, axis1=axis1, axis2=axis2, **offset).sum(-1, dtype=dtype)
 
 
-@operation(method=True, torch="trace()", masked=_trace_of_masked, shape="moved", dtype="accumulated", fill="dense")
+@operation(method=True, torch="trace()", masked=_trace_of_masked, shape="moved", dtype="accumulated", fill="reduced")
 def trace(x: Any, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """The sum of the diagonal of two dimensions, the first ones as NumPy's: those with `j - i == offset`.
 

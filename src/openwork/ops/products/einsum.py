@@ -46,7 +46,8 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
     Returns
     -------
     a sparse Tensor where all operands are sparse and there are several; with dense operands an array of their
-    library; a dense Tensor where all operands are Tensors, and one of them dense or all but one
+    library; a dense Tensor where all operands are Tensors, and one of them dense or all but one; of one operand what
+    `sum` over the letters that the result lacks is
 
     Guarantees: equal to `numpy.einsum` on the dense arrays up to the order of floating-point sums; a sparse result is
     sorted and without duplicates, and the same for any number of threads.

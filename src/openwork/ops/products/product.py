@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.schedule import OperandFacts, Plan, Route, Step, plan_product
-from ...compiler.schedule.product import index_notation_of, product_statement
+from ...compiler.schedule.product import index_notation_of, product_statement, sum_format
 from ...compiler.semiring import Semiring
 from ...format import coo
 from ...format.format import Format
@@ -30,6 +30,7 @@ from ...storage.storage import Storage
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..elementwise.maps import elementwise
+from ..result_format import fits
 from .prepared_products import remember_product
 
 __all__ = ["dense_product", "product", "sampled"]
@@ -68,8 +69,7 @@ def product(
     if isinstance(result, Tensor):
         return result
     if isinstance(result, Term):
-        stored = [x._storage for x in operands if isinstance(x, Tensor)] or [result.storage]
-        format = target or result_format(stored, [result.extents[c] for c in output])
+        format = target or _default_format(inputs, output, operands, result)
         return Tensor._from_storage(in_format(result, output, format))
     letters, array = result
     order = [letters.index(c) for c in output]
@@ -78,6 +78,17 @@ def product(
             _remember(key, plan.steps[0], operands, [values[n] for n in plan.steps[0].statement.tensors], ring, array)
         return array
     return array.transpose(order) if isinstance(array, np.ndarray) else array.permute(order)
+
+
+def _default_format(inputs: tuple[str, ...], output: str, operands: Sequence[Any], result: Term) -> Format:
+    """The format of a sparse result: of one operand that is summed its own levels, of others what they have alike."""
+    stored = [x._storage for x in operands if isinstance(x, Tensor)] or [result.storage]
+    extents = [result.extents[c] for c in output]
+    if len(inputs) == 1 and any(c not in output for c in inputs[0]):
+        kept = sum_format(inputs[0], output, stored[0].format)
+        if kept is not None and fits(kept, tuple(extents), length(result.storage.values)):
+            return kept
+    return result_format(stored, extents)
 
 
 def _describe_operand(x: Any, with_sizes: bool) -> OperandFacts:

@@ -1,4 +1,4 @@
-"""A tensor and axes -> its reduction over them, unspecified elements included: a dense Tensor.
+"""A tensor and axes -> its reduction over them, unspecified elements included: dense, or sparse by stored fibres.
 
 A reduction is a compiled walk of the stored elements, `s[i] += A[i, j]`, and where elements are missing a second one
 that counts what is stored, `n[i] += pattern(A[i, j])`: the fill value then counts as often as it is there.
@@ -32,6 +32,7 @@ from ...storage.structure import keep
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
+from ..stored_fibres import reduced_fibres
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -40,6 +41,7 @@ __all__ = [
     "accumulation_type",
     "add_fill",
     "axes_of",
+    "check_extents",
     "fold",
     "reduce",
     "reduced_shape",
@@ -64,7 +66,9 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
 
     Returns
     -------
-    Tensor of dense format
+    Tensor of dense format; where two dimensions or more stay that the tensor does not store as dense ones, sparse: its
+    own levels of these, which store the fibres of which it stores something, and the reduction of a fibre that stores
+    nothing as fill value; see `stored_fibres.kept_format`
 
     Guarantees: equal to the reduction of the dense array, up to the order of floating-point sums; a NaN among the
     elements is the least and the largest of them. Means are summed in float64, or complex128.
@@ -86,6 +90,16 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     t = t if dtype is None else typed_like(t, dtype)
     s = t._storage
     axes = axes_of(axis, t.ndim, lists=is_torch(s.values))
+    if op not in _OPERATORS and op not in _DERIVED:
+        raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
+    if len(axes) < t.ndim - 1:
+        check_extents(op, t, axes)
+        fill_key = (op, dtype if dtype is None else scalar_name(dtype))
+        sparse = reduced_fibres(
+            t, axes, keepdims, lambda rows, over: reduce(op, rows, over, False, dtype), key=fill_key
+        )
+        if sparse is not None:
+            return sparse
     if op in _OPERATORS:
         scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
         scalar = scalar if dtype is None else scalar_name(dtype)
@@ -93,10 +107,7 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
         if dtype is None and key is not None and type(t) is Tensor:
             _remember_reduction(s, key, axes, scalar)
         return reduced_tensor(result, t, axes, keepdims)
-    function = _DERIVED.get(op)
-    if function is None:
-        raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
-    result = function(t, axes)
+    result = _DERIVED[op](t, axes)
     return reduced_tensor(result if dtype is None else _cast_result(result, op, scalar_name(dtype)), t, axes, keepdims)
 
 
@@ -163,6 +174,16 @@ def axes_of(axis: Any, ndim: int, *, lists: bool = True) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ShapeError(f"axis {numbers} names a dimension twice\n  help: name each once")
     return axes
+
+
+def check_extents(op: str, t: Tensor, axes: tuple[int, ...]) -> None:
+    """Raises ShapeError for an operation that has no value of no elements, where there are none."""
+    if (
+        op in ("min", "max", "logsumexp")
+        and 0 not in reduced_shape(t, axes)
+        and not math.prod(t.shape[a] for a in axes)
+    ):
+        raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
 
 
 def reduced_shape(t: Tensor, axes: tuple[int, ...], keepdims: bool = False) -> tuple[int, ...]:
@@ -245,8 +266,7 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     if s.scalar in COMPLEX and scalar not in COMPLEX:
         raise DTypeError(f"{op}: complex numbers are no {dtype_of(scalar, s.values)}\n  help: take the real part first")
     n = math.prod(t.shape[a] for a in axes)
-    if op in ("min", "max") and not n and 0 not in reduced_shape(t, axes):
-        raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
+    check_extents(op, t, axes)
     flat = _sum_of_values(op, s, axes, scalar)
     if flat is not None:
         return flat

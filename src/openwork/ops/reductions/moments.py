@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from ...runtime.overrides import answering
 from ...runtime.strided import strided
 from ...storage.buffers import Array, cast, is_torch
 from ..elementwise.maps import unary
+from ..stored_fibres import reduced_fibres
 from .folds import axes_of, fold, reduced_tensor, statement_names, unspecified_counts
 
 if TYPE_CHECKING:
@@ -36,20 +38,27 @@ def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
 
     Returns
     -------
-    Tensor of dense format; integers give float64, complex numbers the real variance of their distances from the mean
+    Tensor, sparse or dense as that of `reduce`; integers give float64, complex numbers the real variance of their
+    distances from the mean
 
     Guarantees: computed in float64 and rounded once; never negative; infinite or NaN where no elements are left.
     Cost: O(nse + size of the result), three walks.
     """
-    axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
-    return reduced_tensor(_to_result_type(t, _variance(t, axes, correction)), t, axes, keepdims)
+    return _moment(t, axis, correction, keepdims, lambda variance: variance)
 
 
 @answering
 def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`, rounded once."""
+    return _moment(t, axis, correction, keepdims, lambda variance: variance**0.5)
+
+
+def _moment(t: Tensor, axis: Any, correction: float, keepdims: bool, of_variance: Callable[[Any], Any]) -> Tensor:
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
-    return reduced_tensor(_to_result_type(t, _variance(t, axes, correction) ** 0.5), t, axes, keepdims)
+    sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: _moment(rows, over, correction, False, of_variance))
+    if sparse is not None:
+        return sparse
+    return reduced_tensor(_to_result_type(t, of_variance(_variance(t, axes, correction))), t, axes, keepdims)
 
 
 def _to_result_type(t: Tensor, result: Array) -> Array:

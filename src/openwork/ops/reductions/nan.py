@@ -76,7 +76,7 @@ def _count_not_nan(t: Tensor, axis: Axis, keepdims: bool) -> Any:
     masked=lambda m, **options: m.mask_nan().sum(**options),
     shape="reduced",
     dtype="accumulated",
-    fill="dense",
+    fill="reduced",
 )
 def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over `axis` of the elements that are not NaN; 0 where none is.
@@ -99,7 +99,7 @@ def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     masked=lambda m, **options: m.mask_nan().prod(**options),
     shape="reduced",
     dtype="accumulated",
-    fill="dense",
+    fill="reduced",
 )
 def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over `axis` of the elements that are not NaN; 1 where none is.
@@ -121,7 +121,7 @@ def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     masked=lambda m, *, dtype=None, **options: (m if dtype is None else m.astype(dtype)).mask_nan().mean(**options),
     shape="reduced",
     dtype="float",
-    fill="dense",
+    fill="reduced",
 )
 def nanmean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The mean over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
@@ -163,7 +163,7 @@ def _extreme(x: Any, axis: Axis, keepdims: bool, largest: bool) -> Any:
     masked=lambda m, /, *, axis=None, **options: m.mask_nan().max(axis=axis, **options),
     shape="reduced",
     dtype="same",
-    fill="dense",
+    fill="reduced",
 )
 def nanmax(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The largest over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
@@ -186,7 +186,7 @@ def nanmax(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     masked=lambda m, /, *, axis=None, **options: m.mask_nan().min(axis=axis, **options),
     shape="reduced",
     dtype="same",
-    fill="dense",
+    fill="reduced",
 )
 def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The least over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
@@ -209,7 +209,7 @@ def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     masked=lambda m, /, *, axis=None, **options: m.mask_nan().var(axis=axis, **options),
     shape="reduced",
     dtype="real float",
-    fill="dense",
+    fill="reduced",
 )
 def nanvar(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
@@ -244,7 +244,7 @@ def nanvar(
     masked=lambda m, /, *, axis=None, **options: m.mask_nan().std(axis=axis, **options),
     shape="reduced",
     dtype="real float",
-    fill="dense",
+    fill="reduced",
 )
 def nanstd(
     x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None,
@@ -284,7 +284,7 @@ def _arg_extreme(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any
     masked=lambda m, /, *, axis=None, **options: m.mask_nan().argmax(axis=axis, **options),
     shape="reduced",
     dtype="int64",
-    fill="dense",
+    fill="reduced",
 )
 def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the largest over `axis` of the elements that are not NaN is first, int64.
@@ -307,7 +307,7 @@ def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> 
     masked=lambda m, /, *, axis=None, **options: m.mask_nan().argmin(axis=axis, **options),
     shape="reduced",
     dtype="int64",
-    fill="dense",
+    fill="reduced",
 )
 def nanargmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Where the least over `axis` of the elements that are not NaN is first, int64.

@@ -20,6 +20,7 @@ from ..indexing.keys import Ints
 from ..indexing.taking import take_along_axis
 from ..manipulation.shaping import expand_dims, permute_dims, reshape
 from ..sorting import Fibres, argsort, comparable_operand, sort
+from ..stored_fibres import reduced_fibres
 
 __all__ = ["TopK", "median", "topk"]
 
@@ -116,7 +117,7 @@ def _fill_in_unspecified(out: Ints, rows: Ints, crd: Ints) -> None:
     masked=late("masked.order", "median"),
     shape="reduced",
     dtype="float",
-    fill="dense",
+    fill="reduced",
 )
 def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:
     """The element in the middle of those over `axis` in order, the mean of two for an even number.
@@ -145,6 +146,9 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
     axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, "median")
     if not isdtype(t.dtype, ("real floating", "complex floating")):
         t = t.astype(np.float64 if t._storage.library == "numpy" else "float64")
+    sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: median(rows, axis=over))
+    if sparse is not None:
+        return sparse
     kept_dims = [d for d in range(t.ndim) if d not in axes]
     flat = (
         reshape(permute_dims(t, (*kept_dims, *axes)), (*(t.shape[d] for d in kept_dims), -1))
@@ -163,4 +167,4 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
     if keepdims:
         for d in sorted(axes):
             medians = expand_dims(medians, axis=d)
-    return medians
+    return medians.asformat("dense")

@@ -5,6 +5,7 @@ linear: place = (n - 1) q; result = x[floor(place)] + (place - floor(place)) (x[
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..elementwise.functions import isnan, where
 from ..indexing.taking import take_along_axis
 from ..manipulation.shaping import expand_dims, moveaxis, permute_dims, reshape
 from ..sorting import sort
+from ..stored_fibres import reduced_fibres
 from .statistics import count_nonzero
 
 __all__ = ["nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
@@ -65,14 +67,12 @@ def _positions(method: str, n: Any, q: Any) -> tuple[Places, Places, Places]:
     return low, np.minimum(low + 1, np.maximum(n - 1, 0)), position - low
 
 
-def _reduced_dims_last(t: Tensor, axis: Axis, operation: str) -> tuple[Tensor, tuple[int, ...]]:
-    """The operand with the reduced dimensions flattened into a last one, and the axes."""
-    axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, operation)
+def _reduced_dims_last(t: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The operand with the reduced dimensions flattened into a last one."""
     kept_dims = [d for d in range(t.ndim) if d not in axes]
     permuted = permute_dims(t, (*kept_dims, *axes))
-    return reshape(
-        permuted, (*(t.shape[d] for d in kept_dims), int(np.prod([t.shape[d] for d in axes], dtype=np.int64)))
-    ), axes
+    size = math.prod(t.shape[d] for d in axes)
+    return reshape(permuted, (*(t.shape[d] for d in kept_dims), size))
 
 
 def _shares(q: Any) -> np.ndarray[Any, Any]:
@@ -97,20 +97,32 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
         t = t.astype(np.result_type(np.float64) if t._storage.library == "numpy" else "float64", copy=False)
     else:
         weights = weights.astype(numpy_dtype(t._storage.scalar))
-    flat, axes = _reduced_dims_last(t, axis, operation)
+    axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, operation)
+    if not weights.ndim:
+        sparse = reduced_fibres(
+            t, axes, keepdims, lambda rows, over: _quantile(rows, q, over, method, False, operation, skip)
+        )
+        if sparse is not None:
+            return sparse
+    flat = _reduced_dims_last(t, axes)
     quantiles = _quantiles_of_fibres(flat, weights, method, skip)
     out = moveaxis(quantiles, -1, 0) if weights.ndim else quantiles[..., 0]
     out = reshape(out, (*weights.shape, *flat.shape[:-1])) if weights.ndim > 1 else out
     if keepdims:
         for d in sorted(axes):
             out = expand_dims(out, axis=weights.ndim + d)
-    return out.asformat("dense")
+    return out.asformat("dense") if out.format.is_dense else out
 
 
 def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, skip: bool) -> Tensor:
     """The quantiles of every fibre along the last dimension of `flat`, along a last dimension."""
     n, floating = flat.shape[-1], isdtype(flat.dtype, "real floating")
     flat_q = q.reshape(-1)
+    sparse = reduced_fibres(
+        flat, (flat.ndim - 1,), False, lambda rows, _: _quantiles_of_fibres(rows, q, method, skip), len(flat_q)
+    )
+    if sparse is not None:
+        return sparse
     if not n:
         return _all_nan(flat, len(flat_q))
     ascending = sort(flat)
@@ -161,7 +173,7 @@ def _masked(m: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", kee
     masked=_masked,
     torch="quantile(q, dim: axis = None, keepdim: keepdims = False, *, interpolation: method = 'linear')",
     dtype="float",
-    fill="dense",
+    fill="reduced",
 )
 def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """The elements below which the shares `q` of those over `axis` lie.
@@ -178,8 +190,8 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
 
     Returns
     -------
-    dense Tensor, the dimensions of `q` in front: float64, or the dtype of `x` where it is floating and `q` a float, or
-    the method takes elements as they are; NaN where an element is NaN, or there is none
+    Tensor, sparse or dense as that of `sum`, the dimensions of `q` in front: float64, or the dtype of `x` where it is
+    floating and `q` a float, or the method takes elements as they are; NaN where an element is NaN, or there is none
 
     Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
     Raises ValueError for `q` beyond 0 and 1, DTypeError for bool and complex numbers.
@@ -195,7 +207,7 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
 
 
 @operation(
-    method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="dense"
+    method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="reduced"
 )
 def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`quantile` of `q / 100`.
@@ -220,7 +232,7 @@ def _hundredths(q: Any) -> Any:
     masked=_masked,
     torch="nanquantile(q, dim: axis = None, keepdim: keepdims = False, *, interpolation: method = 'linear')",
     dtype="float",
-    fill="dense",
+    fill="reduced",
 )
 def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
@@ -237,7 +249,7 @@ def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear",
 
 
 @operation(
-    method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="dense"
+    method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="reduced"
 )
 def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`nanquantile` of `q / 100`.
@@ -258,7 +270,7 @@ def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear
     masked=lambda m, /, *, axis=None, keepdims=False: m.mask_nan().median(axis, keepdims=keepdims),
     shape="reduced",
     dtype="float",
-    fill="dense",
+    fill="reduced",
 )
 def nanmedian(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.

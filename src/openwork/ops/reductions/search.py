@@ -20,6 +20,7 @@ from ...storage.storage import LARGEST
 from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
 from ..axes import axis_of
+from ..stored_fibres import reduced_fibres
 from .folds import reduced_tensor
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
 
     Returns
     -------
-    Tensor of dense format, int64
+    Tensor, sparse or dense as that of `reduce`, int64
 
     Cost: O(nse + size of the result), and a conversion to ordered COO.
     Raises ShapeError over an extent of 0, DTypeError for complex numbers.
@@ -81,6 +82,9 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
         raise ShapeError(f"arg{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
     if n > LARGEST:
         raise ShapeError(f"arg{op} over axes {axes} of shape {t.shape}: places beyond 64 bits\n  help: give one axis")
+    sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: arg_reduce(op, rows, over, False))
+    if sparse is not None:
+        return sparse
     positions = _arg_dense(op, t, axis) if t.format.is_dense else _arg_sparse(op, t, axes, kept_dims, n).reshape(shape)
     return reduced_tensor(_to_library(positions, t), t, axes, keepdims)
 

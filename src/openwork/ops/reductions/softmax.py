@@ -21,7 +21,8 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 from ..elementwise.maps import _on_values
-from .folds import axes_of, fold, reduced_tensor, statement_names, unspecified_counts
+from ..stored_fibres import reduced_fibres
+from .folds import axes_of, check_extents, fold, reduced_tensor, statement_names, unspecified_counts
 from .prepared_softmax import keep_softmax, max_statement, softmax_recalled, sum_statement
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
@@ -89,14 +90,14 @@ def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     masked="reduces",
     shape="reduced",
     dtype="float",
-    fill="dense",
+    fill="reduced",
 )
 def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `axis`, unspecified elements included, without overflow.
 
     Returns
     -------
-    Tensor of dense format. Cost: O(nse + size of the result). Raises ShapeError over an extent of 0.
+    Tensor, sparse or dense as that of `sum`. Cost: O(nse + size of the result). Raises ShapeError over an extent of 0.
 
     See also: log_softmax, sum.
 
@@ -108,6 +109,10 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """
     t = _floating(as_tensor(x))
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
+    check_extents("logsumexp", t, axes)
+    sparse = reduced_fibres(t, axes, keepdims, logsumexp)
+    if sparse is not None:
+        return sparse
     s = (t if t.format.is_unique else t.coalesce())._storage
     largest = fold("max", Tensor._from_storage(s).detach(), axes, s.scalar)
     largest = _where_finite(largest)

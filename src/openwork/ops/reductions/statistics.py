@@ -42,7 +42,7 @@ def _tensor(x: Any) -> Tensor:
     masked="reduces",
     shape="reduced",
     dtype="accumulated",
-    fill="dense",
+    fill="reduced",
 )
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`.
@@ -68,7 +68,7 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
     masked="reduces",
     shape="reduced",
     dtype="accumulated",
-    fill="dense",
+    fill="reduced",
 )
 def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product over `axis`; integers and bool are multiplied in 64 bits.
@@ -94,7 +94,7 @@ def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
     lazy=True,
     shape="reduced",
     dtype="same",
-    fill="dense",
+    fill="reduced",
 )
 def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool = False) -> Any:
     """The least element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0.
@@ -125,7 +125,7 @@ def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
     lazy=True,
     shape="reduced",
     dtype="same",
-    fill="dense",
+    fill="reduced",
 )
 def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool = False) -> Any:
     """The largest element over `axis`, NaN where there is one. Raises ShapeError over an extent of 0.
@@ -154,7 +154,7 @@ def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False, explicit: bool 
     masked="reduces",
     shape="reduced",
     dtype="float",
-    fill="dense",
+    fill="reduced",
 )
 def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The mean over `axis`; that of integers is float64 unless `dtype=` is given, that over an extent of 0 is NaN.
@@ -176,7 +176,7 @@ def mean(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
     otherwise="unbiased",
     masked="reduces",
     shape="reduced",
-    fill="dense",
+    fill="reduced",
     dtype="real float",
 )
 def var(
@@ -205,7 +205,7 @@ def var(
     otherwise="unbiased",
     masked="reduces",
     shape="reduced",
-    fill="dense",
+    fill="reduced",
     dtype="real float",
 )
 def std(
@@ -235,7 +235,7 @@ def std(
     masked="reduces",
     shape="reduced",
     dtype="bool",
-    fill="dense",
+    fill="reduced",
 )
 def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether any element over `axis` is true; NaN is.
@@ -261,7 +261,7 @@ def any(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     masked="reduces",
     shape="reduced",
     dtype="bool",
-    fill="dense",
+    fill="reduced",
 )
 def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """Whether all elements over `axis` are true.
@@ -285,7 +285,7 @@ def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     masked=late("masked.namespace", "count_nonzero"),
     shape="reduced",
     dtype="int64",
-    fill="dense",
+    fill="reduced",
 )
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """How many elements over `axis` are not zero, int64.
@@ -308,7 +308,7 @@ def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> An
     masked="reduces",
     shape="reduced",
     dtype="int64",
-    fill="dense",
+    fill="reduced",
 )
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explicit: bool = False) -> Any:
     """Where the least element over `axis` is first, int64; row-major over all elements without an axis.
@@ -336,7 +336,7 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
     masked="reduces",
     shape="reduced",
     dtype="int64",
-    fill="dense",
+    fill="reduced",
 )
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explicit: bool = False) -> Any:
     """Where the largest element over `axis` is first, int64; row-major over all elements without an axis.
