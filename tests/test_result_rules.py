@@ -23,7 +23,7 @@ ONE = {
     "interp": ([0.0, 1.0, 3.0], [0.5, 2.0, 1.0]), "isin": ([1, 3],), "reshape": ((4, 3),), "roll": (1,),
     "swapaxes": (0, 1), "tile": ((1, 2),), "take": ([0, 2],), "take_along_axis": (np.zeros((3, 4), np.int64),),
     "pad": (1,), "quantile": (0.5,), "nanquantile": (0.5,), "percentile": (50,), "nanpercentile": (50,),
-    "astype": ("float64",),
+    "astype": ("float64",), "iso": (1,),
 }  # fmt: skip
 """Arguments besides the tensor."""
 CALLS: dict[str, Any] = {
