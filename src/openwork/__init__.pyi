@@ -2460,7 +2460,8 @@ def einsum(subscripts: Any, /, *operands: MaskedTensor, format: object = None, s
     Returns
     -------
     a sparse Tensor where all operands are sparse and there are several; with dense operands an array of their
-    library; a dense Tensor where all operands are Tensors, and one of them dense or all but one
+    library; a dense Tensor where all operands are Tensors, and one of them dense or all but one; of one operand what
+    `sum` over the letters that the result lacks is
 
     Guarantees: equal to `numpy.einsum` on the dense arrays up to the order of floating-point sums; a sparse result is
     sorted and without duplicates, and the same for any number of threads.
@@ -3131,8 +3132,8 @@ def quantile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None = N
 
     Returns
     -------
-    dense Tensor, the dimensions of `q` in front: float64, or the dtype of `x` where it is floating and `q` a float, or
-    the method takes elements as they are; NaN where an element is NaN, or there is none
+    Tensor, sparse or dense as that of `sum`, the dimensions of `q` in front: float64, or the dtype of `x` where it is
+    floating and `q` a float, or the method takes elements as they are; NaN where an element is NaN, or there is none
 
     Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
     Raises ValueError for `q` beyond 0 and 1, DTypeError for bool and complex numbers.
@@ -3165,7 +3166,7 @@ def logsumexp(x: MaskedTensor, /, axis: Any = None, *, keepdims: _builtins.bool 
 
     Returns
     -------
-    Tensor of dense format. Cost: O(nse + size of the result). Raises ShapeError over an extent of 0.
+    Tensor, sparse or dense as that of `sum`. Cost: O(nse + size of the result). Raises ShapeError over an extent of 0.
 
     See also: log_softmax, sum.
 
