@@ -129,6 +129,12 @@ def test_torch_values_that_are_written_to_become_their_own() -> None:
     A *= 2
     assert A.values[0] == 10
     assert other.values[0] == 1
+    for B in (
+        ow.asarray(D, format="csr").iso(2, dtype=torch.float32),
+        ow.asarray(D != 0, format="csr").iso(dtype=torch.float32),
+    ):
+        assert B.is_iso
+        assert B.values.dtype == torch.float32
     leaf = ow.iso(A, 1).requires_grad_()
     (leaf @ x).sum().backward()
     assert not leaf.is_iso

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ExportError, UnsupportedError
+from ..errors import DTypeError, ExportError, ReadOnlyError, ShapeError, UnsupportedError
 from ..format import coo
 from ..format import format as parse
 from ..format.expression import Dim
@@ -20,6 +20,7 @@ from ..storage.buffers import Array, is_recorded
 from ..storage.storage import Storage
 from ..storage.structure import keep
 from ..storage.watch import is_kept, memory_of
+from ..tensor.casting import may_cast
 from ..tensor.tensor import Tensor
 from .scipy import DIAGONALS
 from .scipy_operators import declined
@@ -32,6 +33,7 @@ __all__ = [
     "to_dense",
     "to_scipy",
     "with_own_indices",
+    "written",
 ]
 
 _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
@@ -52,6 +54,23 @@ def to_dense(t: Tensor) -> Array:
     if conversion is not None:
         keep(slot, "dense array", conversion)
     return dense
+
+
+def written(t: Tensor, out: Array) -> Array:
+    """`out`, a dense array, with the tensor's elements. Raises ShapeError or DTypeError where they do not fit."""
+    if not buffers.is_array(out):
+        raise UnsupportedError(f"to_dense: out={type(out).__name__}\n  supported: a NumPy array or a torch tensor")
+    if tuple(out.shape) != tuple(t.shape):
+        raise ShapeError(f"to_dense: out has shape {tuple(out.shape)}; expected {t.shape}\n  help: reshape it")
+    may_cast(t, buffers.scalar_of(out), "same_kind", "to_dense")
+    dense: Any = buffers.as_array(to_dense(t), like=out)
+    if isinstance(out, np.ndarray):
+        if not out.flags.writeable:
+            raise ReadOnlyError("to_dense: out is read-only\n  help: give an array that may be written to")
+        np.copyto(out, dense, casting="same_kind")
+        return out
+    filled: Array = out.copy_(dense)
+    return filled
 
 
 def _dense_view(s: Storage) -> Array | None:

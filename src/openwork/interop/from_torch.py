@@ -75,7 +75,7 @@ def _compressed(obj: Any, name: str, outer: Array, inner: Array, policy: BufferP
     dense_dim = int(obj.dense_dim())
     if name in ("bsr", "bsc"):
         block = (int(values.shape[batch + 1]), int(values.shape[batch + 2]))
-        values, column_major = flat_blocks(values, batch, dense_dim)
+        values, column_major = flat_blocks(values, batch)
         format = block_format(name, block, batch, dense_dim, column_major)
     else:
         format = parse(name, 2 + batch + dense_dim, batch=batch, dense=dense_dim)

@@ -80,7 +80,7 @@ def sparse_coo_tensor(
 
     Parameters
     ----------
-    indices : coordinates, shape (sparse_dim, nse)
+    indices : coordinates, shape (sparse_dim, nse), or a sequence of an array for each dimension, which are not copied
     values : shape (nse, *dense extents)
     size : the shape; None infers it. Alone, by name or place, it gives a tensor that stores nothing, of float64 unless
         `dtype` is given
@@ -110,13 +110,8 @@ def sparse_coo_tensor(
     if values is None:
         return _with_options(_without_elements(indices, size, dtype), **options)
     data = value_array(values)
-    rows = index_array(indices, data, "indices", "crd", False)
-    check_integers(rows, "indices", False)
-    if rows.ndim != 2:
-        raise violation(
-            "3.3", "indices have axes (sparse_dim, nse)", "2 axes", str(tuple(rows.shape)), "nest them once more"
-        )
-    sparse, nse = (int(x) for x in rows.shape)
+    rows, nse = _coordinate_rows(indices, data)
+    sparse = len(rows)
     if data.ndim < 1:
         raise violation("3.4", "values have an axis for elements", "1 axis or more", "none", "give a sequence")
     if int(data.shape[0]) != nse:
@@ -132,7 +127,7 @@ def sparse_coo_tensor(
     if shape is not None:
         check_size(shape, 0, sparse, dense)
     else:
-        shape = (*_smallest_extents(rows, sparse), *(int(x) for x in data.shape[1:]))
+        shape = (*map(_smallest_extent, rows), *(int(x) for x in data.shape[1:]))
     levels = range(sparse)
     index_groups: dict[str, dict[int, Array]] = {"pos": {}, "crd": {k: rows[k] for k in levels}}
     names = {f"crd[{k}]": f"indices[{k}]" for k in levels}
@@ -152,9 +147,29 @@ def _without_elements(indices: object, size: Sequence[int] | None, dtype: object
     return assemble_arrays(coo(len(shape)), shape, {"pos": {}, "crd": crd}, data, 0, True, {})
 
 
-def _smallest_extents(rows: Array, sparse: int) -> list[int]:
-    host = buffers.to_numpy(rows)
-    return [max(int(host[k].max()) + 1, 0) if host.shape[1] else 0 for k in range(sparse)]
+def _coordinate_rows(indices: Any, data: Array) -> tuple[Sequence[Array], int]:
+    """The coordinates of each dimension, rows of one array or arrays of their own, and how many elements there are."""
+    if isinstance(indices, tuple | list) and indices and all(buffers.is_array(x) and x.ndim == 1 for x in indices):
+        rows = [index_array(x, data, f"indices[{k}]", "crd", k > 0) for k, x in enumerate(indices)]
+        lengths = [buffers.length(x) for x in rows]
+        if len({*lengths}) > 1:
+            got = ", ".join(map(str, lengths))
+            raise violation("3.9", "indices have one length", f"{lengths[0]} of each", got, "check the arrays")
+        for k, x in enumerate(rows):
+            check_integers(x, f"indices[{k}]", k > 0)
+        return rows, lengths[0]
+    array = index_array(indices, data, "indices", "crd", False)
+    check_integers(array, "indices", False)
+    if array.ndim != 2:
+        raise violation(
+            "3.3", "indices have axes (sparse_dim, nse)", "2 axes", str(tuple(array.shape)), "nest them once more"
+        )
+    return [array[k] for k in range(len(array))], int(array.shape[1])
+
+
+def _smallest_extent(row: Array) -> int:
+    host = buffers.to_numpy(row)
+    return max(int(host.max()) + 1, 0) if host.size else 0
 
 
 def _sum_of_all(values: Array, size: Sequence[int] | None) -> Tensor:
@@ -187,7 +202,7 @@ def _compressed(
     if shape is not None:
         _check_compressed_size(name, names[0], shape, batch, block, pos)
     if blocked:
-        data, column_major = flat_blocks(data, batch, dense)
+        data, column_major = flat_blocks(data, batch)
         format = block_format(name, block, batch, dense, column_major)
     else:
         format = parse(name, 2 + batch + dense, batch=batch, dense=dense)

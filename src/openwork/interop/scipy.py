@@ -64,7 +64,7 @@ def _compressed(obj: Any, policy: BufferPolicy) -> Tensor:
 def _blocked(obj: Any, policy: BufferPolicy) -> Tensor:
     blocks = _used(obj)
     block = tuple(int(n) for n in obj.blocksize)
-    data, column_major = flat_blocks(obj.data[:blocks], 0, 0)
+    data, column_major = flat_blocks(obj.data[:blocks], 0)
     format = block_format("bsr", (block[0], block[1]), 0, 0, column_major)
     crd, values = policy.index(obj.indices[:blocks]), policy.flat(data)
     return to_strictest_format(_storage(obj, format, {1: policy.index(obj.indptr)}, {1: crd}, values))

@@ -23,12 +23,12 @@ def block_format(name: str, block: tuple[int, int], batch: int, dense: int, colu
     return Format(format.dims, tuple(levels))
 
 
-def flat_blocks(values: Array, batch: int, dense: int) -> tuple[Array, bool]:
+def flat_blocks(values: Array, batch: int) -> tuple[Array, bool]:
     """Values of axes (*batch, blocks, rows, columns, *dense) with their axes in memory order; whether column-major.
 
     Values of any other order are returned as they are.
     """
-    if buffers.is_contiguous(values) or dense:
+    if buffers.is_contiguous(values):
         return values, False
     swapped = values.swapaxes(batch + 1, batch + 2)
     return (swapped, True) if buffers.is_contiguous(swapped) else (values, False)

@@ -13,7 +13,7 @@ from ..storage.buffers import Array
 
 if TYPE_CHECKING:
     from ..interop.dask import token
-    from ..interop.export import array, dlpack, to_dense, to_scipy
+    from ..interop.export import array, dlpack, to_dense, to_scipy, written
     from ..interop.networkx import to_networkx
     from ..interop.pandas import to_pandas
     from ..interop.to_torch import to_torch
@@ -25,6 +25,7 @@ else:
     to_dense = late("interop.export", "to_dense")
     to_pandas = late("interop.pandas", "to_pandas")
     to_networkx = late("interop.networkx", "to_networkx")
+    written = late("interop.export", "written")
     array = late("interop.export", "array")
     dlpack = late("interop.export", "dlpack")
 
@@ -64,10 +65,12 @@ class Exports:
         """The square matrix as the graph whose adjacency it is; see `interop.to_networkx`."""
         return to_networkx(_me(self), create_using)
 
-    def to_dense(self) -> Array:
-        """The dense array of the tensor's own library."""
+    def to_dense(self, *, out: Any = None) -> Array:
+        """The dense array of the tensor's own library, written into `out` where it is given."""
         try:
-            return to_dense(self)  # type: ignore[arg-type]  # the mixin of Tensor
+            if out is not None:
+                return written(self, out)  # type: ignore[arg-type]  # the mixin of Tensor
+            return to_dense(self)  # type: ignore[arg-type]
         except FAILURES as error:
             refused = size_error("to_dense", error, (self,))
             if refused is None:

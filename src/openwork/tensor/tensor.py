@@ -212,7 +212,10 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     def _layout(self, operation: str, *kinds: str) -> Layout:
         layout = layout_of(self.format)
         if layout is None or layout.kind not in kinds:
-            remedy = f'help: asformat("{kinds[0]}") first, or take pos(level) and crd(level)'
+            block = self.format.blocksize
+            blocked = next((k for k in kinds if k.startswith("bs")), None) if block is not None else None
+            name = f"{blocked}({', '.join(map(str, block))})" if blocked and block else kinds[0]
+            remedy = f'help: asformat("{name}") first, or take pos(level) and crd(level)'
             raise UnsupportedError(f"{operation}: format {self.format} has no such buffer\n  {remedy}")
         return layout
 

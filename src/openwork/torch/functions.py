@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from ..errors import UnsupportedError
+from ..interop.constructors import asarray
+from ..interop.layouts import sparse_coo_tensor
 from ..ops.elementwise.maps import elementwise
 from ..ops.elementwise.prepared_maps import map_recalled
 from ..ops.indexing.index import index
@@ -71,7 +73,9 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = names[0]
     if name[:1] == "r" and name[1:] in pointwise_functions.BINARY and len(args) == 2:
         return elementwise(pointwise_functions.BINARY[name[1:]], args[1], args[0])
-    if name.endswith("_") and args and isinstance(args[0], torch.Tensor):
+    if name in ("copy_", "setitem"):
+        return function(*[_dense(x) for x in args], **kwargs)
+    if name.endswith("_") and args and isinstance(args[0], torch.Tensor) and hasattr(torch, name[:-1]):
         return args[0].copy_(_dense(call(getattr(torch, name[:-1]), args, kwargs)))
     raise UnsupportedError(
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
@@ -106,7 +110,28 @@ def _whole_factor(x: Any, dtype: Any) -> Any:
     return int(x) if isinstance(x, float) and not (dtype.is_floating_point or dtype.is_complex) else x
 
 
-@torch_function("addmm", "addmv", "baddbmm", "sspaddmm", "sparse_addmm")
+@torch_function("smm")
+def smm(input: Tensor, mat: Any) -> Tensor:
+    """`input @ mat` of a sparse and a dense matrix, as coordinates: all of the rows that `input` has elements in."""
+    return hspmm(input, mat).asformat("coo")
+
+
+@torch_function("hspmm")
+def hspmm(mat1: Tensor, mat2: Any) -> Tensor:
+    """`mat1 @ mat2` of a sparse and a dense matrix: the rows that `mat1` has elements in, dense, by coordinates."""
+    rows = mat1.asformat("csr")
+    stored = torch.nonzero(rows.crow_indices().diff())[:, 0]
+    product = matmul(rows[stored], mat2)
+    return sparse_coo_tensor(stored[None], _dense(product), (mat1.shape[0], mat2.shape[1]), is_coalesced=True)
+
+
+@torch_function("sspaddmm")
+def sspaddmm(input: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`addmm` of a sparse `input`, as coordinates."""
+    return asarray(addmm(input, mat1, mat2, beta=beta, alpha=alpha)).asformat("coo")
+
+
+@torch_function("addmm", "addmv", "baddbmm", "sparse_addmm")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`, of any mixture of Tensors and torch tensors."""
     product = matmul(mat1, mat2)

@@ -26,6 +26,8 @@ NOT_METHODS = frozenset(
     ("slice.Tensor", "return_output", "getitem", "sparse_mm_reduce_impl", "linear", "embedding", "pad")
 )
 """Names in the tables that are no methods of torch's tensors."""
+RESHAPING = frozenset(("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze"))
+"""Functions whose in-place forms change the shape, and move nothing."""
 
 
 def method(t: Tensor, name: str) -> Callable[..., Any] | None:
@@ -45,7 +47,15 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
     function = partial(_call_method, t, base_name)
     if name == base_name:
         return function
+    if base_name in RESHAPING:
+        return lambda *args, **options: _reshape_in_place(t, function(*args, **options))
     return lambda *args, **options: t._assign_result(name, function(*args, **options))
+
+
+def _reshape_in_place(t: Tensor, result: Tensor) -> Tensor:
+    """Give a tensor the shape, format and buffers of a result over its values; of a leaf the gradient stays behind."""
+    t._storage = result._storage
+    return t
 
 
 def _call_method(t: Tensor, name: str, *args: Any, **options: Any) -> Any:

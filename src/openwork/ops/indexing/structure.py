@@ -11,9 +11,21 @@ import numpy as np
 from ...errors import DTypeError, ShapeError
 from ...runtime.conversion.iso import own_value
 from ...runtime.operation import operation
-from ...storage.buffers import as_array, flat, is_array, is_torch, length, numpy_dtype, scalar_name, scalar_of, zeros
+from ...storage.buffers import (
+    as_array,
+    flat,
+    is_array,
+    is_torch,
+    length,
+    numpy_dtype,
+    of_torch,
+    scalar_name,
+    scalar_of,
+    zeros,
+)
 from ...storage.iso import repeated
 from ...storage.scalars import python_scalar
+from ...tensor.one_library import over_torch
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 
@@ -78,9 +90,12 @@ def iso(x: Any, value: Any = None, /, *, dtype: Any = None) -> Tensor:
     (True, True, [[0.0, 1.0], [0.0, 1.0]])
     """
     s = as_tensor(x)._storage
-    scalar = s.scalar if dtype is None else scalar_name(dtype)
     if value is None:
-        return Tensor._from_storage(own_value(s, "iso")).astype(scalar, copy=False)
+        shared = Tensor._from_storage(own_value(s, "iso"))
+        return shared if dtype is None else shared.astype(dtype, copy=False).iso()
+    scalar = s.scalar if dtype is None else scalar_name(dtype)
+    if of_torch(dtype) and s.library == "numpy":
+        s = over_torch(Tensor._from_storage(s))._storage
     number = value.item() if isinstance(value, np.generic) or (is_array(value) and value.ndim == 0) else value
     if not isinstance(number, bool | int | float | complex):
         raise DTypeError(f"iso: expected a number; got {type(value).__name__}\n  help: with_values takes an array")

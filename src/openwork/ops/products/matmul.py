@@ -31,7 +31,7 @@ __all__ = ["matmul"]
 
 @operation(
     lazy=True,
-    torch=("matmul", "mm", "mv", "bmm", "smm", "hspmm"),
+    torch=("matmul", "mm", "mv", "bmm"),
     masked=late("masked.products", "matmul"),
     returns="product",
     shape="product",
