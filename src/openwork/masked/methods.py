@@ -65,6 +65,8 @@ class Methods:
     """The mixin of `MaskedTensor` that holds what needs coordinates. `dim` and `keepdim` are torch's names."""
 
     __slots__ = ()
+    is_nested = False
+    """What torch's modules ask of their arguments."""
 
     if not TYPE_CHECKING:
 

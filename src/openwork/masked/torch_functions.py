@@ -21,6 +21,7 @@ from ..torch.registry import FUNCTIONS as OF_TENSORS
 from ..torch.registry import MOVES
 from . import namespace, order, products
 from .elementwise import lift
+from .multihead import multi_head_attention_forward
 from .reductions import reduce
 from .structure import restricted
 from .tensor import MaskedTensor, bits_of, wrap
@@ -249,6 +250,7 @@ def _like(g: Any, x: Any, reached: Any = None) -> Any:
     return wrap(restricted(result, reached), x._scalar)
 
 
+FUNCTIONS["multi_head_attention_forward"] = multi_head_attention_forward
 FUNCTIONS.update({name: _spread(name) for name in ("var", "std")})
 FUNCTIONS.update({name: _extreme(name) for name in ("min", "max")})
 FUNCTIONS.update({name: getattr(MaskedTensor, name) for name in ("reshape", "permute", "flatten", "unique")})
