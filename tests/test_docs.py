@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,55 @@ def test_tables_of_spellings(page: Path) -> None:
         if there and not same(dense(got), dense(run_cell(theirs, names, "S"), getattr(got, "fill_value", 0))):
             wrong.append((theirs, ours))
     assert not wrong
+
+
+def test_the_loops_of_how_it_works_are_golden() -> None:
+    """What the page shows of the stages is word for word in the golden kernel."""
+    golden = (ROOT / "tests" / "golden" / "coiterate" / "union-two-fingers.txt").read_text()
+    shown = [
+        body
+        for _, kind, body in FENCE.findall((DOCS / "how-it-works.md").read_text())
+        if kind.startswith("{code-block}")
+    ]
+    assert len(shown) == 2
+    for body in shown:
+        lines = body.removeprefix(":class: golden\n").strip("\n").splitlines()
+        assert "\n".join(line.strip() for line in lines) in "\n".join(line.strip() for line in golden.splitlines())
+
+
+GALLERY = sorted((DOCS / "gallery").glob("*.py"))
+
+
+def test_the_gallery_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every script is on the page, with a picture of at most 40 kB and what it prints; cells have their text."""
+    monkeypatch.setattr(sys, "path", [str(DOCS / "_site"), *sys.path])
+    import gallery_pages
+
+    assert {path.stem for path in GALLERY} == set(gallery_pages.EXAMPLES)
+    pictures = DOCS / "gallery" / "pictures"
+    assert {p.name for p in pictures.iterdir()} == {f"{path.stem}.{end}" for path in GALLERY for end in ("png", "txt")}
+    assert all(p.stat().st_size <= 40_000 for p in pictures.iterdir())
+    for path in GALLERY:
+        text = gallery_pages.page(path.stem)
+        assert text.startswith("# ")
+        assert (pictures / f"{path.stem}.txt").read_text() in text
+        assert "# %%" not in text
+    assert all(f"({path.stem}.md)" in gallery_pages.index() for path in GALLERY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_the_gallery_runs(path: Path) -> None:
+    """Each script runs, and its own assertions hold, with real data where it is given and generated data where not."""
+    pytest.importorskip("matplotlib")
+    done = subprocess.run(
+        [sys.executable, "tools/gallery.py", path.stem, "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,11 @@
-"""Names of the API in backticks, in any page -> links to the reference, which is written before Sphinx reads."""
+"""Names in backticks -> links to the reference; before Sphinx reads, the reference and the gallery are written."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+import gallery_pages
 import reference_pages
 from docutils import nodes
 from sphinx import addnodes
@@ -30,5 +31,6 @@ def link_names(app: Any, tree: nodes.document) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """The hook that Sphinx calls."""
     app.connect("builder-inited", lambda _: reference_pages.write())
+    app.connect("builder-inited", lambda _: gallery_pages.write())
     app.connect("doctree-read", link_names)
     return {"parallel_read_safe": True}

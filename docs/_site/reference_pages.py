@@ -31,7 +31,7 @@ OTHERS = {
         "Plans, lazy tensors, semirings",
         ("fusion.explain", "fusion.program", "tensor.lazy", "runtime.semirings"),
     ),
-    "settings": ("Advice and settings", ("advice", "codegen.cache", "codegen.pool")),
+    "settings": ("Advice and settings", ("advice",)),
     "errors": ("Errors", ()),
 }
 _NOT_HERE = re.compile(r"<[^<>]*>")
@@ -62,7 +62,16 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
     dtypes = tuple(n for n in ow._OTHERS["tensor.dtypes"] if n not in ("finfo", "iinfo", "isdtype"))
     more = tuple(_entry(f"openwork.{n}", getattr(ow, n)) for n in ("finfo", "iinfo", "isdtype"))
     found["dtypes"] = (title, f"Dtypes and constants: {', '.join(f'`{n}`' for n in dtypes)}.", (*entries, *more))
+    elsewhere = {
+        "io",
+        "masked",
+        "tensor.dtypes",
+        "tensor.tensor",
+        *(home for _, homes in OTHERS.values() for home in homes),
+    }
+    settings = tuple(home for home in ow._OTHERS if home not in elsewhere)
     for key, (title, homes) in OTHERS.items():
+        homes = (*homes, *settings) if key == "settings" else homes
         names = [name for home in homes for name in ow._OTHERS[home]]
         names = {"errors": [n for n in errors.__all__ if hasattr(ow, n)], "formats": ["format", "Format"]}.get(
             key, names

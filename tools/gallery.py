@@ -1,0 +1,76 @@
+"""The scripts of docs/gallery, run -> what each prints and its picture, in docs/gallery/pictures.
+
+python tools/gallery.py              # all; with real data where OPENWORK_DATA names its folder
+python tools/gallery.py text cells   # some
+python tools/gallery.py --check      # run them, write nothing
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import runpy
+import sys
+import time
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # small steps of torch on several threads wait for each other
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+from PIL import Image
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "gallery"
+INK = "#808388"
+"""Text and axes: to be read on white and on black."""
+STYLE = {
+    "savefig.transparent": True, "figure.facecolor": "none", "axes.facecolor": "none", "axes.spines.top": False,
+    "axes.spines.right": False, "legend.frameon": False, "font.size": 11, "image.interpolation": "nearest",
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK
+    ),
+    "axes.prop_cycle": mpl.cycler(color=["#3f86d6", "#e08a2e", "#35a06a", "#c9506a"]),
+    "svg.hashsalt": "openwork",
+}  # fmt: skip
+
+
+def run(path: Path, *, write: bool) -> float:
+    """Run a script, and where `write` is true keep its output and its figure; the seconds it took."""
+    start, printed = time.perf_counter(), io.StringIO()
+    with mpl.rc_context(STYLE), contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        show, plt.show = plt.show, lambda: None
+        try:
+            figure = runpy.run_path(str(path))["figure"]
+        finally:
+            plt.show = show
+        figure.tight_layout()
+        if write:
+            _save(figure, FOLDER / "pictures" / f"{path.stem}.png")
+            (FOLDER / "pictures" / f"{path.stem}.txt").write_text(printed.getvalue())
+        plt.close("all")
+    return time.perf_counter() - start
+
+
+def _save(figure: plt.Figure, path: Path) -> None:
+    """A PNG of 256 colours, transparent behind."""
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    with Image.open(path) as image:
+        image.quantize(256, method=Image.Quantize.FASTOCTREE).save(path, optimize=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the scripts that are named, all without."""
+    names = [a for a in arguments if not a.startswith("-")]
+    for path in sorted(FOLDER.glob("*.py")):
+        if not names or path.stem in names:
+            print(f"{path.stem:12} {run(path, write='--check' not in arguments):5.1f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
