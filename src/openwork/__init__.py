@@ -59,7 +59,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "codegen.cache": ("cache_info", "clear_caches", "get_kernel_limit", "set_kernel_limit"),
     "codegen.notice": ("get_compile_notice", "set_compile_notice"),
     "codegen.pool": ("get_num_threads", "set_num_threads"),
-    "io": ("open", "read", "write"),
+    "io": ("convert", "open", "read", "write"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
     "interop.constructors": ("assemble",),
     "interop.layouts": (

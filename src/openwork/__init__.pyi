@@ -33,6 +33,7 @@ from .codegen.notice import get_compile_notice as get_compile_notice
 from .codegen.notice import set_compile_notice as set_compile_notice
 from .codegen.pool import get_num_threads as get_num_threads
 from .codegen.pool import set_num_threads as set_num_threads
+from .io import convert as convert
 from .io import open as open
 from .io import read as read
 from .io import write as write

@@ -78,6 +78,7 @@ _ORDINARY: dict[str, Call] = {
     "random": _call((4, 5), 0.5, rng=1),
     "random_array": _call((4, 5), density=0.5, rng=1),
     "read": _call("absent.tns", base=1, max_ratio=100),
+    "convert": _call("absent.tns", "never.ow", base=1, max_ratio=100),
     "repeat": _call(a(), 2, axis=1),
     "reshape": _call(a(), (3, 2)),
     "round": _call(a(), 1),

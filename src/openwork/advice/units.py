@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_text", "time_text"]
+import re
+from typing import TypeAlias
+
+from ..integers import integer
+
+__all__ = ["Size", "bytes_of", "bytes_text", "time_text"]
+
+Size: TypeAlias = int | str
+"""A number of bytes: 2 << 30, or "2GiB"."""
+_POWERS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 
 
 def bytes_text(count: float) -> str:
@@ -12,6 +21,24 @@ def bytes_text(count: float) -> str:
             break
         count /= 1000
     return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+
+
+def bytes_of(size: object, operation: str, name: str) -> int:
+    """`bytes_of("2GiB", "convert", "memory") == 2 << 30`: an integer, or text with a unit of 1000 (GB) or 1024 (GiB).
+
+    Raises ValueError for what is no number of bytes from 1 up.
+    """
+    if isinstance(size, str):
+        match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?\s*", size.lower(), re.ASCII)
+        count = 0
+        if match is not None and (match[2] or not match[3]):
+            unit = 1024 ** "kmgt".find(match[2]) * 1024 if match[3] else _POWERS[match[2]]
+            count = int(float(match[1]) * unit)
+    else:
+        count = integer(size, operation, name, boolean=False)
+    if count < 1:
+        raise ValueError(f'{operation}: {name} is a number of bytes; got: {size!r}\n  help: write "2GiB" or 2 << 30')
+    return count
 
 
 def time_text(seconds: float | None) -> str:

@@ -9,17 +9,22 @@ import openwork as ow
 
 from .main import CliError, one_line
 
-__all__ = ["bindings", "read", "split_outside", "to_csr"]
+__all__ = ["bindings", "check_path", "read", "split_outside", "to_csr"]
 
 
 def read(path: str, format: str | None = None) -> Any:
     """The tensor in a file."""
-    if not Path(path).is_file():
-        raise CliError(f"{path}: no such file" if not Path(path).exists() else f"{path}: not a file")
+    check_path(path)
     try:
         return ow.read(path, format=format)
     except (ValueError, TypeError) as error:
         raise CliError(f"{path}: {one_line(error)}") from error
+
+
+def check_path(path: str) -> None:
+    """Refuse what is no file, and no folder that is one of ours or a zarr store."""
+    if not Path(path).is_file() and not path.rstrip("/").endswith((".ow", ".zarr")):
+        raise CliError(f"{path}: no such file" if not Path(path).exists() else f"{path}: not a file")
 
 
 def to_csr(t: Any) -> Any:

@@ -76,6 +76,7 @@ def build_parser() -> Parser:
     convert.add_argument("input")
     convert.add_argument("output")
     convert.add_argument("--format", default=None, help="a name or a format in the language; default: as read")
+    convert.add_argument("--memory", default="1GiB", help="memory at most, where both files go in parts (default 1GiB)")
 
     bench = commands.add_parser("bench", help="times against SciPy and torch, results compared")
     bench.add_argument("file")

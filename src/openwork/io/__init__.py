@@ -1,23 +1,29 @@
-"""Files -> Tensors and back: `read`, `open`, `write`, `header`. Everything is imported when first used."""
+"""Files -> Tensors and back: `read`, `open`, `convert`, `write`, `header`. Everything is imported when first used."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import files, mapped, records
+from . import conversion, files, mapped, parts_of_file, records
 
 if TYPE_CHECKING:
+    from .conversion import convert, write_parts
     from .files import header, load, read, write
     from .mapped import open
+    from .parts_of_file import parts
     from .records import Buffers, Coordinates, Header, Options, expand
 
-__all__ = ["Buffers", "Coordinates", "Header", "Options", "expand", "header", "load", "open", "read", "write"]
+__all__ = [
+    "Buffers", "Coordinates", "Header", "Options", "convert", "expand", "header", "load", "open", "parts",
+    "read", "write", "write_parts",
+]  # fmt: skip
 
-_FILES = ("header", "load", "read", "write")
+_HOMES = {**dict.fromkeys(("header", "load", "read", "write"), files), "open": mapped, "parts": parts_of_file}
+_HOMES |= dict.fromkeys(("convert", "write_parts"), conversion)
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    return getattr(files if name in _FILES else mapped if name == "open" else records, name)
+    return getattr(_HOMES.get(name, records), name)

@@ -39,7 +39,7 @@ from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
 from .source import Text, head, suffix
 from .tensors import to_tensor
 
-__all__ = ["header", "load", "read", "write"]
+__all__ = ["beginning", "check_options", "check_read", "check_write", "header", "load", "read", "write"]
 
 Record = Coordinates | Buffers
 Path_ = str | os.PathLike[str]
@@ -125,7 +125,7 @@ def _check_type(what: str, got: object, kind: type, expected: str) -> None:
         raise TypeError(f"{what} must be {expected}; got {got!r}")
 
 
-def _check_read(options: Options) -> None:
+def check_read(options: Options) -> None:
     _check_one_of("read: symmetry", options.symmetry, ("expand", "keep"))
     _check_one_of("read: base", options.base, (None, 0, 1))
     _check_one_of("read: values", options.values, (True, False))
@@ -135,8 +135,9 @@ def _check_read(options: Options) -> None:
     _check_type("read: progress", options.progress, Callable | None, "a function of (done, total)")  # type: ignore
 
 
-def _check_options(path: Path_, kind: _Kind, options: Options) -> None:
+def check_options(path: Path_, options: Options) -> None:
     """Raise for an option that this kind of file does not have."""
+    kind = _kind_of(path)
     given_options = {
         "base": options.base is not None,
         "values": not options.values,
@@ -165,7 +166,7 @@ def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
     array([1., 1.])
     """
     kind = _kind_of(path)
-    _check_options(path, kind, options)
+    check_options(path, options)
     if kind.path is not None:
         return kind.path(path, options)
     assert kind.text is not None
@@ -227,7 +228,7 @@ def read(
     base = None if base is None else integer(base, "read", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
     options = Options(symmetry, base, values, variable, progress, max_ratio, _range(rows))
-    _check_read(options)
+    check_read(options)
     long = progress is None and _is_long(path)
     found = whole(_read, (path, format, options), {}) if long else _read(path, format, options)
     if like is None:
@@ -288,13 +289,13 @@ def header(path: Path_) -> Header:
     if kind.name == "store":
         return store.header(path)
     if kind.header is not None:
-        return kind.header(_beginning(path))
+        return kind.header(beginning(path))
     record = load(path)
     count = int(record.values.size)
     return Header(kind.name, record.shape, str(record.values.dtype), record.symmetry, count)
 
 
-def _beginning(path: Path_) -> Text:
+def beginning(path: Path_) -> Text:
     """The beginning of a text that holds its header, comments included."""
     size = 1 << 14
     while True:
@@ -346,7 +347,7 @@ def write(
     True
     """
 
-    kind = _check_write(path, symmetry, comment, compress, progress)
+    kind = check_write(path, symmetry, comment, compress, progress)
     masked = hasattr(t, "get_mask") and hasattr(t, "specified")
     if kind in (".h5ad", ".zarr"):
         t = {key: x if isinstance(x, Tensor) else asarray(x) for key, x in _elements_by_name(t).items()}
@@ -412,7 +413,7 @@ _SYMMETRIC = (".mtx", ".mm", ".ttx", ".rb", ".hb")
 _COMMENTED = (*_SYMMETRIC, ".tns")
 
 
-def _check_write(path: Path_, symmetry: object, comment: object, compress: object, progress: object) -> str:
+def check_write(path: Path_, symmetry: object, comment: object, compress: object, progress: object) -> str:
     """The extension of a kind that is written; raises for options that have no such value, or mean nothing for it."""
     name = os.fspath(path)
     kind = next((k for k in (".bsp.h5", ".bsp.zarr") if str(name).lower().endswith(k)), suffix(path))

@@ -20,7 +20,7 @@ from .scan import LIMIT, index_dtype, scan, whole_numbers
 from .scan_layout import Layout, Rest
 from .source import Text
 
-__all__ = ["header_tns", "read_docword", "read_edges", "read_sptensor", "read_tns"]
+__all__ = ["entry_layout", "header_tns", "read_docword", "read_edges", "read_sptensor", "read_tns"]
 
 _SHAPE = re.compile(r"\bshape:?((?:[\s,x]+\d{1,18})+)\s*$")
 _OURS = re.compile(r"# shape((?: \d{1,19})+) entries (\d{1,19})")
@@ -62,6 +62,26 @@ def read_tns(text: Text, options: Options) -> Coordinates:
     values = as_declared(text, table.values, scalar) if scalar else table.values
     values = values if count else np.ones(table.rows)
     return _with_inferred_shape(table.indices, values, _declared_shape(comments, table.indices))
+
+
+def entry_layout(text: Text, options: Options) -> tuple[Layout, tuple[tuple[int, ...], int | None] | None, str] | None:
+    """What the beginning of a `.tns` says: the fields of an entry, shape and number of entries where openwork declared
+    them, and its dtype. None of other layouts, and where there is no entry."""
+    line, _, _ = text.content_line(0, b"#")
+    comments = text.comments(b"#")
+    declared = _declared_size(comments)
+    count = int(options.values)
+    fields = len(line.split()) or (len(declared.shape) + count if declared else 0)
+    shaped = any(_SHAPE.search(c) for c in comments)
+    if line.split()[:1] == [b"sptensor"] or _is_extended(text) or fields - count < 1 or (shaped and not declared):
+        return None
+    if declared and fields - count != len(declared.shape):
+        return None
+    scalar = _declared_dtype(comments) if count else ""
+    kind = "i64" if scalar.startswith(("i", "u", "bool")) else "f64"
+    base = 1 if options.base is None else options.base
+    found = Layout(fields - count, count, kind, base, "#")
+    return found, (declared.shape, declared.entries) if declared else None, scalar
 
 
 def _read_declared(

@@ -57,7 +57,7 @@ def open(path: Path_, *, verify: bool = False, check: bool = True) -> Any:
     Raises UnsupportedError for arrays that cannot be mapped, FileFormatError, with the name of the file and the block,
     for what is corrupt.
 
-    See also: read, write.
+    See also: read, write, convert.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from .scan_layout import Layout, Rest
 from .source import Text
 from .symmetry import KEEP, contradiction, dense_contradiction
 
-__all__ = ["header", "is_banner", "read", "read_dense"]
+__all__ = ["Banner", "entry_layout", "header", "is_banner", "read", "read_dense"]
 
 _OBJECTS = ("matrix", "vector", "tensor")
 _LAYOUTS = ("coordinate", "array")
@@ -43,7 +43,9 @@ _DTYPE_MARK = "%%openwork dtype "
 
 
 @dataclass(frozen=True, slots=True)
-class _Banner:
+class Banner:
+    """What the first lines of a file say."""
+
     object: str
     layout: str
     field: str
@@ -82,14 +84,12 @@ def header(text: Text) -> Header:
 def read(text: Text, options: Options) -> Coordinates:
     """The stored entries; raises FileFormatError that names the line."""
     banner = _banner(text)
-    scalar, count = _VALUES[banner.field]
+    count = _VALUES[banner.field][1]
     if banner.dtype:
         check_end(text)
     if banner.layout == "array":
         return _read_array(text, banner, options)
-    base = 1 if options.base is None else options.base
-    rest = Rest.REFUSE if count else Rest.IGNORE
-    layout = Layout(len(banner.shape), count, scalar, base, rest=rest)
+    layout = _layout(banner, options)
     table = scan(text, banner.body, layout, banner.entries, banner.shape, options.progress)
     values = _in_declared_dtype(text, banner, table.values if count else np.ones(table.rows))
     if banner.symmetry != "general" and options.symmetry == "expand":
@@ -100,7 +100,22 @@ def read(text: Text, options: Options) -> Coordinates:
     return Coordinates(banner.shape, table.indices, values, banner.symmetry)
 
 
-def _in_declared_dtype(text: Text, banner: _Banner, values: Array) -> Array:
+def _layout(banner: Banner, options: Options) -> Layout:
+    """The fields of an entry."""
+    scalar, count = _VALUES[banner.field]
+    base = 1 if options.base is None else options.base
+    return Layout(len(banner.shape), count, scalar, base, rest=Rest.REFUSE if count else Rest.IGNORE)
+
+
+def entry_layout(text: Text, options: Options) -> tuple[Banner, Layout] | None:
+    """What the beginning of a text says of its entries; None of an array, and of an unsigned skew-symmetric matrix."""
+    banner = _banner(text)
+    if banner.layout == "array" or (banner.symmetry == "skew-symmetric" and banner.dtype.startswith(("u", "bool"))):
+        return None
+    return banner, _layout(banner, options)
+
+
+def _in_declared_dtype(text: Text, banner: Banner, values: Array) -> Array:
     if banner.field == "complex":
         values = values.view(np.complex128)
     typed = as_declared(text, values, banner.dtype) if banner.dtype else values
@@ -109,7 +124,7 @@ def _in_declared_dtype(text: Text, banner: _Banner, values: Array) -> Array:
     return typed
 
 
-def _banner(text: Text) -> _Banner:
+def _banner(text: Text) -> Banner:
     position = 0
     line, following = text.next_line(0)
     while not line.strip() and following < text.size:
@@ -135,7 +150,7 @@ def _banner(text: Text) -> _Banner:
     if symmetry != "general" and (len(shape) != 2 or shape[0] != shape[1]):
         text.fail(at, f"a {symmetry} {kind} must be square, got {'x'.join(map(str, shape))}")
     dtype = next((c[len(_DTYPE_MARK) :].strip() for c in comments if c.startswith(_DTYPE_MARK)), "")
-    return _Banner(kind, layout, field, symmetry, shape, entries, dtype, comments, body, at)
+    return Banner(kind, layout, field, symmetry, shape, entries, dtype, comments, body, at)
 
 
 def _sizes(text: Text, line: bytes, at: int, kind: str, layout: str) -> tuple[tuple[int, ...], int]:
@@ -148,7 +163,7 @@ def _sizes(text: Text, line: bytes, at: int, kind: str, layout: str) -> tuple[tu
     return (tuple(numbers[:-1]), numbers[-1]) if has_entries else (tuple(numbers), math.prod(numbers))
 
 
-def _read_array(text: Text, banner: _Banner, options: Options) -> Coordinates:
+def _read_array(text: Text, banner: Banner, options: Options) -> Coordinates:
     scalar, count = _VALUES[banner.field]
     table = scan(text, banner.body, Layout(0, count, scalar), banner.stored, (), options.progress)
     values = _in_declared_dtype(text, banner, table.values)

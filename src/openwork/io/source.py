@@ -71,10 +71,10 @@ class Text:
                 f"{os.fspath(path)}, line 1: the text is UTF-16, by its first two bytes\n  help: save it as UTF-8"
             )
         text = cls(os.fspath(path), data)
-        text._check_characters()
+        text.check_characters()
         return text
 
-    def _check_characters(self) -> None:
+    def check_characters(self) -> None:
         """Refuse control characters outside of comments: they are no blanks. DOS's end of file may stand last."""
         allowed = 0
         for low in range(0, self.size, _BLOCK):

@@ -88,6 +88,8 @@ class StoreWriter:
 
     def append(self, name: str, array: Array) -> None:
         """Append to the buffer "pos_1", "crd_1", "values"; the first piece says the dtype."""
+        if array.dtype.kind == "V":  # bfloat16
+            array = array.view(np.uint16)
         if name not in self._buffers:
             self._buffers[name] = _Growing(self._folder / f"{name}.bin", array.dtype)
         self._buffers[name].append(array)
@@ -119,8 +121,6 @@ def write(path: Path_, t: Any, progress: Progress | None = None) -> None:
     parts = {f"pos_{k}": b for k, b in enumerate(storage.pos) if b is not None}
     parts |= {f"crd_{k}": b for k, b in enumerate(storage.crd) if b is not None}
     arrays = {name: to_numpy(b) for name, b in {**parts, "values": storage.values}.items()}
-    if storage.scalar == "bf16":
-        arrays["values"] = arrays["values"].view(np.uint16)
     total, done = sum(a.size for a in arrays.values()), 0
     with writing(path) as writer:
         for name, array in arrays.items():

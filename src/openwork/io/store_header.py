@@ -16,6 +16,7 @@ from ..errors import FileFormatError, FormatError, UnsupportedError
 from ..format import format as parse
 from ..format.format import Format
 from ..storage.buffers import SCALARS, numpy_dtype
+from ..storage.scalars import python_scalar
 
 __all__ = ["BLOCK", "HEADER", "StoreHeader", "Stored", "read_header", "spelled", "text_of"]
 
@@ -57,7 +58,7 @@ def spelled(format: Format, shape: tuple[int, ...], scalar: str, fill_value: Any
     """The text of a header, which ends with its own checksum."""
     body = {
         "openwork": VERSION, "format": str(format), "shape": list(shape), "scalar": scalar,
-        "fill_value": _json_of(fill_value), "block": BLOCK, "buffers": buffers,
+        "fill_value": _json_of(python_scalar(fill_value, scalar)), "block": BLOCK, "buffers": buffers,
     }  # fmt: skip
     return _text({**body, "crc32": zlib.crc32(_text(body))})
 

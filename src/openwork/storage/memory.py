@@ -126,7 +126,20 @@ def _acquire(size: int) -> _Block:
         for at in reversed(range(len(_idle))):
             if size <= _idle[at].size <= size + (size >> 2):
                 return _idle.pop(at)
+    try:
+        return _Block(size)
+    except OSError:
+        if not _drop():
+            raise
     return _Block(size)
+
+
+def _drop() -> bool:
+    """Free all idle blocks, where there is no more memory; whether there was one."""
+    with _lock:
+        found = bool(_idle)
+        _idle.clear()
+    return found
 
 
 def reserve(n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

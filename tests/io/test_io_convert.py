@@ -1,0 +1,210 @@
+"""`convert` and `write_parts`: the tensor that `asformat` gives, from runs of a few elements too; nothing is left behind."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.faults import injected, nth
+from openwork.format.named import coo
+from openwork.io import conversion, parts, write_parts
+
+RNG = np.random.default_rng(3)
+DENSE = RNG.integers(1, 9, (23, 17)) * (RNG.random((23, 17)) < 0.3) * 0.5
+DENSE[4:15] = 0
+DENSE[2] = 1.5
+LOOSE = coo(2, unique=False, ordered=False)
+WRITTEN = ("csr", "csc", "coo", "dcsc", "bsr(2, 3)", "dense_f", "(i, j) -> (j - i : compressed, i : compressed)")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the memory is for elements, pieces are short, and nothing waits for a disk."""
+    monkeypatch.setattr(conversion, "OVERHEAD", 0)
+    monkeypatch.setattr("openwork.io.text_parts._PIECE", 200)
+    monkeypatch.setattr("openwork.io.level_writer._STEP", 37)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def matrix(format: str = "csr") -> ow.Tensor:
+    return ow.asarray(DENSE, format=format)
+
+
+def same(path: Path, want: ow.Tensor) -> None:
+    got = ow.open(path, verify=True)
+    assert (got.format, got.shape, got.dtype, got.nse) == (want.format, want.shape, want.dtype, want.nse)
+    np.testing.assert_array_equal(got.to_numpy(), want.to_numpy())
+
+
+@pytest.mark.parametrize("memory", [3000, 1 << 20])
+def test_stores_to_formats(tmp_path: Path, memory: int) -> None:
+    sources = ("csr", "csc", "coo", "bsr(2, 3)", "dense", "bitmap", "dia", "ell(17)")
+    for k, format in enumerate(sources):
+        t = matrix(format)
+        ow.write(tmp_path / "a.ow", t)
+        for target in (WRITTEN[k % len(WRITTEN)], WRITTEN[(k + 3) % len(WRITTEN)]):
+            ow.convert(tmp_path / "a.ow", tmp_path / "b.ow", format=target, memory=memory)
+            same(tmp_path / "b.ow", t.asformat(target))
+    assert sorted(os.listdir(tmp_path)) == ["a.ow", "b.ow"]
+
+
+def test_to_npz_and_to_formats_that_are_made_whole(tmp_path: Path) -> None:
+    ow.write(tmp_path / "a.npz", matrix())
+    ow.convert(tmp_path / "a.npz", tmp_path / "b.npz", format="csc", memory=600)
+    same(tmp_path / "b.npz", matrix("csc"))
+    for format in ("bitmap", "ell(17)"):
+        ow.convert(tmp_path / "a.npz", tmp_path / "b.ow", format=format)
+        same(tmp_path / "b.ow", matrix(format))
+    ow.convert(tmp_path / "b.npz", tmp_path / "c.mtx")
+    np.testing.assert_array_equal(ow.read(tmp_path / "c.mtx").to_numpy(), DENSE)
+    ow.write(tmp_path / "packed.npz", matrix(), compress=True)
+    ow.convert(tmp_path / "packed.npz", tmp_path / "c.ow")
+    same(tmp_path / "c.ow", matrix())
+    ow.convert(tmp_path / "c.ow", tmp_path / "c.ow", format="csc")  # in its own place
+    same(tmp_path / "c.ow", matrix("csc"))
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.tns", "a.mtx.gz"])
+def test_text(tmp_path: Path, name: str) -> None:
+    for t in (matrix("coo"), matrix("coo").astype("int16"), ow.asarray(DENSE > 1, format="coo")):
+        ow.write(tmp_path / name, t)
+        for format, memory in ((None, 600), ("csr", 1 << 20)):
+            ow.convert(tmp_path / name, tmp_path / "b.ow", format=format, memory=memory)
+            same(tmp_path / "b.ow", t if format is None else t.asformat(format))
+
+
+def test_tensors_and_foreign_text(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.tns", tmp_path / "b.ow"
+    path.write_bytes(b"\xef\xbb\xbf# three\r\n3 1 2 1.5\r\n1 2 2 -2\r\n3 1 2 1\r\n" + b"1 1 1 0.5\n" * 90)
+    ow.convert(path, out, format="csf", memory=900)
+    same(out, ow.read(path, format="csf"))
+    path = tmp_path / "c.mtx"
+    for field, line in (("complex", "2 1 1.5 -2"), ("pattern", "2 1"), ("integer", "2 1 7")):
+        for symmetry in ("general", "hermitian" if field == "complex" else "symmetric"):
+            path.write_text(f"%%MatrixMarket matrix coordinate {field} {symmetry}\n% c\n3 3 1\n% c\n{line}\n")
+            ow.convert(path, out, format="csr")
+            same(out, ow.read(path, format="csr"))
+    ow.convert(path, out, symmetry="keep", base=0)
+    same(out, ow.read(path, symmetry="keep", base=0, format="coo"))
+    path.write_text("%%MatrixMarket matrix array real general\n2 1\n1\n2\n")
+    ow.convert(path, out)
+    assert ow.read(out).to_numpy().tolist() == [[1], [2]]
+
+
+def test_faults_of_text_name_the_line(tmp_path: Path) -> None:
+    lines = "".join(f"{k} {k} 1.5\n" for k in range(1, 100))
+    head = "%%MatrixMarket matrix coordinate real general\n99 99 99\n"
+    cases = {
+        head + lines.replace("77 77", "77 177"): "line 79: index 177 in column 2 is outside 1..99",
+        head + lines.replace("77 77 1.5", "77 77 x"): "line 79: expected a number, got 'x'",
+        head + lines.replace("\n77 ", "\n\x01 "): "line 79: a control character",
+        head + lines[:-20]: "has 97 of 99 entries",
+        head + lines + "1 1 1\n": "has 100 of 99 entries",
+        head.replace("general", "symmetric")
+        + lines.replace("5 5 1", "5 6 1").replace("9 9 1", "9 8 1"): "both triangles",
+        head.replace("general", "skew-symmetric") + lines: "diagonal element of a skew-symmetric matrix must be 0",
+    }
+    path, out = tmp_path / "a.mtx.gz", tmp_path / "b.ow"
+    for text, message in cases.items():
+        path.write_bytes(gzip.compress(text.encode()))
+        with pytest.raises((ow.FileFormatError, ow.UnsupportedError), match=message.replace(".", r"\.")):
+            ow.convert(path, out)
+        assert os.listdir(tmp_path) == ["a.mtx.gz"]
+    ow.write(tmp_path / "t.tns", matrix())
+    text = (tmp_path / "t.tns").read_text()
+    (tmp_path / "t.tns").write_text(text[:-1])
+    with pytest.raises(ow.FileFormatError, match="the file ends inside a line"):
+        ow.convert(tmp_path / "t.tns", out)
+
+
+@pytest.mark.parametrize("name", ["b.ow", "b.npz"])
+@pytest.mark.parametrize("kind", ["write", "fsync", "rename"])
+def test_the_old_file_survives_every_fault(tmp_path: Path, name: str, kind: Any) -> None:
+    out = tmp_path / name
+    ow.write(tmp_path / "a.ow", matrix())
+    ow.write(out, matrix() * 2)
+    for n in range(1, 200, 1 if kind != "write" else 7):
+        failed = None
+        with injected(nth(kind, n)):
+            try:
+                ow.convert(tmp_path / "a.ow", out, format="csc", memory=4000)
+            except OSError as error:
+                failed = error
+        assert sorted(os.listdir(tmp_path)) == ["a.ow", name]
+        if failed is None:
+            break
+        assert failed.filename == str(out)
+        same(out, matrix() * 2)
+    assert n > 1
+    same(out, matrix("csc"))
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
+    ow.write(tmp_path / "a.ow", matrix())
+    for last in (1, 3, 12):
+        calls = []
+
+        def stop(done: int, total: int, last: int = last, calls: list[int] = calls) -> None:
+            calls.append(done)
+            if len(calls) == last:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            ow.convert(tmp_path / "a.ow", tmp_path / "b.ow", format="csc", memory=2000, progress=stop)
+        assert os.listdir(tmp_path) == ["a.ow"]
+
+
+def test_parts_are_mapped_to_another_file(tmp_path: Path) -> None:
+    for format in ("csr", "coo", "bsr(2, 3)", "bitmap", "dense"):
+        ow.write(tmp_path / "a.ow", matrix(format))
+        t = ow.open(tmp_path / "a.ow")
+        roots = ((c, np.sqrt(v)) for c, v in parts(t, 900))
+        target = format if format in ("csr", "coo") else "csr"
+        write_parts(tmp_path / "b.ow", roots, t.shape, format=target, ordered=format in ("csr", "coo"))
+        np.testing.assert_array_equal(ow.read(tmp_path / "b.ow").to_numpy(), np.sqrt(DENSE))
+
+
+def test_parts_in_any_order_with_duplicates(tmp_path: Path) -> None:
+    index = RNG.integers(0, 9, (3, 400))
+    values = RNG.integers(0, 5, 400)
+    blocks = [(tuple(index[:, k : k + 50]), values[k : k + 50]) for k in range(0, 400, 50)]
+    want = ow.sparse_coo_tensor(index, values, (9, 9, 9))
+    for memory in (3000, 1 << 20):
+        for format in ("coo", "csf"):
+            write_parts(tmp_path / "b.ow", blocks, (9, 9, 9), format=format, dtype="int64", memory=memory)
+            same(tmp_path / "b.ow", want.asformat(format))
+    write_parts(tmp_path / "b.ow", blocks, (9, 9, 9), format=coo(3, unique=False, ordered=False), dtype="int64")
+    assert ow.open(tmp_path / "b.ow").nse == 400
+    write_parts(tmp_path / "b.ow", [], (4, 5), format="csr")
+    same(tmp_path / "b.ow", ow.zeros((4, 5), format="csr"))
+
+
+def test_arguments(tmp_path: Path) -> None:
+    ow.write(tmp_path / "a.ow", matrix())
+    a, b, one = tmp_path / "a.ow", tmp_path / "b.ow", [(([3], [1]), [2.0]), (([2], [1]), [2.0])]
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (lambda: ow.convert(a, b, memory="2 gallons"), ValueError, "memory is a number of bytes"),
+        (lambda: ow.convert(a, b, memory=0), ValueError, 'help: write "2GiB"'),
+        (lambda: ow.convert(a, b, memory=0.5), TypeError, "memory is an integer"),
+        (lambda: ow.convert(a, b, format="crs"), ow.FormatError, "did you mean csr"),
+        (lambda: ow.convert(a, b, base=1), ValueError, "base= means nothing"),
+        (lambda: ow.convert(a, tmp_path / "b.xyz"), ow.UnsupportedError, "unknown extension"),
+        (lambda: ow.convert(tmp_path / "no.ow", b), FileNotFoundError, "no.ow"),
+        (lambda: ow.convert(tmp_path / "no.mtx", b), FileNotFoundError, "no.mtx"),
+        (lambda: write_parts(b, one, (4, 2), ordered=True), ow.FormatError, r"got: \[2, 1\] after \[3, 1\]"),
+        (lambda: write_parts(b, one, (3, 2)), ow.ShapeError, "dimension 0 from 3 to 3"),
+        (lambda: write_parts(b, one, (4, 2, 2)), ow.ShapeError, "expected: 3 vectors"),
+        (lambda: write_parts(b, [(([0.5], [1]), [1])], (4, 2)), ow.DTypeError, "float64"),
+        (lambda: write_parts(b, one, (4, 2), format="ell(2)"), ow.UnsupportedError, "dense, compressed and singleton"),
+        (lambda: write_parts(tmp_path / "b.mtx", one, (4, 2)), ow.UnsupportedError, "expected: .ow or .npz"),
+    ]
+    for call, error, message in cases:
+        with pytest.raises(error, match=message):
+            call()
+        assert os.listdir(tmp_path) == ["a.ow"], message
