@@ -116,6 +116,11 @@ class LevelFormat:
         return low, high
 
     @property
+    def index_scalars(self) -> tuple[str, ...]:
+        """The types that its index buffers may have."""
+        return ("i32", "i64")
+
+    @property
     def arguments(self) -> tuple[int, ...]:
         return tuple(getattr(self, parameter) for parameter in self.parameters)
 

@@ -173,17 +173,23 @@ def _largest(weight: torch.Tensor, amount: float, format: Format) -> Tensor:
 
 
 def _with_short_indices(t: Tensor) -> Tensor:
-    """The tensor with index buffers of 32 bits where they fit: a product reads half as much for each weight."""
+    """The tensor with index buffers of the fewest bytes that hold them, as products read one for each weight."""
     s = t._storage
-    if max(len(s.values), *s.shape) > torch.iinfo(torch.int32).max:
-        return t
-    pos, crd = (tuple([_short(b) for b in group]) for group in (s.pos, s.crd))
+    is_small = max(len(s.values), *s.shape) <= torch.iinfo(torch.int32).max
+    dtypes = [_DTYPES[level.format.index_scalars[0]] for level in s.format.levels]
+    if not is_small:
+        dtypes = [dtype if dtype == torch.uint8 else torch.int64 for dtype in dtypes]
+    pos = tuple([_short(b, torch.int32 if is_small else torch.int64) for b in s.pos])
+    crd = tuple([_short(b, dtype) for b, dtype in zip(s.crd, dtypes, strict=True)])
     return Tensor._from_storage(Storage(s.shape, s.format, s.scalar, s.fill_value, pos, crd, s.values))
 
 
-def _short(buffer: Any) -> Any:
-    """A buffer with 32 bits for each index; the truth values of a bitmap are none."""
-    return buffer.to(torch.int32) if buffer is not None and buffer.dtype == torch.int64 else buffer
+_DTYPES = {"u8": torch.uint8, "i32": torch.int32}
+
+
+def _short(buffer: Any, dtype: torch.dtype) -> Any:
+    """A buffer of indices of this type; the truth values of a bitmap are none."""
+    return buffer.to(dtype) if buffer is not None and buffer.dtype != torch.bool else buffer
 
 
 def _largest_of_each(weight: torch.Tensor, n: int, m: int) -> torch.Tensor:

@@ -3,7 +3,8 @@
 Numbers are those of the PyTorch notes on sparse compressed tensors, generalised to every level format:
 
 1.1 pos are integers, and crd of levels without pos      1.2 crd of levels with pos are integers; a singleton's crd has
-the type of its parent's         1.3 int32 or int64
+the type of its parent's         1.3 int32 or int64; crd of a structured level
+of at most 256 remainders uint8 too
 1.4 values.dtype == dtype        1.5 the dtype is supported
 2.1 pos, 2.2 crd, 2.3 values are strided arrays   2.4 the buffers are those of the format's levels
 3.1 an extent >= 0 for each dimension             3.2 pos, 3.3 crd, 3.4 values have one dimension
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import DTypeError, InvariantError
+from ..format.level import LevelFormat
 from . import buffers, sizes
 from .buffers import Array
 from .storage import Storage
@@ -106,6 +108,11 @@ def _strided(storage: Storage) -> None:
             )
 
 
+def _is_narrow(level: LevelFormat, dtype: str) -> bool:
+    """Whether coordinates of a level may be of a type that is neither int32 nor int64."""
+    return dtype == "uint8" and "u8" in level.index_scalars
+
+
 @_stage
 def _types(storage: Storage) -> None:
     for kind, name, at, buffer in _named(storage):
@@ -117,7 +124,7 @@ def _types(storage: Storage) -> None:
         elif "int" not in text:
             number = "1.2" if kind == "crd" and (storage.pos[at] is not None or (level.is_singleton and at)) else "1.1"
             raise violation(number, f"{name} is of integers", "int32 or int64", dtype, f"convert {name} to int64")
-        elif text not in ("int32", "int64"):
+        elif text not in ("int32", "int64") and not (kind == "crd" and _is_narrow(level, text)):
             raise violation(
                 "1.3", f"{name} is of int32 or int64", "int32 or int64", dtype, f"convert {name} to int32 or int64"
             )

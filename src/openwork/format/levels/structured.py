@@ -10,6 +10,8 @@ from openwork.format.message import Problem
 
 __all__ = ["Structured"]
 
+_BYTE = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Structured(LevelFormat):
@@ -26,6 +28,11 @@ class Structured(LevelFormat):
     def interval(self, low: int, high: int) -> tuple[int, int]:
         """The remainders by m: n of them are stored for each parent, of an extent of 0 too."""
         return (0, self.m)
+
+    @property
+    def index_scalars(self) -> tuple[str, ...]:
+        """A byte too where it holds the remainders by m: values of 2:4 and their coordinates are then 5/8 of dense."""
+        return ("u8", "i32", "i64") if self.m <= _BYTE else ("i32", "i64")
 
     @classmethod
     def problem(cls, arguments: tuple[int, ...], properties: tuple[str, ...]) -> Problem | None:
