@@ -26,6 +26,7 @@ LIMITS = {
     "codegen/notice.py": {"SECONDS", "PAUSE"},
     "codegen/plan_cache.py": {"LIMIT"},
     "codegen/pool.py": {"_LIMIT", "_FOREIGN, _BUSY"},
+    "codegen/short_call.py": {"_VECTOR, _ONE"},
     "compiler/coiterate/code_size.py": {"SLACK"},
     "compiler/conversion/append.py": {"STATUS_SLOTS", "STATUS_UNIQUE"},
     "compiler/conversion/segment_sort.py": {"KEY_BITS", "NARROW_BITS"},
@@ -38,7 +39,8 @@ LIMITS = {
 """Numbers that nothing was tuned by: limits, codes, constants of mathematics and of file formats."""
 UNTUNED = {
     "PAIRS", "LIMIT", "LEAST", "LARGEST", "_LARGEST", "TRANSPOSES", "PREPARED", "EMPTY_SLOT", "KEY_BITS", "LINE", "FINITE", "ROOM", "KINDS",
-    "_FEW", "SHOWN_EXTENT", "ABSENT, SEVERAL",
+    "_FEW", "SHOWN_EXTENT", "ABSENT, SEVERAL", "_SAMPLE",
+    "_STORAGE_WORDS, _TENSOR_WORDS, _COUNTER_WORDS",
 }  # fmt: skip
 """Names of such numbers in runtime/, ops/, fusion/ and storage/: bounds of tables of plans, the ends of ranges of integers."""
 

@@ -13,6 +13,8 @@ import pytest
 import scipy.sparse
 
 import openwork as ow
+from openwork.checked import CHECKED
+from openwork.storage import tensor_words
 from openwork.storage.storage import Storage
 
 D = np.array([[1.0, 0, 2], [0, 3, 0], [4, 0, 5]])
@@ -467,3 +469,83 @@ def test_torch_memory_of_the_same_size_is_other_memory() -> None:
         assert record.holds()
         x.data = x.data.clone()
         assert not record.holds()
+
+
+# -- changes after many questions ----------------------------------------------------------------------------------
+
+
+def asked_often(A: ow.Tensor) -> ow.Tensor:
+    """The tensor once it answers by words in memory whether buffers are as they were."""
+    A @ like([1.0, 1.0, 1.0], A)
+    for _ in range(9):
+        assert A.nse == 5
+    watch = A._raw_storage._watch
+    assert watch is not None
+    assert CHECKED or (watch.same is not None and watch.same(watch.words))
+    return A
+
+
+def test_a_resized_array_is_noticed_after_many_questions() -> None:
+    for part in range(3):
+        for shape in ((2,), (10**5,), (len(PARTS[part]), 2)):
+            A, parts = over_numpy()
+            asked_often(A)
+            parts[part].resize(shape, refcheck=False)
+            with pytest.raises(ow.InvariantError, match="was resized"):
+                A.to_dense()
+
+
+def test_an_array_that_is_another_view_of_its_memory_is_no_change() -> None:
+    A, parts = over_numpy()
+    asked_often(A)
+    for x in parts:
+        x.shape = (1, len(x))
+    for _ in range(9):
+        np.testing.assert_array_equal(A.to_dense(), D)
+    parts[0].resize((1, 1), refcheck=False)
+    with pytest.raises(ow.InvariantError, match="was resized"):
+        A.to_dense()
+
+
+def test_changes_of_torch_buffers_are_noticed_after_many_questions() -> None:
+    torch = pytest.importorskip("torch")
+    A, (_, col, _) = over_torch()
+    asked_often(A)
+    col[0] = 1  # another matrix
+    np.testing.assert_array_equal(A.to_dense(), [[0, 1, 2], [0, 3, 0], [4, 0, 5]])
+    asked_often(A)
+    col[0] = 7
+    with pytest.raises(ow.InvariantError, match=r"crd\[1\]"):
+        A.to_dense()
+    changes = {
+        "resize_": lambda x: x.resize_(2),
+        "storage": lambda x: x.untyped_storage().resize_(8),
+        "data": lambda x: setattr(x, "data", torch.ones(2, dtype=torch.float64)),
+    }
+    for change in changes.values():
+        B, (_, _, values) = over_torch()
+        asked_often(B)
+        change(values if B.values is values else B.values)
+        with pytest.raises(ow.InvariantError):
+            B.to_dense()
+    C, (_, _, values) = over_torch()
+    asked_often(C)
+    C.values.data = 2 * values
+    np.testing.assert_array_equal(C.to_dense(), 2 * D)
+    asked_often(C)
+    C.values.data = values.float()
+    assert C.dtype == torch.float32
+
+
+def test_the_words_of_torchs_objects_are_found() -> None:
+    torch = pytest.importorskip("torch")
+    found = tensor_words._searched(torch)
+    assert found is not None
+    assert found.data < found.nbytes
+    x = torch.arange(5.0)
+    pairs = tensor_words.tensor_pairs(x, x.untyped_storage(), x, True)
+    assert pairs is not None
+    assert [word for _, word in pairs[1:3]] == [x.data_ptr(), 20]
+    assert pairs[-1][1] & 0xFFFFFFFF == x._version
+    assert tensor_words.tensor_pairs(x, x.untyped_storage(), x.clone(), True) is None
+    assert tensor_words.tensor_pairs(x, x.clone().untyped_storage(), None, True) is None

@@ -15,6 +15,7 @@ from ..format.expression import Dim
 from ..runtime import trace
 from ..runtime.formats import dense_format
 from ..runtime.layouts import Layout, layout_of
+from ..runtime.prepared_results import DenseArray
 from ..storage import buffers
 from ..storage.buffers import Array, is_recorded
 from ..storage.storage import Storage
@@ -42,17 +43,19 @@ _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 def to_dense(t: Tensor) -> Array:
     """The dense array of the tensor's own library; a view where the format is dense in any order of dimensions."""
     storage = t._storage
-    x, slot = storage.values, (storage._plans or storage.plans).conversions
-    prepared = slot.get("dense array")
-    if prepared is not None and prepared.valid and not trace.steps and (type(x) is np.ndarray or not is_recorded(x)):
-        return prepared.buffers(storage)[-1].reshape(storage.shape)
+    slot = (storage._plans or storage.plans).conversions
+    prepared: DenseArray | None = slot.get("dense array")
+    if prepared is not None and not trace.steps:
+        x = storage.values
+        if (type(x) is np.ndarray or not is_recorded(x)) and (array := prepared(storage)) is not None:
+            return array
     view = _dense_view(storage)
     if view is not None:
         return view
     dense = _dense_view(t.asformat("dense")._storage)
     conversion = slot.get(dense_format(len(storage.shape)))
     if conversion is not None:
-        keep(slot, "dense array", conversion)
+        keep(slot, "dense array", DenseArray(conversion, storage.shape))
     return dense
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from .. import tuning
 from ..codegen import cache
 from ..codegen.plan_cache import PlanCache
+from ..codegen.short_call import SHORT, bound
 from ..compiler.invariant_checks import Chain, ChainLevel, kernel
 from ..errors import InvariantError, UnsupportedError
 from ..storage.buffers import address, is_contiguous, is_torch, is_transformed, length, scalar_of
@@ -115,6 +116,8 @@ class PreparedCheck(NamedTuple):
     factor: int
     """values of each stored coordinate"""
     kernel: Executable
+    start: Callable[..., int] | None
+    """the kernel as a function of pos, crd of each level, coordinates, children of one parent and result"""
 
     def hold(self, storage: Storage) -> bool:
         """Whether every invariant holds of a storage of this format and shape over arrays of these types."""
@@ -125,12 +128,16 @@ class PreparedCheck(NamedTuple):
         for crd in crds:
             if not _is_flat(crd, n):
                 return False
-        return self.pass_at(address(pos), map(address, crds), n)
+        return self.pass_at(address(pos), list(map(address, crds)), n)
 
-    def pass_at(self, pos: int, crds: Iterable[int], n: int) -> bool:
+    def pass_at(self, pos: Any, crds: Sequence[Any], n: int) -> bool:
         """Whether every invariant holds of index buffers at these addresses, with n coordinates on each level."""
         out = np.zeros(1, np.int64)
         limit = n if self.limit is None else self.limit
+        if self.start is not None and n * (self.factor + 1) < SHORT:
+            if code := self.start(pos, *crds, n, limit, out):
+                self.kernel.fail(code)
+            return not out[0]
         arguments = (pos, *crds, 1, self.parents, n, limit, 0, *self.ends, address(out))
         self.kernel.run_sized(self.parents + n + n * self.factor, arguments)
         return not out[0]
@@ -177,7 +184,12 @@ def _prepare(storage: Storage, launches: Sequence[_Launch]) -> None:
     limit = spans[at][1] - spans[at][0] if levels[at].format.unique else None
     factor = math.prod(hi - lo for lo, hi in spans[chain_end:])
     ends = tuple(end for span in spans[at:chain_end] for end in span)
-    _prepared.keep(key, PreparedCheck(at, parents, limit, ends, factor, _kernel(chain)))
+    executable = _kernel(chain)
+    buffers = 1 + len(chain.levels)
+    fixed = [*[0] * buffers, 1, parents, 0, 0, 0, *ends, 0]
+    slots = [*range(buffers), buffers + 2, buffers + 3, len(fixed) - 1]
+    start = bound(executable, fixed, slots) if parents < SHORT else None
+    _prepared.keep(key, PreparedCheck(at, parents, limit, ends, factor, executable, start))
 
 
 def _by_kernels(storage: Storage) -> bool | None:

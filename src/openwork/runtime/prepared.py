@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import tuning
 from ..codegen import pool
+from ..codegen.short_call import SHORT, bound
 from ..ir.index import Assignment
 from ..storage.buffers import is_torch, itemsize, length
 from ..storage.storage import Storage
@@ -42,6 +43,7 @@ class PreparedCall:
         "prepared",
         "problem",
         "range",
+        "short",
         "single_slots",
         "slots",
         "threads",
@@ -80,6 +82,11 @@ class PreparedCall:
         self.single_slots = slots if is_one_launch and len(slots) == 3 and min(slots) >= 0 else None
         """where the addresses of the values, of one dense operand and of the result go, where one launch does it all"""
         self.call, self.pack = prepared.executable.call, prepared.executable.words
+        self.short: Callable[..., int] | None = None
+        """the whole call as a function of values, dense operands and result, arrays of NumPy or addresses, where it is
+        short; see `codegen.short_call`"""
+        if self.range is not None and _work(problem, prepared.schedule.driver) + (size or 0) <= SHORT:
+            self.short = bound(prepared.executable, self.words, slots, *self.range)
 
     @property
     def valid(self) -> bool:
@@ -88,6 +95,9 @@ class PreparedCall:
 
     def start(self, values: int, addresses: Sequence[int], out: int) -> None:
         """Run on stored values and dense operands at these addresses, writing to `out`."""
+        if self.short is not None:
+            self.end(self.short(values, *addresses, out))
+            return
         words = self.words.copy()
         if self.values >= 0:
             words[self.values] = values
@@ -109,13 +119,19 @@ class PreparedCall:
 
     def start_one(self, values: int, dense: int, out: int) -> None:
         """`start` with one dense operand."""
+        if self.short is not None:
+            self.end(self.short(values, dense, out))
+            return
         if self.single_slots is None or self.range is None:
             self.start(values, (dense,), out)
             return
         words = self.words.copy()
         at_values, at_dense, at_out = self.single_slots
         words[at_values], words[at_dense], words[at_out] = values, dense, out
-        code = self.call(self.pack(*words), *self.range)
+        self.end(self.call(self.pack(*words), *self.range))
+
+    def end(self, code: int) -> None:
+        """Raise the error of a kernel's status other than 0."""
         if code:
             self.prepared.executable.fail(code)
 
@@ -124,6 +140,14 @@ class PreparedCall:
         parts, scratch = (1, 0) if self.accumulators is None else (self.accumulators.parts, self.accumulators.nbytes)
         ranges = len(self.bounds) - 1 if self.long_rows is None else self.long_rows.count
         describe(self.problem, self.prepared, ranges, parts, allocated + scratch, recalled)
+
+
+def _work(problem: Problem, name: str) -> int:
+    """The number of turns of a statement's loops, at most: positions of its sparse operand, times what it lacks."""
+    driver = problem.values[name]
+    indices = next(a.indices for a in problem.stmt.accesses if a.tensor == name)
+    others = math.prod(n for i, n in problem.extents.items() if i not in indices)
+    return int((sum(driver.positions) + length(driver.values)) * others)
 
 
 def _size(out: Any) -> int | None:

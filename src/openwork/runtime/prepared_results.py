@@ -13,6 +13,7 @@ import numpy as np
 
 from ..codegen import pool
 from ..codegen.executable import Executable
+from ..codegen.short_call import SHORT, bound
 from ..format.format import Format
 from ..interruptible import LONG
 from ..storage.buffers import address, scalar_name
@@ -24,7 +25,9 @@ from .prepared import PreparedCall
 from .strided import fresh
 from .zero_annihilation import vdot
 
-__all__ = ["Conversion", "DenseResult", "Part", "Reduction", "SquareRoot", "TorchTotal", "Total", "template"]
+__all__ = [
+    "Conversion", "DenseArray", "DenseResult", "Part", "Reduction", "SquareRoot", "TorchTotal", "Total", "template",
+]  # fmt: skip
 
 _Make = Callable[..., np.ndarray[Any, Any]]
 
@@ -32,7 +35,7 @@ _Make = Callable[..., np.ndarray[Any, Any]]
 class Reduction:
     """A launch whose one dense operand is its result, an array of known shape and dtype."""
 
-    __slots__ = ("dtype", "make", "make", "prepared_call", "shape")
+    __slots__ = ("dtype", "make", "prepared_call", "shape")
 
     def __init__(self, prepared_call: PreparedCall, like: np.ndarray[Any, Any]) -> None:
         self.prepared_call, self.shape, self.dtype = prepared_call, like.shape, like.dtype
@@ -45,6 +48,10 @@ class Reduction:
 
     def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
         out = self.make(self.shape, self.dtype)
+        if (short := self.prepared_call.short) is not None:
+            if code := short(storage.values, out):
+                self.prepared_call.end(code)
+            return out
         self.prepared_call.start((storage._addresses or storage.addresses)[-1], (), address(out))
         return out
 
@@ -153,7 +160,7 @@ class Conversion:
     A structure never changes, so that sizes and ways are those of the first time; the values are those of the call.
     """
 
-    __slots__ = ("format", "launches", "makers", "parts", "scratch", "threads", "work")
+    __slots__ = ("format", "launches", "makers", "parts", "scratch", "short", "threads", "work")
 
     def __init__(
         self, format: Format, kernels: Iterable[Executable], words: Mapping[str, int], parts: Sequence[Part]
@@ -170,6 +177,18 @@ class Conversion:
             owner["a_vals"] = len(parts)
             slots = tuple((slot, owner[name]) for slot, name in enumerate(names) if name in owner)
             self.launches.append((kernel, [words[name] for name in names], slots))
+        self.short = self._short() if self.work <= SHORT else None
+
+    def _short(self) -> tuple[tuple[Callable[..., int], tuple[int, ...]], ...] | None:
+        """The launches as functions of parts of the result, and last the values, by their numbers; see
+        `codegen.short_call`."""
+        starts = []
+        for kernel, fixed, slots in self.launches:
+            start = bound(kernel, fixed, [slot for slot, _ in slots])
+            if start is None:
+                return None
+            starts.append((start, tuple(k for _, k in slots)))
+        return tuple(starts)
 
     @property
     def valid(self) -> bool:
@@ -178,6 +197,8 @@ class Conversion:
 
     def buffers(self, storage: Storage) -> list[Any]:
         """The parts, filled from a storage."""
+        if self.short is not None:
+            return self._filled(self.short, storage.values)
         buffers: list[Any] = []
         addresses = []
         for make in self.makers:
@@ -195,6 +216,17 @@ class Conversion:
                 kernel.run_sized(self.work, words)
         return buffers
 
+    def _filled(self, short: tuple[tuple[Callable[..., int], tuple[int, ...]], ...], values: Any) -> list[Any]:
+        """The parts, filled by short calls."""
+        buffers = [make() for make in self.makers]
+        operands = [*buffers, values]
+        if type(values) is not np.ndarray:
+            operands = [address(x) for x in operands]
+        for number, (start, places) in enumerate(short):
+            if code := start(*[operands[k] for k in places]):
+                self.launches[number][0].fail(code)
+        return buffers
+
     def __call__(self, storage: Storage, format: Format) -> Storage:
         """The storage converted again; `format` is equal to the one that it is kept for."""
         pos: list[Any] = [None] * format.nlevels
@@ -203,6 +235,38 @@ class Conversion:
         for part, buffer in zip(self.parts, indices, strict=False):
             (pos if part.part == "pos" else crd)[part.at] = buffer
         return Storage(storage.shape, format, storage.scalar, storage.fill_value, tuple(pos), tuple(crd), values)
+
+
+class DenseArray:
+    """The conversion to a dense array: values -> the array, in the tensor's shape."""
+
+    __slots__ = ("conversion", "make", "shape", "start", "values_first")
+
+    def __init__(self, conversion: Conversion, shape: tuple[int, ...]) -> None:
+        self.conversion, self.shape = conversion, shape
+        self.make: Callable[[], Any] | None = None
+        if conversion.short is None or len(conversion.parts) != 1 or len(conversion.short) != 1:
+            return
+        (part,), ((self.start, places),) = conversion.parts, conversion.short
+        if sorted(places) == [0, 1] and part.zero:
+            self.values_first = places == (1, 0)
+            if part.like is None:
+                self.make = partial(np.zeros, shape, part.dtype)
+            else:
+                self.make = partial(sys.modules["torch"].zeros_like, part.like.view(-1)[:1].expand(shape))
+
+    def __call__(self, storage: Storage) -> Any:
+        """The array of a storage whose values torch does not record; None where the conversion holds no more."""
+        conversion, values = self.conversion, storage.values
+        if conversion.threads != pool.threads:
+            return None
+        if self.make is None:
+            return conversion.buffers(storage)[-1].reshape(self.shape)
+        out = self.make()
+        x, y = (values, out) if type(values) is np.ndarray else (address(values), out.data_ptr())
+        if code := self.start(x, y) if self.values_first else self.start(y, x):
+            conversion.launches[0][0].fail(code)
+        return out
 
 
 def _maker(shape: tuple[int, ...], dtype: np.dtype[Any], *, zero: bool) -> _Make:

@@ -93,6 +93,10 @@ class _PreparedProduct:
         y: np.ndarray[Any, Any] = self.make(self.shape, self.dtype)
         if self.lined and address(b) % LINE:
             b = on_lines(strided(b)).owner
+        if (short := self.prepared_call.short) is not None:
+            if code := short(storage.values, b, y):
+                self.prepared_call.end(code)
+            return y
         self.prepared_call.start_one((storage._addresses or storage.addresses)[-1], address(b), address(y))
         return y
 
@@ -130,6 +134,10 @@ class _PreparedTorchProduct(_PreparedProduct):
         if (b.requires_grad or values.requires_grad) and torch.is_grad_enabled():
             return None if self.step is None or not is_base_class else self.step(storage, b)
         y = self.make(self.like)
+        if (short := self.prepared_call.short) is not None:
+            if code := short(values.data_ptr(), b_address, y.data_ptr()):
+                self.prepared_call.end(code)
+            return y
         self.prepared_call.start_one(_address(values), b_address, _address(y))
         return y
 

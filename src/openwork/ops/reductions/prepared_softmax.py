@@ -37,13 +37,15 @@ KEPT = tuning.MOVES_KEPT
 class _Softmax:
     """The launches of one structure, axis and type of values."""
 
-    __slots__ = ("dtype", "largest", "like", "quotient", "rows", "shifted", "total")
+    __slots__ = ("dtype", "largest", "like", "quotient", "rows", "shifted", "short", "total")
 
     def __init__(
         self, s: Storage, rows: tuple[int, ...], launches: tuple[PreparedCall, PreparedCall, PreparedCall, PreparedCall]
     ) -> None:
         self.largest, self.shifted, self.total, self.quotient = launches
         self.rows, self.dtype, self.like = rows, numpy_dtype(s.scalar), template(s.values)
+        short = [launch.short for launch in launches]
+        self.short = None if None in short else tuple(short)
 
     def run(self, s: Storage) -> Storage | None:
         """The softmax of a storage; None where torch records or transforms its values, or the launches hold no more."""
@@ -53,24 +55,44 @@ class _Softmax:
         like = self.like
         if like is not None and not _is_plain(values):
             return None
-        begin = (s._addresses or s.addresses)[-1]
         torch: Any = None if like is None else sys.modules["torch"]
         shifted: Any = np.empty(len(values), self.dtype) if torch is None else torch.empty_like(like)
         out = np.empty(len(values), self.dtype) if torch is None else torch.empty_like(like)
         rows = np.empty(self.rows, self.dtype)
         rows.fill(-np.inf)
+        if self.short is None:
+            self._run((s._addresses or s.addresses)[-1], shifted, rows, address(out))
+            return s.with_own_values(out)
+        largest, shift, total, quotient = self.short
+        begin, where, end = values, shifted, out
+        if torch is not None:
+            begin, where, end = values.data_ptr(), shifted.data_ptr(), out.data_ptr()
+        if code := largest(begin, rows) or shift(begin, rows, where):
+            self.largest.end(code)
+        _exponentials(shifted)
+        rows.fill(0)
+        if code := total(where, rows) or quotient(where, rows, end):
+            self.total.end(code)
+        return s.with_own_values(out)
+
+    def _run(self, begin: int, shifted: Any, rows: np.ndarray[Any, Any], end: int) -> None:
+        """The launches where they are not short, of values and a result at these addresses."""
         where, row = address(shifted), address(rows)
         self.largest.start(begin, (), row)
         self.shifted.start_one(begin, row, where)
-        if torch is None:
-            with np.errstate(all="ignore"):
-                np.exp(shifted, shifted)
-        else:
-            shifted.exp_()
+        _exponentials(shifted)
         rows.fill(0)
         self.total.start(where, (), row)
-        self.quotient.start_one(where, row, address(out))
-        return s.with_own_values(out)
+        self.quotient.start_one(where, row, end)
+
+
+def _exponentials(x: Any) -> None:
+    """Exponentials in place, by the array's library."""
+    if type(x) is not np.ndarray:
+        x.exp_()
+        return
+    with np.errstate(all="ignore"):
+        np.exp(x, x)
 
 
 def _is_plain(values: Any) -> bool:

@@ -1,0 +1,108 @@
+"""A kernel with most of its words -> a function of the others, by CPython's own calling convention.
+
+    start = bound(executable, words, slots)     # once
+    start(values, x, y)                         # 0.2 microseconds, where `Executable.run` takes more than 1
+
+The functions (`short_call.ll`) keep the GIL, so that they are for short work. Where they are not available, on another
+interpreter than CPython or in checked mode, callers have `Executable.run`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from .. import settings, tuning
+from ..checked import CHECKED
+from ..errors import UnsupportedError
+from ..storage import watch
+from ..storage.buffers import DATA, HAS_POINTER
+from . import disk, engine
+from .executable import Executable, checked_words
+
+__all__ = ["SHORT", "bound"]
+
+SHORT = tuning.SHORT_CALL
+_VECTOR, _ONE = 0x80, 0x8
+"""CPython's flags of a method: its positional arguments are a vector; it has one."""
+_NAMES = ("ow_short_start", "ow_short_launch", "ow_short_same")
+_START = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_kept: list[Any] = []
+"""The code and the method definitions, which are never freed: functions point to them."""
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+def bound(
+    executable: Any, words: Sequence[int], slots: Sequence[int], lo: int = 0, hi: int = 0
+) -> Callable[..., int] | None:
+    """A kernel's launch as a function of the words in `slots`, each an address or an array of NumPy; the others are
+    fixed. Keep the executable together with it. None where there are no short calls.
+    """
+    method = _method()
+    if method is None or type(executable) is not Executable or min(slots, default=0) < 0:
+        return None
+    fixed = checked_words(executable, words)
+    head = executable.address, lo, hi, len(fixed)
+    record = struct.pack(f"={len(head) + len(slots) + len(fixed)}q", *head, *slots, *fixed)
+    return _function(method, record)
+
+
+@cache
+def _method() -> int | None:
+    """The address of the definition of a launch, compiled or from disk; None where it is not available.
+
+    The function that compares words in memory goes to `storage.watch`, which asks it from now on.
+    """
+    if CHECKED or not HAS_POINTER or sys.implementation.name != "cpython" or settings.is_off("OPENWORK_SHORT_CALLS"):
+        return None
+    text = _text()
+    try:
+        entry = disk.read(text)
+        if entry is None:
+            entry = disk.Entry(_NAMES[0], (), engine.to_object(text))
+            disk.write(text, entry)
+        code = engine.load(entry.code, *_NAMES)
+    except (OSError, UnsupportedError):
+        return None
+    start, launch, same = code.addresses
+    python = ctypes.pythonapi
+    _START(start)(_address(python.PyLong_AsLongLong), _address(python.PyLong_FromLongLong), id(int))
+    definitions = _Method(b"launch", launch, _VECTOR, None), _Method(b"same", same, _ONE, None)
+    _kept.extend((code, *definitions))
+    first, second = map(ctypes.addressof, definitions)
+    watch.same = _function(second, None)
+    return first
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def _function(method: int, of: object) -> Callable[..., int]:
+    """The method of an object as a function."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    function: Callable[..., int] = make(method, of, __name__)
+    return function
+
+
+def _text() -> str:
+    """The text of `short_call.ll` for this interpreter."""
+    text = resources.files(__package__).joinpath("short_call.ll").read_text(encoding="utf-8")
+    header = object.__basicsize__
+    offsets = {"TYPE": header - 8, "COUNT": header, "BYTES": bytes.__basicsize__ - 1, "DATA": DATA}
+    for name, offset in offsets.items():
+        text = text.replace(f"{{{name}}}", str(offset))
+    return text

@@ -1,0 +1,101 @@
+"""Short calls: a kernel's launch as a function of some of its words, and what stands in where there are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.checked import CHECKED
+from openwork.codegen import engine, short_call
+from openwork.codegen.executable import Executable
+from openwork.errors import CompilerBug
+from openwork.ir.loop import Scalar
+from openwork.runtime.prepared import PreparedCall
+
+pytestmark = pytest.mark.skipif(CHECKED, reason="checked kernels are given bounds, by ctypes")
+
+TEXT = """
+define i64 @f(ptr %words, i64 %lo, i64 %hi) {
+  %at = getelementptr i64, ptr %words, i64 2
+  %to = load ptr, ptr %at
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %words, i64 32, i1 false)
+  %last.at = getelementptr i64, ptr %words, i64 3
+  %last = load i64, ptr %last.at
+  %ends = mul i64 %lo, %hi
+  %out = add i64 %last, %ends
+  ret i64 %out
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+"""Copies its words to the third, and returns the fourth and the product of the bounds."""
+
+
+def copier() -> Executable:
+    params = tuple(Scalar(name, "i64") for name in "abcd")
+    code = engine.load(engine.to_object(TEXT), "f")
+    return Executable("f", params, code, lambda: pytest.fail("no loop IR"))
+
+
+def test_words_and_bounds_are_those_of_the_call() -> None:
+    f, out = copier(), np.zeros(4, np.int64)
+    address = out.__array_interface__["data"][0]
+    start = short_call.bound(f, [5, -6, 0, 0], [2, 0, 3], 3, 4)
+    assert start is not None
+    for first, status in ((2**62, 0), (-1, 7), (-(2**63), -20)):
+        assert start(out, first, status) == status + 12
+        assert out.tolist() == [first, -6, address, status]
+    assert start(address, 8, 9) == 21
+    every = short_call.bound(f, [2**64 - 1, 2, address, 4], [])
+    assert every is not None
+    assert every() == 4
+    assert out.tolist() == [-1, 2, address, 4]
+
+
+def test_there_are_none_for_a_word_without_a_slot_or_another_kind_of_kernel() -> None:
+    assert short_call.bound(copier(), [0] * 4, [2, -1]) is None
+    assert short_call.bound(object(), [], []) is None
+
+
+def test_the_same_numbers_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = np.arange(12.0).reshape(3, 4) % 5, np.arange(4.0)
+    results = []
+    for available in (True, False):
+        if not available:
+            monkeypatch.setattr(short_call, "_method", lambda: None)
+        a = ow.asarray(x, format="csr")
+        for _ in range(3):
+            out = (
+                a @ y,
+                ow.sum(a, axis=0).to_numpy(),
+                a.to_dense(),
+                ow.softmax(a, 1).to_numpy(),
+                a.asformat("csc").values,
+            )
+        calls = [p.prepared_call for p in a._storage.plans.products.values() if hasattr(p, "prepared_call")]
+        assert calls
+        assert all((p.short is not None) is available for p in calls)
+        results.append(out)
+    for first, second in zip(*results, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_long_work_is_not_a_short_call() -> None:
+    a = ow.asarray(np.eye(3), format="csr")
+    for columns, short in ((2, True), (short_call.SHORT, False)):
+        for _ in range(2):
+            a @ np.ones((3, columns))
+        calls = [p.prepared_call for p in a._storage.plans.products.values() if hasattr(p, "prepared_call")]
+        assert (calls[-1].short is not None) is short
+
+
+def test_a_status_is_an_error() -> None:
+    a = ow.asarray(np.eye(3), format="csr")
+    for _ in range(2):
+        a @ np.ones(3)
+    call = next(p for p in a._storage.plans.products.values() if hasattr(p, "prepared_call")).prepared_call
+    assert isinstance(call, PreparedCall)
+    with pytest.raises(MemoryError, match="workspace"):
+        call.end(1)
+    with pytest.raises(CompilerBug, match="status 3"):
+        call.end(3)
