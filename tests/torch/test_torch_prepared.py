@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import openwork as ow  # noqa: E402
+from openwork.checked import CHECKED  # noqa: E402
 from openwork.storage.specified import coordinates  # noqa: E402
 
 RNG = np.random.default_rng(3)
@@ -182,3 +183,38 @@ def test_einsum(text: str) -> None:
         (torch.einsum(text, b, y) ** 2).sum().backward()
         torch.testing.assert_close(x.grad, y.grad)
         torch.testing.assert_close(torch.as_tensor(a.grad.to_numpy()), b.grad * (b != 0))
+
+
+def test_products_of_known_structures() -> None:
+    """The third product of two structures is one launch: of other values, of infinities, of what torch records."""
+    x = torch.tensor([[0.0, 2, 0, 3], [1, 0, 0, 4], [0, 5, 6, 0]], dtype=torch.float64)
+    y = torch.tensor([[0.0, 1, 1, 0], [1, 0, 2, 0], [0, 3, 0, 1]], dtype=torch.float64)
+    for formats in (("coo", "coo"), ("csr", "csc"), ("csr", "coo")):
+        a, b = (ow.asarray(z.clone(), format=f) for z, f in zip((x, y), formats, strict=True))
+        for k in range(4):
+            c = a * b
+            assert torch.equal(c.to_dense(), x * y), (formats, k)
+        known = [m.intersection for m in a._storage.plans.merges.values() if m.intersection is not None]
+        assert len(known) == (not CHECKED)
+        a.values[1], b.values[1] = torch.inf, -2.0
+        dense = a.to_dense() * b.to_dense()
+        assert torch.isnan(dense).any()
+        assert torch.equal((a * b).to_dense().nan_to_num(7.0), dense.nan_to_num(7.0))
+        a.values[1] = 8.0
+        c = a * b
+        assert torch.equal(c.to_dense(), a.to_dense() * b.to_dense())
+        w = ow.asarray(a).requires_grad_()
+        (w * b).sum().backward()
+        assert torch.equal(w.grad.to_dense(), b.to_dense() * (a.to_dense() != 0))
+        c.crd(1).zero_()  # later results have no part in it
+        assert torch.equal((a * b).to_dense(), a.to_dense() * b.to_dense())
+
+
+def test_products_that_are_no_intersection_of_known_structures() -> None:
+    x = torch.eye(3, dtype=torch.float64)
+    one = ow.asarray(x, format="csr")
+    others = [ow.asarray(x + 1, format="csr", fill_value=1), ow.asarray(x.to(torch.int64), format="csc")]
+    for other in others:
+        for _ in range(4):
+            assert torch.equal((one * other).to_dense(), x * other.to_dense())
+        assert not any(m.intersection for m in one._storage.plans.merges.values())

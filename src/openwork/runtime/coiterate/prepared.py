@@ -24,6 +24,7 @@ from ...storage.structure import keep
 from .. import trace
 from .gallop_choice import drivers_of
 from .plan import Compiled, MergePlan, compiled, kept_plan
+from .prepared_intersection import Intersection, intersection
 from .single_chain import Room, SingleChain, single_chain
 
 __all__ = ["Launch", "PreparedMerge", "launch_of", "prepared_merge"]
@@ -77,11 +78,12 @@ class PreparedMerge:
     constants : the fill values that its kernel is passed
     one_structure : whether operands and result have one structure, on which the library computes with the values
     recalled : where an earlier call left something prepared, for `explain`; "" before the first one
+    intersection : what is left of a product once it was computed twice, where that is less; see `prepared_intersection`
     """
 
     __slots__ = (
-        "_chain", "_passed", "_room", "constants", "one_structure", "operands_warn", "recalled", "schedule", "shape",
-        "warnings",
+        "_chain", "_passed", "_products", "_room", "constants", "intersection", "one_structure", "operands_warn",
+        "recalled", "schedule", "shape", "warnings",
     )  # fmt: skip
 
     def __init__(self, plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> None:
@@ -92,6 +94,8 @@ class PreparedMerge:
         self._passed = tuple(map(address, self.constants))
         self._chain: SingleChain | None = None
         self._room: Room | None = None
+        self.intersection: Intersection | None = None
+        self._products = 0
         if not self.one_structure and not schedule.converts:
             drivers = drivers_of(schedule.gallop_chooser, storages, shape, schedule.target)
             launch = LAUNCHES.get((schedule, shape, drivers))
@@ -104,6 +108,12 @@ class PreparedMerge:
         """Take this launch from now on, which is one of the operands as they are."""
         if launch.single_chain is not None and self._chain is None:
             self._chain, self._room = launch.single_chain, launch.single_chain.room(storages)
+
+    def note_product(self, s: Storage, t: Storage, result: Storage) -> None:
+        """Note that the product of two storages of finite values was computed; learn it at the second one."""
+        self._products += 1
+        if self._products == 2 and not trace.steps:
+            self.intersection = intersection(s, t, result)
 
     def run(self, storages: tuple[Storage, ...], numbers: Sequence[int] = ()) -> tuple[Storage, bool] | None:
         """The result for values on these structures, and whether NumPy would certainly warn of nothing; None where
