@@ -19,7 +19,8 @@ define i64 @ow_short_start(ptr %as, ptr %to, ptr %type) nounwind {
 }
 
 ; A method of a record, which is bytes: kernel, lo, hi, the number of words, the slot of each operand, words. It takes the
-; operands, each an address or an array of NumPy, whose address is taken, and gives the kernel's status.
+; operands, each an integer, a float or an array of NumPy, whose address is taken, and gives the kernel's status. A float
+; has its bits where an array has its address.
 define ptr @ow_short_launch(ptr %record, ptr %args, i64 %nargs) nounwind {
 entry:
   %kernel.at = getelementptr i8, ptr %record, i64 {BYTES}

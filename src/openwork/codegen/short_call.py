@@ -25,7 +25,7 @@ from ..storage.buffers import DATA, HAS_POINTER
 from . import disk, engine
 from .executable import Executable, checked_words
 
-__all__ = ["SHORT", "bound"]
+__all__ = ["SHORT", "bound", "ready"]
 
 SHORT = tuning.SHORT_CALL
 _VECTOR, _ONE = 0x80, 0x8
@@ -47,8 +47,9 @@ class _Method(ctypes.Structure):
 def bound(
     executable: Any, words: Sequence[int], slots: Sequence[int], lo: int = 0, hi: int = 0
 ) -> Callable[..., int] | None:
-    """A kernel's launch as a function of the words in `slots`, each an address or an array of NumPy; the others are
-    fixed. Keep the executable together with it. None where there are no short calls.
+    """A kernel's launch as a function of the words in `slots`, each an integer, a float for a word of type f64, or an
+    array of NumPy, whose address is taken; the others are fixed. Keep the executable together with it. None where there
+    are no short calls.
     """
     method = _method()
     if method is None or type(executable) is not Executable or min(slots, default=0) < 0:
@@ -57,6 +58,11 @@ def bound(
     head = executable.address, lo, hi, len(fixed)
     record = struct.pack(f"={len(head) + len(slots) + len(fixed)}q", *head, *slots, *fixed)
     return _function(method, record)
+
+
+def ready() -> bool:
+    """Whether there are short calls, which are made ready where they are not."""
+    return _method() is not None
 
 
 @cache

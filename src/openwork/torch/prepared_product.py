@@ -38,7 +38,8 @@ class PreparedLaunch:
     def __call__(self, values: torch.Tensor, *dense: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = self.make(self.like)
         if (short := self.prepared_call.short) is not None:
-            if code := short(values.data_ptr(), *[x.data_ptr() for x in dense], out.data_ptr()):
+            addresses = (dense[0].data_ptr(),) if len(dense) == 1 else [x.data_ptr() for x in dense]
+            if code := short(values.data_ptr(), *addresses, out.data_ptr()):
                 self.prepared_call.end(code)
             return out
         if len(dense) == 1:

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ...codegen.short_call import bound
+from ...compiler.single.scaled_values import scale_kernel
+from ...runtime.conversion.conversion_kernels import shared_kernel
 from ...runtime.values import LIMITS, function_of
 from ...runtime.zero_annihilation import FEW, vdot
 from ...storage.buffers import scalar_of
@@ -57,13 +60,24 @@ class PreparedMap:
 class PreparedScaling:
     """Values times or by a number, which leaves their type and a fill value of 0 as they are."""
 
-    __slots__ = ("function", "left", "limit", "method")
+    __slots__ = ("_executable", "function", "left", "limit", "method", "start", "writes")
 
     def __init__(self, op: str, left: bool, values: Any) -> None:
         self.left = left
+        self.writes = 0
+        self.start: Callable[..., int] | None = None
+        """writes the products of few values of NumPy's and a number in their place, unless NumPy could warn of one"""
         self.limit = LIMITS.get(values.dtype) if type(values) is np.ndarray else None
         self.function: Callable[..., Any] = function_of(op, self.limit is None)
         self.method: Callable[..., Any] = np.multiply if self.limit is not None else getattr(_torch.Tensor, f"{op}_")
+
+    def note_write(self, values: Any) -> None:
+        """Note that products were written in place; prepare the launch at the second time."""
+        self.writes += 1
+        if self.writes == 2 and self.limit is not None and len(values) <= FEW:
+            scalar = scalar_of(values)
+            self._executable = shared_kernel(f"scale {scalar}", lambda: scale_kernel(scalar))
+            self.start = bound(self._executable, [len(values), 0, 0], (1, 2))
 
     def is_quiet(self, values: Any, number: float) -> bool:
         """Whether no warning and no derivative depends on what is done to these values."""
@@ -106,9 +120,14 @@ def write_scaled(op: str, t: Any, number: Any) -> bool:
             return False
         prepared.method(values, float(number))
         return True
-    if not values.flags.writeable or not prepared.is_quiet(values, number):
+    if not values.flags.writeable:
+        return False
+    if prepared.start is not None and not prepared.start(values, float(number)):
+        return True
+    if not prepared.is_quiet(values, number):
         return False
     prepared.function(values, float(number), values)
+    prepared.note_write(values)
     return True
 
 

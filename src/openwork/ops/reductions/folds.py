@@ -121,7 +121,7 @@ def _remember_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tup
     if s.library != "numpy":
         if key[0] == "sum" and _is_compact(s, axes) and by_library(s.scalar, scalar, s.values) and s.device == "cpu":
             shape = tuple(1 for _ in axes) if key[2] else ()
-            keep(s.plans.reductions, key, DenseResult(TorchTotal(s.values.dtype, dtype_of(scalar, s.values)), shape))
+            keep(s.plans.reductions, key, DenseResult(TorchTotal(s.values, dtype_of(scalar, s.values)), shape))
         return
     reduction: Reduction | Total | None = s.plans.reductions.get((key[0], axes, scalar))
     if reduction is None and len(axes) == len(s.shape) and s.values.shape[0] == s.nse:

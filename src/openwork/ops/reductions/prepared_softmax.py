@@ -44,8 +44,8 @@ class _Softmax:
     ) -> None:
         self.largest, self.shifted, self.total, self.quotient = launches
         self.rows, self.dtype, self.like = rows, numpy_dtype(s.scalar), template(s.values)
-        short = [launch.short for launch in launches]
-        self.short = None if None in short else tuple(short)
+        short = [launch.short for launch in launches if launch.short is not None]
+        self.short = tuple(short) if len(short) == len(launches) else None
 
     def run(self, s: Storage) -> Storage | None:
         """The softmax of a storage; None where torch records or transforms its values, or the launches hold no more."""
@@ -57,7 +57,7 @@ class _Softmax:
             return None
         torch: Any = None if like is None else sys.modules["torch"]
         shifted: Any = np.empty(len(values), self.dtype) if torch is None else torch.empty_like(like)
-        out = np.empty(len(values), self.dtype) if torch is None else torch.empty_like(like)
+        out: Any = np.empty(len(values), self.dtype) if torch is None else torch.empty_like(like)
         rows = np.empty(self.rows, self.dtype)
         rows.fill(-np.inf)
         if self.short is None:

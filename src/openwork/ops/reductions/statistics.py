@@ -56,7 +56,7 @@ def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
     >>> int(ow.sum(A)), ow.sum(A, axis=0).to_numpy()
     (6, array([1, 5]))
     """
-    return reduce("sum", _operand(x), axis, keepdims, dtype)
+    return reduce("sum", x if type(x) is Tensor else _operand(x), axis, keepdims, dtype)
 
 
 @operation(
