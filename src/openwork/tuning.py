@@ -131,8 +131,12 @@ SHORT_CALL = _tuned(
     "A @ x of 50 x 50: 4.1 -> 2.6 us; at the limit a launch takes some 10 us",
 )  # fmt: skip
 WATCH_WORDS = _tuned(
-    2, "questions", "whether buffers have changed, after which they are answered by words in memory",
-    "to note the words takes as long as 20 answers by the libraries; a result is asked once or twice",
+    8, "questions", "whether buffers have changed, after which they are answered by words in memory",
+    "to note the words takes as long as 10 answers by the libraries; a result is asked once or twice",
+)  # fmt: skip
+WATCH_LOADS = _tuned(
+    64, "questions", "whether one tensor's buffers have changed, after which native code to answer them is made ready",
+    "it takes 0.3 ms from disk, and some 60 to compile where LLVM was not loaded",
 )  # fmt: skip
 INTERRUPTIBLE_WORK = _tuned(
     1 << 20, "elements", "from which on work is handed to a helper, so that the main thread answers signals",

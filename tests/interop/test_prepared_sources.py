@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import openwork as ow
+from openwork.checked import CHECKED
 from openwork.errors import InvariantError
 from openwork.interop import prepared_sources as sources
 
@@ -99,3 +100,43 @@ def test_torchs_tensors_again() -> None:
     a.values.untyped_storage().resize_(0)
     with pytest.raises(InvariantError):
         a.to_dense()
+
+
+def test_changes_before_a_tensor_is_used_are_noticed() -> None:
+    """Records of torch's buffers begin at the first question; what they are compared with is of when they were checked."""
+    torch = pytest.importorskip("torch")
+    changes = {
+        "indices": lambda t: _indices(t)[-1].fill_(2),
+        "resized": lambda t: _values(t).untyped_storage().resize_(8),
+        "gone": lambda t: _indices(t)[0].untyped_storage().resize_(0),
+    }
+    for layout in (torch.sparse_csr, torch.sparse_coo):
+        t = _of(torch, layout)
+        often(lambda: t)  # noqa: B023
+        for name, change in changes.items():
+            t = _of(torch, layout)
+            a = ow.asarray(t)
+            assert sources.recall_torch(t) is not None
+            assert CHECKED or a._raw_storage._watch.begun is not None
+            change(t)
+            with pytest.raises(InvariantError, match=r"changed after|was resized"):
+                a.to_dense()
+            b = ow.asarray(_of(torch, layout))
+            for _ in range(5):
+                np.testing.assert_array_equal(b.to_numpy(), X, err_msg=name)
+        a = ow.asarray(_of(torch, layout))
+        a.values.data = a.values[:2].clone()
+        with pytest.raises(InvariantError):
+            a.to_dense()
+
+
+def _of(torch: Any, layout: Any) -> Any:
+    return torch.from_numpy(X.copy()).to_sparse(layout=layout)
+
+
+def _indices(t: Any) -> list[Any]:
+    return list(t.indices()) if str(t.layout) == "torch.sparse_coo" else [t.crow_indices(), t.col_indices()]
+
+
+def _values(t: Any) -> Any:
+    return t.values()

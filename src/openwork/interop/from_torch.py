@@ -46,9 +46,7 @@ def torch_values(obj: Any) -> Array:
 
 def unviewed(x: Any) -> Array:
     """A torch tensor over the same memory that is no view: torch.compile does not take views of sparse tensors."""
-    if not x._is_view():
-        return x
-    return x.new_empty(0).set_(x.untyped_storage(), x.storage_offset(), x.size(), x.stride())
+    return x.data if x._is_view() else x
 
 
 def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:

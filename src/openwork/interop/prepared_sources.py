@@ -10,6 +10,7 @@ Where a check fails, or a buffer is not as they were, the general road says what
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..format.format import Format
 from ..runtime.check import PreparedCheck, prepared_check
 from ..storage.buffers import address, dtype_of
 from ..storage.storage import Storage
-from ..storage.watch import private, watch, watched
+from ..storage.watch import private, watch_from, watched
 from ..tensor.tensor import Tensor
 from .from_torch import unviewed
 
@@ -37,22 +38,19 @@ _COMPRESSED = (parse("csr"), parse("csc"))
 class _Source:
     """A kind of matrix: the format that its buffers have and the kernel that checks them."""
 
-    __slots__ = ("check", "dtype", "fill", "format", "index", "levels", "scalar", "shape")
+    __slots__ = ("behind", "behind_pos", "check", "dtype", "fill", "first", "format", "index", "scalar", "shape")
 
     def __init__(self, s: Storage, check: PreparedCheck) -> None:
         self.shape, self.format, self.scalar, self.fill, self.check = s.shape, s.format, s.scalar, s.fill_value, check
         self.index = next(b for b in s.crd if b is not None).dtype
         self.dtype = dtype_of(s.scalar, s.values)
-        self.levels = [k for k, b in enumerate(s.crd) if b is not None]
+        levels = [k for k, b in enumerate(s.crd) if b is not None]
+        self.first = (None,) * levels[0]
+        self.behind, self.behind_pos = ((None,) * (len(s.crd) - 1 - k) for k in (levels[-1], levels[0]))
 
-    def groups(self, pos: Any, crd: list[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """pos and crd of all levels."""
-        every_pos: list[Any] = [None] * len(self.format.levels)
-        every_crd = every_pos.copy()
-        every_pos[self.levels[0]] = pos
-        for level, buffer in zip(self.levels, crd, strict=True):
-            every_crd[level] = buffer
-        return tuple(every_pos), tuple(every_crd)
+    def groups(self, pos: Any, crd: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """pos and crd of all levels; those that have any are one chain."""
+        return (*self.first, pos, *self.behind_pos), (*self.first, *crd, *self.behind)
 
 
 def keep_source(obj: Any, t: Tensor) -> None:
@@ -105,11 +103,12 @@ def recall_torch(obj: Any) -> Tensor | None:
     torch = sys.modules["torch"]
     if torch._C._functorch.maybe_current_level() is not None or torch.autograd.forward_ad._current_level >= 0:
         return None
+    if torch.is_inference_mode_enabled() or obj.is_inference():  # tensors of it have no version
+        return None
     if obj.layout is torch.sparse_csr:
-        pos, crd, values = obj.crow_indices(), [obj.col_indices()], unviewed(obj.values())
+        pos, crd, values = obj.crow_indices(), (obj.col_indices(),), unviewed(obj.values())
     elif obj.layout is torch.sparse_coo and obj.is_coalesced() and obj.sparse_dim() == len(source.shape):
-        indices, values = obj.indices(), obj._values()
-        crd = [indices.select(0, k) for k in range(len(source.shape))]
+        crd, values = obj.indices().unbind(0), obj._values()
         pos = torch.from_numpy(np.array((0, values.numel()), np.int64))
     else:
         return None
@@ -119,10 +118,13 @@ def recall_torch(obj: Any) -> Tensor | None:
     for x in crd:
         if x.dtype is not index or x.numel() != n or not x.is_contiguous():
             return None
-    if not pos.is_contiguous() or not source.check.pass_at(pos.data_ptr(), [x.data_ptr() for x in crd], n):
+    if not pos.is_contiguous():
+        return None
+    seen = [(x.data_ptr(), x._version) for x in (pos, *crd)]
+    if not source.check.pass_at(seen[0][0], [at for at, _ in seen[1:]], n):
         return None
     private(pos, *crd)
     every_pos, every_crd = source.groups(pos, crd)
     out = Storage(source.shape, source.format, source.scalar, source.fill, every_pos, every_crd, values)
-    out._watch = watch(every_pos, every_crd, values)
+    out._watch = watch_from((pos, *crd), len(source.first), seen, values, n)
     return Tensor._from_storage(out)
