@@ -97,6 +97,11 @@ def test_out_and_assignment():
         np.multiply(sparse.COO(A.astype(int)), 0.5, out=sparse.COO(A.astype(int)))
 
 
+def test_differences_are_of_the_last_axis():
+    cube = np.arange(24.0).reshape(2, 3, 4) ** 2
+    np.testing.assert_array_equal(sparse.diff(sparse.COO(cube)).todense(), np.diff(cube))
+
+
 def test_constructors(tmp_path):
     twice = sparse.COO([[0, 0, 1], [1, 1, 2]], [1.0, 2.0, 4.0], shape=(2, 3))
     np.testing.assert_array_equal(twice.todense(), [[0, 3, 0], [0, 0, 4]])

@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from openwork.errors import CompilerBug
@@ -74,6 +74,8 @@ def test_integers_are_pythons_wrapped(scalar: str, data: st.DataObject) -> None:
     assert value("a < b", a=(scalar, a), b=(scalar, b)) == (a < b)
 
 
+@example("i32", -1, -2)
+@example("i32", -1, -3)
 @given(st.sampled_from(INTEGERS), st.integers(-9, 9), st.integers(-3, 70))
 def test_integer_powers(scalar: str, base: int, exponent: int) -> None:
     low = int_range(scalar)[0]
