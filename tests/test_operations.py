@@ -124,7 +124,7 @@ def test_every_name_is_that_of_its_block(name: str) -> None:
         assert operator.attrgetter(alias.partition("(")[0])(np)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dense", "dia", "bitmap", "bsr(2,3)"])
 @pytest.mark.parametrize("case", CASES)
 def test_on_every_format(case: str, spec: str) -> None:

@@ -104,7 +104,7 @@ def arity(op: str) -> int:
     return 3 if op in ("select", "fma") else 1 if op in ops.UNARY or op == "not" else 2
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_every_operation(scalar: str, lanes: int) -> None:
@@ -114,7 +114,7 @@ def test_every_operation(scalar: str, lanes: int) -> None:
         agree(op, kernel(op, scalar, n, lanes), COUNT, INEXACT.get(scalar, 0), **arrays)
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("source", SCALARS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_every_cast(source: str, lanes: int) -> None:

@@ -52,6 +52,7 @@ def check(name: str, format: str) -> None:
     np.testing.assert_allclose(values, expected, err_msg=name)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("format", FORMATS)
 def test_functions_over_chunks(format: str) -> None:
@@ -100,7 +101,7 @@ def test_tokens_are_of_contents() -> None:
     assert done.stdout.strip() == dask.base.tokenize(ow.asarray(np.eye(3), format="csr"))
 
 
-@pytest.mark.parametrize("first", ["openwork", "dask.array"])
+@pytest.mark.parametrize("first", ["dask.array", pytest.param("openwork", marks=pytest.mark.slow)])
 def test_nothing_is_to_be_called(first: str, tmp_path: Path) -> None:
     """In either order of imports, with the entry point as an installed package has it."""
     info = tmp_path / "openwork_entry-1.dist-info"

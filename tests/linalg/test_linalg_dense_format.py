@@ -90,7 +90,7 @@ def test_stacks() -> None:
     close(linalg.slogdet(sparse).logabsdet, np.linalg.slogdet(a)[1])
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("spec", [*SPARSE, "dense"])
 @pytest.mark.parametrize("upper", [False, True])
 def test_cholesky_of_every_format(spec: str, upper: bool) -> None:

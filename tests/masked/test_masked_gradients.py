@@ -49,7 +49,7 @@ def weighted(m: Any) -> Any:
     return (dense * torch.arange(1.0, dense.numel() + 1, dtype=dense.dtype).reshape(dense.shape)).sum()
 
 
-@pytest.mark.thin(16)
+@pytest.mark.thin(18)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("spec", FORMATS)
 def test_gradcheck_over_specified_elements(name: str, spec: str) -> None:

@@ -177,7 +177,7 @@ def call(text: str, form: str, plain: str, **options: Any) -> Any:
 
 @pytest.mark.parametrize(("form", "plain"), [("csr", "array"), ("coo", "csr"), ("dense", "array"), ("csc", "csr")])
 @pytest.mark.parametrize("text", STATEMENTS)
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 def test_statements(text: str, form: str, plain: str) -> None:
     check(call(text, form, plain), text)
 

@@ -48,7 +48,7 @@ def check(text: str, *operands: Any, **options: Any) -> Any:
     return got
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("left", SPARSE[2])
 def test_every_pair_of_formats(left: str) -> None:
     a = tensor(dense_array((8, 12), 1), left)

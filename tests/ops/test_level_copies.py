@@ -108,7 +108,7 @@ def pair(rank: int, spec: str) -> tuple[ow.Tensor, ow.Tensor]:
     return copy, mine
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize(("rank", "spec"), CASES)
 def test_every_operation_knows_levels_by_property_only(rank: int, spec: str) -> None:
     copy, mine = pair(rank, spec)

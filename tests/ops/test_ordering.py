@@ -61,7 +61,7 @@ def test_sort_and_argsort(rank: int, spec: str) -> None:
             assert got.format == t.format
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 def test_nonzero_searchsorted_and_diff(rank: int, spec: str) -> None:
     sorted_vector = np.sort(np.r_[np.arange(-3.0, 3), 0, 0, 0, 1.5])

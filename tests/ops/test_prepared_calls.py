@@ -61,7 +61,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", CALLS)
 def test_other_values_of_one_structure(name: str, format: str) -> None:

@@ -51,7 +51,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("like", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
 @pytest.mark.parametrize("name", MOVES)

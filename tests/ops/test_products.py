@@ -54,7 +54,7 @@ class TestMatmul:
         y = dense_array((3, 4, shape[0]), 1, density=1)
         check(lambda t: y @ t, lambda a: y @ a, dense_array(shape), spec)
 
-    @pytest.mark.thin(3)
+    @pytest.mark.thin(5)
     def test_sampled(self, spec: str, shape: tuple[int, int]) -> None:
         array = dense_array(shape)
         t = tensor(array, spec)
@@ -77,7 +77,7 @@ class TestMatmul:
             )
         check(lambda t: t.sum(axis=0, keepdims=True), lambda a: a.sum(axis=0, keepdims=True), dense_array(shape), spec)
 
-    @pytest.mark.thin(3)
+    @pytest.mark.thin(5)
     def test_elementwise_with_dense(self, spec: str, shape: tuple[int, int]) -> None:
         for other in (shape, (1, shape[1]), (shape[0], 1), (shape[1],)):
             d = dense_array(other, 3, density=1)
@@ -209,7 +209,7 @@ def _dtype_case(spec: str, dtype: str) -> Any:
 SPECS = ("csr", "csc", "coo", "bsr(2, 3)", "bsr(2, 2)", "dia", "ell(12)", "dcsr")
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("spec", "dtype"), [_dtype_case(spec, dtype) for spec in SPECS for dtype in DTYPES])
 def test_dtypes(spec: str, dtype: str) -> None:
     array = dense_array((7, 12), dtype=dtype)

@@ -40,7 +40,7 @@ def agrees(t: ow.Tensor, a: np.ndarray[Any, Any]) -> None:
     same(ow.unique_inverse(t).values, values)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 @pytest.mark.parametrize("fill", [0.0, 1.5, np.nan])
 def test_every_format(rank: int, spec: str, fill: float) -> None:

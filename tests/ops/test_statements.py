@@ -176,7 +176,7 @@ def test_results_much_larger_than_the_operands_are_sparse(text: str, value: Any)
         assert [float(got[1, 5]), float(got[1, 7]), float(got[7, 5])] == [6, 4, 6]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr(2, 2)"])
 @pytest.mark.parametrize("dtype", ["float64", "int8", "float32"])
 def test_products_reduced_as_contractions(monkeypatch: pytest.MonkeyPatch, form: str, dtype: str) -> None:

@@ -47,7 +47,7 @@ def check(function: Any, layout: str, backend: Any) -> None:
     torch.testing.assert_close(*pairs)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_without_a_break(name: str, backend: str) -> None:

@@ -90,7 +90,7 @@ def test_batches(workers: int) -> None:
     compare(batch, torch.cat([DENSE, DENSE]))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "ragged bsr"])
 @pytest.mark.parametrize("columns", [0, 2])
 def test_solutions(layout: str, columns: int) -> None:

@@ -40,7 +40,7 @@ def check(layout: str, function: Any, reference: Any) -> None:
     torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in EVERY])
 def test_every_element_has_its_gradient(layout: str) -> None:
     for function, reference in (*UNARY.values(), *REDUCTIONS.values(), *STRUCTURAL.values()):

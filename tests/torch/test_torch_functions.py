@@ -85,13 +85,14 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", SOME)
 def test_the_same_call(layout: str) -> None:
     for function in FUNCTIONS.values():
         check(make(*SOME[layout]), function, function)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", STACKS)
 def test_stacks(layout: str) -> None:
     y = torch.stack([X, 2 * X])

@@ -45,7 +45,7 @@ def test_products(layout: str) -> None:
         check(make(*EVERY[layout]), function, function)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("layout", EVERY)
 def test_structural(layout: str) -> None:
     for name, (mine, theirs) in STRUCTURAL.items():

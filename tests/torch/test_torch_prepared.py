@@ -107,7 +107,7 @@ MERGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "csf", "bitmap", "bsr(2, 2)", "ell(8)"])
 @pytest.mark.parametrize("name", MERGES)
 def test_merges(name: str, format: str) -> None:
