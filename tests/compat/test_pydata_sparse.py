@@ -131,3 +131,14 @@ def test_clip_puts_its_result_into_out():
     a, out = sparse.COO.from_numpy(A), sparse.COO.from_numpy(np.zeros_like(A))
     assert sparse.clip(a, 1, 3, out=out) is out
     np.testing.assert_array_equal(out.todense(), A.clip(1, 3))
+
+
+def test_diagonals_and_axes_of_coordinates():
+    a = sparse.COO.from_numpy(A)
+    want = np.zeros((3, 4, 4))
+    want[:, range(4), range(4)] = A
+    np.testing.assert_array_equal(sparse.diagonalize(a, axis=1).todense(), want)
+    cube = sparse.COO.from_numpy(want)
+    np.testing.assert_array_equal(cube.swapaxes(0, 2).todense(), want.swapaxes(0, 2))
+    with pytest.raises(NotImplementedError, match="'ell'"):
+        a.asformat("ell")

@@ -25,6 +25,7 @@ REFUSED = [
     ("a.mtx", HEAD.format("coordinate", "pattern", "symmetric") + "3 3 3\n1 2 9\n1 3\n3 1\n", "line 6: both (3, 1) and"),
     ("a.mtx", HEAD.format("coordinate", "integer", "skew-symmetric") + "3 3 2\n1 2 9\n2 1 -9\n", "line 5: both (2, 1)"),
     ("a.tri", "2 2 2 -1\n0 0 1 2\n1 0 3 4\n", "must be real, got (1+2j)"),
+    ("a.svm", "1 1:2 2:3\n1 3 4:5\n1 2:3 7 8\n", "line 2: expected a label, then pairs"),
     ("a.rb", RB.format("rza", 1, "  1  2  2\n 1\n      5.0"), "line 6: a diagonal element of a skew-symmetric"),
     ("a.rb", RB.format("rsa", 2, "  1  2  3\n 2 1\n      5.0      5.0"), "line 6: both (1, 2) and (2, 1)"),
     ("a.rb", RB.format("rsa", 1, "  1  2  2\n 1\n      5.").replace(" 2 2 1", " 2 3 1"), "type RSA must be square, got 2x3"),

@@ -188,3 +188,10 @@ def test_empty_systems() -> None:
     assert linalg.solve_tridiagonal(t, np.ones(0)).shape == (0,)
     assert linalg.det(t) == 1
     assert linalg.solve(ow.eye(3), np.ones((3, 0))).shape == (3, 0)
+
+
+def test_the_order_of_columns_is_passed_on() -> None:
+    A, b = ow.asarray(np.diag([1.0, 2, 4]), format="csc"), np.ones(3)
+    np.testing.assert_allclose(ow.linalg.spsolve(A, b, permc_spec="NATURAL"), [1, 0.5, 0.25])
+    with pytest.raises(ValueError, match="ColPerm"):
+        ow.linalg.spsolve(A, b, permc_spec="nonsense")

@@ -186,3 +186,9 @@ def test_in_place_forms_keep_the_tensor() -> None:
     for name in ("frobnicate", "frexp"):
         with pytest.raises(AttributeError, match="has no attribute"):
             getattr(m, name)
+
+
+def test_least_and_largest_along_a_dimension() -> None:
+    m = ow.masked_tensor(torch.arange(6.0).reshape(2, 3), torch.tensor([[True, False, True], [True, True, False]]))
+    least, largest = torch.aminmax(m, dim=0)
+    assert (least.to_tensor(-1).tolist(), largest.to_tensor(-1).tolist()) == ([0, 4, 2], [3, 4, 2])

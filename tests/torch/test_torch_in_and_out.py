@@ -182,3 +182,19 @@ def test_numbers_of_torch_and_elements_in_place() -> None:
     dense.sum().to_dense().backward()
     assert v.grad is not None
     assert bool((v.grad == 1).all())
+
+
+def test_memory_that_may_not_be_copied_is_shared() -> None:
+    A = ow.asarray(np.eye(3), format="csr")
+    assert np.shares_memory(ow.asarray(A, like=torch, copy=False).values.numpy(), A.values)
+
+
+def test_kinds_of_results() -> None:
+    t = ow.asarray(torch.eye(2, dtype=torch.float64).to_sparse_coo())
+    assert isinstance(torch.unique(t), ow.Tensor)
+    assert [len(torch.unique(t, return_counts=True)), len(torch.unique(t, return_inverse=True))] == [2, 2]
+    for x in (t, ow.sparse_coo_tensor(torch.tensor([[1, 0], [0, 1]]), torch.ones(2), (2, 2))):
+        s = ow.kron(x, x)._storage
+        assert all(isinstance(b, torch.Tensor) for b in (*s.pos, *s.crd) if b is not None)
+    (line,) = torch.meshgrid(t[0], indexing="xy")
+    assert line.shape == (2,)

@@ -83,6 +83,10 @@ def test_adam_counts_all_steps_as_torch_does() -> None:
     want, _ = trajectory(lambda p: torch.optim.SparseAdam(p, 0.1), steps)
     for a, b in zip(got, want, strict=True):
         torch.testing.assert_close(a, b)
+    defaults = optim.SparseAdam([start()]).defaults
+    known = torch.optim.SparseAdam([start()]).defaults
+    assert {k: defaults[k] for k in known if k in defaults} == {k: v for k, v in known.items() if k in defaults}
+    assert {"lr", "betas", "eps"} <= set(known) & set(defaults)
 
 
 def test_adam_corrects_a_row_by_its_own_steps() -> None:
