@@ -225,6 +225,14 @@ def test_broken_elements_are_refused(tmp_path: Path) -> None:
             ow.read(path, rows=slice(0, 3))
 
 
+def test_tenx_without_a_matrix_is_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_group("matrix")["data"] = np.ones(3)
+    with pytest.raises(ow.FileFormatError, match="expected a group with data, indices, indptr, shape"):
+        ow.read(tmp_path / "a.h5")
+
+
 def test_tenx_is_read_back_by_its_layout(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     x = array("int32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -257,3 +258,8 @@ def test_rows_of_indices_of_two_widths(widths: tuple[type, type]) -> None:
         got = A[rows]
         np.testing.assert_array_equal(got.to_numpy(), A.to_numpy()[rows])
         assert (got.pos(1).dtype, got.crd(1).dtype) == widths
+
+
+def test_keys_that_are_sequences_of_other_kinds() -> None:
+    for key in (array("q", [2, 0]), range(3)):
+        same(tensor(dense_array((8, 12)), "csr")[key], dense_array((8, 12))[np.asarray(key)])

@@ -256,3 +256,10 @@ def test_duplicates_that_are_repeated_stay_one_element(spec: str) -> None:
                 check_indices(got._storage)
                 got = got.to_numpy()
             np.testing.assert_array_equal(got, want, err_msg=f"{k} {shape}")
+
+
+def test_axes_are_refused_by_the_names_of_their_parameters() -> None:
+    t = tensor(dense_array((8, 12)), "csr")
+    for source, destination, words in ((1.5, 0, "moveaxis: source"), (0, 1.5, "moveaxis: destination")):
+        with pytest.raises(TypeError, match=words):
+            moveaxis(t, source, destination)  # type: ignore[arg-type]
