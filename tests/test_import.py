@@ -114,3 +114,14 @@ def test_dir_lists_what_is_public_and_nothing_else() -> None:
     assert {"sum", "abs", "format", "Lazy", "Plan", "masked", "nansum"} <= public
     assert not public & {"import_module", "FunctionType", "TYPE_CHECKING", "HOMES"}
     assert all(hasattr(ow, name) for name in public)
+
+
+def test_what_needs_torch_says_so() -> None:
+    """Without torch `ow.nn` names the command that installs it."""
+    code = (
+        "import sys; sys.modules['torch'] = None; import openwork as ow\n"
+        "try: ow.nn\nexcept ModuleNotFoundError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "openwork.nn works with torch, which is not installed" in done.stdout
+    assert "pip install 'openwork[torch]'" in done.stdout

@@ -42,6 +42,14 @@ def randomized_svd(a: Any, k: int = 6, *, oversample: int = 10, iterations: int 
     Cost: 2 * iterations + 2 products with k + oversample vectors each, a block at a time, where Lanczos (`svds`) has
     several times as many, one vector at a time.
     Source: Halko, Martinsson and Tropp, Finding structure with randomness, SIAM Review 53(2), 2011, algorithm 4.4.
+    See also: svds, pca, svd.
+
+    Examples
+    --------
+    >>> A = ow.diags_array([np.arange(1.0, 31.0)], format="csr")
+    >>> u, s, vh = ow.linalg.randomized_svd(A, 2, rng=0)
+    >>> s.round(3)
+    array([30., 29.])
     """
     operator = aslinearoperator(a if is_operator(a) else matrix(a, "randomized_svd"))
     k = integer(k, "randomized_svd", "k", boolean=False)
