@@ -56,7 +56,7 @@ def generated(documents: int = 20000, words: int = 5000, length: int = 30, seed:
     return X.asformat("csr"), torch.as_tensor(y, dtype=torch.float32)
 
 
-def train(data: Data, epochs: int, batch: int = 256) -> tuple[float, float, float]:
+def train(data: Data, epochs: int, batch: int = 256, dense: bool = False) -> tuple[float, float, float]:
     """Accuracy on a fifth of the documents, the part of the more frequent class there, the seconds of training."""
     X, y = data
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
@@ -66,7 +66,10 @@ def train(data: Data, epochs: int, batch: int = 256) -> tuple[float, float, floa
     torch.manual_seed(0)
     table = SparseEmbeddingBag(X.shape[1], 1, mode="sum", weight=torch.zeros(X.shape[1], 1))
     bias = torch.nn.Parameter(torch.zeros(1))
-    optimizer = optim.SparseAdam([table.weight, bias], lr=0.02, weight_decay=1e-5)
+    if dense:
+        table.forward = lambda bags: bags.to_dense() @ table.weight
+    kind = torch.optim.Adam if dense else optim.SparseAdam
+    optimizer = kind([table.weight, bias], lr=0.02, weight_decay=1e-5)
     start = time.perf_counter()
     for _ in range(epochs):
         for k in range(0, len(known), batch):
@@ -87,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", nargs="?", help="a file in svmlight's format")
     parser.add_argument("--quick", action="store_true", help="few documents, one epoch")
+    parser.add_argument("--dense", action="store_true", help="the same by torch's dense products and Adam")
     given = parser.parse_args(arguments)
     path = given.path or (str(DATA) if DATA.exists() else None)
     X, y = read(path) if path else generated()
@@ -94,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
         X, y = X[:4000], y[:4000]
     name = Path(path).name if path else "generated documents"
     print(f"data      {name}: {X.shape[0]} of {X.shape[1]} words, nse {X.nse}")
-    accuracy, guess, seconds = train((X, y), 2 if given.quick else 5)
+    accuracy, guess, seconds = train((X, y), 2 if given.quick else 5, dense=given.dense)
     print(f"accuracy  {accuracy:.1%} on unseen documents; the more frequent class is {guess:.1%}")
     print(f"time      {seconds:.1f} s")
     return accuracy

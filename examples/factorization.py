@@ -28,10 +28,13 @@ DATA = FOLDER / "tensors/FB15K237_train.tns.gz"
 class Factors(torch.nn.Module):
     """The vectors of entities and relations."""
 
-    def __init__(self, entities: int, relations: int, rank: int) -> None:
+    def __init__(self, entities: int, relations: int, rank: int, dense: bool = False) -> None:
         super().__init__()
-        self.entity = SparseEmbedding(entities, rank, weight=0.3 * torch.randn(entities, rank))
-        self.relation = SparseEmbedding(relations, rank, weight=0.3 * torch.randn(relations, rank))
+        tables = [0.3 * torch.randn(n, rank) for n in (entities, relations)]
+        if dense:
+            self.entity, self.relation = (torch.nn.Embedding.from_pretrained(t, freeze=False) for t in tables)
+        else:
+            self.entity, self.relation = (SparseEmbedding(*t.shape, weight=t) for t in tables)
 
     def forward(self, triples: torch.Tensor, wrong: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The scores of triples (n, 3), and of triples whose tails are wrong, (k, n)."""
@@ -53,7 +56,8 @@ def generated(entities: int = 600, relations: int = 8, groups: int = 8, facts: i
 
 def train(model: Factors, known: torch.Tensor, epochs: int, batch: int = 1024, negatives: int = 4) -> None:
     """Known triples against ones with random tails."""
-    optimizer = optim.Adagrad(model.parameters(), lr=0.1, weight_decay=1e-6)
+    library = optim if isinstance(model.entity, SparseEmbedding) else torch.optim
+    optimizer = library.Adagrad(model.parameters(), lr=0.1, weight_decay=1e-6)
     entities = model.entity.num_embeddings
     for _ in range(epochs):
         for k in torch.randperm(len(known)).split(batch):
@@ -80,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", nargs="?", help="a .tns file with three indices")
     parser.add_argument("--quick", action="store_true", help="fewer triples and epochs, a smaller rank")
+    parser.add_argument("--dense", action="store_true", help="the same by torch's Embedding and Adagrad")
     given = parser.parse_args(arguments)
     path = given.path or (str(DATA) if DATA.exists() else None)
     t = (ow.read(path) if path else generated()).coalesce()
@@ -90,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     if given.quick:
         triples = triples[:100000]
     cut = len(triples) // 20
-    model = Factors(max(t.shape[0], t.shape[2]), t.shape[1], 16 if given.quick else 64)
+    model = Factors(max(t.shape[0], t.shape[2]), t.shape[1], 16 if given.quick else 64, given.dense)
     start = time.perf_counter()
     train(model, triples[cut:], 4 if given.quick else 6)
     seconds = time.perf_counter() - start

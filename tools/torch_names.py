@@ -1,4 +1,5 @@
-"""docs/torch-names.md: every public name of torch.Tensor and torch.sparse, and what a Tensor answers to it.
+"""docs/torch-names.md: every public name of torch.Tensor, torch.sparse and torch.masked, and what a Tensor, and a
+masked tensor, answers to it.
 
 python tools/torch_names.py            # write it
 python tools/torch_names.py --check    # exit with 1 where it differs
@@ -21,11 +22,11 @@ PAGE = ROOT / "docs" / "torch-names.md"
 VERSION = torch.__version__.partition("+")[0]
 HEAD = f"""# torch's names
 
-Made by `python tools/torch_names.py` with torch {VERSION}: every public name of `torch.Tensor` and `torch.sparse`, and
-what it is on a Tensor over torch buffers. *There* is an attribute, or a method with torch's arguments, which raises
-UnsupportedError for those that are not supported; its operation is named where that is a function of the namespace.
-What is not there raises AttributeError, for the reason given. Which arguments and layouts are tried, and what refuses:
-[torch.md](torch.md#the-matrix).
+Made by `python tools/torch_names.py` with torch {VERSION}: every public name of `torch.Tensor`, `torch.sparse` and
+`torch.masked`, and what it is on a Tensor, or a masked tensor, over torch buffers. *There* is an attribute, or a method
+with torch's arguments, which raises UnsupportedError for those that are not supported; its operation is named where
+that is a function of the namespace. What is not there raises AttributeError, for the reason given. Which arguments and
+layouts are tried, and what refuses: [torch.md](torch.md#the-matrix).
 
 """
 
@@ -80,6 +81,41 @@ SPARSE: dict[str, str] = {
 }  # fmt: skip
 """torch.sparse's functions and classes."""
 
+MASKED: dict[str, str] = {
+    "MaskedTensor": "there: `ow.masked.MaskedTensor`, no subclass of torch.Tensor",
+    "is_masked_tensor": "not there: `isinstance(x, ow.masked.MaskedTensor)`, as torch's asks for its own class",
+    "maskedtensor": "torch's module",
+}  # fmt: skip
+"""What torch.masked has that openwork.masked has not under the same name."""
+
+MASKED_REASONS: dict[str, str] = {
+    "products and determinants of stacks and sums: m @ n, m + n @ k, ow.masked.einsum, or filled(0)": (
+        "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ corrcoef cov cross det dist dot inner "
+        "kron logdet matrix_power slogdet smm solve sspaddmm allclose histc renorm renorm_"
+    ),
+    "buffers of a layout: of the Tensors get_data() and get_mask()": (
+        "ccol_indices coalesce col_indices crow_indices dense_dim indices is_coalesced row_indices sparse_dim "
+        "sparse_mask sparse_resize_ to_sparse_bsc"
+    ),
+    "facts of one buffer: of values, or of get_data()": (
+        "cpu cuda element_size get_device grad_fn is_complex is_conj is_cpu is_cuda is_floating_point is_inference "
+        "is_leaf is_meta is_mkldnn is_neg is_nonzero is_pinned is_quantized is_same_size is_shared is_signed itemsize "
+        "nbytes pin_memory register_hook resize retain_grad retains_grad share_memory_ stride tolist"
+    ),
+    "writes at places: m[key] = value": (
+        "diagonal_scatter index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ "
+        "masked_scatter masked_scatter_ put put_ scatter scatter_ scatter_add scatter_add_ select_scatter slice_scatter"
+    ),
+    "orders and running results that torch's masked tensors have not either: of compressed(), or of filled(value)": (
+        "cummax cummin kthvalue logcumsumexp masked_select msort nonzero_static"
+    ),
+    "other spellings: m.T, m.swapaxes(-2, -1), conj()": ("H adjoint mH"),
+    "two results, other shapes and new tensors: m.map(function), ow.as_masked_tensor": (
+        "diag_embed frexp new_full new_ones new_zeros prelu sum_to_size unary"
+    ),
+}
+"""Names that a masked tensor has not, by the reason, beside those that a Tensor has not."""
+
 
 def sample() -> ow.Tensor:
     """A Tensor over torch buffers in COO, which has all of torch's accessors."""
@@ -95,7 +131,23 @@ def tensor_names() -> dict[str, str]:
     return found
 
 
-def _has(t: ow.Tensor, name: str) -> bool:
+def masked_names() -> dict[str, str]:
+    """The public names of torch.masked, with the answer to each."""
+    module: Any = torch.masked
+    own = {n: f"there: `ow.masked.{n}`" for n in ow.masked.__all__}
+    return {n: MASKED[n] if n in MASKED else own[n] for n in sorted(dir(module)) if not n.startswith("_")}
+
+
+def masked_tensor_names() -> dict[str, str]:
+    """The public names of torch's masked tensors, with the answer to each; KeyError for one that has none."""
+    m = ow.as_masked_tensor(torch.eye(2), torch.eye(2) > 0)
+    refused = {n: reason for reasons in (REASONS, MASKED_REASONS) for reason, ns in reasons.items() for n in ns.split()}
+    names = sorted(n for n in dir(torch.masked.MaskedTensor) if not n.startswith("_"))
+    answers = {n: "there" + ", in place" * n.endswith("_") for n in names if _has(m, n)}
+    return {n: answers[n] if n in answers else f"not there: {refused[n]}" for n in names}
+
+
+def _has(t: Any, name: str) -> bool:
     try:
         getattr(t, name)
     except AttributeError:
@@ -121,7 +173,11 @@ def sparse_names() -> dict[str, str]:
 def page() -> str:
     """The text of docs/torch-names.md."""
     parts = [HEAD]
-    for title, names in (("torch.Tensor", tensor_names()), ("torch.sparse", sparse_names())):
+    tables = (
+        ("torch.Tensor", tensor_names()), ("torch.sparse", sparse_names()), ("torch.masked", masked_names()),
+        ("torch.masked.MaskedTensor", masked_tensor_names()),
+    )  # fmt: skip
+    for title, names in tables:
         there = sum(answer.startswith("there") for answer in names.values())
         rows = "".join(f"| `{name}` | {answer} |\n" for name, answer in names.items())
         parts.append(f"## {title}\n\n{there} of {len(names)} are there.\n\n| name | answer |\n| --- | --- |\n{rows}\n")

@@ -35,6 +35,9 @@ class _Table(torch.nn.Module):  # type: ignore[misc]
             raise ShapeError(f"{name}: padding_idx={padding_idx}\n  expected: a row of {num_embeddings}")
         self.num_embeddings, self.embedding_dim = shape
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        if isinstance(weight, torch.nn.Parameter):
+            self.weight = weight
+            return
         initial = torch.randn(shape) if weight is None else weight.detach().clone()
         if weight is None and self.padding_idx is not None:
             initial[self.padding_idx] = 0
@@ -74,7 +77,8 @@ class SparseEmbedding(_Table, torch.nn.Embedding):  # type: ignore[misc]
     ----------
     num_embeddings, embedding_dim : the shape of the table
     padding_idx : a row that is looked up as any other, and has no gradient
-    weight : torch tensor of that shape, to start from; else normal random numbers, and zeros in the padding's row
+    weight : torch tensor of that shape, to start from, or a Parameter, which is the layer's own then and may be mapped
+        from a file (`torch.from_file`); else normal random numbers, and zeros in the padding's row
 
     Guarantees: equal to torch.nn.Embedding of the same weight; `weight.grad` is a torch.sparse_coo tensor with each row
     once, which `openwork.torch.optim` and torch's SGD, SparseAdam and Adagrad take. State dicts are torch's.
@@ -111,7 +115,7 @@ class SparseEmbeddingBag(_Table, torch.nn.EmbeddingBag):  # type: ignore[misc]
     padding_idx : a row that takes no part
     mode : "sum"; "mean": a bag's sum divided by the sum of its weights; "max": the largest of each column, of indices
         without weights. An empty bag is zero
-    weight : torch tensor of that shape, to start from
+    weight : torch tensor of that shape, to start from, or a Parameter, which is the layer's own then
 
     Guarantees: equal to torch.nn.EmbeddingBag of the same weight and mode; else as `SparseEmbedding`.
     Raises UnsupportedError for another mode; else as `SparseEmbedding`.

@@ -3,12 +3,15 @@
 A step reads and writes the rows that the gradient has, and no others, but for momentum: rows that have some move on.
 The rules are torch.optim's, so a dense gradient (all rows) steps as there. What torch.optim refuses or keeps without
 bound on sparse gradients is done here: weight decay, at the rows of the gradient; a momentum buffer of the different
-rows touched; numbers of steps of each row.
+rows touched; numbers of steps of each row. States may lie in files, for tables that do not fit in memory twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -34,13 +37,33 @@ def _values_of(params: Any) -> Any:
 
 
 class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
-    """An optimizer whose rule is told by rows; `_step_dense` and `_step_rows` are all that differ."""
+    """An optimizer whose rule is told by rows; `_update` is all that differs."""
 
-    def __init__(self, params: Any, defaults: State) -> None:
+    def __init__(
+        self, params: Any, defaults: State, state_folder: str | os.PathLike[str] | None = None
+    ) -> None:  # fmt: skip
         for name in ("lr", "weight_decay", "momentum", "eps", "lr_decay", "initial_accumulator_value"):
             if defaults.get(name, 0) < 0:
                 raise ShapeError(f"{type(self).__name__}: {name}={defaults[name]}\n  expected: {name} >= 0")
+        if state_folder is not None and not os.path.isdir(state_folder):
+            raise ShapeError(
+                f"{type(self).__name__}: state_folder={state_folder!r}\n  expected: a folder that is there"
+            )
+        self._state_folder = state_folder
         super().__init__(_values_of(params), defaults)
+
+    def _zeros(self, shape: Sequence[int], p: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """A state of zeros; with a folder it is of a file without a name, where what is written to takes room."""
+        dtype, shape = p.dtype if dtype is None else dtype, tuple(shape)
+        size = math.prod(shape)
+        if self._state_folder is None or not size or not p.is_cpu:
+            return torch.zeros(shape, dtype=dtype, device=p.device)
+        handle, path = tempfile.mkstemp(".state", "openwork-", self._state_folder)
+        os.close(handle)
+        mapped: torch.Tensor = torch.from_file(path, shared=True, size=size, dtype=dtype).reshape(shape)
+        if os.name == "posix":
+            os.unlink(path)
+        return mapped
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -164,6 +187,7 @@ class SparseAdam(_ByRows):
     params, lr, betas, eps, maximize : as torch.optim.SparseAdam
     weight_decay : added to the gradient as weight_decay * parameter, at the rows of the gradient
     rowwise : whether a row has one second moment, of the mean of its squares, where it has one for each element else
+    state_folder : a folder for files that the moments lie in; they have no names, and go with the optimizer
     steps : "rows" corrects a row's moments by the number of gradients that it had; "all" by the number of steps of the
         parameter, as torch.optim.SparseAdam, which makes the first steps of a rare row too long
 
@@ -176,21 +200,23 @@ class SparseAdam(_ByRows):
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0, *, steps: str = "rows", rowwise: bool = False, maximize: bool = False,
+        state_folder: str | os.PathLike[str] | None = None,
     ) -> None:  # fmt: skip
         if not all(0 <= b < 1 for b in betas):
             raise ShapeError(f"SparseAdam: betas={betas}\n  expected: 0 <= beta < 1")
         if steps not in ("rows", "all"):
             raise ShapeError(f'SparseAdam: steps={steps!r}\n  expected: "rows" or "all"')
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, defaults | {"steps": steps, "rowwise": rowwise, "maximize": maximize})
+        super().__init__(params, defaults | {"steps": steps, "rowwise": rowwise, "maximize": maximize}, state_folder)
 
     def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
     ) -> torch.Tensor:
         if not state:
             sizes = p.shape[: grad.sparse_dim() if grad.is_sparse else 1]
-            state["step"] = torch.zeros(sizes if group["steps"] == "rows" else (), dtype=torch.int64, device=p.device)
-            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), _zeros(p, grad, group["rowwise"])
+            state["step"] = self._zeros(sizes if group["steps"] == "rows" else (), p, torch.int64)
+            state["exp_avg"] = self._zeros(p.shape, p)
+            state["exp_avg_sq"] = self._zeros(_state_shape(p, grad, group["rowwise"]), p)
         counts = state["step"].to(p.device)
         step_rows = at if counts.ndim else ()
         steps_taken = _rows(counts, step_rows) + 1
@@ -213,6 +239,7 @@ class Adagrad(_ByRows):
     ----------
     params, lr, lr_decay, weight_decay, initial_accumulator_value, eps, maximize : as torch.optim.Adagrad
     rowwise : whether a row has one sum, of the means of its squares, where it has one for each element else
+    state_folder : a folder for a file that the sums lie in; it has no name, and goes with the optimizer
 
     Guarantees: without weight decay equal to torch.optim.Adagrad step for step, and to the trajectory of the dense
     gradients; with it, to that at rows that every gradient has. The sums are of the parameter's size. Cost of a step:
@@ -222,10 +249,13 @@ class Adagrad(_ByRows):
     def __init__(
         self, params: Any, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
         initial_accumulator_value: float = 0, eps: float = 1e-10, *, rowwise: bool = False, maximize: bool = False,
+        state_folder: str | os.PathLike[str] | None = None,
     ) -> None:  # fmt: skip
         defaults = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps, "rowwise": rowwise}
         super().__init__(
-            params, defaults | {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize}
+            params,
+            defaults | {"initial_accumulator_value": initial_accumulator_value, "maximize": maximize},
+            state_folder,
         )
 
     def _update(
@@ -233,7 +263,9 @@ class Adagrad(_ByRows):
     ) -> torch.Tensor:
         if not state:
             state["step"] = torch.tensor(0)
-            state["sum"] = _zeros(p, grad, group["rowwise"]).fill_(group["initial_accumulator_value"])
+            state["sum"] = self._zeros(_state_shape(p, grad, group["rowwise"]), p)
+            if group["initial_accumulator_value"]:
+                state["sum"].fill_(group["initial_accumulator_value"])
         state["step"] += 1
         total = _rows(state["sum"], at) + _squares(rows, p, grad, group)
         _set_rows(state["sum"], at, total)
@@ -294,10 +326,10 @@ def _row_rank(p: torch.Tensor, grad: torch.Tensor) -> int:
     return min(int(p.ndim), int(grad.sparse_dim()) if grad.is_sparse else 1)
 
 
-def _zeros(p: torch.Tensor, grad: torch.Tensor, rowwise: bool) -> torch.Tensor:
-    """A state of a parameter: of an element each, or of a row each."""
+def _state_shape(p: torch.Tensor, grad: torch.Tensor, rowwise: bool) -> tuple[int, ...]:
+    """The shape of a parameter's state: of an element each, or of a row each."""
     rank = _row_rank(p, grad)
-    return p.new_zeros((*p.shape[:rank], *(1,) * (p.ndim - rank))) if rowwise else torch.zeros_like(p)
+    return (*p.shape[:rank], *(1,) * (p.ndim - rank)) if rowwise else tuple(p.shape)
 
 
 def _squares(rows: torch.Tensor, p: torch.Tensor, grad: torch.Tensor, group: State) -> torch.Tensor:
