@@ -165,6 +165,36 @@ def test_refused_without_being_made_dense() -> None:
         da.argwhere(a).compute()
 
 
+def test_methods_whose_vectors_are_arrays_of_dask() -> None:
+    from openwork.dask import cg, pagerank
+
+    links = np.where(_draw.random((9, 9)) < 0.6, 0, 1.0)
+    links[4] = 0
+    spd = np.eye(9) * 5 + (links + links.T) / 4
+    b = np.arange(9.0)
+    with dask.config.set(scheduler="sync"):
+        a, s = (da.from_array(ow.asarray(m, format="csr"), chunks=c) for m, c in ((links, (5, 4)), (spd, (5, 9))))
+        options = {"damping": 0.3, "tolerance": 1e-2, "personalization": b}
+        found = pagerank(a, **options)
+        assert isinstance(found, da.Array)
+        assert np.allclose(found.compute(), ow.graph.pagerank(links, **options))
+        assert np.isclose(float(pagerank(a, damping=0, tolerance=1).sum()), 1)
+        x, info = cg(s, b, rtol=1e-3)
+        assert info == 0
+        assert np.linalg.norm(spd @ x.compute() - b) <= 1e-3 * np.linalg.norm(b)
+        with pytest.warns(ow.ConvergenceWarning, match="cg"):
+            assert cg(s, b, rtol=1e-10, maxiter=1)[1] == 1
+        for call, error, text in (
+            (lambda: pagerank(links), ow.ShapeError, "array of Dask"),
+            (lambda: cg(s[:4], b), ow.ShapeError, "square"),
+            (lambda: cg(s, b[:3]), ow.ShapeError, r"right side \(3,\)"),
+            (lambda: pagerank(-a), ValueError, "negative"),
+            (lambda: pagerank(a, max_iterations=1), ValueError, "no convergence in 1"),
+        ):
+            with pytest.raises(error, match=text):
+                call()
+
+
 CLUSTER = """
 import os, signal
 import numpy as np, openwork as ow, dask.array as da

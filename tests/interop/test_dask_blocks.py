@@ -20,6 +20,7 @@ from openwork.dask.partition import length, partition
 
 distributed = pytest.importorskip("distributed")
 
+import dask  # noqa: E402
 import dask.array as da  # noqa: E402
 
 from openwork.dask import BlockMatrix, BlockTensor  # noqa: E402
@@ -31,11 +32,14 @@ T = np.where(_draw.random((6, 5, 4)) < 0.6, 0, _draw.random((6, 5, 4)))
 SQUARE = np.where(_draw.random((24, 24)) < 0.95, 0, 1.0)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:distributed", "ignore::ResourceWarning")
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    with (
-        distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
-    ):
+    patient = {f"distributed.comm.timeouts.{kind}": "120s" for kind in ("connect", "tcp")}
+    options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with dask.config.set(patient), distributed.Client(**options, timeout=120) as c:
         yield c
 
 

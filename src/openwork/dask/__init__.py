@@ -6,6 +6,7 @@ arrays, or when `distributed` is imported; to import `openwork.dask` does it at 
 
 `BlockMatrix` is a linear operator over blocks on workers, `BlockTensor` the same for more dimensions, `partition` says
 how a tensor is cut and what products send. They need `distributed`, which is imported when they are first used.
+`pagerank` and `cg` take arrays of Dask, and keep vectors on the workers too.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import absent as _absent
 from ..interop.dask import register
 from .partition import Partition, partition
+from .vectors import cg, pagerank
 
 if TYPE_CHECKING:
     from .kept import BlockTensor
     from .matrix import BlockMatrix
 
-__all__ = ["BlockMatrix", "BlockTensor", "Partition", "partition", "register"]
+__all__ = ["BlockMatrix", "BlockTensor", "Partition", "cg", "pagerank", "partition", "register"]
 
 _HOMES = {"BlockMatrix": "matrix", "BlockTensor": "kept"}
 _missing = _absent(__name__, __all__)

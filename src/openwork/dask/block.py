@@ -115,8 +115,11 @@ def forest(b: Block) -> tuple[Array, Array]:
     coo = b.tensor.asformat("coo")
     u, v = (to_numpy(c) for c in coo._storage.crd if c is not None)
     ends = [p.start + c if isinstance(p, slice) else p[c] for p, c in zip(b.places, (u, v), strict=True)]
-    nodes, number = np.unique(np.concatenate(ends), return_inverse=True)
-    return nodes, nodes[first_nodes(number[: len(u)], number[len(u) :], len(nodes))]
+    mark = np.zeros(1 + max((int(e.max()) for e in ends if len(e)), default=-1), np.bool_)
+    for e in ends:
+        mark[e] = True
+    nodes, number = np.flatnonzero(mark), np.cumsum(mark) - 1
+    return nodes, nodes[first_nodes(number[ends[0]], number[ends[1]], len(nodes))]
 
 
 def _serialize(b: Block) -> tuple[dict[str, Any], list[Any]]:

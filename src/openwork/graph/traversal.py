@@ -162,7 +162,7 @@ def _of_forest(A: Any, connection: str) -> tuple[int, Any]:
 def first_nodes(u: Array, v: Array, n: int) -> Array:
     """The first node of the weak component of each of n nodes, for edges from u to v."""
     pos = np.concatenate([[0], np.cumsum(np.bincount(u, minlength=n))]).astype(np.int64)
-    crd = v[np.argsort(u, kind="stable")].astype(np.int64)
+    crd = (v if (u[1:] >= u[:-1]).all() else v[np.argsort(u, kind="stable")]).astype(np.int64)
     root, labels, count = np.arange(n), np.zeros(n, np.int64), np.zeros(1, np.int64)
     kernel("components", crd.dtype)(n + len(crd), pos, crd, root, labels, count, n)
     firsts: Array = np.unique(labels, return_index=True)[1]
