@@ -19,14 +19,14 @@ TERA = 1e12
 class Constants:
     """Of one machine of 16 cores, its network and Dask."""
 
-    element_rate: float = 1.0e9  # elements times vectors a second of one core, CSR @ vector: measured
-    column_gain: float = 4.0  # how much faster each of many columns is than a vector alone: measured
+    element_rate: float = 0.7e9  # elements a second of one core, CSR @ vector: measured
+    column_gain: float = 2.0  # how much faster each of 8 columns is than a vector alone: measured
     cores: int = 16  # assumed
     core_share: float = 0.5  # of 16 cores' rate that the memory's bandwidth allows: assumed
     network: float = 3.0e9  # bytes a second of one machine: 25 Gbit/s, assumed
-    serial: float = 0.8e9  # bytes a second that one process takes from or gives to sockets: assumed, see docs/scale.md
-    task: float = 0.5e-3  # seconds of client and scheduler for each task, one after the other: measured
-    latency: float = 10e-3  # seconds of a product whatever its size: measured
+    serial: float = 1.0e9  # bytes a second of one process and its sockets: assumed; measured in a sandbox 0.1e9
+    task: float = 4.8e-3  # seconds of processors for each task of Dask: measured
+    latency: float = 25e-3  # seconds of a product whatever its size: measured
     memory: float = 128e9  # bytes of a machine: assumed
     dollars: float = 1.0  # of a machine and hour: assumed
 
