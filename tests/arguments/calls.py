@@ -116,6 +116,7 @@ _ORDINARY: dict[str, Call] = {
     "linalg.norm": _call(a(), axis=1),
     "linalg.onenormest": _call(square(), t=2, itmax=5),
     "linalg.pca": _call(square(), k=2),
+    "linalg.randomized_svd": _call(square(), k=2, oversample=1, iterations=1, rng=0),
     "linalg.svds": _call(square(), k=2),
     "linalg.tensordot": _call(a(), a().T, axes=1),
     "linalg.trace": _call(a(), offset=1),
