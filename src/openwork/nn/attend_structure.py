@@ -37,9 +37,10 @@ class Groups:
     is_partial: bool
 
 
-def _cached(crd: torch.Tensor, name: str, key: Any, build: Callable[[], T]) -> T:
-    """What is computed of a mask, kept with its last buffer."""
+def _cached(pos: torch.Tensor, crd: torch.Tensor, name: str, key: Any, build: Callable[[], T]) -> T:
+    """What is computed of a mask, kept with its last buffer until one of them is written to."""
     kept = crd.__dict__.setdefault("_openwork_attention", {})
+    key = (key, pos.data_ptr(), _version(pos), _version(crd))
     entry = kept.get(name)
     if entry is None or entry[0] != key:
         entry = kept[name] = (key, build())
@@ -47,11 +48,16 @@ def _cached(crd: torch.Tensor, name: str, key: Any, build: Callable[[], T]) -> T
     return result
 
 
+def _version(buffer: torch.Tensor) -> int:
+    """How often torch wrote to a buffer; it does not count for tensors of inference mode."""
+    return 0 if buffer.is_inference() else buffer._version
+
+
 def elements_of(pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
     """The compressed rows of elements of compressed rows of blocks."""
     if tuple(block) == (1, 1):
         return pos, crd
-    return _cached(crd, "elements", (pos.data_ptr(), *block), lambda: _elements(pos, crd, *block))
+    return _cached(pos, crd, "elements", tuple(block), lambda: _elements(pos, crd, *block))
 
 
 def _elements(pos: torch.Tensor, crd: torch.Tensor, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -76,7 +82,7 @@ def columns_of(pos: torch.Tensor, crd: torch.Tensor, n: int, m: int) -> tuple[to
         of_columns[1:] = torch.bincount(column, minlength=masks * m).cumsum(0)
         return of_columns.to(pos.dtype), (row % max(n, 1))[order].to(crd.dtype), order
 
-    return _cached(crd, "columns", (pos.data_ptr(), n, m), build)
+    return _cached(pos, crd, "columns", (n, m), build)
 
 
 def cuts_of(pos: torch.Tensor, crd: torch.Tensor, m: int, tile: int) -> tuple[torch.Tensor, int, int]:
@@ -91,7 +97,7 @@ def cuts_of(pos: torch.Tensor, crd: torch.Tensor, m: int, tile: int) -> tuple[to
         in_tile = torch.bincount(row * tiles + crd // tile, minlength=len(counts) * tiles)
         return torch.cat([in_tile.new_zeros(1), in_tile.cumsum(0)]), tiles, longest
 
-    return _cached(crd, "cuts", (pos.data_ptr(), m, tile), build)
+    return _cached(pos, crd, "cuts", (m, tile), build)
 
 
 def groups_of(
@@ -101,8 +107,8 @@ def groups_of(
 
     pos, crd, block : compressed rows of blocks of one mask (n, m) = `shape`, or of several one after the other
     """
-    key = (pos.data_ptr(), *block, *shape, size)
-    return _cached(crd, "groups", key, lambda: _groups(pos, crd, block, shape, size))
+    key = (*block, *shape, size)
+    return _cached(pos, crd, "groups", key, lambda: _groups(pos, crd, block, shape, size))
 
 
 def _groups(
