@@ -10,6 +10,7 @@ import pytest
 
 import openwork as ow
 from openwork import tables
+from openwork.compiler.semiring import SEMIRINGS
 from openwork.errors import UnsupportedError
 from openwork.ops.result_format import named_family
 from openwork.runtime.operation import Operation, block
@@ -102,7 +103,7 @@ def test_rules_of_one_operand(o: Operation) -> None:
                     dtype,
                     got.dtype,
                 )
-            if o.fill == "same":
+            if o.fill in ("same", "scaled"):
                 assert got.fill_value == t.fill_value
             elif o.fill == "zero":
                 assert got.fill_value == 0
@@ -148,7 +149,7 @@ def test_rules_of_products(o: Operation) -> None:
             got = PRODUCTS[o.name](getattr(ow, o.name), s, t)
             shape = {"vdot": (), "outer": (4, 4), "vecdot": (3,), "ttv": (3,)}.get(o.name, (3, 3))
             assert got.shape == shape
-            if o.dtype == "promoted":
+            if o.dtype in ("promoted", "semiring"):
                 assert scalar_name(got.dtype) == scalar_name(ow.result_type(s, t))
             if o.fill == "zero" and isinstance(got, ow.Tensor):
                 assert got.fill_value == 0
@@ -187,3 +188,12 @@ def test_a_rule_of_several_operands_is_refused_for_one() -> None:
 def test_the_family_of_a_format_in_another_rank() -> None:
     for name in ("bitmap", "coo", "dense"):
         assert named_family(ow.format(name, ndim=3), 2) == ow.format(name, ndim=2)
+
+
+def test_a_semiring_may_have_a_type_of_its_own() -> None:
+    rings = [r for r in SEMIRINGS.values() if r.dtype != "promote"]
+    s = operand("float32", 0)
+    for ring in rings[:2]:
+        assert scalar_name(ow.spgemm(s, s.T, semiring=ring.name).dtype) == ring.dtype
+        assert scalar_name(ow.einsum("ij,kj->ik", s, s, semiring=ring.name).dtype) == ring.dtype
+    assert rings

@@ -155,7 +155,7 @@ def find(x: Any, /) -> tuple[Tensor, ...]:
     return (*coordinates, values if values.format.is_dense else values.asformat("dense"))
 
 
-@operation(method=True, dtype="int64")
+@operation(method=True, dtype="int64", fill="f(fill)")
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """The places in the sorted vector `x1` before which the elements of `x2` keep it sorted.
 

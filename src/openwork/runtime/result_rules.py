@@ -33,11 +33,13 @@ DTYPES = {
     "floating": "the operand's; of integers and bool NumPy's, float16 to float64 by their width, or torch's float32",
     "promoted float": "that which the operands promote to, float64 for integers and bool",
     "promoted floating": "the same of that which the operands promote to",
+    "semiring": "that which the operands promote to, or that of a semiring which has its own",
     "accumulated": "the operand's, 64 bits for integers and bool",
 }
 FILLS = {
     "f(fill)": "the operation of the fill values",
     "same": "that of the operand",
+    "scaled": "that of the operand, times the factor that it is multiplied by",
     "zero": "0, or the identity of a semiring's sum",
     "dense": "none: the result is dense",
     "reduced": "the reduction of a fibre that stores nothing; none where the result is dense",

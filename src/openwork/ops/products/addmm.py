@@ -11,7 +11,7 @@ from .matmul import matmul
 __all__ = ["addmm"]
 
 
-@operation(returns="product", shape="same", dtype="promoted", format="same")
+@operation(returns="product", shape="same", dtype="promoted", fill="scaled", format="same")
 def addmm(input: Any, a: Any, b: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (a @ b)`.
 

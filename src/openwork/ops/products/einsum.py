@@ -29,7 +29,12 @@ __all__ = ["einsum"]
 
 
 @operation(
-    masked=late("masked.contraction", "einsum"), returns="product", shape="product", fill="zero", format="product"
+    masked=late("masked.contraction", "einsum"),
+    returns="product",
+    shape="product",
+    dtype="semiring",
+    fill="zero",
+    format="product",
 )
 def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times") -> Any:
     """Sums of products by index letters, of any number of sparse and dense operands.

@@ -33,7 +33,7 @@ def sparse_matmul(a: Tensor, b: Tensor) -> Tensor:
     return einsum(f"{left},{right}->{out}", a, b)  # type: ignore[no-any-return]
 
 
-@operation(shape="product", fill="zero", format="sparse")
+@operation(shape="product", dtype="semiring", fill="zero", format="sparse")
 def spgemm(
     a: Tensor,
     b: Tensor,

@@ -225,7 +225,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
     return einsum("...i,...i->...", _conjugate(a), b)
 
 
-@operation(method=True, torch="kron", dtype="promoted", shape="multiplied", format="sparse")
+@operation(method=True, torch="kron", dtype="promoted", shape="multiplied", fill="f(fill)", format="sparse")
 def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
     """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
 
