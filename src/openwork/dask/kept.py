@@ -22,7 +22,8 @@ from distributed.scheduler import KilledWorker
 
 from ..errors import BlockError, ShapeError, UnsupportedError
 from ..interop.sources import asarray
-from ..storage.buffers import is_torch, numpy_dtype, refuse_recorded, to_numpy
+from ..storage.buffers import is_torch, numpy_dtype, to_numpy
+from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from . import block as blocks
 from .partition import Array, Indices, Partition, length, partition, sent_bytes

@@ -10,7 +10,8 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.sources import asarray
-from ..storage.buffers import is_recorded, is_torch, to_numpy
+from ..storage.buffers import is_torch, to_numpy
+from ..storage.recorded import is_recorded
 from ..tensor.dtypes import isdtype
 from ..tensor.tensor import Tensor
 

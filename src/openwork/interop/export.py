@@ -17,7 +17,8 @@ from ..runtime.formats import dense_format
 from ..runtime.layouts import Layout, layout_of
 from ..runtime.prepared_results import DenseArray
 from ..storage import buffers
-from ..storage.buffers import Array, is_recorded
+from ..storage.buffers import Array
+from ..storage.recorded import is_recorded
 from ..storage.storage import Storage
 from ..storage.structure import keep
 from ..storage.watch import is_kept, memory_of

@@ -11,7 +11,8 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..interop.layouts import sparse_csc_tensor
 from ..runtime.gradient_hook import differentiable
-from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, refuse_recorded, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
+from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
 from .inverse import InverseOperator

@@ -15,7 +15,8 @@ from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
 from ..runtime.gradient_hook import differentiable
-from ..storage.buffers import as_array, buffer_of, is_torch, refuse_recorded, to_numpy
+from ..storage.buffers import as_array, buffer_of, is_torch, to_numpy
+from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from .operands import (
     counts,

@@ -18,7 +18,8 @@ from ..interop.sources import asarray
 from ..ops.indexing.taking import prune
 from ..runtime.layouts import layout_of
 from ..runtime.promote import promote
-from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, refuse_recorded, scalar_of, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, scalar_of, to_numpy
+from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 
 __all__ = [

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ops.products.matmul import matmul
-from ..storage.buffers import as_array, cast, numpy_dtype, refuse_recorded
+from ..storage.buffers import as_array, cast, numpy_dtype
+from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from .operands import dense, matrix, solve_scalar
 

@@ -23,7 +23,8 @@ from ..runtime.conversion.radix_sort import distinct
 from ..runtime.gradient_hook import tracked
 from ..runtime.promote import accumulator
 from ..runtime.values import apply
-from ..storage.buffers import Array, as_array, bare, cast, is_torch, length, scalar_of, to_numpy, zeros
+from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
+from ..storage.recorded import bare
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from . import forms

@@ -18,7 +18,8 @@ from ..ops.products.matmul import matmul
 from ..ops.products.sddmm import sddmm
 from ..ops.reductions.softmax import softmax
 from ..runtime.launch import even_bounds
-from ..storage.buffers import is_recorded, scalar_of
+from ..storage.buffers import scalar_of
+from ..storage.recorded import is_recorded
 from ..tensor.tensor import Tensor
 from .attend_kernels import GROUP, kernel, tile_kernel
 from .attend_structure import Groups, columns_of, cuts_of, elements_of, groups_of

@@ -14,7 +14,8 @@ from ..late import late
 from ..runtime.conversion.radix_sort import radix
 from ..runtime.operation import namespace, operation
 from ..runtime.promote import promote
-from ..storage.buffers import as_array, bare, cast, is_torch, length, outside, to_numpy
+from ..storage.buffers import as_array, cast, is_torch, length, to_numpy
+from ..storage.recorded import bare, outside
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .axes import as_tensor, axis_of

@@ -15,9 +15,10 @@ from ..codegen.plan_cache import PlanCache
 from ..codegen.short_call import SHORT, bound
 from ..compiler.invariant_checks import Chain, ChainLevel, kernel
 from ..errors import InvariantError, UnsupportedError
-from ..storage.buffers import address, is_contiguous, is_torch, is_transformed, length, scalar_of
+from ..storage.buffers import address, is_contiguous, is_torch, length, scalar_of
 from ..storage.exact import check_indices
 from ..storage.invariants import check_layout
+from ..storage.recorded import is_transformed
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..storage.buffers import is_recorded, is_transformed
+from ..storage.recorded import is_recorded, is_transformed
 
 __all__ = [
     "any_dense_gradient", "dense_gradient_type", "differentiable", "rule", "source", "tracked", "transformed",

@@ -15,7 +15,8 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from .. import tuning
-from ..storage.buffers import Array, as_array, is_recorded, length, to_numpy
+from ..storage.buffers import Array, as_array, length, to_numpy
+from ..storage.recorded import is_recorded
 from ..storage.storage import Storage
 from ..storage.structure import Structure, keep
 from ..storage.watch import NOTHING, watch

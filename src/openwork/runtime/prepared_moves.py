@@ -16,7 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from .. import tuning
-from ..storage.buffers import Array, as_array, bare, cast, is_contiguous, is_dual, is_transformed, length, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_contiguous, length, to_numpy
+from ..storage.recorded import bare, is_dual, is_transformed
 from ..storage.storage import Storage
 from ..storage.structure import Structure, keep
 from ..storage.watch import NOTHING, kept, watch

@@ -8,18 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..storage.buffers import (
-    Array,
-    address,
-    dtype_of,
-    is_torch,
-    itemsize,
-    library_of,
-    numpy_dtype,
-    scalar_of,
-    with_memory,
-)
+from ..storage.buffers import Array, address, dtype_of, is_torch, itemsize, library_of, numpy_dtype, scalar_of
 from ..storage.memory import LARGE, reserve
+from ..storage.recorded import with_memory
 
 __all__ = ["LINE", "Strided", "contiguous_along", "fresh", "new_output", "on_lines", "strided"]
 

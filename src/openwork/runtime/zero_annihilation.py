@@ -13,7 +13,8 @@ import numpy as np
 from .. import tuning
 from ..codegen import cache, pool
 from ..ir.text import parse
-from ..storage.buffers import Array, address, bare, is_unrecorded, scalar_of, to_numpy
+from ..storage.buffers import Array, address, is_unrecorded, scalar_of, to_numpy
+from ..storage.recorded import bare
 
 __all__ = ["FEW", "FINITE", "bounded", "vdot"]
 

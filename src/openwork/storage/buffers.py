@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from contextlib import ContextDecorator
 from functools import cache
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -21,13 +20,13 @@ from ..checked import bounded
 from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..faults import reach
 from .memory import reserve
+from .recorded import bare, is_recorded, outside, refuse_recorded, with_memory
 
 __all__ = [
     "SCALARS",
     "Array",
     "address",
     "as_array",
-    "bare",
     "buffer_of",
     "cast",
     "copied",
@@ -35,15 +34,10 @@ __all__ = [
     "dtype_of",
     "empty",
     "flat",
-    "with_memory",
     "is_array",
-    "is_batched",
     "is_contiguous",
     "is_dtype",
-    "is_dual",
-    "is_recorded",
     "is_torch",
-    "is_transformed",
     "is_unrecorded",
     "itemsize",
     "length",
@@ -51,8 +45,6 @@ __all__ = [
     "numpy_dtype",
     "of_torch",
     "one_device",
-    "outside",
-    "refuse_recorded",
     "same_memory",
     "scalar_name",
     "scalar_of",
@@ -250,95 +242,6 @@ def address(x: Array) -> int:
         refuse_recorded(x)
         x = bare(x)
     return int(x.data_ptr())
-
-
-def with_memory(x: Any) -> Any:
-    """An array with memory: zeros for one of torch's zero tensors, which its derivatives return without memory."""
-    if isinstance(x, np.ndarray):
-        return x
-    return x.new_zeros(x.shape) if x._is_zerotensor() else x
-
-
-def is_recorded(x: Any) -> bool:
-    """Whether torch records operations on a tensor: for a gradient, a tangent or a transform."""
-    torch = sys.modules["torch"]
-    if x.requires_grad and torch.is_grad_enabled():
-        return True
-    if torch._C._functorch.is_functorch_wrapped_tensor(x):
-        return True
-    return torch.autograd.forward_ad._current_level >= 0 and is_dual(x)
-
-
-def is_transformed(x: Any) -> bool:
-    """Whether a torch tensor belongs to a transform of `torch.func`."""
-    return bool(sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(x))
-
-
-def is_dual(x: Any) -> bool:
-    """Whether a torch tensor carries a tangent."""
-    torch = sys.modules["torch"]
-    forward = torch.autograd.forward_ad
-    if forward._current_level < 0 or not torch._C._is_fwd_grad_enabled():
-        return False
-    return forward.unpack_dual(x).tangent is not None
-
-
-class outside(ContextDecorator):
-    """A context outside all transforms of `torch.func`: inside one, every tensor that torch makes belongs to it."""
-
-    __slots__ = ("_cleared",)
-
-    def __enter__(self) -> None:
-        torch = sys.modules.get("torch")
-        self._cleared: Any = None
-        if torch is not None and torch._C._functorch.maybe_current_level() is not None:
-            self._cleared = torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack()
-            self._cleared.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        if self._cleared is not None:
-            self._cleared.__exit__(*error)
-
-    def _recreate_cm(self) -> outside:
-        return outside()
-
-
-def is_batched(x: Any) -> bool:
-    """Whether a torch tensor is batched by `torch.func.vmap`."""
-    return bool(sys.modules["torch"]._C._functorch.is_batchedtensor(x))
-
-
-def bare(x: Any, *, any_of_batch: bool = False, all_of_batch: bool = False) -> Any:
-    """A torch tensor's own memory, without graph, tangent and transforms of `torch.func`.
-
-    A batch has none: UnsupportedError, but for its first element (`any_of_batch`) or all of it, flat (`all_of_batch`).
-    """
-    torch = sys.modules["torch"]
-    forward, transforms = torch.autograd.forward_ad, torch._C._functorch
-    if forward._current_level < 0 and not transforms.is_functorch_wrapped_tensor(x):
-        with outside():
-            return with_memory(x.detach())
-    with outside():
-        while transforms.is_functorch_wrapped_tensor(x):
-            inner = transforms.get_unwrapped(x)
-            if transforms.is_batchedtensor(x):
-                if not any_of_batch and not all_of_batch:
-                    raise UnsupportedError(
-                        "an operation that depends on values, of a batch of them inside a transform of torch.func"
-                        "\n  supported: vmap outermost of all, or over what the operation is linear in"
-                    )
-                inner = inner.reshape(-1) if all_of_batch else inner.select(transforms.maybe_get_bdim(x), 0)
-            x = inner
-        x = with_memory(x.detach())
-        return forward.unpack_dual(x).primal if forward._current_level >= 0 else x
-
-
-def refuse_recorded(x: Array) -> None:
-    """Raise UnsupportedError for a torch tensor that is recorded: its gradient would miss the operation."""
-    if not isinstance(x, np.ndarray) and is_recorded(x) and (x.is_floating_point() or x.is_complex()):
-        raise UnsupportedError(
-            "this operation has no gradient, and an operand requires one\n  help: detach() it, or use torch.no_grad()"
-        )
 
 
 def same_memory(x: Array, y: Array) -> bool:

@@ -22,7 +22,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ..faults import reach
-from .buffers import Array, as_array, bare, is_recorded, length, numpy_dtype, scalar_of, to_numpy
+from .buffers import Array, as_array, length, numpy_dtype, scalar_of, to_numpy
+from .recorded import bare, is_recorded
 
 __all__ = ["alive", "has_one_value", "is_iso", "repeated", "spread"]
 

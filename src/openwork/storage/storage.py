@@ -19,15 +19,14 @@ from .buffers import (
     copied,
     device_of,
     is_array,
-    is_recorded,
     itemsize,
     length,
     library_of,
     scalar_of,
     to_numpy,
-    with_memory,
 )
 from .iso import alive, is_iso, repeated
+from .recorded import is_recorded, with_memory
 from .scalars import python_scalar
 from .specified import count
 from .structure import Plans, Structure, keep

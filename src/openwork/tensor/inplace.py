@@ -17,6 +17,7 @@ from ..errors import DTypeError, ReadOnlyError, ShapeError, UnsupportedError
 from ..late import late
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
+from ..storage.recorded import is_recorded, is_transformed
 from ..storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _equal(x: Array, y: Array) -> bool:
 
 def _on_graph(values: Array) -> bool:
     """Whether writing into the values would be recorded, or they belong to a transform of torch.func."""
-    return is_torch(values) and bool(buffers.is_recorded(values) or buffers.is_transformed(values))
+    return is_torch(values) and bool(is_recorded(values) or is_transformed(values))
 
 
 def _recording() -> bool:

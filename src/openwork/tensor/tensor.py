@@ -20,6 +20,7 @@ from ..runtime.too_large import sized
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
 from ..storage.iso import spread
+from ..storage.recorded import is_recorded
 from ..storage.scalars import python_scalar, rounds
 from ..storage.storage import Storage
 from ..storage.watch import NOTHING, read_only
@@ -399,7 +400,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         """Set every element to zero in place; the structure stays. Raises ReadOnlyError where values are read-only."""
         make_writable(self, "zero_")
         s = self._storage
-        if s.fill_value or (is_torch(s.values) and buffers.is_recorded(s.values)):
+        if s.fill_value or (is_torch(s.values) and is_recorded(s.values)):
             self._storage = s.with_values(
                 buffers.zeros(buffers.length(s.values), s.scalar, s.values), python_scalar(0, s.scalar)
             )

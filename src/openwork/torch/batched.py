@@ -16,7 +16,7 @@ import torch
 from ..errors import UnsupportedError
 from ..runtime import gradient_hook
 from ..runtime.strided import Strided, strided
-from ..storage.buffers import is_batched
+from ..storage.recorded import is_batched
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .pointwise import DIFFERENTIABLE

@@ -20,7 +20,7 @@ from ..ops.products.matmul import matmul
 from ..ops.reductions import folds, softmax
 from ..ops.reductions.moments import std, var
 from ..ops.reductions.prepared_softmax import softmax_recalled
-from ..storage.buffers import is_recorded
+from ..storage.recorded import is_recorded
 from ..tensor.tensor import Tensor
 from .nary import apply_dense, apply_nary, torch_storage
 from .registry import FUNCTIONS, prepared_by, torch_function

@@ -22,7 +22,7 @@ from ..interop.constructors import asarray
 from ..ops.indexing.assign import AtKey
 from ..runtime import gradient_hook
 from ..runtime.conversion.remap import canonical
-from ..storage.buffers import is_recorded
+from ..storage.recorded import is_recorded
 from ..storage.storage import Storage
 from ..tables import ATTRIBUTES, OPERATORS, PLACES
 from ..tensor.tensor import Tensor

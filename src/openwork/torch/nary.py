@@ -22,7 +22,8 @@ from ..ops.elementwise.prepared_maps import keep_function
 from ..ops.manipulation.shaping import broadcast_to
 from ..runtime.conversion.remap import has_gaps
 from ..runtime.values import apply
-from ..storage.buffers import as_array, is_recorded, is_torch, length, scalar_of
+from ..storage.buffers import as_array, is_torch, length, scalar_of
+from ..storage.recorded import is_recorded
 from ..storage.storage import Storage
 from ..tensor.one_library import storage_over_torch, tensor_over_torch
 from ..tensor.tensor import Tensor

@@ -23,7 +23,8 @@ from ..ops.manipulation import blocks, joining
 from ..runtime.conversion.convert import convert as convert_storage
 from ..runtime.conversion.remap import canonical
 from ..runtime.promote import promote
-from ..storage.buffers import as_array, bare, cast, dtype_of, length, outside
+from ..storage.buffers import as_array, cast, dtype_of, length
+from ..storage.recorded import bare, outside
 from ..storage.scalars import python_scalar
 from ..storage.specified import coordinates
 from ..storage.storage import Storage

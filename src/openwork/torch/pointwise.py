@@ -18,7 +18,8 @@ from ..ir.types import COMPLEX, FLOATS
 from ..runtime.coiterate.prepared import PreparedMerge
 from ..runtime.coiterate.run import run_merge as run
 from ..runtime.values import apply
-from ..storage.buffers import as_array, is_dual, is_transformed, outside, torch_dtype
+from ..storage.buffers import as_array, torch_dtype
+from ..storage.recorded import is_dual, is_transformed, outside
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .permutation_gradient import (

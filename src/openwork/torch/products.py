@@ -19,7 +19,8 @@ from ..ops.indexing.taking import values_at
 from ..runtime.contraction import sparse as contraction
 from ..runtime.contraction.sparse import Term
 from ..runtime.semirings import semiring as semiring_of
-from ..storage.buffers import as_array, is_dual, is_recorded, is_transformed, length, outside
+from ..storage.buffers import as_array, length
+from ..storage.recorded import is_dual, is_recorded, is_transformed, outside
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .batched import map_batch

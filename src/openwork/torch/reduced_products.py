@@ -15,7 +15,8 @@ from ..ir.index import Access, Apply, Assignment, Expression, Literal
 from ..ops.products.matmul import matmul
 from ..runtime.contract import contract, sample
 from ..runtime.strided import strided
-from ..storage.buffers import as_array, is_recorded, scalar_of
+from ..storage.buffers import as_array, scalar_of
+from ..storage.recorded import is_recorded
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .nary import torch_storage

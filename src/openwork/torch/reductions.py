@@ -14,7 +14,8 @@ import torch
 
 from ..ops.reductions import folds
 from ..ops.reductions.folds import reduced_shape, statement_names, unspecified_counts
-from ..storage.buffers import Array, cast, outside, torch_dtype
+from ..storage.buffers import Array, cast, torch_dtype
+from ..storage.recorded import outside
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor

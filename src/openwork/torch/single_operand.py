@@ -29,7 +29,8 @@ from ..runtime import contract as statements
 from ..runtime.coiterate.types import typed
 from ..runtime.prepared import sparse_operand
 from ..runtime.strided import Strided, strided
-from ..storage.buffers import Array, as_array, bare, is_recorded, is_torch, outside, scalar_of
+from ..storage.buffers import Array, as_array, is_torch, scalar_of
+from ..storage.recorded import bare, is_recorded, outside
 from ..storage.storage import Storage
 from .batched import map_batch
 from .permutation_gradient import detached_storage, element_mask, structure_of

@@ -15,7 +15,8 @@ from ..errors import UnsupportedError
 from ..linalg import direct, triangular
 from ..ops.manipulation.shaping import reshape
 from ..ops.manipulation.triangles import tril, triu
-from ..storage.buffers import as_array, bare, length, scalar_of
+from ..storage.buffers import as_array, length, scalar_of
+from ..storage.recorded import bare
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor

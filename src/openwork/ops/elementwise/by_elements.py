@@ -15,7 +15,8 @@ import numpy as np
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...interop.operands import adopt_foreign
 from ...runtime.conversion.remap import canonical
-from ...storage.buffers import as_array, is_array, is_recorded, is_torch, length, numpy_dtype, to_numpy
+from ...storage.buffers import as_array, is_array, is_torch, length, numpy_dtype, to_numpy
+from ...storage.recorded import is_recorded
 from ...tensor.tensor import Tensor
 from ..indexing.taking import values_at
 from ..manipulation.shaping import broadcast_to

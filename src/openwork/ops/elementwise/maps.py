@@ -24,8 +24,9 @@ from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, apply_with_warnings, negative_power, user_name
 from ...runtime.zero_annihilation import FINITE, bounded
-from ...storage.buffers import is_array, is_recorded, is_torch, numpy_dtype, scalar_of
+from ...storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
 from ...storage.iso import alive, spread
+from ...storage.recorded import is_recorded
 from ...storage.scalars import python_scalar
 from ...storage.specified import coordinates
 from ...storage.storage import Storage

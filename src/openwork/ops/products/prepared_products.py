@@ -24,8 +24,9 @@ from ...runtime.prepared import PreparedCall, key_of, recall, remember
 from ...runtime.prepared_results import template
 from ...runtime.promote import compute_scalar
 from ...runtime.strided import LINE, fresh, on_lines, strided
-from ...storage.buffers import address, bare, is_torch, length, numpy_dtype
+from ...storage.buffers import address, is_torch, length, numpy_dtype
 from ...storage.memory import LARGE
+from ...storage.recorded import bare
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 

@@ -23,7 +23,8 @@ from ...runtime.prepared_moves import NEVER, ONCE, is_plain
 from ...runtime.prepared_results import template
 from ...runtime.strided import strided
 from ...runtime.values import apply
-from ...storage.buffers import address, is_recorded, numpy_dtype, to_numpy
+from ...storage.buffers import address, numpy_dtype, to_numpy
+from ...storage.recorded import is_recorded
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...tensor.tensor import Tensor

@@ -16,7 +16,8 @@ from ...runtime.contract import contract, sample
 from ...runtime.operation import operation
 from ...runtime.strided import strided
 from ...runtime.values import apply
-from ...storage.buffers import Array, bare, cast, is_batched, is_torch, outside
+from ...storage.buffers import Array, cast, is_torch
+from ...storage.recorded import bare, is_batched, outside
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor

@@ -13,8 +13,9 @@ from ...compiler.schedule.gallop import Drivers
 from ...errors import ShapeError, UnsupportedError
 from ...format.expression import render
 from ...format.format import Format
-from ...storage.buffers import Array, address, empty, is_torch, itemsize, length, outside, scalar_of, zeros
+from ...storage.buffers import Array, address, empty, is_torch, itemsize, length, scalar_of, zeros
 from ...storage.memory import shrink
+from ...storage.recorded import outside
 from ...storage.sizes import positions
 from ...storage.storage import Storage
 from .. import trace

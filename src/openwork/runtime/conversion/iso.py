@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvariantError
-from ...storage.buffers import Array, empty, length, refuse_recorded, to_numpy
+from ...storage.buffers import Array, empty, length, to_numpy
 from ...storage.iso import has_one_value, repeated
+from ...storage.recorded import refuse_recorded
 from ...storage.storage import Storage
 
 __all__ = ["marks_of", "moved_iso", "own_value", "shared_value"]
