@@ -19,6 +19,8 @@ __all__ = [
     "ShapeError",
     "SizeError",
     "UnsupportedError",
+    "clip",
+    "marked",
     "suggestion",
 ]
 
@@ -92,3 +94,32 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """What is asked at the end of a message about a name that is not there; nothing where no name is like it."""
     found = get_close_matches(name[:60], [n for n in known if not n.startswith("_")], 1, 0.7)
     return f"\n  help: did you mean {found[0]!r}?" if found else ""
+
+
+WIDTH = 100
+"""Characters of a text that a message shows."""
+
+
+def clip(line: str) -> str:
+    """One printable line of limited length, with its end, where the message says what was got."""
+    line = "".join(c if c.isprintable() else " " for c in line)
+    return line if len(line) <= 2 * WIDTH else f"{line[:WIDTH]}...{line[-WIDTH:]}"
+
+
+def marked(text: str, offset: int) -> str:
+    """The part of a text around a place, on one line, and a caret under the place."""
+    shown, column = _window(text, offset)
+    return f"  {shown}\n  {' ' * column}^"
+
+
+def _window(text: str, offset: int) -> tuple[str, int]:
+    """At most WIDTH characters of text on one line, and the caret's column in them."""
+    line = "".join(c if c.isprintable() else " " for c in text[max(0, offset - WIDTH) : offset + WIDTH])
+    column = min(offset, WIDTH)
+    if len(text) <= WIDTH:
+        return line, column
+    start = max(0, column - WIDTH // 2)
+    ellipsis = "..." if start or offset > WIDTH else ""
+    part = line[start : start + WIDTH - 6]
+    right = "..." if max(0, offset - WIDTH) + start + len(part) < len(text) else ""
+    return ellipsis + part + right, column - start + len(ellipsis)

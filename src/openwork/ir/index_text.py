@@ -16,7 +16,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..errors import FormatError
+from ..errors import FormatError, marked
 from .einstein import separated
 from .index import ASSIGNMENTS, PREFIX, PRESENCE, Access, Apply, Assignment, Expression, Literal, accesses
 from .operations import INFIX, OPERATIONS
@@ -85,7 +85,7 @@ def pointed(text: str, access: Access | str) -> str:
     indices_pattern = r"\s*,\s*".join(map(re.escape, indices))
     match = re.search(rf"(?<!\w){re.escape(name)}\s*[\[(]\s*{indices_pattern}\s*,?\s*[\])]", text) if indices else None
     match = match or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    return _marked(text, match.start() if match else 0)
+    return marked(text, match.start() if match else 0)
 
 
 def parse_expression(text: str) -> Expression:
@@ -116,16 +116,7 @@ def _got(token: _Token) -> str:
 
 def _error(text: str, what: str, at: int, detail: str, remedy: str = "") -> FormatError:
     tail = f"\n  help: {remedy}" if remedy else ""
-    return FormatError(f"index notation: {what}\n{_marked(text, at)}\n  {detail}{tail}")
-
-
-def _marked(text: str, at: int) -> str:
-    """The part of a text around a place, with a caret under it."""
-    line = "".join(c if c.isprintable() else " " for c in text)
-    start = max(0, at - 60)
-    ellipsis = "..." if start else ""
-    excerpt = ellipsis + line[start : start + 110] + ("..." if len(line) > start + 110 else "")
-    return f"  {excerpt}\n  {' ' * (at - start + len(ellipsis))}^"
+    return FormatError(f"index notation: {what}\n{marked(text, at)}\n  {detail}{tail}")
 
 
 class _Parser:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ..errors import CompilerBug
+from ..errors import CompilerBug, marked
 from . import ops
 from .index import PREFIX
 from .loop import Buffer, Cast, Const, Expr, Load, Op, Var
@@ -59,7 +59,7 @@ def error(node: ast.AST | None, lines: list[str], message: str) -> CompilerBug:
     if row is None or not 0 < row <= len(lines):
         return CompilerBug(f"loop IR text: {message}")
     source, column = lines[row - 1], getattr(node, "col_offset", 0)
-    return CompilerBug(f"loop IR text, line {row}: {message}\n  {source}\n  {' ' * column}^")
+    return CompilerBug(f"loop IR text, line {row}: {message}\n{marked(source, column)}")
 
 
 def read_type(name: str, substitutions: Mapping[str, str]) -> Type | None:

@@ -36,7 +36,7 @@ from ..fill import Fill, Regions, missing
 from ..nonfinite_guard import nonfinite_guard
 from ..scalar_arguments import number_name, numbers_of, passes
 from .gallop import GallopChooser, gallop_chooser_of
-from .plan import SparseOperand
+from .plan import CoiterationSchedule, SparseOperand
 
 __all__ = ["Bound", "MergeSchedule", "bounds_of", "schedule_merge"]
 
@@ -48,14 +48,9 @@ _FEW = tuning.FILLS_PASSED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MergeSchedule:
+class MergeSchedule(CoiterationSchedule):
     """The loop nest of a merge, decided, and the conversions before and after it."""
 
-    text: str
-    regions: Regions
-    dims: dict[str, Dims]
-    steps: tuple[Format | None, ...]
-    """the format that each operand is converted to first"""
     target: Format
     format: Format
     scalar: str
@@ -81,9 +76,6 @@ class MergeSchedule:
     """these fill values, by name"""
     converts: bool = False
     """whether operands are converted first"""
-
-    def __str__(self) -> str:
-        return self.text
 
     @property
     def parameters(self) -> tuple[str, ...]:

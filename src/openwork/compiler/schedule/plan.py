@@ -18,8 +18,10 @@ from typing import Any, Protocol
 
 from ...format.format import Format
 from ...ir.index import Assignment
+from ..coiterate.merge_formats import Dims
+from ..fill import Regions
 
-__all__ = ["OperandFacts", "Plan", "Route", "SparseOperand", "Step"]
+__all__ = ["CoiterationSchedule", "OperandFacts", "Plan", "Route", "SparseOperand", "Step"]
 
 
 class Route(Enum):
@@ -55,6 +57,21 @@ class SparseOperand(Protocol):
     def fill_value(self) -> Any: ...
     @property
     def nse(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoiterationSchedule:
+    """What the schedules of merges and of reduced merges share: regions in which something is computed, conversions."""
+
+    text: str
+    regions: Regions
+    dims: dict[str, Dims]
+    """which dimension of the loops each dimension of an operand is"""
+    steps: tuple[Format | None, ...]
+    """the format that each sparse operand is converted to first"""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

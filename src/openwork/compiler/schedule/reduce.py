@@ -21,7 +21,7 @@ from ..coiterate.merge_formats import Dims, default_format, is_projectable, leve
 from ..fill import Regions, partial, same
 from ..single.factors import identity
 from .gallop import GallopChooser, gallop_chooser_of
-from .plan import SparseOperand
+from .plan import CoiterationSchedule, SparseOperand
 
 __all__ = ["SumSchedule", "schedule_sum"]
 
@@ -29,16 +29,11 @@ CONVERSION = tuning.FUSED_CONVERSION_COST
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SumSchedule:
+class SumSchedule(CoiterationSchedule):
     """The loop nest of a reduced merge, decided: conversions of operands, the loops, the dimensions that are kept."""
 
-    text: str
-    regions: Regions
-    dims: dict[str, Dims]
     sparse: tuple[str, ...]
     dense: tuple[str, ...]
-    steps: tuple[Format | None, ...]
-    """the format that each sparse operand is converted to first"""
     loops: Format
     kept: tuple[int, ...]
     op: str
@@ -81,7 +76,7 @@ def schedule_sum(
     fill = None if visits else python_scalar(absent.value, absent.type.scalar)
     formats = {n: step or s.format for step, (n, s) in zip(steps, sparse.items(), strict=True)}
     return SumSchedule(
-        f"{e}, {op} over {_named(loops, kept)}", regions, dict(dims), tuple(sparse), tuple(dense), steps, loops, kept,
+        f"{e}, {op} over {_named(loops, kept)}", regions, dict(dims), steps, tuple(sparse), tuple(dense), loops, kept,
         op, scalar, counts, fill, along, gallop_chooser_of(regions, formats, dims, order),
     )  # fmt: skip
 
