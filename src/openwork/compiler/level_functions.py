@@ -18,7 +18,7 @@ from .fold import fold
 from .intervals import Interval
 from .operand import Operand, ParamRef
 
-__all__ = ["Level", "evaluate", "is_signed"]
+__all__ = ["Level", "evaluate", "is_signed", "position_at"]
 
 
 def is_signed(e: Expression) -> bool:
@@ -29,6 +29,14 @@ def is_signed(e: Expression) -> bool:
         case Div(base, _):
             return is_signed(base)
     return False
+
+
+def position_at(parent: Expr, c: Expr, low: Expr, size: Expr) -> Expr:
+    """The position of coordinate `c` below the position `parent` of a result, in a level with one for every coordinate.
+
+    p, c, lo, N -> p * N + (c - lo), as the levels' own `locate` says of operands.
+    """
+    return fold("add", fold("mul", parent, size), fold("sub", c, low))
 
 
 @lru_cache(maxsize=512)

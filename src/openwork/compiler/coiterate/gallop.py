@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from ...ir.loop import Expr, Var
 from ...ir.ops import const, op
 from ..build import Block
-from ..fold import fold
+from ..level_functions import position_at
 from .cursor import Cursor, Walker
 from .output import Place
 from .search import gallop
@@ -122,7 +122,7 @@ def _for_each_nonempty_parent(nest: Lowering, block: Block, at: int, driver: str
     first, last = nest.bounds(at)
 
     def position(c: Expr) -> Expr:
-        return fold("add", fold("mul", cursor.position, out.size(at)), fold("sub", c, out.low(at)))
+        return position_at(cursor.position, c, out.low(at), out.size(at))
 
     q = block.mut(f"q{driver}", source.edge(cursor, position(first)))
     end = block.let(f"e{driver}", source.edge(cursor, position(last)))

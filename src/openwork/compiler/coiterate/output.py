@@ -20,7 +20,7 @@ from ...ir.ops import cast, const, op
 from ..build import Array, Block, Builder
 from ..conversion.level_runs import Kind, Run, runs
 from ..fold import fold
-from ..level_functions import is_signed
+from ..level_functions import is_signed, position_at
 from ..operand import Operand
 
 __all__ = ["Output", "Place"]
@@ -151,7 +151,7 @@ class Output:
             self._append(block, run, (*place.pending, c), inner)
 
     def located(self, at: int, c: Expr, place: Place) -> Expr:
-        return fold("add", fold("mul", place.parent, self.size(at)), fold("sub", c, self.low(at)))
+        return position_at(place.parent, c, self.low(at), self.size(at))
 
     def _append(self, block: Block, run: Run, coordinates: tuple[Expr, ...], inner: Inner) -> None:
         q = self.counters[run]

@@ -22,6 +22,7 @@ from ...ir.ops import const, op
 from ..build import Array, Block, Builder, Name
 from ..fold import fold
 from ..intervals import Interval, intervals
+from ..level_functions import position_at
 from ..operand import Operand
 from .level_runs import Kind, Run, runs
 from .ranged import bind_range_number
@@ -109,8 +110,8 @@ def locate(
     """The position of the element in a located run; sets the flags of bitmaps."""
     assert target.format is not None
     for at in run.levels:
-        offset = fold("sub", element.coordinates[at], spans[at].lo)
-        parent = block.let(f"p{at}", fold("add", fold("mul", parent, spans[at].size), offset))
+        position = position_at(parent, element.coordinates[at], spans[at].lo, spans[at].size)
+        parent = block.let(f"p{at}", position)
         scalar = target.crd[at]
         if scalar is not None and write:
             block.store(block.builder.buffer(f"b_crd{at}", scalar, mutable=True), parent, const(True, "bool"))
