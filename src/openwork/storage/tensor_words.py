@@ -11,7 +11,7 @@ import ctypes
 import sys
 from typing import Any, NamedTuple
 
-from .buffers import outside
+from .recorded import outside
 
 __all__ = ["Pair", "tensor_pairs"]
 
