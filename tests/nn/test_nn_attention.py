@@ -80,6 +80,7 @@ def test_groups_of_neighbouring_queries() -> None:
     out = attend(t, given[0].detach(), k, v)  # of a key that is not seen nothing is seen
     torch.testing.assert_close(out[:, :19], got[:, :19].detach())
     assert out[:, 19:].isnan().all()
+    assert torch.equal(attend(t, q := torch.empty(21, 0), q, torch.ones(21, 1))[:7], torch.ones(7, 1))  # no features
     t._storage.crd[1][0] = 5  # what is kept of a mask is not taken for another
     torch.testing.assert_close(attend(t, *given)[:, 0], given[2][:, 5])
 

@@ -73,7 +73,7 @@ def attend(
             q.shape[0] if len(mask._raw_storage.shape) == 2 else 1, count, dtype=computed, device=q.device
         )
         keep = (drawn >= dropout).to(computed) / (1 - dropout)
-    out = attention(pos, crd, block, q, k, v, keep, q.shape[-1] ** -0.5 if scale is None else scale)
+    out = attention(pos, crd, block, q, k, v, keep, max(q.shape[-1], 1) ** -0.5 if scale is None else scale)
     out = out if len(lead) == 1 else out.reshape(*lead, *out.shape[1:])
     return out if out.dtype == dtype else out.to(dtype)
 
