@@ -199,7 +199,10 @@ def test_what_is_refused(client: Any) -> None:
         (lambda: BlockMatrix(ow.asarray(T), 2, client=client), ow.ShapeError, "BlockTensor"),
         (lambda: BlockMatrix(t, partition(csr(SQUARE), 2), client=client), ow.ShapeError, r"a partition of shape \(24, 24\)"),
         (lambda: BlockMatrix(t, partition(t, 4, by="grid"), client=client).gram(), ow.UnsupportedError, "by='nse'"),
+        (lambda: BlockTensor(da.from_array(t)[da.from_array(X)[:, 0] > 0], client=client), ow.ShapeError, "compute_chunk_sizes"),
+        (lambda: BlockTensor(da.ones(3), client=client), ow.ShapeError, "two dimensions"),
         (lambda: BlockTensor(t, 2, client=client).mttkrp([None, np.ones(3)], 0), ow.ShapeError, r"factor of shape \(3,\)"),
+        (lambda: BlockMatrix(t, 2, client=client).normal_matmat(np.ones(3)), ow.ShapeError, r"expected \(20, k\)"),
         (lambda: graph.pagerank(BlockMatrix(t, 2, client=client)), ow.ShapeError, "square"),
         (lambda: graph.components(BlockMatrix(csr(SQUARE), 2, client=client), connection="strong"), ow.UnsupportedError, "'weak'"),
         (lambda: linalg.randomized_svd(t, 21), ow.ShapeError, "k from 1 to 20"),
@@ -237,14 +240,14 @@ def main():
     options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit="2GiB")
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         # what is sent is what was predicted, by the bytes that the sockets of client and workers wrote
-        M = ow.dask.BlockMatrix(A, 2)
-        M @ x
+        M, X = ow.dask.BlockMatrix(A, 2), rng.random((n, 20))
+        M @ X
         written(None)
         client.run(written)
         before = sum(client.run(lambda: sys.written[0]).values()) + sys.written[0]
-        M @ x
+        M @ X
         after = sum(client.run(lambda: sys.written[0]).values()) + sys.written[0]
-        predicted = M.blocks.predicted()
+        predicted = M.blocks.predicted(20)
         assert predicted <= after - before <= 1.1 * predicted + 60000, (after - before, predicted)
         # workers that are killed, while blocks are the client's or Dask's
         for source in (A, da.from_array(A, chunks=(5000, n))):

@@ -56,7 +56,7 @@ class BlockTensor:
         self, source: Any, cut: Partition | int | None = None, *, client: Client | None = None,
         timeout: float | None = None,
     ) -> None:  # fmt: skip
-        self.client = client or default_client()
+        self.client = client or _last_client()
         self.timeout = timeout
         self.sent = 0
         self._source: Tensor | None = None
@@ -69,6 +69,11 @@ class BlockTensor:
         self.sent = 0
 
     def _from_chunks(self, source: Any) -> None:
+        if source.ndim < 2 or any(n != n for sizes in source.chunks for n in sizes):
+            raise ShapeError(
+                f"BlockTensor: expected two dimensions or more, of known extents; got chunks {source.chunks}"
+                "\n  help: compute_chunk_sizes()"
+            )
         self.shape, self.dtype = tuple(source.shape), np.dtype(source.dtype)
         bounds = [np.concatenate([[0], np.cumsum(sizes)]).tolist() for sizes in source.chunks]
         parts = [[slice(lo, hi) for lo, hi in pairwise(ends)] for ends in bounds]
@@ -224,6 +229,15 @@ class BlockTensor:
         workers = {w for homes in self.client.who_has(self.futures).values() for w in homes}
         parts = f"{len(self.futures)} blocks on {len(workers)} workers"
         return f"<{type(self).__name__} of shape {self.shape}, {self.dtype}, {parts}>"
+
+
+def _last_client() -> Client:
+    try:
+        return default_client()
+    except ValueError as error:
+        raise UnsupportedError(
+            "BlockTensor: there is no client of distributed\n  help: distributed.Client() before it, or client="
+        ) from error
 
 
 def _apply(b: blocks.Block, arguments: tuple[Any, ...], function: Callable[..., Any]) -> Any:

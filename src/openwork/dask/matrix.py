@@ -66,6 +66,10 @@ class BlockMatrix(LinearOperator):  # type: ignore[misc]
         """A.H @ (A @ x) in one step: rows of x go out and come back, nothing of the size of A's rows is sent."""
         self._rows_only("normal_matmat")
         x = np.asarray(x)
+        if x.shape[:1] != self.shape[1:] or x.ndim > 2:
+            raise ShapeError(
+                f"normal_matmat: the matrix has shape {self.shape}, x {x.shape}\n  expected ({self.shape[1]}, k)"
+            )
         arguments = [(x[places[1]],) for places in self.blocks.places]
         return self.blocks.assembled(self.blocks.map(blocks.normal_product, arguments), 1)
 
