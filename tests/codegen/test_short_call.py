@@ -52,6 +52,11 @@ def test_words_and_bounds_are_those_of_the_call() -> None:
     assert out.tolist() == [-1, 2, address, 4]
 
 
+def test_as_many_words_as_parameters() -> None:
+    with pytest.raises(CompilerBug, match="takes 4 words, got 3"):
+        short_call.bound(copier(), [0] * 3, [1])
+
+
 def test_there_are_none_for_a_word_without_a_slot_or_another_kind_of_kernel() -> None:
     assert short_call.bound(copier(), [0] * 4, [2, -1]) is None
     assert short_call.bound(object(), [], []) is None

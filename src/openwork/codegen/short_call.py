@@ -54,9 +54,13 @@ def bound(
     method = _method()
     if method is None or type(executable) is not Executable or min(slots, default=0) < 0:
         return None
-    fixed = checked_words(executable, words)
-    head = executable.address, lo, hi, len(fixed)
-    record = struct.pack(f"={len(head) + len(slots) + len(fixed)}q", *head, *slots, *fixed)
+    head, size = (executable.address, lo, hi, len(words), *slots), 4 + len(slots) + len(words)
+    if len(words) != len(executable.params):
+        words = checked_words(executable, words)  # an error
+    try:
+        record = struct.pack(f"={size}q", *head, *words)
+    except struct.error:
+        record = struct.pack(f"={size}q", *head, *checked_words(executable, words))
     return _function(method, record)
 
 
@@ -98,10 +102,15 @@ def _address(function: Any) -> int | None:
 
 def _function(method: int, of: object) -> Callable[..., int]:
     """The method of an object as a function."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-    function: Callable[..., int] = make(method, of, __name__)
+    function: Callable[..., int] = _new()(method, of, __name__)
     return function
+
+
+@cache
+def _new() -> Callable[..., Any]:
+    """CPython's constructor of functions."""
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
 def _text() -> str:

@@ -38,8 +38,12 @@ class PreparedLaunch:
     def __call__(self, values: torch.Tensor, *dense: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = self.make(self.like)
         if (short := self.prepared_call.short) is not None:
-            addresses = (dense[0].data_ptr(),) if len(dense) == 1 else [x.data_ptr() for x in dense]
-            if code := short(values.data_ptr(), *addresses, out.data_ptr()):
+            first = dense[0].data_ptr()
+            if len(dense) == 1:
+                code = short(values.data_ptr(), first, out.data_ptr())
+            else:
+                code = short(values.data_ptr(), first, *[x.data_ptr() for x in dense[1:]], out.data_ptr())
+            if code:
                 self.prepared_call.end(code)
             return out
         if len(dense) == 1:
@@ -57,25 +61,25 @@ _address: Callable[[torch.Tensor], int] = _checked_address if CHECKED else torch
 
 
 class PreparedStep:
-    """The prepared launches of a product and, from the first backward on, of its gradients."""
+    """The prepared launches of a product and, from the first backward on, of its gradients.
 
-    __slots__ = ("at", "dense", "forward", "gradients", "out", "scalar")
+    `apply(step, storage, values, dense)` is the product, recorded; only where no transform of `torch.func` and no
+    tangent takes part.
+    """
+
+    __slots__ = ("apply", "at", "dense", "forward", "gradients", "out", "scalar")
 
     def __init__(self, stmt: Assignment, sparse: str, other: str, forward: PreparedLaunch) -> None:
         indices = {a.tensor: a.indices for a in stmt.accesses}
         self.at, self.dense, self.out = indices[sparse], indices[other], stmt.lhs.indices
         self.forward, self.scalar = forward, scalar_of(torch.empty(0, dtype=forward.dtype))
         self.gradients: dict[str, PreparedLaunch] = {}
+        self.apply = _apply
 
     @property
     def valid(self) -> bool:
         """Whether as many threads are to be used as when it was made."""
         return self.forward.prepared_call.valid
-
-    def __call__(self, s: Storage, b: torch.Tensor) -> torch.Tensor:
-        """The product, recorded. Only where no transform of `torch.func` and no tangent takes part."""
-        result: torch.Tensor = _apply(self, s, s.values, b)
-        return result
 
     def spec(self, s: Storage) -> Product:
         """The product as a statement."""

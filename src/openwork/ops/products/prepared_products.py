@@ -133,7 +133,8 @@ class _PreparedTorchProduct(_PreparedProduct):
         ):
             return None
         if (b.requires_grad or values.requires_grad) and torch.is_grad_enabled():
-            return None if self.step is None or not is_base_class else self.step(storage, b)
+            step = self.step
+            return None if step is None or not is_base_class else step.apply(step, storage, values, b)
         y = self.make(self.like)
         if (short := self.prepared_call.short) is not None:
             if code := short(values.data_ptr(), b_address, y.data_ptr()):
