@@ -57,9 +57,9 @@ def main(n: int, memory: str, folder: Path) -> None:
     y = t @ np.ones(side)
     multiplied = time.perf_counter()
     print(f"t @ x                  {multiplied - opened:8.1f} s")
-    print(
-        f"resident at most       {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:8.2f} GB, with mapped pages"
-    )
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(f"processor time         {used.ru_utime + used.ru_stime:8.0f} s in all")
+    print(f"resident at most       {used.ru_maxrss / 1e6:8.2f} GB, with mapped pages")
     assert t.nse == n
     (rows, columns), values = next(elements(n, side))
     assert all(t[int(i), int(j)] == v for i, j, v in zip(rows[:200], columns[:200], values[:200], strict=True))

@@ -176,3 +176,12 @@ def test_files_are_read_for_training(tmp_path: Path) -> None:
     pixels, turns = load("pruned_mlp").turned(str(images))
     assert pixels.tolist() == [[1, 2, 0, 0], [2, 0, 1, 0], [0, 0, 2, 1], [0, 1, 0, 2]]
     assert torch.equal(turns, torch.arange(4))
+
+
+def test_pagerank_on_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = load("pagerank_on_disk")
+    rank = module.main(["--scale", "6", "--edges", "900", "--folder", str(tmp_path), "--steps", "60"])
+    assert "64 nodes" in capsys.readouterr().out
+    (source, target), _ = next(module.edges(6, 900))
+    A = ow.sparse_coo_tensor(np.stack([source, target]), np.ones(900), (64, 64))
+    np.testing.assert_allclose(rank, load("graphs").pagerank(A.asformat("csr"), tolerance=1e-12), atol=1e-6)

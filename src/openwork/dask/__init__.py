@@ -6,7 +6,8 @@ arrays, or when `distributed` is imported; to import `openwork.dask` does it at 
 
 `BlockMatrix` is a linear operator over blocks on workers, `BlockTensor` the same for more dimensions, `partition` says
 how a tensor is cut and what products send. They need `distributed`, which is imported when they are first used.
-`pagerank` and `cg` take arrays of Dask, and keep vectors on the workers too.
+`pagerank` and `cg` take arrays of Dask, and keep vectors on the workers too. `from_file` and `to_file` are arrays of
+Dask over files in blocks of rows.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from .partition import Partition, partition
 from .vectors import cg, pagerank
 
 if TYPE_CHECKING:
+    from .files import from_file, to_file
     from .kept import BlockTensor
     from .matrix import BlockMatrix
 
-__all__ = ["BlockMatrix", "BlockTensor", "Partition", "cg", "pagerank", "partition", "register"]
+__all__ = ["BlockMatrix", "BlockTensor", "Partition", "cg", "from_file", "pagerank", "partition", "register", "to_file"]
 
-_HOMES = {"BlockMatrix": "matrix", "BlockTensor": "kept"}
+_HOMES = {"BlockMatrix": "matrix", "BlockTensor": "kept", "from_file": "files", "to_file": "files"}
 _missing = _absent(__name__, __all__)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..format import format as parse
 from ..format.expression import Dim
 from ..format.format import Format
 from ..format.named import coo
@@ -24,12 +25,22 @@ from ..storage.iso import repeated
 from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5
 from .records import Array, Buffers, Coordinates, Options, Progress
 from .scan import index_dtype
+from .stored_range import Stored
 
 if TYPE_CHECKING:
     from ..storage.storage import Storage
     from ..tensor.tensor import Tensor
 
-__all__ = ["ATTRIBUTE", "read", "read_group", "write"]
+__all__ = [
+    "ATTRIBUTE",
+    "as_stored",
+    "description_of",
+    "levels_of_format",
+    "read",
+    "read_group",
+    "stored_group",
+    "write",
+]
 
 ATTRIBUTE = "binsparse"
 VERSION = "0.1"
@@ -96,6 +107,42 @@ def read_group(file: Hdf5, group: Any) -> Buffers:
     return Buffers(text, shape, pos, crd, values, _symmetry(file, description, levels), zero)
 
 
+def stored_group(file: Hdf5, group: Any) -> Stored | None:
+    """The tensor that a group describes, over its datasets, of which nothing is loaded; None of what has to be: one
+    value for all, complex numbers, truth values, triangles."""
+    description = _description(file, group)
+    shape = _shape(file, description.get("shape"))
+    levels, order = _levels(file, description, len(shape))
+    types = description.get("data_types")
+    if not isinstance(types, dict) or str(types.get("values")) not in _TYPES:
+        return None
+    if _symmetry(file, description, levels) != "general" or description.get("fill") is True:
+        return None
+    pos: dict[int, Any] = {}
+    crd: dict[int, Any] = {}
+    k = 0
+    for kind, rank in levels:
+        if kind == "sparse":
+            crd |= {k + r: file.dataset(group, f"indices_{k + r}") for r in range(rank)}
+            pos[k] = np.array([0, int(crd[k].shape[0])]) if k == 0 else file.dataset(group, f"pointers_to_{k}")
+        k += rank
+    values = file.dataset(group, "values")
+    if any(b.dtype.kind not in "iu" for b in (*pos.values(), *crd.values())):
+        file.fail(f"{group.name}: pointers and indices are integers")
+    if any(len(b.shape) != 1 for b in (*pos.values(), *crd.values(), values)):
+        file.fail(f"{group.name}: pointers, indices and values have one dimension each")
+    dtype = np.dtype(values.dtype).newbyteorder("=")
+    return Stored(parse(_format_text(levels, order), len(shape)), shape, dtype.type(0).item(), pos, crd, values, dtype)
+
+
+def description_of(format: Format, shape: tuple[int, ...], types: dict[str, str], stored: int) -> dict[str, Any]:
+    """The description of a tensor in a format that the specification has."""
+    found = levels_of_format(format)
+    assert found is not None
+    head = {"version": VERSION, **_format_description(*found), "shape": list(shape)}
+    return {**head, "number_of_stored_values": stored, "data_types": types}
+
+
 def write(
     path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None,
     opening: Callable[..., Any] = create_hdf5,
@@ -119,7 +166,7 @@ def write(
     description |= {"number_of_stored_values": int(storage.values.shape[0]), "data_types": types}
     if storage.fill_value != 0:
         description["fill"] = True
-        arrays["fill_value"], types["fill_value"] = _as_stored(
+        arrays["fill_value"], types["fill_value"] = as_stored(
             np.array([storage.fill_value], arrays_dtype(storage)), name
         )
     total, done = sum(a.size for a in arrays.values()), 0
@@ -175,13 +222,13 @@ def _arrays(storage: Storage, levels: Levels, name: str) -> tuple[dict[str, Arra
     types = {key: str(a.dtype) for key, a in arrays.items()}
     is_iso = storage.is_iso and levels[-1][0] == "sparse" and len(storage.values) > 0
     values = to_numpy(storage.values)[: 1 if is_iso else None]
-    arrays["values"], types["values"] = _as_stored(values, name)
+    arrays["values"], types["values"] = as_stored(values, name)
     if is_iso:
         types["values"] = f"iso[{types['values']}]"
     return arrays, types
 
 
-def _as_stored(values: Array, name: str) -> tuple[Array, str]:
+def as_stored(values: Array, name: str) -> tuple[Array, str]:
     """Values as they are stored, and the name of their type."""
     dtype = values.dtype
     if dtype == np.bool_:

@@ -24,6 +24,7 @@ from ..format.named import coo
 from ..integers import extents, integer
 from ..storage.buffers import scalar_of
 from . import files, npz, store
+from .dataset_parts import DatasetSink, to_hdf5, to_zarr
 from .external_sort import ExternalSort
 from .level_writer import LevelWriter, Sink, is_written
 from .mapped import open as open_mapped
@@ -59,8 +60,8 @@ def convert(
     Parameters
     ----------
     src : any file that `read` takes. In parts are read `.ow` and uncompressed `.npz`, which are mapped, and `.mtx` and
-        `.tns`, packed or not, which threads scan
-    dst : any file that `write` takes. `.ow` and `.npz` are written in parts
+        `.tns`, packed or not, which threads scan, and binsparse's `.bsp.h5` and `.bsp.zarr`
+    dst : any file that `write` takes. `.ow`, `.npz`, `.bsp.h5` and `.bsp.zarr` are written in parts
     format : the format of the result; by default the source's own, sorted coordinates for text
     memory : the bytes that the process takes at most, 2 << 30 or "2GiB", where source and result go in parts and the
         format's levels are dense, compressed and singletons; 1 GiB by default. About a quarter of a gigabyte of it is
@@ -113,7 +114,7 @@ def write_parts(
 
     Parameters
     ----------
-    dst : a folder `.ow`, or an `.npz`
+    dst : a folder `.ow`, an `.npz`, a `.bsp.h5` or a `.bsp.zarr`
     parts : pairs of coordinates, an array for each dimension, and values
     shape : extents of the dimensions
     format : the format of the result, of dense, compressed and singleton levels; sorted coordinates by default
@@ -214,11 +215,15 @@ def _to_npz(path: Path_) -> Iterator[Sink]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_SINKS: dict[str, Callable[[Path_], Any]] = {".ow": store.writing, ".npz": _to_npz}
+_SINKS: dict[str, Callable[[Path_], Any]] = {
+    ".ow": store.writing, ".npz": _to_npz, ".bsp.h5": to_hdf5, ".bsp.zarr": to_zarr,
+}  # fmt: skip
 
 
 def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str, progress: Progress | None) -> None:
     """The elements of the source as the level buffers of the format."""
+    if isinstance(sink, DatasetSink):
+        sink.check(target, source.dtype)
     spans = target.level_intervals(source.shape)
     crd = index_dtype([max(abs(lo), hi) for lo, hi in spans])
     lows = [lo for lo, _ in spans]

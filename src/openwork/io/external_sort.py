@@ -22,6 +22,7 @@ from ..faults import reach
 from ..format.named import coo
 from ..interruptible import here
 from ..storage.buffers import scalar_of
+from ..storage.memory import free_idle
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .records import Array
@@ -82,6 +83,8 @@ class ExternalSort:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._runs.clear()
+        self._waiting.clear()
+        free_idle()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 

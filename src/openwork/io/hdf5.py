@@ -107,8 +107,8 @@ class Hdf5:
     def is_group(self, item: Any) -> bool:
         return isinstance(item, self._h5py.Group)
 
-    def array(self, group: Any, key: str, part: slice | None = None) -> Array:
-        """A dataset of numbers, or a part of its first dimension."""
+    def dataset(self, group: Any, key: str) -> Any:
+        """A dataset of numbers in this file, of which nothing is loaded."""
         item = self.members(group).get(key)
         where = f"{group.name.rstrip('/')}/{key}"
         if not isinstance(item, self._h5py.Dataset):
@@ -123,6 +123,12 @@ class Hdf5:
         filters = [layout.get_filter(k)[0] for k in range(layout.get_nfilters())]
         if len(set(filters)) < len(filters) or not set(filters) <= set(_FILTERS):
             self.fail(f"{where} has the filters {filters}; known, each once: {_FILTERS}")
+        return item
+
+    def array(self, group: Any, key: str, part: slice | None = None) -> Array:
+        """A dataset of numbers, or a part of its first dimension."""
+        item = self.dataset(group, key)
+        where, kind = f"{group.name.rstrip('/')}/{key}", item.dtype
         chunk = int(np.prod(item.chunks, dtype=np.float64)) * kind.itemsize if item.chunks else 0
         self._stored_bytes += int(item.id.get_storage_size())
         share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]

@@ -100,9 +100,9 @@ class LevelWriter:
         if not ascending.all():
             at = int(ascending.argmin())
             raise FormatError(
-                f"write_parts: element {at} of a part is not after the one before\n  expected: coordinates in the order"
+                f"parts: element {at} of a part is not after the one before\n  expected: coordinates in the order"
                 f" of the levels; got: {[int(c[at + 1]) for c in columns]} after {[int(c[at]) for c in columns]}"
-                "\n  help: leave ordered=True out"
+                "\n  help: leave ordered=True out; a file is to be restored"
             )
 
     def _compressed(self, at: int, new: Array, parents: Array, c: Array) -> Array:

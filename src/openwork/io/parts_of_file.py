@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..advice.units import Size, bytes_of
-from ..errors import UnsupportedError
+from ..errors import FileFormatError, UnsupportedError
 from ..format.format import Format
 from ..format.named import coo
 from ..runtime.leading_slice import outer_dim
 from ..tensor.tensor import Tensor
 from . import files
+from .dataset_parts import is_dataset_file, opened_group
 from .mapped import open as open_mapped
 from .records import Array, Options, Progress
 from .source import suffix
@@ -82,6 +83,8 @@ def open_source(path: Path_, options: Options) -> Source | None:
     """The elements of a file; None where it has to be read as a whole."""
     kind = suffix(path)
     found: Any = None
+    if is_dataset_file(path):
+        return _dataset_source(path, options)
     if kind in (".ow", ".npz"):
         files.check_options(path, options)
         try:
@@ -98,6 +101,25 @@ def open_source(path: Path_, options: Options) -> Source | None:
 
             return Source(text.shape, text.dtype, 0, coo(len(text.shape)), None, None, text_parts)
     return source_of_tensor(found) if isinstance(found, Tensor) and found.ndim else None
+
+
+def _dataset_source(path: Path_, options: Options) -> Source | None:
+    """The elements of a binsparse file, which is opened anew when they are asked for."""
+    with opened_group(path, options) as stored:
+        if stored is None or not positions_are_elements(stored.format):
+            return None
+        known = source_of_stored(stored)
+
+    def dataset_parts(step: int, progress: Progress | None) -> Iterator[Part]:
+        with opened_group(path, options) as stored:
+            assert stored is not None
+            for columns, values in source_of_stored(stored).parts(step, progress):
+                for c, n in zip(columns, known.shape, strict=True):
+                    if c.size and not 0 <= int(c.min()) <= int(c.max()) < n:
+                        raise FileFormatError(f"{os.fspath(path)}: coordinates outside of the shape {known.shape}")
+                yield columns, values
+
+    return replace(known, parts=dataset_parts, is_trusted=False)
 
 
 def source_of_tensor(t: Tensor) -> Source:

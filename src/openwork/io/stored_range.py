@@ -6,18 +6,19 @@ a part takes does not depend on the tensor. Buffers are whatever gives arrays fo
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..format.expression import Dim
 from ..format.format import Format
 from ..interruptible import repeat
 from .records import Array
 
-__all__ = ["Stored", "of_storage", "positions_are_elements", "ranges"]
+__all__ = ["Stored", "of_storage", "positions_are_elements", "ranges", "row_positions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,22 @@ def ranges(stored: Stored, step: int, first: int = 0, last: int | None = None) -
         yield dims, values
 
 
+def row_positions(stored: Stored, row: int) -> int | None:
+    """The positions of the last level before those of a row, of the first dimension; None where rows are not stored one
+    after the other."""
+    level = stored.format.levels[0]
+    if level.expression != Dim(0) or not level.format.ordered:
+        return None
+    position = row if level.format.is_dense else bisect_left(stored.crd[0], row, 0, stored.crd[0].shape[0])
+    for at, (lo, hi) in list(enumerate(stored.format.level_intervals(stored.shape)))[1:]:
+        kind = stored.format.levels[at].format
+        if kind.is_dense:
+            position *= hi - lo
+        elif kind.is_compressed:
+            position = int(stored.pos[at][position])
+    return position
+
+
 def _linear(form: tuple[tuple[int, int], ...], levels: list[Array], n: int) -> Array:
     """The sum of coefficients times level coordinates."""
     if len(form) == 1 and form[0][1] == 1:
@@ -112,8 +129,8 @@ def _gathered(buffer: Any, positions: Array, is_range: bool) -> Array:
 def _parents(pos: Any, positions: Array, is_range: bool) -> Array:
     """The parent of each position of a compressed level."""
     first, last = int(positions[0]), int(positions[-1]) + 1
-    low = bisect_right(pos, first) - 1
-    high = bisect_right(pos, last - 1, low) - 1
+    low = bisect_right(pos, first, 0, pos.shape[0]) - 1  # zarr's arrays have no len()
+    high = bisect_right(pos, last - 1, low, pos.shape[0]) - 1
     if is_range and high - low <= 8 * positions.size:
         ends = np.clip(np.asarray(pos[low : high + 2]).astype(np.int64), first, last)
         return np.asarray(repeat(np.arange(low, high + 1), np.diff(ends)))

@@ -24,7 +24,7 @@ from .replace import replacing_folder
 if TYPE_CHECKING:
     from ..tensor.tensor import Tensor
 
-__all__ = ["read", "write"]
+__all__ = ["create_zarr", "open_zarr", "read", "write"]
 
 _MARKS = (".zgroup", "zarr.json")
 _CHUNK = 1 << 20
@@ -54,14 +54,19 @@ class _Store(Hdf5):
     def is_group(self, item: Any) -> bool:
         return isinstance(item, self._zarr.Group)
 
-    def array(self, group: Any, key: str, part: slice | None = None) -> Array:
-        """An array of numbers, or a part of its first dimension."""
+    def dataset(self, group: Any, key: str) -> Any:
+        """An array of numbers, of which nothing is loaded."""
         item = self.members(group).get(key)
         where = f"{group.name.rstrip('/')}/{key}"
         if not isinstance(item, self._zarr.Array):
             self.fail(f"{where} is missing, or no array")
         if not self._is_number(item.dtype):
             self.fail(f"{where} has values of {item.dtype}; expected numbers")
+        return item
+
+    def array(self, group: Any, key: str, part: slice | None = None) -> Array:
+        """An array of numbers, or a part of its first dimension."""
+        item, where = self.dataset(group, key), f"{group.name.rstrip('/')}/{key}"
         chunk = int(np.prod(item.chunks, dtype=np.float64)) * item.dtype.itemsize
         self._stored_bytes += int(item.nbytes_stored())
         share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]
@@ -74,7 +79,7 @@ class _Store(Hdf5):
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str], ratio: int | None) -> Iterator[_Store]:
+def open_zarr(path: str | os.PathLike[str], ratio: int | None) -> Iterator[_Store]:
     name, zarr = os.fspath(path), _zarr(path)
     if not os.path.exists(name):
         raise FileNotFoundError(f"[Errno 2] No such file or directory: {name!r}")
@@ -88,7 +93,7 @@ def _opened(path: str | os.PathLike[str], ratio: int | None) -> Iterator[_Store]
 
 def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinates:
     """The tensor of a binsparse group, or AnnData's element `variable=`, "X" by default, or a range of its rows."""
-    with _opened(path, options.ratio) as store:
+    with open_zarr(path, options.ratio) as store:
         group = store.root
         for part in (options.variable or "").split("/"):
             group = store.members(group).get(part) if part and store.is_group(group) else group
@@ -127,6 +132,10 @@ class _Group:
         item[...] = array
         return _Group(item, self._compress)
 
+    def create_growing(self, key: str, dtype: np.dtype[Any]) -> Any:
+        """An array of one dimension, to which is appended."""
+        return self._group.create_array(key, shape=(0,), dtype=dtype, chunks=(_CHUNK,), compressors=None)
+
     def create_texts(self, key: str, lines: Sequence[str]) -> _Group:
         """An array of texts of any length."""
         item = self._group.create_array(
@@ -147,7 +156,7 @@ class _Attributes:
 
 
 @contextmanager
-def _created(path: str | os.PathLike[str], compress: bool) -> Iterator[_Group]:
+def create_zarr(path: str | os.PathLike[str], compress: bool) -> Iterator[_Group]:
     """The root group of a new store, which is at `path` once the block has ended without an exception."""
     zarr = _zarr(path)
     with replacing_folder(path, _is_store, "zarr store") as folder:
@@ -164,7 +173,7 @@ def write(
     """A store of AnnData's layout, or of a binsparse group where the name ends in `.bsp.zarr`."""
 
     def opening(path: str | os.PathLike[str]) -> Any:
-        return _created(path, compress)
+        return create_zarr(path, compress)
 
     if isinstance(t, Mapping):
         anndata.write(path, t, False, progress, opening)

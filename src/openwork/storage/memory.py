@@ -20,7 +20,7 @@ import numpy as np
 from .. import settings, tuning
 from ..faults import reach
 
-__all__ = ["LARGE", "reserve", "shrink", "waiting"]
+__all__ = ["LARGE", "free_idle", "reserve", "shrink", "waiting"]
 
 LARGE = tuning.BLOCK_BYTES
 ROUND = tuning.BLOCK_ROUND
@@ -129,14 +129,15 @@ def _acquire(size: int) -> _Block:
     try:
         return _Block(size)
     except OSError:
-        if not _drop():
+        if not free_idle():
             raise
     return _Block(size)
 
 
-def _drop() -> bool:
-    """Free all idle blocks, where there is no more memory; whether there was one."""
+def free_idle() -> bool:
+    """Give idle blocks back to the system, where memory is short; whether there was one."""
     with _lock:
+        _collect()
         found = bool(_idle)
         _idle.clear()
     return found

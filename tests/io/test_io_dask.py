@@ -1,0 +1,68 @@
+"""Binsparse files in parts, and files as arrays of Dask in blocks of rows, there and back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork.io import conversion
+
+RNG = np.random.default_rng(5)
+DENSE = RNG.integers(1, 9, (23, 17)) * (RNG.random((23, 17)) < 0.3) * 0.5
+DENSE[4:9] = 0
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion, "OVERHEAD", 0)
+    monkeypatch.setattr("openwork.io.dataset_parts._CHUNK", 16)
+    monkeypatch.setattr("openwork.io.zarr._CHUNK", 16)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def end_of(name: str) -> str:
+    pytest.importorskip("h5py" if name.endswith("h5") else "zarr")
+    return name
+
+
+@pytest.mark.parametrize("name", ["b.bsp.h5", "b.bsp.zarr"])
+def test_binsparse_in_parts(tmp_path: Path, name: str) -> None:
+    path = tmp_path / end_of(name)
+    ow.write(tmp_path / "a.ow", ow.asarray(DENSE, format="csr"))
+    for format, back in (("csr", "csc"), ("coo", "dcsr")):
+        ow.convert(tmp_path / "a.ow", path, format=format, memory=3000)
+        t = ow.read(path)
+        assert t.format == ow.format(format)
+        np.testing.assert_array_equal(t.to_numpy(), DENSE)
+        ow.convert(path, tmp_path / "c.ow", format=back, memory=3000)
+        np.testing.assert_array_equal(ow.open(tmp_path / "c.ow", verify=True).to_numpy(), DENSE)
+    with pytest.raises(ow.UnsupportedError, match="binsparse has no format"):
+        ow.convert(tmp_path / "a.ow", path, format="bsr(2, 3)")
+    assert ow.read(path).format == ow.format("coo")
+
+
+@pytest.mark.parametrize("name", ["a.ow", "a.npz", "a.bsp.h5", "a.bsp.zarr"])
+def test_arrays_of_dask(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("dask.array")
+    from openwork.dask import from_file, to_file
+
+    path = tmp_path / (end_of(name) if "bsp" in name else name)
+    for format in ("csr",) if name == "a.npz" else ("coo", "csr"):
+        ow.write(path, ow.asarray(DENSE, format=format))
+        x = from_file(path, rows=6)
+        assert x.chunks == ((6, 6, 6, 5), (17,))
+        assert x.blocks[1].compute(scheduler="sync").format == ow.format(format)
+        np.testing.assert_array_equal((x @ np.ones(17)).compute(scheduler="sync"), DENSE.sum(1))
+    out = tmp_path / name.replace("a.", "b.")
+    to_file(x * 2, out, format="csr")
+    np.testing.assert_array_equal(ow.read(out).to_numpy(), 2 * DENSE)
+    assert from_file(out).chunks == ((23,), (17,))
+    ow.write(path, ow.asarray(DENSE, format="csc"))
+    with pytest.raises(ow.UnsupportedError, match="is not stored row after row"):
+        from_file(path)
+    with pytest.raises(ValueError, match="rows of a block are 1 or more"):
+        from_file(out, rows=0)
