@@ -197,6 +197,7 @@ Tensor of `a`
 
 Cost: O(nse).
 Raises ShapeError.
+See also: c_d, linalg.solve.
 
 Examples
 --------
@@ -212,6 +213,7 @@ Examples
         "Tensor of `a`",
         "**Cost**: O(nse).",
         "**Raises** ShapeError.",
+        "**See also**: `c_d`, `linalg.solve`.",
         "**Examples**",
         "```pycon",
         ">>> a * b",

@@ -10,6 +10,7 @@ _SECTION = re.compile(r"^(Parameters|Returns|Examples|Yields|Notes|References|Se
 _CODE = re.compile(r"(`[^`]+`)")
 _SPECIAL = re.compile(r"([\\*_\[\]<>{}#|$~])")
 _LABEL = re.compile(r"^(Guarantees|Cost|Raises|Source|Warns|See also)(:?) ", re.MULTILINE)
+_NAMES = re.compile(r"^See also: ([^`\n]+(?:\n[^`\n]+)?)\.$", re.MULTILINE)
 _ENTRY = re.compile(r"^(\S[^:\n]*?) : (.*)$")
 
 
@@ -54,9 +55,15 @@ def _prose(text: str) -> str:
         if paragraph.startswith(("    ", ">>> ")):
             paragraphs.append(f"```\n{paragraph}\n```")
         elif paragraph.strip():
+            paragraph = _NAMES.sub(_in_backticks, paragraph)
             marked = _LABEL.sub(r"\n\n\0\1\0\2 ", paragraph)
             paragraphs.append(_line(marked).replace("\0", "**").strip())
     return "\n\n".join(paragraphs)
+
+
+def _in_backticks(names: re.Match[str]) -> str:
+    """`See also: a, b.` -> the same with each name in backticks."""
+    return f"See also: {', '.join(f'`{name.strip()}`' for name in names[1].split(','))}."
 
 
 def _line(text: str) -> str:

@@ -73,9 +73,10 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
     for key, (title, homes) in OTHERS.items():
         homes = (*homes, *settings) if key == "settings" else homes
         names = [name for home in homes for name in ow._OTHERS[home]]
-        names = {"errors": [n for n in errors.__all__ if hasattr(ow, n)], "formats": ["format", "Format"]}.get(
-            key, names
-        )
+        names = {
+            "errors": [n for n in errors.__all__ if getattr(ow, n, None) is getattr(errors, n)],
+            "formats": ["format", "Format"],
+        }.get(key, names)
         found[key] = (title, "", tuple(e for n in names for e in _with_members(f"openwork.{n}", getattr(ow, n))))
     for key, title in MODULES.items():
         try:
