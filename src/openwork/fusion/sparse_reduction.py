@@ -12,7 +12,8 @@ from ..compiler.semiring import MONOIDS, SEMIRINGS, Semiring
 from ..errors import DTypeError, UnsupportedError
 from ..format import coo
 from ..ir.types import COMPLEX
-from ..ops.reductions.folds import add_fill
+from ..ops.reductions.folds import add_fill, reduce
+from ..ops.stored_fibres import reduced_fibres
 from ..runtime.contraction.sparse import Term, alone, in_format, pair, result_format
 from ..runtime.conversion.assembly import full
 from ..runtime.conversion.convert import convert
@@ -37,26 +38,20 @@ def reduce_sparse(t: Tensor, kept_ndim: int, name: str) -> Tensor:
     Raises DTypeError for the least or the largest of complex numbers.
     """
     s = t._storage
-    scalar = accumulator(s.scalar, s.library) if name in ("sum", "prod") else s.scalar
-    if scalar in COMPLEX and name in ("min", "max"):
+    if s.scalar in COMPLEX and name in ("min", "max"):
         raise DTypeError(f"{name}= of complex numbers, which are not ordered\n  help: take abs() first")
-    if name in ("any", "all") and scalar != "bool":
+    if name in ("any", "all") and s.scalar != "bool":
         raise UnsupportedError(
             f"`|=` and `&=` combine truth values; got {t.dtype}\n  help: {name}= asks which are not 0"
         )
-    count = math.prod(s.shape[kept_ndim:])
-    if not count or t.format.is_dense:
+    axes = tuple(range(kept_ndim, t.ndim))
+    result = None
+    if all(t.shape[d] for d in axes):
+        target = result_format([s], t.shape[:kept_ndim])
+        result = reduced_fibres(t, axes, False, lambda rows, over: reduce(name, rows, over), target=target)
+    if result is None:
         raise UnsupportedError(f'{name}: no sparse result\n  help: format="dense"')
-    letters = _LETTERS[: len(s.shape)]
-    kept_letters = letters[:kept_ndim]
-    fill = python_scalar(s.fill_value, scalar)
-    reduced = _reduce_term(s.with_values(cast(s.values, scalar), fill), letters, kept_letters, _MONOIDS[name])
-    stored_counts = _reduce_term(_zero_fill(s, _ones(s)), letters, kept_letters, "plus")
-    op = {"any": "max", "all": "min"}.get(name, name)
-    values = add_fill(op, reduced.values, count - stored_counts.values, fill, scalar)
-    total_fill = {"sum": lambda: fill * count, "prod": lambda: fill**count}.get(name, lambda: fill)()
-    result = reduced.with_values(values, python_scalar(total_fill, scalar))
-    return Tensor._from_storage(in_format(Term(kept_letters, result), kept_letters, result_format([s], result.shape)))
+    return result
 
 
 def fold_stored(t: Tensor, kept_ndim: int, name: str) -> Tensor:

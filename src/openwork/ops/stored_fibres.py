@@ -211,22 +211,23 @@ class SparseReduction:
 
 
 def sparse_reduction(
-    t: Tensor, axes: tuple[int, ...], keepdims: bool, several: int | None = None
+    t: Tensor, axes: tuple[int, ...], keepdims: bool, several: int | None = None, target: Format | None = None
 ) -> SparseReduction | None:
     """How a tensor is reduced over `axes` where the result is sparse; None where it is dense.
 
     several : the results of each fibre, along a last dimension
+    target : a sparse format that the result is to have in any case
     """
-    if len(axes) > t.ndim - 2 or t.format.is_dense or t.device != "cpu":
+    if (target is None and len(axes) > t.ndim - 2) or t.format.is_dense or t.device != "cpu":
         return None
-    s, key = t._storage, ("fibres", axes, keepdims, several)
+    s, key = t._storage, ("fibres", axes, keepdims, several, target)
     known: _Places | None = s.plans.reductions.get(key)
     if known is not None and known.rows is not None and known.structure.watch.holds() and not trace.steps:
         return SparseReduction(Storage.over(known.rows, s.scalar, s.fill_value, s.values), known)
     kept = [d for d in range(t.ndim) if d not in axes]
     dims = tuple(range(t.ndim)) if keepdims else tuple(kept)
     free = () if several is None else (several,)
-    target = kept_format(t.format, dims, len(free), axes if keepdims else ())
+    target = target or kept_format(t.format, dims, len(free), axes if keepdims else ())
     if target is None:
         return None
     fibres, unit = stored_fibres(t, kept), axes if keepdims else ()
@@ -253,14 +254,16 @@ def reduced_fibres(
     reduce: Callable[[Tensor, Any], Tensor],
     several: int | None = None,
     key: Hashable = None,
+    target: Format | None = None,
 ) -> Tensor | None:
     """A reduction of a sparse tensor over `axes` whose result is sparse; None where it is dense.
 
     reduce : the reduction of a tensor over one axis or several, whose result is a vector
     several : the results of each fibre, along a last dimension of those of `reduce` and of what is returned
     key : says what `reduce` is, where its fill value may be kept
+    target : a sparse format that the result is to have in any case
     """
-    plan = sparse_reduction(t, axes, keepdims, several)
+    plan = sparse_reduction(t, axes, keepdims, several, target)
     if plan is None:
         return None
     places, fill = plan.places, None

@@ -17,7 +17,7 @@ from ..ir.types import COMPLEX, FLOATS, SIGNED, UNSIGNED
 from ..late import late
 from ..runtime.operation import operation
 from ..runtime.promote import promote, weak
-from ..storage.buffers import buffer_of, dtype_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype
+from ..storage.buffers import buffer_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype
 from .tensor import Tensor
 
 __all__ = [
@@ -202,8 +202,3 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo({self.dtype}, min={self.min}, max={self.max})"
-
-
-def like_dtype(dtype: Any, like: Any) -> Any:
-    """The dtype in the library of the buffer `like`."""
-    return dtype_of(scalar_name(dtype), like)
