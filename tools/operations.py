@@ -57,7 +57,7 @@ def _is_long(default: object) -> bool:
 
 
 def _errors() -> list[str]:
-    return [name for name in errors.__all__ if name in openwork.__all__]
+    return [n for n in errors.__all__ if n in openwork.__all__ and isinstance(getattr(errors, n), type)]
 
 
 def _wrapped(name: str, entries: list[str], doc: str) -> str:
