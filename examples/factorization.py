@@ -57,7 +57,7 @@ def generated(entities: int = 600, relations: int = 8, groups: int = 8, facts: i
 def train(model: Factors, known: torch.Tensor, epochs: int, batch: int = 1024, negatives: int = 4) -> None:
     """Known triples against ones with random tails."""
     library = optim if isinstance(model.entity, SparseEmbedding) else torch.optim
-    optimizer = library.Adagrad(model.parameters(), lr=0.1, weight_decay=1e-6)
+    optimizer = library.Adagrad(model.parameters(), lr=0.1)
     entities = model.entity.num_embeddings
     for _ in range(epochs):
         for k in torch.randperm(len(known)).split(batch):

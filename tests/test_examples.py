@@ -137,6 +137,15 @@ def test_training_on_generated_data(
     assert "time      " in text
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("name", ["gcn", "factorization", "bag_of_words"])
+def test_training_by_dense_operations_finds_as_much(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENWORK_DATA", str(tmp_path))
+    module = load(name)
+    assert module.main(["--quick"]) == pytest.approx(module.main(["--quick", "--dense"]), abs=0.02)
+
+
 REAL = {"pruned_mlp": ("sparse-images", 0.6), "factorization": ("FB15K237", 0.6), "bag_of_words": ("a8a", 0.8)}
 
 

@@ -1,4 +1,4 @@
-"""Layers with dense and sparse gradients under DistributedDataParallel, over gloo; row-wise states of optimizers."""
+"""Layers with dense and sparse gradients under DistributedDataParallel and in shards, over gloo; row-wise states."""
 
 from __future__ import annotations
 
@@ -49,11 +49,60 @@ def check(rank: int, size: int) -> None:
     assert [t.values[0].item() for t in gathered] == [r + 1 for r in range(size)]
 
 
+def check_shards(rank: int, size: int) -> None:
+    """Each process keeps a part of each parameter, gathers all for a step, and steps its own part by the mean gradient,
+    as FSDP does: two steps are those of one process with all inputs."""
+    for name, (layer, inputs) in cases().items():
+        alone = copy.deepcopy(layer)
+        reference = torch.optim.SGD(alone.parameters(), 0.1)
+        shards = [_shard(p.detach(), rank, size) for p in layer.parameters()]
+        for _ in range(2):
+            reference.zero_grad()
+            torch.stack([alone(*inputs(r)).square().sum() for r in range(size)]).mean().backward()
+            reference.step()
+            for p, shard in zip(layer.parameters(), shards, strict=True):
+                p.data.copy_(_gathered(shard, size)[: p.numel()].view_as(p))
+                p.grad = None
+            layer(*inputs(rank)).square().sum().backward()
+            for p, shard in zip(layer.parameters(), shards, strict=True):
+                gradient = p.grad.to_dense()
+                dist.all_reduce(gradient)
+                shard.sub_(_shard(gradient, rank, size), alpha=0.1 / size)
+        for p, shard in zip(alone.parameters(), shards, strict=True):
+            torch.testing.assert_close(_gathered(shard, size)[: p.numel()].view_as(p), p.detach(), msg=name)
+
+
+def _shard(x: torch.Tensor, rank: int, size: int) -> torch.Tensor:
+    part = -(-x.numel() // size)
+    return torch.nn.functional.pad(x.reshape(-1), (0, part * size - x.numel()))[part * rank : part * (rank + 1)].clone()
+
+
+def _gathered(shard: torch.Tensor, size: int) -> torch.Tensor:
+    out = shard.new_empty(size * len(shard))
+    dist.all_gather_into_tensor(out, shard)
+    return out
+
+
+def check_fully_shard(rank: int, size: int) -> None:
+    """torch's own fully_shard takes the layers whose gradients are dense."""
+    from torch.distributed.fsdp import fully_shard
+
+    for name in ("linear", "graph"):
+        layer, inputs = cases()[name]
+        alone = copy.deepcopy(layer)
+        torch.stack([alone(*inputs(r)).square().sum() for r in range(size)]).mean().backward()
+        fully_shard(layer)
+        layer(*inputs(rank)).square().sum().backward()
+        for p, q in zip(layer.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(p.grad.full_tensor(), q.grad)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_one_process(tmp_path: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'group'}", rank=0, world_size=1)
     try:
         check(0, 1)
+        check_shards(0, 1)
     finally:
         dist.destroy_process_group()
 
@@ -63,7 +112,7 @@ def test_two_processes(tmp_path: Path) -> None:
     program = (
         "import sys, torch.distributed as dist; import test_nn_distributed as t\n"
         f"dist.init_process_group('gloo', init_method='file://{tmp_path / 'group'}', rank=int(sys.argv[1]), world_size=2)\n"
-        "t.check(int(sys.argv[1]), 2); dist.destroy_process_group()"
+        "r = int(sys.argv[1]); t.check(r, 2); t.check_shards(r, 2); t.check_fully_shard(r, 2); dist.destroy_process_group()"
     )
     runs = [
         subprocess.Popen([sys.executable, "-W", "ignore", "-c", program, str(r)], cwd=Path(__file__).parent)
