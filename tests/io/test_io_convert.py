@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -202,9 +204,17 @@ def test_arguments(tmp_path: Path) -> None:
         (lambda: write_parts(b, one, (4, 2, 2)), ow.ShapeError, "expected: 3 vectors"),
         (lambda: write_parts(b, [(([0.5], [1]), [1])], (4, 2)), ow.DTypeError, "float64"),
         (lambda: write_parts(b, one, (4, 2), format="ell(2)"), ow.UnsupportedError, "dense, compressed and singleton"),
+        (lambda: parts(np.eye(2)), ow.UnsupportedError, "expected: a Tensor"),  # type: ignore[arg-type]
         (lambda: write_parts(tmp_path / "b.mtx", one, (4, 2)), ow.UnsupportedError, "expected: .ow or .npz"),
     ]
     for call, error, message in cases:
         with pytest.raises(error, match=message):
             call()
         assert os.listdir(tmp_path) == ["a.ow"], message
+
+
+@pytest.mark.slow
+def test_under_a_limit_of_memory(tmp_path: Path) -> None:
+    """180 MB of elements are sorted and multiplied by a process that the system gives no more than 220 MiB."""
+    script = Path(__file__).resolve().parents[2] / "benchmarks" / "out_of_core.py"
+    subprocess.run([sys.executable, str(script), "1.5e7", "220MiB", str(tmp_path)], check=True, timeout=600)

@@ -14,6 +14,7 @@ from ..errors import FileFormatError, UnsupportedError
 from ..format.format import Format
 from ..format.named import coo
 from ..runtime.leading_slice import outer_dim
+from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
 from . import files
 from .dataset_parts import is_dataset_file, opened_group
@@ -59,7 +60,7 @@ class Source:
 def parts(t: Tensor, memory: Size = "64MiB") -> Iterator[Part]:
     """The elements of a tensor in parts: coordinates, an array for each dimension, and values, in stored order.
 
-    t : a Tensor over NumPy's arrays, such as `ow.open` gives
+    t : a Tensor, such as `ow.open` gives; its buffers are in memory of the processor
     memory : the bytes that a part takes, about
 
     Cost: O(nse) in all, and O(log of positions) for each part; nothing of the tensor is kept.
@@ -74,6 +75,10 @@ def parts(t: Tensor, memory: Size = "64MiB") -> Iterator[Part]:
     >>> roots = ((c, np.sqrt(v)) for c, v in parts(t))
     >>> write_parts("roots.ow", roots, t.shape, format="csr", ordered=True)
     """
+    if not isinstance(t, Tensor):
+        raise UnsupportedError(f"parts: a {type(t).__name__}\n  expected: a Tensor; help: ow.asarray, or filled(value)")
+    if t._storage.library != "numpy":
+        t = Tensor._from_storage(t._storage.mapped(to_numpy))
     item = 8 * t.ndim + t.dtype.itemsize
     step = max(1, bytes_of(memory, "parts", "memory") // (2 * item))
     return source_of_tensor(t if t.ndim else t.reshape(1)).parts(step, None)
