@@ -19,8 +19,6 @@ __all__ = [
     "ShapeError",
     "SizeError",
     "UnsupportedError",
-    "clip",
-    "marked",
     "suggestion",
 ]
 
