@@ -139,8 +139,10 @@ def test_torch_values_that_are_written_to_become_their_own() -> None:
     (leaf @ x).sum().backward()
     assert not leaf.is_iso
     assert leaf.grad.nse == A.nse
-    with pytest.raises(UnsupportedError, match="no gradient"):
-        ow.iso(leaf)
+    for arguments in ((leaf,), (A, torch.ones((), requires_grad=True))):
+        with pytest.raises(UnsupportedError, match="no gradient"):
+            ow.iso(*arguments)
+    assert ow.iso(A, torch.tensor(3)).values[0] == 3
 
 
 def test_refusals() -> None:

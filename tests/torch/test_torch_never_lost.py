@@ -13,7 +13,7 @@ import openwork as ow
 
 CONSTANT = {
     "advise", "astype", "empty_like", "full_like", "ones_like", "zeros_like", "sddmm", "isdtype", "can_cast", "result_type",
-    "from_dlpack", "explain", "compute", "imag", "lobpcg",
+    "from_dlpack", "explain", "compute", "imag", "lobpcg", "iso",
 }  # fmt: skip
 """Functions whose result does not depend on the values, or that hand them over as they are."""
 

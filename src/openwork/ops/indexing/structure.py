@@ -24,6 +24,7 @@ from ...storage.buffers import (
     zeros,
 )
 from ...storage.iso import repeated
+from ...storage.recorded import refuse_recorded
 from ...storage.scalars import python_scalar
 from ...tensor.one_library import over_torch
 from ...tensor.tensor import Tensor
@@ -96,6 +97,8 @@ def iso(x: Any, value: Any = None, /, *, dtype: Any = None) -> Tensor:
     scalar = s.scalar if dtype is None else scalar_name(dtype)
     if of_torch(dtype) and s.library == "numpy":
         s = over_torch(Tensor._from_storage(s))._storage
+    if is_torch(value):
+        refuse_recorded(value)
     number = value.item() if isinstance(value, np.generic) or (is_array(value) and value.ndim == 0) else value
     if not isinstance(number, bool | int | float | complex):
         raise DTypeError(f"iso: expected a number; got {type(value).__name__}\n  help: with_values takes an array")
