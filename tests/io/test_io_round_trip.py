@@ -204,7 +204,9 @@ def test_fill_value_needs_npz(tmp_path: Path) -> None:
 
 
 def test_unknown_extension(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match=r"unknown extension '\.xyz'; written are \.mtx \.rb \.tns \.npz \.h5ad"):
+    with pytest.raises(
+        UnsupportedError, match=r"unknown extension '\.xyz'; written are \.mtx \.rb \.tns \.npz \.ow \.h5ad"
+    ):
         io.write(tmp_path / "t.xyz", random_tensor(4, (4, 3), "float64", 5))
 
 

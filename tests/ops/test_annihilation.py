@@ -94,7 +94,11 @@ def test_expressions(text: str, large: float) -> None:
     """Sums and products that overflow count too."""
     arrays = [X, np.where(Y > 1, large, 0), np.where(np.roll(Y, 1, 0) > 0, large, 0)]
     tensors = {n: tensor(a, f) for n, a, f in zip("ABC", arrays, ("csr", "csc", "coo"), strict=True)}
-    same(ow.pointwise(text, tensors), EXPRESSIONS[text](*arrays))
+    want = EXPRESSIONS[text](*arrays)
+    if "exp" in text:  # within an ulp of NumPy's
+        np.testing.assert_allclose(ow.pointwise(text, tensors).to_numpy(), want, rtol=1e-15)
+    else:
+        same(ow.pointwise(text, tensors), want)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "complex128", "int8", "bool"])

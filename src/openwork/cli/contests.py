@@ -57,7 +57,7 @@ class Problem:
 
 def close(got: object, want: Any, scale: float = 0.0) -> bool:
     """Equal up to rounding in the dtype of `want`, relative to its largest element or to `scale`."""
-    array = np.asarray(got)
+    array = np.asarray(got.to_dense() if hasattr(got, "to_dense") else got)
     if array.shape != np.shape(want):
         return False
     tolerance = TOLERANCE[np.dtype(want.dtype).char]

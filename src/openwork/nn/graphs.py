@@ -10,7 +10,6 @@ from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.constructors import asarray
 from ..interop.layouts import sparse_coo_tensor
-from ..linalg.operator import is_operator
 from ..ops.products.matmul import matmul
 from ..storage.buffers import is_torch
 from ..tensor.dtypes import astype
@@ -96,7 +95,7 @@ class GraphConv(torch.nn.Module):  # type: ignore[misc]
         The adjacency may be a LinearOperator, such as `openwork.dask.BlockMatrix`, where torch records nothing.
         """
         _check(self, adjacency, x)
-        if is_operator(adjacency):
+        if not isinstance(adjacency, Tensor):
             return _of_operator(adjacency, matmul(x, self.weight), self.bias)
         adjacency, x, weight, bias = autocast(adjacency, x, self.weight, self.bias)
         out: torch.Tensor = matmul(adjacency, matmul(x, weight))
@@ -154,7 +153,7 @@ def _of_operator(adjacency: Any, inner: torch.Tensor, bias: torch.Tensor | None)
 
 
 def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
-    shape = tuple(adjacency.shape) if is_operator(adjacency) else adjacency._raw_storage.shape
+    shape = adjacency._raw_storage.shape if isinstance(adjacency, Tensor) else tuple(adjacency.shape)
     given = tuple(x._raw_storage.shape if isinstance(x, Tensor) else x.shape)
     if len(shape) != 2 or given != (shape[1], layer.in_features):
         raise ShapeError(
