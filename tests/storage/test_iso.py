@@ -3,12 +3,13 @@
 import copy
 import gc
 import pickle
+import threading
 
 import numpy as np
 import pytest
 
 import openwork as ow
-from openwork.errors import DTypeError, FormatError, InvariantError, UnsupportedError
+from openwork.errors import DTypeError, ExportError, FormatError, InvariantError, UnsupportedError
 from openwork.faults import injected, nth
 from openwork.storage import iso
 from openwork.storage.buffers import torch_dtype
@@ -196,3 +197,66 @@ def test_binsparse_files_keep_one_value(tmp_path) -> None:
         assert B.is_iso
         assert B.dtype == A.dtype
         assert np.array_equal(B.to_numpy(), A.to_numpy())
+
+
+def test_pages_are_given_back_after_their_last_reference() -> None:
+    """Another thread that takes the pages of a number while they die gets new ones, never addresses without pages."""
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for k in range(150):
+                assert (iso.repeated(k % 3 + 0.25, "f64", 5, np.zeros(1)) == k % 3 + 0.25).all()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    pages = iso.repeated(0.375, "f64", 5, np.zeros(1)).base
+    while isinstance(pages, np.ndarray):
+        pages = pages.base
+    assert not hasattr(type(pages), "__del__")  # it would run while weak references still hold the pages
+    address = pages.address
+    assert address in iso.alive
+    del pages
+    gc.collect()
+    assert address not in iso.alive
+
+
+def test_mappings_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = iso._mappings.count
+    monkeypatch.setattr(iso, "_MOST_MAPPINGS", before + 3)
+    arrays = [iso.repeated(0.5 + k, "f64", 5, np.zeros(1)) for k in range(1000, 1005)]
+    assert [iso.is_iso(x) for x in arrays] == [True] * 3 + [False] * 2
+    assert [x[4] for x in arrays] == [1000.5, 1001.5, 1002.5, 1003.5, 1004.5]
+    assert iso._mappings.count == before + 3
+    del arrays
+    gc.collect()
+    assert iso._mappings.count == before
+    assert iso.is_iso(iso.repeated(1003.5, "f64", 5, np.zeros(1)))
+
+
+def test_zeros_of_both_signs_are_two_values() -> None:
+    torch = pytest.importorskip("torch")
+    A = ow.sparse_coo_tensor([[0, 1], [1, 1]], [0.0, -0.0], (2, 2))
+    with pytest.raises(InvariantError, match=r"expected: 0.0 .*got: -0.0 at position 1"):
+        ow.iso(A)
+    B = ow.iso(ow.asarray(D, format="csr", like="torch"), 0.0)
+    B.values[1] = -0.0
+    assert not B.is_iso
+    for scalar in ("bool", "bf16", "c128", "i8"):
+        assert iso.is_iso(iso.repeated(1, scalar, 3, torch.zeros(1)))
+
+
+def test_a_consumer_of_dlpack_may_write() -> None:
+    torch = pytest.importorskip("torch")
+    A = ow.iso(ow.asarray(np.ones((3, 3)), format="dense"), 2.0)
+    x = torch.from_dlpack(A)
+    x *= 2
+    assert A.to_numpy()[0, 0] == 2
+    with pytest.raises(ExportError, match="read-only"):
+        A.__dlpack__(copy=False)

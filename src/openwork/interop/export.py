@@ -114,6 +114,12 @@ def to_device(t: Tensor, device: object, stream: Any) -> Tensor:
 def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     """The DLPack capsule of the array of a dense tensor."""
     array = require_dense(t, "__dlpack__")
+    if t.is_iso and isinstance(
+        array, np.ndarray
+    ):  # torch writes to what it takes, and these pages cannot be written to
+        if copy is False:
+            raise ExportError("__dlpack__: copy=False of read-only values, of an iso tensor\n  help: leave copy out")
+        array = array.copy()
     options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
     return array.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 

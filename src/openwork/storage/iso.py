@@ -5,7 +5,7 @@
 It is an array as any other, so that every kernel reads it as it is: no position needs another rule, no access another
 stride. NumPy's are read-only, and all of one number are views of the longest. torch has no read-only tensors: pages
 that are written to become memory of their own (copy on write), and those values are iso no longer.
-Where the system cannot map a file twice (Windows), the array is an ordinary one.
+Where the system cannot map a file twice (Windows), or there are many such arrays, the array is an ordinary one.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import math
 import mmap
 import os
 import tempfile
-from collections.abc import Callable
+import threading
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
 from ..faults import reach
-from .buffers import Array, as_array, length, numpy_dtype, scalar_of, to_numpy
+from .buffers import Array, as_array, length, numpy_dtype, scalar_of, to_numpy, torch_dtype
 from .recorded import bare, is_recorded
 
 __all__ = ["alive", "has_one_value", "is_iso", "repeated", "spread"]
 
 SMALLEST = 1 << 16
-"""Bytes of memory at least, and of addresses: shorter arrays are views of it."""
+"""Bytes of memory at least of long arrays, and of NumPy's addresses: its shorter arrays are views of these."""
 CHUNK = 1 << 16
 """Elements of a torch tensor that are compared at a time."""
 _SHARED_READ = getattr(mmap, "MAP_SHARED", 0), getattr(mmap, "PROT_READ", 0)
@@ -36,27 +36,53 @@ _COPIED = getattr(mmap, "MAP_PRIVATE", 0), _SHARED_READ[1] | getattr(mmap, "PROT
 _FIXED = 0x10
 """MAP_FIXED, of Linux, macOS and the BSDs, which Python's mmap does not name."""
 _MOST_ADDRESSES = 1 << 46
+_MOST_MAPPINGS = 1 << 14
+"""Mappings of all iso arrays at a time: systems allow a process about 65,000, threads and large arrays among them."""
 
 
-alive: set[int] = set()
-"""The addresses of all pages: where there are none, nobody need ask whether an array is iso."""
+alive: dict[int, int] = {}
+"""The mappings of all pages by address: where there are none, nobody need ask whether an array is iso."""
+
+
+class _Mappings:
+    """How many mappings the arrays have together."""
+
+    def __init__(self) -> None:
+        self.count, self.lock = 0, threading.RLock()
+
+    def add(self, n: int) -> bool:
+        """Count n more, or fewer; False, and nothing counted, where these would be too many."""
+        with self.lock:
+            if n > 0 and self.count + n > _MOST_MAPPINGS:
+                return False
+            self.count += n
+            return True
+
+
+_mappings = _Mappings()
 
 
 class _Pages:
-    """The owner of an iso array: addresses that are given back when the last view of them is gone."""
+    """The owner of an iso array: addresses that are given back when the last view of them is gone.
 
-    __slots__ = ("__array_interface__", "__weakref__", "address", "nbytes", "unmap")
+    They are given back after the weak references to it are dead: `__del__` runs before, and another thread could still
+    take the owner from `_longest` then.
+    """
 
-    def __init__(self, address: int, nbytes: int, unmap: Callable[..., Any], is_read_only: bool) -> None:
-        self.address, self.nbytes, self.unmap = address, nbytes, unmap
-        alive.add(address)
+    __slots__ = ("__array_interface__", "__weakref__", "address", "nbytes")
+
+    def __init__(self, address: int, nbytes: int, mappings: int, libc: Any, is_read_only: bool) -> None:
+        self.address, self.nbytes = address, nbytes
+        alive[address] = mappings
+        finalize(self, _give_back, libc, address, nbytes).atexit = False  # arrays may live until the process ends
         self.__array_interface__ = {
             "data": (address, is_read_only), "shape": (nbytes,), "typestr": "|u1", "version": 3,
         }  # fmt: skip
 
-    def __del__(self) -> None:
-        alive.discard(self.address)
-        self.unmap(self.address, self.nbytes)
+
+def _give_back(libc: Any, address: int, nbytes: int) -> None:
+    _mappings.add(-alive.pop(address))
+    libc.munmap(address, nbytes)
 
 
 _longest: WeakValueDictionary[tuple[str, bytes], _Pages] = WeakValueDictionary()
@@ -78,12 +104,12 @@ def repeated(number: Any, scalar: str, n: int, like: Array) -> Array:
         key = scalar, element.tobytes()
         pages = _longest.get(key)
         if pages is None or pages.nbytes < n * element.itemsize:
-            pages = _mapped(element, n, *_SHARED_READ)
+            pages = _mapped(element, n, *_SHARED_READ, SMALLEST)
             if pages is None:
                 return _full(element, n)
             _longest[key] = pages
         return _view(pages, n, element.dtype)
-    pages = _mapped(element, n, *_COPIED) if like.is_cpu else None
+    pages = _mapped(element, n, *_COPIED, 1) if like.is_cpu else None
     if pages is None:
         return as_array(element, like=like).repeat(n)
     _of_torch[pages.address] = pages
@@ -115,7 +141,14 @@ def has_one_value(x: Array) -> bool:
     if isinstance(x, np.ndarray):
         bits = f"V{x.dtype.itemsize}"
         return all(bool((part.view(bits) == first.view(bits)).all()) for part in parts)
-    return all(bool(((part == first) | ((part != part) & (first != first))).all()) for part in parts)
+    word = _bytes_of(first)
+    return all(bool((_bytes_of(part) == word).all()) for part in parts)
+
+
+def _bytes_of(x: Array) -> Any:
+    """The bytes of each element of a torch tensor of rank 1, in a row."""
+    plain = x.detach().resolve_conj().resolve_neg().contiguous()
+    return plain.view(torch_dtype("u8")).reshape(length(x), x.element_size())
 
 
 def _view(pages: _Pages, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -128,30 +161,35 @@ def _full(element: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
     return np.repeat(element, n)
 
 
-def _mapped(element: np.ndarray[Any, Any], n: int, flags: int, protection: int) -> _Pages | None:
-    """Addresses of n elements, all of them of one file's pages; None where the system cannot.
+def _mapped(element: np.ndarray[Any, Any], n: int, flags: int, protection: int, least: int) -> _Pages | None:
+    """Addresses of n elements, `least` bytes or more, all of them of one file's pages; None where the system cannot.
 
     The file holds the geometric mean of a page and the array, so that pages and mappings are both few.
     """
     libc = _libc()
-    nbytes = max(n * element.itemsize, SMALLEST)
+    nbytes = max(n * element.itemsize, least)
     if libc is None:
         return None
     page = mmap.ALLOCATIONGRANULARITY
     size = min(nbytes, max(SMALLEST, math.isqrt(nbytes * page)))
     size, total = (-(-x // page) * page for x in (size, nbytes))
+    mappings = -(-total // size)
+    if not _mappings.add(mappings):
+        return None
     try:
         with _memory_file() as file:
             file.truncate(size)
             with mmap.mmap(file.fileno(), size) as pages:
                 np.frombuffer(pages, element.dtype)[:] = element
-            return _mapped_file(libc, file.fileno(), size, total, flags, protection)
+            begin = _mapped_file(libc, file.fileno(), size, total, flags, protection)
     except OSError:
+        _mappings.add(-mappings)
         return None
+    return _Pages(begin, total, mappings, libc, not protection & mmap.PROT_WRITE)
 
 
-def _mapped_file(libc: Any, fd: int, size: int, total: int, flags: int, protection: int) -> _Pages:
-    """`total` bytes of addresses, of a file's `size` bytes over and over. Raises OSError."""
+def _mapped_file(libc: Any, fd: int, size: int, total: int, flags: int, protection: int) -> int:
+    """The address of `total` bytes, of a file's `size` bytes over and over. Raises OSError."""
     reserved = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     begin = libc.mmap(None, total, 0, reserved, -1, 0)
     if begin in (None, _FAILED):
@@ -160,7 +198,7 @@ def _mapped_file(libc: Any, fd: int, size: int, total: int, flags: int, protecti
         if libc.mmap(begin + at, min(size, total - at), protection, flags | _FIXED, fd, 0) != begin + at:
             libc.munmap(begin, total)
             raise OSError("mmap")
-    return _Pages(begin, total, libc.munmap, not protection & mmap.PROT_WRITE)
+    return int(begin)
 
 
 _FAILED = ctypes.c_void_p(-1).value

@@ -28,10 +28,11 @@ def own_value(s: Storage, operation: str, expected: Any = None) -> Storage:
     refuse_recorded(s.values)
     n = length(s.values)
     values = to_numpy(s.values, detach=True)
-    if n and expected is None and not has_one_value(values):
-        expected = values[0]
-    if n and expected is not None and not (values == expected).all():
-        at = int(np.argmax(values != expected))
+    is_other = bool(n) and expected is not None and values[0] != expected
+    if is_other or not has_one_value(values):
+        bits = values.view(f"V{values.itemsize}")
+        at = 0 if is_other else int(np.argmax(bits != bits[0]))
+        expected = values[0] if expected is None else expected
         raise InvariantError(
             f"{operation}: the elements have several values, or another\n  expected: {expected} at every position;"
             f" got: {values[at]} at position {at}\n  help: iso(x, value) gives all of them one"
