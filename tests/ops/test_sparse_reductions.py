@@ -176,3 +176,18 @@ def test_gradients() -> None:
     dense = torch.tensor(X, requires_grad=True)
     ow.sum(ow.asarray(dense, format="csf", grad="dense") ** 2, axis=0).to_dense().sum().backward()
     np.testing.assert_allclose(dense.grad.numpy(), 2 * X)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_extents_of_zero_and_infinite_elements() -> None:
+    none = np.zeros((0, 3, 0, 2))
+    for spec in ("coo", "dense"):
+        t = ow.asarray(none, format=spec)
+        assert ow.median(t, axis=(0, 2)).shape == (3, 2)
+        assert ow.median(t, axis=(0, 1)).shape == (0, 2)
+        assert ow.median(t, axis=(1, 2), keepdims=True).shape == (0, 1, 1, 2)
+        assert ow.argmax(t, axis=0).shape == (3, 0, 2)
+    x = np.array([[[1, np.inf, np.nan], [np.inf, np.inf, 0]], [[-np.inf, np.inf, 3], [0, -np.inf, -np.inf]]])
+    for axis in (0, 1, 2, (0, 2), None):
+        got = ow.nanmedian(ow.asarray(x, format="coo"), axis=axis).to_numpy()
+        assert np.array_equal(got, np.nanmedian(x, axis=axis), equal_nan=True)

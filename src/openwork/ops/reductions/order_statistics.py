@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -149,13 +150,12 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
     sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: median(rows, axis=over))
     if sparse is not None:
         return sparse
-    kept_dims = [d for d in range(t.ndim) if d not in axes]
+    kept_dims, n = [d for d in range(t.ndim) if d not in axes], math.prod(t.shape[d] for d in axes)
     flat = (
-        reshape(permute_dims(t, (*kept_dims, *axes)), (*(t.shape[d] for d in kept_dims), -1))
+        reshape(permute_dims(t, (*kept_dims, *axes)), (*(t.shape[d] for d in kept_dims), n))
         if len(axes) != 1
         else permute_dims(t, (*kept_dims, *axes))
     )
-    n = flat.shape[-1]
     if n:
         ascending = sort(flat)
         low, high = ascending[..., (n - 1) // 2], ascending[..., n // 2]

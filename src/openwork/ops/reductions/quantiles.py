@@ -39,12 +39,14 @@ _SHIFTS = {
 """Methods of Hyndman and Fan (1996) that interpolate: place = n q + (a + q (1 - a - b)) - 1."""
 _STEPS: dict[str, Callable[[Places], Places]] = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}
 """Methods that take the element beside the place (n - 1) q."""
+_MEDIAN = "mean of two"
+"""linear for q = 1/2, whose two elements may be infinite: their distance is NaN then, and their mean need not be."""
 _OTHERS = ("midpoint", "inverted_cdf", "averaged_inverted_cdf")
 
 
 def _positions(method: str, n: Any, q: Any) -> tuple[Places, Places, Places]:
     """The two neighbouring positions in a sorted fibre of `n` elements, and the weight of the second."""
-    if method == "linear":
+    if method in ("linear", _MEDIAN):
         position = (n - 1) * q
     elif method in _SHIFTS:
         a, b = _SHIFTS[method]
@@ -139,11 +141,12 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
         second = take_along_axis(ascending, coordinates[1], axis=-1)
         fraction = asarray(as_array(np.ascontiguousarray(np.broadcast_to(weight, shape)), like=flat.values))
         fraction = fraction.astype(flat.dtype) if floating else fraction
-        out = where(
-            fraction > 0,
-            where(fraction < 0.5, first + (second - first) * fraction, second - (second - first) * (1 - fraction)),
-            first,
-        )
+        if method == _MEDIAN:
+            between = (first + second) / 2
+        else:
+            rise = second - first
+            between = where(fraction < 0.5, first + rise * fraction, second - rise * (1 - fraction))
+        out = where(fraction > 0, between, first)
     if missing is None:
         return out.asformat("dense")
     is_nan: Any = isnan(ascending[..., n - 1 : n])
@@ -286,4 +289,4 @@ def nanmedian(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     t = asarray(x.compute() if is_lazy(x) else x)
     if isdtype(t.dtype, "bool"):
         t = t.astype(np.float64)
-    return _quantile(t, 0.5, axis, "linear", keepdims, "nanmedian", True)
+    return _quantile(t, 0.5, axis, _MEDIAN, keepdims, "nanmedian", True)

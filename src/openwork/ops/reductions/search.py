@@ -85,7 +85,9 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: arg_reduce(op, rows, over, False))
     if sparse is not None:
         return sparse
-    positions = _arg_dense(op, t, axis) if t.format.is_dense else _arg_sparse(op, t, axes, kept_dims, n).reshape(shape)
+    positions = (
+        _arg_dense(op, t, axis) if t.format.is_dense and n else _arg_sparse(op, t, axes, kept_dims, n).reshape(shape)
+    )
     return reduced_tensor(_to_library(positions, t), t, axes, keepdims)
 
 
