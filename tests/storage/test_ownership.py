@@ -550,3 +550,25 @@ def test_the_words_of_torchs_objects_are_found() -> None:
     assert pairs[-1][1] & 0xFFFFFFFF == x._version
     assert tensor_words.tensor_pairs(x, x.untyped_storage(), x.clone(), True) is None
     assert tensor_words.tensor_pairs(x, x.clone().untyped_storage(), None, True) is None
+
+
+def test_values_of_torch_that_get_another_dimension_are_refused() -> None:
+    """Also after calls that compare words of memory: a slice of such values has other elements, and was read beyond."""
+    torch = pytest.importorskip("torch")
+    for change in ("unsqueeze", "resize", "set", "data"):
+        for calls in (0, 150):
+            values = torch.arange(1.0, 7)
+            t = ow.sparse_csr_tensor(torch.arange(7), torch.arange(6), values, (6, 6))
+            for _ in range(calls):
+                t.sum()
+            if change == "unsqueeze":
+                values.unsqueeze_(0)
+            elif change == "resize":
+                values.resize_(2, 3)
+            elif change == "set":
+                values.set_(torch.ones(1, 6))
+            else:
+                values.data = torch.ones(6, 1)
+            for call in (lambda t=t: t[1:4].to_dense(), lambda t=t: t @ torch.ones(6)):
+                with pytest.raises(ow.InvariantError, match="one dimension"):
+                    call()

@@ -267,7 +267,7 @@ class Watch:
         for address_now, at, nbytes_now, nbytes, source, version, t, numel, dtype in self.shared:
             if address_now() != at or nbytes_now() != nbytes or source._version != version:
                 return False
-            if t.numel() != numel or t.dtype is not dtype or not t.is_contiguous():
+            if t.numel() != numel or t.ndim != 1 or t.dtype is not dtype or not t.is_contiguous():
                 return False
         return True
 
@@ -335,7 +335,9 @@ class _Record:
             return False
         if self.version is not None and self.source._version != self.version:
             return False
-        return self.is_private or (t.numel() == self.numel and t.dtype is self.dtype and bool(t.is_contiguous()))
+        if self.is_private:
+            return True
+        return t.numel() == self.numel and t.ndim == 1 and t.dtype is self.dtype and bool(t.is_contiguous())
 
     def nbytes_now(self) -> int:
         """Bytes of the tensor's memory now."""
