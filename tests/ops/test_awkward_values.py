@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,18 @@ def test_a_bounded_function_of_nan_modulo_a_number(dtype: str) -> None:
         with np.errstate(all="ignore"):
             got = ow.fused(lambda t, n=number: ow.sin(t) % n)(ow.asarray(x, format="coo"))
             np.testing.assert_allclose(got.to_numpy(), np.sin(x) % np.dtype(dtype).type(number), rtol=1e-6)
+
+
+def test_subclasses_of_arrays_are_plain_operands() -> None:
+    class Sub(np.ndarray):
+        pass
+
+    x = np.arange(1.0, 4)
+    t = ow.asarray(np.eye(3), format="csr")
+    operators = (operator.mul, operator.truediv, operator.add, operator.sub, operator.eq)
+    for y in (x.view(Sub), x[None].view(np.matrix), np.ma.array(x, mask=[False] * 3)):
+        for call in operators:
+            got = call(t, y)
+            got = got.to_numpy() if isinstance(got, ow.Tensor) else got
+            assert type(got) is np.ndarray
+            assert got.tolist() == call(np.eye(3), x).tolist(), (type(y), call)

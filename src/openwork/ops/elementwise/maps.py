@@ -155,7 +155,7 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
 
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return apply(op, a, b)
-    a, b = one_library(_rank_0_as_array(a, b), _rank_0_as_array(b, a))
+    a, b = one_library(_plain_operand(a, b), _plain_operand(b, a))
     if _is_scalar(a) or _is_scalar(b):
         return _with_scalar(op, a, b, zero_annihilates)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
@@ -195,11 +195,13 @@ def _is_scalar(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex | np.generic) or (is_array(x) and x.ndim == 0)
 
 
-def _rank_0_as_array(x: Any, beside: Any) -> Any:
-    """A Tensor of rank 0 beside one of a higher rank as the array of rank 0 that it holds, which is a scalar."""
+def _plain_operand(x: Any, beside: Any) -> Any:
+    """A Tensor of rank 0 beside one of a higher rank as the array of rank 0 that it holds, which is a scalar; arrays of
+    subclasses, whose methods may be others, as those of `np.matrix`, as plain ones; anything else itself.
+    """
     if isinstance(x, Tensor) and not x.ndim and isinstance(beside, Tensor) and beside.ndim:
         return x.to_dense()
-    return x
+    return np.asarray(x) if type(x) is not np.ndarray and isinstance(x, np.ndarray) else x
 
 
 def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Tensor:
