@@ -199,6 +199,8 @@ def with_header(path: Path, **changes: Any) -> None:
         ({"fill_value": [0.0, 0.0]}, "not of f64"),
         ({"buffers": []}, "buffers are"),
         ({"block": 5}, "blocks of 5 bytes"),
+        ({"fill_value": float("nan")}, "no JSON"),
+        ({"fill_value": float("-inf")}, "no JSON"),
     ],
 )
 def test_headers_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -88,13 +88,20 @@ def replacing_name(path: Path_) -> Iterator[str]:
 def replacing_folder(path: Path_, is_ours: Callable[[str], bool], what: str) -> Iterator[str]:
     """The name of a new folder beside `path`, which takes its place once the block has ended without an exception.
 
-    A folder that is replaced is one of which `is_ours` holds: anything else at `path` is UnsupportedError. It is moved
-    aside first, and back where that fails; a process that is killed between the two leaves it as `.openwork-*.tmp`.
+    A folder that is replaced is one of which `is_ours` holds, with all that is in it: else UnsupportedError. It is
+    moved aside first, and back where that fails; a process that is killed between the two leaves it as
+    `.openwork-*.tmp`.
     """
     name = os.fspath(path)
     target = os.path.realpath(name)
-    if os.path.exists(target) and not (os.path.isdir(target) and is_ours(target)):
-        raise UnsupportedError(f"write: {name} is there, and no {what}\n  help: another name, or remove it")
+
+    def refuse_foreign() -> None:
+        if os.path.lexists(target) and not (os.path.isdir(target) and is_ours(target)):
+            raise UnsupportedError(
+                f"write: {name} is there, and no {what}, or with other files in it\n  help: another name, or remove it"
+            )
+
+    refuse_foreign()
     temporary, old = (os.path.join(os.path.dirname(target), f"{PREFIX}{secrets.token_hex(8)}.tmp") for _ in range(2))
     with _name_in_errors(name, temporary):
         os.mkdir(temporary)
@@ -102,6 +109,7 @@ def replacing_folder(path: Path_, is_ours: Callable[[str], bool], what: str) -> 
             yield temporary
             here().check()
             reach("rename")
+            refuse_foreign()  # what has come there meanwhile
             if os.path.exists(target):
                 os.replace(target, old)
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import stat
 import sys
 import zlib
@@ -34,6 +35,8 @@ from .store_header import BLOCK, HEADER, Stored, StoreHeader, read_header, spell
 __all__ = ["StoreWriter", "header", "is_store", "mapped", "read", "verify", "write", "writing"]
 
 _PIECE = 1 << 20
+_BEGINNING = b'{"openwork":'
+_OWN = re.compile(r"header\.json|values\.bin|(pos|crd)_\d+\.bin")
 Path_ = str | os.PathLike[str]
 
 
@@ -136,7 +139,7 @@ def write(path: Path_, t: Any, progress: Progress | None = None) -> None:
 @contextmanager
 def writing(path: Path_) -> Iterator[StoreWriter]:
     """A StoreWriter whose store is at `path` once the block has ended without an exception."""
-    with replacing_folder(path, is_store, "openwork store") as folder:
+    with replacing_folder(path, _is_own, "openwork store") as folder:
         writer = StoreWriter(folder)
         try:
             yield writer
@@ -147,6 +150,16 @@ def writing(path: Path_) -> Iterator[StoreWriter]:
 def is_store(path: Path_) -> bool:
     """Whether a folder has a header, as ours have."""
     return os.path.isfile(os.path.join(path, HEADER))
+
+
+def _is_own(folder: str) -> bool:
+    """Whether a folder is a store and nothing else: a header as ours begin, and files of buffers."""
+    if not is_store(folder):
+        return False
+    with open(os.path.join(folder, HEADER), "rb") as file:
+        begins = file.read(len(_BEGINNING)) == _BEGINNING
+    with os.scandir(folder) as entries:
+        return begins and all(_OWN.fullmatch(e.name) and not e.is_dir(follow_symlinks=False) for e in entries)
 
 
 def read(path: Path_, options: Options = Options()) -> Buffers:  # noqa: B008

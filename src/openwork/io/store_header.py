@@ -69,18 +69,19 @@ def read_header(path: Path_) -> StoreHeader:
     if not os.path.isdir(path):
         os.stat(path)
         raise FileFormatError(f"{os.fspath(path)}: a store .ow is a folder, this is a file")
-    if not os.path.exists(name):
+    if not os.path.isfile(name):
         raise FileFormatError(f"{os.fspath(path)}: no store, there is no {HEADER}\n  help: ow.write makes one")
     with open(name, "rb") as file:
         text = file.read() if os.fstat(file.fileno()).st_size <= _MAX_HEADER else b"null"
     try:
         body = json.loads(text)
         checksum = body.pop("crc32", None) if isinstance(body, dict) else None
+        computed = zlib.crc32(_text(body))
     except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{name}: no JSON ({error})") from None
     if not isinstance(body, dict) or type(checksum) is not int:
         raise FileFormatError(f"{name}: no header of a store: it has no checksum of itself")
-    if zlib.crc32(_text(body)) != checksum:
+    if computed != checksum:
         raise FileFormatError(f"{name}: the checksum {checksum:#010x} is not that of the header: it was changed")
     return _checked(name, body)
 
@@ -143,7 +144,7 @@ def text_of(dtype: np.dtype[Any]) -> str:
     return dtype.str[1:]
 
 
-def _text(body: dict[str, Any]) -> bytes:
+def _text(body: Any) -> bytes:
     return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
 
 

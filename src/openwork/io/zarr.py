@@ -8,6 +8,7 @@ rows asked for are read, and no others.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["create_zarr", "open_zarr", "read", "write"]
 
 _MARKS = (".zgroup", "zarr.json")
+_OWN = re.compile(r"\.z(group|attrs|array|metadata)|zarr\.json|c|[0-9.]+")
 _CHUNK = 1 << 20
 """Elements of a chunk: 8 MiB of doubles."""
 _READ_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
@@ -164,7 +166,10 @@ def create_zarr(path: str | os.PathLike[str], compress: bool) -> Iterator[_Group
 
 
 def _is_store(folder: str) -> bool:
-    return any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS)
+    """Whether a folder is a zarr store and nothing else: metadata, and chunks, whose names are numbers."""
+    if not any(os.path.isfile(os.path.join(folder, mark)) for mark in _MARKS):
+        return False
+    return all(_OWN.fullmatch(name) for _, _, files in os.walk(folder) for name in files)
 
 
 def write(
